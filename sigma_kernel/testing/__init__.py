@@ -17,6 +17,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "doing": "Do",
         "exporters": "ExporterSuite inference",
         "functions": "ActivationSuite OpSuite",
+        "hooks": "HookSuite small_classifier small_regression",
         "initialisers": "InitialiserSuite RandomInitialiserSuite distance draw",
         "layers": "CostSuite LayerSuite by_name traced",
         "metrics": "MergerSuite MetricSuite",
@@ -26,6 +27,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " transformed",
         "plugin": "PluginSuite fresh_catalogue",
         "records": "ExtractorSuite IteratorSuite Memory ReaderSuite",
-        "steering": "Descent Desk HookSuite MonitorSuite Note OperatorSuite Slow Sweep small_environment state_bytes",
+        "steering": "Descent Desk MonitorSuite Note OperatorSuite Slow Sweep small_environment state_bytes",
     },
 )

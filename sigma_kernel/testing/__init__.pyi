@@ -16,6 +16,9 @@ from sigma_kernel.testing.exporters import ExporterSuite as ExporterSuite
 from sigma_kernel.testing.exporters import inference as inference
 from sigma_kernel.testing.functions import ActivationSuite as ActivationSuite
 from sigma_kernel.testing.functions import OpSuite as OpSuite
+from sigma_kernel.testing.hooks import HookSuite as HookSuite
+from sigma_kernel.testing.hooks import small_classifier as small_classifier
+from sigma_kernel.testing.hooks import small_regression as small_regression
 from sigma_kernel.testing.initialisers import InitialiserSuite as InitialiserSuite
 from sigma_kernel.testing.initialisers import RandomInitialiserSuite as RandomInitialiserSuite
 from sigma_kernel.testing.initialisers import distance as distance
@@ -44,7 +47,6 @@ from sigma_kernel.testing.records import Memory as Memory
 from sigma_kernel.testing.records import ReaderSuite as ReaderSuite
 from sigma_kernel.testing.steering import Descent as Descent
 from sigma_kernel.testing.steering import Desk as Desk
-from sigma_kernel.testing.steering import HookSuite as HookSuite
 from sigma_kernel.testing.steering import MonitorSuite as MonitorSuite
 from sigma_kernel.testing.steering import Note as Note
 from sigma_kernel.testing.steering import OperatorSuite as OperatorSuite

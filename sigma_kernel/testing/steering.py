@@ -1,15 +1,14 @@
-"""Conformance suites for hooks, operators and monitors, to inherit in a plugin's tests.
+"""Conformance suites for operators and monitors, to inherit in a plugin's tests, and what tests of hooks need.
 
 ::
 
-    class TestAccuracy(HookSuite):
-        def make(self) -> Hook:
-            return Accuracy()
+    class TestMine(OperatorSuite):
+        def make(self) -> Operator:
+            return Mine()
 """
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -27,7 +26,6 @@ from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric,
 from sigma_kernel.environment import Environment
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.minimisation import Plain
-from sigma_kernel.registry.addresses import matches
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.trainer import Trainer
@@ -195,55 +193,6 @@ def decisive(trainer: Trainer) -> tuple[dict[str, bytes], dict[str, Any]]:
     values = dict(trainer.session.snapshot().values)
     clock = {name: count for name, count in values["clock"].items() if name not in ("second", "start", "stop")}
     return state_bytes(trainer), {**values, "clock": clock, "progress": None}
-
-
-class HookSuite(ABC):
-    """Conformance tests of a hook: inherit, and override :meth:`make`."""
-
-    @abstractmethod
-    def make(self) -> Hook:
-        """Return the hook under test."""
-
-    def values(self) -> dict[str, Any]:
-        """Return the values for the hook to read, by address; 0.5 each by default."""
-        return dict.fromkeys(self.make().reads, 0.5)
-
-    def test_it_declares_when_it_fires_and_what_it_reads_and_writes(self) -> None:
-        hook = self.make()
-        assert isinstance(hook.every, TimeStep)
-        for addresses in (hook.reads, hook.writes, hook.requires, hook.settable):
-            assert all(isinstance(address, str) and address for address in addresses)
-        assert hook.scope in ("global", "local")
-        assert hook.on_error in ("fail", "mute", "ignore")
-
-    def test_it_runs_and_publishes_only_what_it_declared(self) -> None:
-        hook, desk = self.make(), Desk(self.values())
-        before = set(desk.values)
-        context: HookContext = desk
-        hook.fire(context)
-        assert all(any(matches(pattern, a) for pattern in hook.writes) for a in set(desk.values) - before)
-
-    def test_it_runs_before_anything_has_been_published(self) -> None:
-        self.make().fire(Desk())
-
-    def test_it_declares_that_it_ends_training(self) -> None:
-        hook, desk = self.make(), Desk(self.values())
-        for _ in range(12):
-            hook.fire(desk)
-        stops = "stop" in [command for command, _ in desk.commands]
-        assert not stops or hook.ends or hook.guards, "a hook that sends `stop` must declare `ends = True`"
-
-    def test_its_memory_is_plain_data_and_is_its_only_state(self) -> None:
-        one, other = Desk(self.values()), Desk(self.values())
-        hook = self.make()
-        hook.fire(one)
-        hook.fire(one)
-        copy = json.loads(json.dumps(one.memory))
-        assert copy == one.memory, "a hook's memory must be plain JSON values"
-        hook.fire(other)
-        fresh = Desk(self.values())
-        self.make().fire(fresh)
-        assert other.memory == fresh.memory, "a hook must remember nothing outside its memory"
 
 
 class OperatorSuite(ABC):

@@ -22,7 +22,7 @@ class TestEvaluate(HookSuite):
 
 class TestAccuracy(HookSuite):
     def make(self) -> Hook:
-        return Accuracy(top=3)
+        return Accuracy(top=2)
 
 
 class TestLoss(HookSuite):
@@ -51,11 +51,15 @@ class TestStop(HookSuite):
 
 
 class TestEarlyStop(HookSuite):
+    in_background = False
+
     def make(self) -> Hook:
         return EarlyStop(restore=True)
 
 
 class TestNanGuard(HookSuite):
+    in_background = False
+
     def make(self) -> Hook:
         return NanGuard(then="restore")
 

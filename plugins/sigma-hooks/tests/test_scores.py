@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
@@ -32,14 +32,21 @@ from sigma_kernel import Environment
 from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec, interpret, numpy_namespace, trace
-from sigma_kernel.testing import HookSuite
+from sigma_kernel.testing import HookSuite, Sweep, small_regression
 
 # The example of scikit-learn's guide: true classes 0 1 2 0 1 2, predicted 0 2 1 0 0 1.
 RIGHT = np.array([0, 1, 2, 0, 1, 2], np.int32)
 SAID = np.eye(3, dtype=np.float32)[[0, 2, 1, 0, 0, 1]]
 
 
-class TestThresholdAccuracy(HookSuite):
+class _OfNumbers(HookSuite):
+    """Numbers are predicted, not classes."""
+
+    def environment(self, hooks: Mapping[str, Hook]) -> Environment:
+        return small_regression(Sweep(), hooks=hooks)
+
+
+class TestThresholdAccuracy(_OfNumbers):
     def make(self) -> Hook:
         return ThresholdAccuracy(threshold=0.3)
 
@@ -64,17 +71,17 @@ class TestConfusionMatrix(HookSuite):
         return ConfusionMatrix()
 
 
-class TestMeanAbsoluteError(HookSuite):
+class TestMeanAbsoluteError(_OfNumbers):
     def make(self) -> Hook:
         return MeanAbsoluteError()
 
 
-class TestRootMeanSquareError(HookSuite):
+class TestRootMeanSquareError(_OfNumbers):
     def make(self) -> Hook:
         return RootMeanSquareError()
 
 
-class TestRSquared(HookSuite):
+class TestRSquared(_OfNumbers):
     def make(self) -> Hook:
         return RSquared()
 

@@ -45,6 +45,8 @@ class TestReduceOnPlateau(HookSuite):
 
 
 class TestLearningRateFinder(HookSuite):
+    in_background = False
+
     def make(self) -> Hook:
         return LearningRateFinder(steps=5)
 

@@ -22,6 +22,8 @@ ALWAYS = every(1, "iteration")
 
 
 class TestVerify(HookSuite):
+    in_background = False
+
     def make(self) -> Hook:
         return Verify()
 

@@ -1,0 +1,248 @@
+"""Conformance suite for hooks, which runs them in real sessions, to inherit in a plugin's tests.
+
+::
+
+    class TestAccuracy(HookSuite):
+        def make(self) -> Hook:
+            return Accuracy()
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from copy import copy, deepcopy
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar
+
+import numpy as np
+from attrs import define, evolve, field, fields, has
+
+from sigma_kernel import functions as f
+from sigma_kernel.clock import TimeStep, after, every
+from sigma_kernel.contracts import Context, CostLayer, Hook, HookContext, Layer, Operator, Parameter
+from sigma_kernel.environment import Environment
+from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.registry.addresses import literal, matches
+from sigma_kernel.testing.doing import Do
+from sigma_kernel.testing.steering import Desk, Sweep, small_environment, state_bytes
+from sigma_kernel.training.checkpoints.encoding import packed
+from sigma_kernel.training.commands import types as commands
+from sigma_kernel.training.hooks.order import by_the_clock, reads
+
+NATIVE = ("training.", "network.", "optimiser.", "optimisers.", "gradients.", "updates.", "activations.", "phases.")
+IMAGES = np.random.default_rng(5).normal(size=(20, 4, 3)).astype(np.float32)
+TIMES = ("epoch", "iteration", "sample", "second")
+
+
+# -- a classifier ------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class _Input(Layer):
+    role: ClassVar[str] = "input"
+    section: str = "inputs"
+
+    def forward(self, context: Context, *inputs: Node, **_: Any) -> Node:
+        return inputs[0]
+
+
+@define(eq=False)
+class _Linear(Layer):
+    def parameters(self, *inputs: Spec, **_: Any) -> Mapping[str, Parameter]:
+        return {"weights": Parameter((int(np.prod(inputs[0].shape)), 2), 0.01)}
+
+    def forward(self, context: Context, *inputs: Node, **_: Any) -> Node:
+        return f.flatten(inputs[0]) @ context.parameters["weights"]
+
+
+@define(eq=False, kw_only=True)
+class _CrossEntropy(CostLayer):
+    def forward(self, context: Context, *inputs: Node, **_: Any) -> Node:
+        return f.mean(f.softmax_cross_entropy(*inputs))
+
+    def prediction(self, output: Node) -> Node:
+        return f.softmax(output)
+
+
+@define(eq=False, kw_only=True)
+class _Square(CostLayer):
+    def forward(self, context: Context, *inputs: Node, **_: Any) -> Node:
+        return f.mean(f.square(inputs[0] - inputs[1]))
+
+
+def small_classifier(operator: Operator, **settings: Any) -> Environment:
+    """Return an environment that classifies 20 images of 4 by 3 pixels: is the upper half brighter than the lower."""
+    labels = (IMAGES[:, :2].sum((1, 2)) > IMAGES[:, 2:].sum((1, 2))).astype(np.int32)
+    return _model(small_environment(operator, **settings), labels, _CrossEntropy())
+
+
+def small_regression(operator: Operator, **settings: Any) -> Environment:
+    """Return an environment that predicts two numbers of 20 images of 4 by 3 pixels: their corners."""
+    return _model(small_environment(operator, **settings), IMAGES[:, ::3, 0].copy(), _Square())
+
+
+def _model(environment: Environment, targets: np.ndarray, cost: CostLayer) -> Environment:
+    trainer, data = environment.trainer("trainer"), {"inputs": IMAGES, "targets": targets}
+    trainer.data = {"training": data, "validation": data}
+    trainer.network = _Input() + _Linear() + cost
+    return environment
+
+
+# -- one run -----------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class Watched:
+    """A hook's context that notes its actions, and refuses what no session guarantees."""
+
+    hook: Hook
+    inner: HookContext
+    seen: Seen
+
+    def __getattr__(self, name: str) -> Any:
+        assert not name.startswith("_"), f"{name} is not part of a hook's context"
+        assert hasattr(HookContext, name), f"{name} is not part of a hook's context"
+        return getattr(self.inner, name)
+
+    def evaluate(self, on: str, metrics: Any) -> Any:
+        assert on in self.hook.splits, f"it evaluates {on!r} without declaring it in splits"
+        return self.inner.evaluate(on, metrics)
+
+    def publish(self, address: str, value: Any) -> None:
+        self.seen.published.append((address, packed(value)))
+        self.inner.publish(address, value)
+
+    def command(self, command: str, **arguments: Any) -> None:
+        commands.command(command, arguments)
+        self.seen.commands.append(command)
+        self.inner.command(command, **arguments)
+
+    def bring_back(self) -> None:
+        self.seen.commands.append("bring back")
+        self.inner.bring_back()
+
+
+@define(eq=False)
+class Seen:
+    """What a hook did in a run, its memory, and the arrays at the end."""
+
+    published: list[tuple[str, Any]] = field(factory=list)
+    commands: list[str] = field(factory=list)
+    memory: Any = None
+    arrays: dict[str, bytes] = field(factory=dict)
+
+
+def watched(hook: Hook, seen: Seen) -> Hook:
+    """Return a copy of a hook that acts through :class:`Watched`."""
+
+    def fire(self: Any, context: HookContext) -> None:
+        type(hook).fire(self, Watched(self, context, seen))
+
+    made = copy(hook)
+    made.__class__ = type(type(hook).__name__, (type(hook),), {"fire": fire, "__slots__": ()})
+    return made
+
+
+def _attributes(hook: Hook) -> dict[str, Any]:
+    """Return the settings of a hook and its other attributes, as far as they can be compared."""
+    held = {one.name: getattr(hook, one.name) for one in fields(type(hook))} if has(type(hook)) else {}
+    held |= getattr(hook, "__dict__", {})
+    return {name: value for name, value in held.items() if not callable(value)}
+
+
+class HookSuite(ABC):
+    """Conformance tests of a hook: inherit, and override :meth:`make`; also :meth:`environment` for another network."""
+
+    in_background: ClassVar[bool] = True  # False for a hook that guards, repeats, keeps or brings back
+
+    @abstractmethod
+    def make(self) -> Hook:
+        """Return the hook under test."""
+
+    def environment(self, hooks: Mapping[str, Hook]) -> Environment:
+        """Return an environment whose trainer has these hooks; it trains for three epochs of four iterations."""
+        return small_classifier(Sweep(), hooks=hooks)
+
+    def values(self) -> dict[str, Any]:
+        """Return the values for the hook to read, by address; 0.5 each by default."""
+        return dict.fromkeys(self.make().reads, 0.5)
+
+    def run(self, hook: Hook | None, late: bool = False) -> Seen:
+        """Train with a hook, and with one that publishes what it reads; that begins ``late``, in the second epoch."""
+        seen, given = Seen(), self.values()
+        own = {a: given.get(a, 0.5) for a in (reads(hook) if hook else ()) if literal(a)}
+        own = {a: value for a, value in own.items() if a not in TIMES and not a.startswith(NATIVE)}
+        own = {a: value for a, value in own.items() if not any(matches(p, a) for p in (hook.writes if hook else ()))}
+        does = lambda context: [context.publish(address, value) for address, value in own.items()]  # noqa: E731
+        often = after(2, "epoch") if late else every(1, "epoch")
+        hooks: dict[str, Hook] = {"first": Do(does=does, writes=[*own], every=often)}
+        hooks |= {"it": watched(hook, seen)} if hook else {}
+        with TemporaryDirectory() as folder, self.environment(hooks) as sigma:
+            sigma.folder, trainer = Path(folder), sigma.trainer("trainer")
+            trainer.fit(epochs=3)
+            seen.memory = trainer.session.state.memory.get("it", {}).get("hook", {})
+            seen.arrays = {name: x for name, x in state_bytes(trainer).items() if name.startswith("network.")}
+        return seen
+
+    # -- alone ---------------------------------------------------------------------------------------------------------
+    def test_it_declares_when_it_fires_and_what_it_reads_and_writes(self) -> None:
+        hook = self.make()
+        assert isinstance(hook.every, TimeStep)
+        for addresses in (hook.reads, hook.writes, hook.requires, hook.splits, hook.settable):
+            assert not isinstance(addresses, str), f"{addresses!r}: must be a list of addresses"
+            assert all(isinstance(address, str) and address for address in addresses)
+        assert hook.scope in ("global", "local")
+        assert hook.on_error in ("fail", "mute", "ignore")
+
+    def test_it_runs_before_anything_has_been_published(self) -> None:
+        self.make().fire(Desk())
+
+    def test_it_declares_that_it_ends_training(self) -> None:
+        hook, desk = self.make(), Desk(self.values())
+        for _ in range(12):
+            hook.fire(desk)
+        stops = "stop" in [command for command, _ in desk.commands]
+        assert not stops or hook.ends or hook.guards, "a hook that sends `stop` must declare `ends = True`"
+
+    def test_its_memory_is_plain_data_and_is_its_only_state(self) -> None:
+        one, other = Desk(self.values()), Desk(self.values())
+        hook = self.make()
+        hook.fire(one)
+        hook.fire(one)
+        copied = json.loads(json.dumps(one.memory))
+        assert copied == one.memory, "a hook's memory must be plain JSON values"
+        hook.fire(other)
+        fresh = Desk(self.values())
+        self.make().fire(fresh)
+        assert other.memory == fresh.memory, "a hook must remember nothing outside its memory"
+
+    # -- in a session --------------------------------------------------------------------------------------------------
+    def test_it_runs_in_a_session_and_does_only_what_it_declared(self) -> None:
+        memory = self.run(self.make()).memory
+        assert json.loads(json.dumps(packed(memory))) == packed(memory)
+
+    def test_it_runs_in_a_session_in_which_what_it_reads_comes_late(self) -> None:
+        self.run(self.make(), late=True)
+
+    def test_it_keeps_nothing_on_itself(self) -> None:
+        hook = self.make()
+        before = deepcopy(_attributes(hook))
+        first, second = self.run(hook), self.run(hook)
+        assert _attributes(hook) == before, "a hook's memory is context.memory"
+        if not by_the_clock({"it": hook}):
+            assert (first.published, first.memory) == (second.published, second.memory)
+
+    def test_equal_sessions_give_equal_values_unless_it_declares_the_clock(self) -> None:
+        first, second = self.run(self.make()), self.run(self.make())
+        if not by_the_clock({"it": self.make()}):
+            assert (first.published, first.commands, first.memory) == (second.published, second.commands, second.memory)
+
+    def test_it_changes_training_by_commands_only(self) -> None:
+        found = self.run(self.make())
+        if not found.commands:
+            assert found.arrays == self.run(None).arrays
+
+    def test_it_runs_in_the_background_on_a_snapshot(self) -> None:
+        if self.in_background:
+            found = self.run(evolve(self.make(), background=True))
+            if not found.commands:
+                assert found.arrays == self.run(None).arrays
