@@ -169,7 +169,7 @@ def test_a_swap_of_one_optimiser_keeps_the_other_and_is_undone() -> None:
         trainer = sigma.create_trainer(data=ONE, network=game(), optimisers=adams)
         sigma.prepare()
         trainer.fit(iterations=2)
-        sigma.set("trainer.optimisers.*.learning_rate", 0.25)
+        sigma.set("trainer.optimisers.*.learning_rate", 0.5)
         before, arrays = decisive(trainer), state_bytes(trainer)
         sigma.swap("optimisers.a", {"type": "momentum", "learning_rate": 0.5})
         after = state_bytes(trainer)
@@ -179,7 +179,7 @@ def test_a_swap_of_one_optimiser_keeps_the_other_and_is_undone() -> None:
             "optimisers.a.slots.a.weights.velocity", "optimisers.a.step",
         }  # fmt: skip
         settings = dict(trainer.session.registry.find("optimisers.*.*.*.learning_rate"))
-        assert settings == {"optimisers.a.a.weights.learning_rate": 0.5, "optimisers.b.b.weights.learning_rate": 0.25}
+        assert settings == {f"optimisers.{name}.{name}.weights.learning_rate": 0.5 for name in COSTS}
         sigma.undo()
         assert decisive(trainer) == before
         sigma.swap("optimisers.a", {"type": "momentum", "learning_rate": 0.5})
@@ -201,6 +201,26 @@ def test_a_swap_of_an_optimiser_that_is_not_there_is_refused(slot: str, message:
         sigma.prepare()
         with pytest.raises(SigmaConfigError, match=message):
             sigma.swap(slot, "adam")
+
+
+def test_early_stopping_restores_the_slots_of_every_optimiser() -> None:
+    moments = {name: {"type": "momentum", "match": f"{name}.*", "minimises": [cost]} for name, cost in COSTS.items()}
+    kept: dict[str, Any] = {}
+
+    def act(context: Any) -> None:
+        if context.moment.iteration == 2:
+            context.keep()
+            kept.update(state_bytes(trainer))
+        elif context.moment.iteration == 5:
+            context.bring_back()
+
+    hook = FunctionHook(act, every="1 iteration")
+    trainer = playing(optimisers=moments, hooks={"act": hook})
+    trainer.fit(iterations=5)
+    found = state_bytes(trainer)
+    names = [name for name in found if name.startswith(("optimisers.", "network."))]
+    assert len(names) == 6
+    assert {name: found[name] for name in names} == {name: kept[name] for name in names}
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sigma_hooks import Accuracy, Evaluate, MeanAbsoluteError, TargetMaximisation
-from sigma_kernel import Environment
+from sigma_kernel import Environment, load
 from sigma_kernel.errors import SigmaConfigError
 from sigma_layers import Concat, Dense, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_operator_local import LocalOperator
@@ -168,6 +168,19 @@ def test_an_output_that_cannot_be_measured_is_refused_before_training(hook: Any,
         making(hooks={"score": hook}).prepare()
 
 
+@pytest.mark.parametrize("name", ["two..f1", "two.", "a.two.f1", "f/1"])
+def test_a_metric_of_a_file_has_a_name_after_an_output_at_most(sigma: Any, tmp_path: Path, name: str) -> None:
+    (tmp_path / "f.toml").write_text(
+        'format = 1\n[data]\ndataset = "iris"\n[network]\n'
+        'architecture = "input(4) + output(3) + softmax_cross_entropy()"\n'
+        f'[trainer]\nepochs = 2\noptimiser = "adam"\n[trainer.metrics]\n"{name}" = "f1"\n'
+    )
+    code, _, said = sigma("check", "f.toml")
+    assert code == 2
+    assert "f.toml:10: trainer.metrics" in said
+    assert "must be a name of letters, digits, - and _, after an output and a dot" in said
+
+
 def test_an_output_without_a_cost_has_no_targets_to_be_measured_by() -> None:
     trunk = Input(3) + Dense(4)
     spare = Output(2, name="spare")
@@ -178,6 +191,27 @@ def test_an_output_without_a_cost_has_no_targets_to_be_measured_by() -> None:
     assert set(making(network=ends).predict(X[:2])) == {"long", "spare"}
 
 
+def test_a_run_made_in_python_is_written_with_its_optimisers_and_outputs(tmp_path: Path) -> None:
+    with Environment("written", folder=tmp_path) as sigma:
+        sigma.create_trainer(
+            data={"training": DATA, "validation": DATA}, network=network(), epochs=1, hooks={"save": "checkpoint"},
+            metrics=METRICS,
+            optimisers={
+                "long": {"type": "adam", "match": "long.*", "minimises": ["gap"]},
+                "rest": {"type": "momentum", "match": "*dense.*"},
+            },
+            order=["rest", "long"],
+        )  # fmt: skip
+        sigma.run()
+        assert sigma.run_folder is not None
+        trained = load(sigma.run_folder)
+    assert set(trained.predict(X[:2])) == {"kind", "long"}
+    assert set(trained.evaluate("training", METRICS)) == {"loss", "cost.entropy", "cost.gap", *METRICS}
+
+
+METRICS = {"long.error": "mean_absolute_error"}
+
+
 def test_a_run_is_evaluated_by_the_outputs_of_its_hooks(sigma: Any, tmp_path: Path) -> None:
     (tmp_path / "f.toml").write_text(
         'format = 1\n[data]\ndataset = "iris"\n[network]\narchitecture = """trunk = input(4) + dense(3)\n'
@@ -185,7 +219,7 @@ def test_a_run_is_evaluated_by_the_outputs_of_its_hooks(sigma: Any, tmp_path: Pa
         'trunk + output(3, name="two") + softmax_cross_entropy(name="b")"""\n'
         '[trainer]\nepochs = 2\noptimiser = "adam"\n'
         '[hooks.score]\ntype = "accuracy"\noutput = "*"\n[hooks.save]\ntype = "checkpoint"\n'
-        '[hooks.stop]\ntype = "stop"\nwhen = "training.cost.b below 0"\n'
+        '[hooks.stop]\ntype = "stop"\nwhen = "training.cost.b below 0"\n[trainer.metrics]\n"two.f1" = "f1"\n'
     )
     run = json.loads(sigma("run", "f.toml", "--quiet", "--json")[1])["folder"]
     found = json.loads(sigma("evaluate", run, "--json", "--metric", "two.accuracy")[1])["metrics"]

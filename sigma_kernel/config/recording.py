@@ -11,6 +11,7 @@ from typing import Any
 from attrs import field, fields, frozen
 
 from sigma_kernel.config.document import dotted
+from sigma_kernel.config.schema import METRIC
 from sigma_kernel.config.structure import Structure, Wrong, sentence
 from sigma_kernel.config.tables import Writer
 from sigma_kernel.config.writing import UNWRITTEN, toml
@@ -93,7 +94,7 @@ class Description:
             **self._optimisers(where, base.optimisers),
             "order": [*trainer.order] or None,
             "epochs": trainer.epochs,
-            "metrics": self._named(f"{where}metrics", chosen.metrics),
+            "metrics": self._named(f"{where}metrics", chosen.metrics, METRIC),
             "hooks": self._named(f"{where}hooks", base.hooks),
         }
 
@@ -119,11 +120,11 @@ class Description:
         rest = self.writer.value({"match": part.match, "minimises": part.minimises})
         return {**rest, **_beside(self.writer.table(part.type))}
 
-    def _named(self, where: str, parts: Mapping[str, Any]) -> dict[str, Any]:
+    def _named(self, where: str, parts: Mapping[str, Any], check: Any = NAME) -> dict[str, Any]:
         """Return a table of tables by name."""
         for name in parts:
             try:
-                NAME(self, fields(Description).folder, name)
+                check(self, fields(Description).folder, name)
             except SigmaConfigError:
                 self.unwritten[f"{where}.{name}"] = "names in files have letters, digits, - and _ only."
         return {name: self._table(f"{where}.{name}", part) for name, part in parts.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NewType
 
@@ -31,17 +31,22 @@ from sigma_kernel.contracts import (
 ArchitectureText = NewType("ArchitectureText", str)
 
 
-def _names(owner: Any, attribute: Any, value: Mapping[str, Any]) -> None:
-    faults = Faults()
-    for name in value:
-        with faults.at(name):
-            settings.NAME(owner, attribute, name)
-    faults.done()
+METRIC = settings.matches_re(  # after the output that is measured, or a pattern of several
+    r"([\w*-]++\.)?+[A-Za-z0-9][A-Za-z0-9_+-]*+", "a name of letters, digits, - and _, after an output and a dot"
+)
 
 
-def named() -> Any:
+def named(check: Callable[[Any, Any, str], Any] = settings.NAME) -> Any:
     """Return a field for a table of named tables."""
-    return field(factory=dict, validator=_names)
+
+    def names(owner: Any, attribute: Any, value: Mapping[str, Any]) -> None:
+        faults = Faults()
+        for name in value:
+            with faults.at(name):
+                check(owner, attribute, name)
+        faults.done()
+
+    return field(factory=dict, validator=names)
 
 
 def _one_or_several(owner: Any, attribute: Any, value: Choice[Optimiser] | None) -> None:
@@ -117,7 +122,7 @@ class Training:
     optimisers: Mapping[str, Optimisation] = named()
     order: Sequence[str] | None = None
     epochs: int | float | None = field(default=None, validator=settings.optional(settings.epochs))
-    metrics: Mapping[str, Choice[Metric]] = named()
+    metrics: Mapping[str, Choice[Metric]] = named(METRIC)
     backend: Choice[Backend] | None = None
     operator: Choice[Operator] | None = None
 
