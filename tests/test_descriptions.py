@@ -102,13 +102,16 @@ def test_every_documented_setting_exists() -> None:
 
 
 @pytest.mark.rooms
-def test_every_description_is_plain_data_and_fits_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_description_is_plain_data_and_fits_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     for one in catalogue().components():
         assert json.loads(json.dumps(found := describe(one.kind, one.full_name))) == found
-    assert main(["components", "hook", "early_stop"]) == 0
+    assert main(["components", "optimiser", "adam"]) == 0
     out = capsys.readouterr().out
-    assert "    Firings without an improvement that end training. Must be at least 1.\n" in out
-    assert max(map(len, out.splitlines())) <= 120
+    assert "    Decay rate of the first moment's moving average. Must be at least 0 and less" in out
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_a_description_has_the_type_default_documentation_and_range_of_every_setting(

@@ -84,6 +84,8 @@ def test_what_a_run_leaves_prints_in_a_few_lines(tmp_path: Path) -> None:
             short(thing)
         assert short(trainer.network[0]).startswith("sigma-layers:input(8, 8) + ")
         assert short(model.network).startswith("Network(sigma-layers:input(8, 8) + ")
+        assert model.network.summary() == trainer.summary()
+        assert str(model.network.summary()).splitlines()[-1].split() == ["total", "8,770"]
         short(300 * trainer.network[0])
         for thing in (
             trainer.history,

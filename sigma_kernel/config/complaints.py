@@ -32,7 +32,7 @@ def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> S
     lines, causes = set(), list[Exception]()
     for path, error in wrong:
         line, cause = (error.line, error.error) if isinstance(error, InText) else (1, error)
-        told = in_words_of_files(sentence(error))
+        told = in_words_of_files(sentence(error)) + _share(document.values, path, sentence(error))
         told = told.removeprefix(f"{path[-1]}: ") if path else told  # the path says it already
         lines.add(document.describe(path, told, line))
         causes.append(cause)
@@ -47,6 +47,13 @@ def in_words_of_files(text: str) -> str:
         made = "".join(word.capitalize() for word in name.split("_"))
         text = re.sub(rf"\b{made}(?=\()", name, text)
     return text.replace("Set data, such as Arrays(inputs=...).", "Give it a share in `split`.")
+
+
+def _share(values: Mapping[str, Any], path: Place, text: str) -> str:
+    """Return how a file gets a split that its data lacks, if it says how to divide them."""
+    data = _at(values, (*(path[:2] if path[:1] == ("trainers",) else ()), "data"))
+    lacks = "the data has no split" in text and isinstance(data, Mapping) and "split" in data
+    return " Give it a share, such as split = { training = 0.8, validation = 0.2 } in [data]." if lacks else ""
 
 
 def placed(values: Mapping[str, Any], head: Place, path: Place, error: Exception) -> tuple[Place, Exception]:

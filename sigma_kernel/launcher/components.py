@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from typing import Any
 
@@ -15,7 +16,7 @@ from sigma_kernel.tables import aligned
 
 describe = later("sigma_kernel.config.description:describe")  # heavy imports that lists do not need
 
-WIDE = 100  # columns of text
+WIDE = 100  # columns of text at most
 
 
 @click.command()
@@ -37,10 +38,12 @@ def components(kind: str | None, name: str | None, as_json: bool) -> None:
 
 
 def _show(found: dict[str, Any]) -> None:
-    click.echo(f"{found['kind']} {found['distribution']}:{found['name']}: {found['about']}")
+    title = f"{found['kind']} {found['distribution']}:{found['name']}: {found['about']}"
+    click.echo(textwrap.fill(title, _width()))
     first, *others = found["doc"].split("\n\n")
     for paragraph in filter(None, [" ".join(first.split()).removeprefix(found["about"]).strip(), *others]):
-        click.echo(f"\n{paragraph}")
+        plain = all(line[:1].strip() for line in paragraph.splitlines())  # no code, which keeps its lines
+        click.echo(f"\n{textwrap.fill(' '.join(paragraph.split()), _width()) if plain else paragraph}")
     settings = [[one["name"], one["type"], _default(one)] for one in found["settings"]]
     head, *rows = aligned([["SETTING", "TYPE", "DEFAULT"], *settings])
     for row, setting in zip(rows, found["settings"], strict=True):
@@ -48,7 +51,12 @@ def _show(found: dict[str, Any]) -> None:
             click.echo(f"\n{head}")
         click.echo(row)
         if text := _notes(setting):
-            click.echo(textwrap.indent(textwrap.fill(text, WIDE - 4), "    "))
+            click.echo(textwrap.indent(textwrap.fill(text, _width() - 4), "    "))
+
+
+def _width() -> int:
+    """Return the columns of text: those of the terminal, up to ``WIDE``."""
+    return max(40, min(WIDE, shutil.get_terminal_size().columns))
 
 
 def _notes(setting: dict[str, Any]) -> str:

@@ -50,6 +50,26 @@ def test_the_remedy_of_an_error_is_in_the_words_of_the_file(
 
 
 @pytest.mark.rooms
+@pytest.mark.parametrize("several", [False, True])
+def test_a_split_without_a_share_is_advised_in_the_words_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], several: bool
+) -> None:
+    text = (
+        FILE.format(architecture="input(4) + output(3) + softmax_cross_entropy()")
+        + '[hooks.score]\ntype = "accuracy"\n'
+    )
+    text = text.replace('dataset = "iris"', 'dataset = "iris"\nsplit = { training = 1.0 }')
+    if several:
+        text = text.replace("[trainer]", "[trainers.one]")
+        for table in ("data", "network", "hooks.score"):
+            text = text.replace(f"[{table}]", f"[trainers.one.{table}]")
+    (tmp_path / "run.toml").write_text(text)
+    assert main(["check", str(tmp_path / "run.toml")]) == 2
+    told = capsys.readouterr().err
+    assert "the data has no split 'validation'. There are: training. Give it a share, such as split = {" in told
+
+
+@pytest.mark.rooms
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("command", ["check", "explain"])
 def test_a_softmax_too_many_is_a_line_of_check_and_explain(
