@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from sigma_data import Arrays, Frame, Stream
+from sigma_data import Arrays, Csv, Frame, Stream
 from sigma_hooks import AccuracyMetric
 from sigma_kernel import Environment, functions as f
 from sigma_kernel.contracts import CostLayer, Totals
@@ -113,6 +114,27 @@ def test_weights_come_from_tuples_sections_columns_and_samples() -> None:
     }
     found = {name: trained(data, SoftmaxCrossEntropy(), 3).predict(X).tobytes() for name, data in given.items()}
     assert len(set(found.values())) == 1
+
+
+def test_a_column_of_a_file_holds_weights(tmp_path: Path) -> None:
+    table = pd.DataFrame(X.astype("f4").astype(float), columns=["a", "b", "c"]).assign(w=W, kind=LABELS)
+    table[["w", "a", "kind", "c", "b"]].to_csv(tmp_path / "t.csv", index=False)
+    everything: dict[str, Any] = {"split": {"training": 1.0}, "weights": "w"}
+    found = []
+    for inputs in (("*",), ("a", "c", "b")):
+        made = trained(Csv(tmp_path / "t.csv", "kind", inputs=inputs, **everything), SoftmaxCrossEntropy(), 3)
+        same = trained((table[["a", "c", "b"]].to_numpy(), LABELS, W), SoftmaxCrossEntropy(), 3)
+        found.append(made.predict(table).tobytes())
+        assert made.predict(table) == pytest.approx(same.predict(table[["a", "c", "b"]].to_numpy()), rel=1e-12)
+        assert made.evaluate("training")["loss"] == pytest.approx(same.evaluate("training")["loss"], rel=1e-12)
+    assert found[0] == found[1]
+    assert Csv(tmp_path / "t.csv", "kind", **everything).samples(tmp_path / "t.csv", (3,)).shape == (30, 3)
+    (tmp_path / "gap.csv").write_text("a,w,kind\n1,2,0\n1,,1\n")
+    with pytest.raises(SigmaDataError, match=r"gap\.csv:3: column 'w': a value is missing"):
+        Csv(tmp_path / "gap.csv", "kind", **everything).whole()
+    assert len(Csv(tmp_path / "gap.csv", "kind", missing="drop", **everything).whole()[0]) == 1
+    with pytest.raises(SigmaDataError, match=r"gap\.csv:3: the target or the weight: a value is missing"):
+        Csv(tmp_path / "gap.csv", "kind", missing=0.0, **everything).whole()
 
 
 def test_a_cost_can_name_another_section() -> None:

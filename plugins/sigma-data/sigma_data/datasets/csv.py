@@ -51,6 +51,7 @@ class Csv(Divided):
         path: Path of the file; in a configuration, a relative one starts in the directory of the configuration.
         target: Column to predict, by its name in the header or by its number from 0; or several.
         inputs: Columns to predict it from, which hold numbers unless they are encoded; ``"*"`` is all others.
+        weights: Column of sample weights; none by default.
         targets: What the target holds: classes, which become sorted class indices, numbers, or either.
         encode: Columns to one-hot encode.
         shape: Shape of a sample; by default a vector.
@@ -69,6 +70,7 @@ class Csv(Divided):
     targets: Literal["auto", "classes", "numbers"] = field(
         default="auto", validator=in_(("auto", "classes", "numbers")), kw_only=True
     )
+    weights: str | int | None = field(default=None, kw_only=True)
     encode: str | int | tuple[str | int, ...] = field(default=(), kw_only=True)
     shape: tuple[int, ...] | None = field(default=None, validator=optional(SHAPE), kw_only=True)
     scale: float = field(default=1.0, validator=finite, kw_only=True)
@@ -84,7 +86,7 @@ class Csv(Divided):
     def __attrs_post_init__(self) -> None:
         """Raise a SigmaError if a column to encode is not an input."""
         for column in listed(self.encode):
-            if column in listed(self.target) or not {column, REST} & {*self.inputs}:
+            if column in self._others or not {column, REST} & {*self.inputs}:
                 raise _no_input(column)
 
     @property
@@ -107,14 +109,15 @@ class Csv(Divided):
     def whole(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows that are not dropped."""
         lines, chosen, words = self._columns()
-        targets = [self._target(column, lines) for column in words]
+        targets = [self._target(column, lines) if column.dtype.kind == "T" else column for column in words]
         inputs, targets, lines = self._present(self._encoded(chosen, lines), targets, lines)
         shaped = cut(
             self._float32(inputs if self.scale == 1.0 else inputs * self.scale, lines, "inputs"),
             self.shape,
             str(self.path),
         )
-        rows = Arrays(inputs=shaped, targets=self._labels(targets, lines))
+        weights = {} if self.weights is None else {"weights": targets.pop()}  # the last
+        rows = Arrays(inputs=shaped, targets=self._labels(targets, lines), **weights)
         return rows, rows.class_names("targets")
 
     def samples(
@@ -136,7 +139,7 @@ class Csv(Divided):
         names = self._names() if table is None else table.columns
         known = recalled(saved, len(listed(self.encode)), prod(shape), str(self.path))
         reader = SamplesReader(
-            shape, white, self.scale, names, listed(self.target), missing, self.delimiter,
+            shape, white, self.scale, names, self._others, missing, self.delimiter,
             categories=known, **self._form,
         )  # fmt: skip
         return reader.read(local(path))["values"]
@@ -146,8 +149,13 @@ class Csv(Divided):
         if REST not in self.inputs or not self.header or not self.path.is_file():
             return self.inputs
         names = self._header()
-        targets = [place(target, names, str(self.path)) for target in listed(self.target)]
+        targets = [place(target, names, str(self.path)) for target in self._others]
         return tuple(name for i, name in enumerate(names) if i not in targets)
+
+    @property
+    def _others(self) -> tuple[str | int, ...]:
+        """Return the columns that are no inputs: the target, and the weights."""
+        return (*listed(self.target), *(() if self.weights is None else (self.weights,)))
 
     def _header(self) -> list[str]:
         """Return the names in the first line; none without a header."""
@@ -156,12 +164,12 @@ class Csv(Divided):
 
     def _columns(self) -> tuple[np.ndarray, dict[str, np.ndarray], list[np.ndarray]]:
         """Return the line number of each row, the columns of the inputs, and those of the target as words."""
-        targets, rest = listed(self.target), tuple(self.inputs) == (REST,)
-        if not targets:
+        targets, rest = self._others, tuple(self.inputs) == (REST,)
+        if not listed(self.target):
             raise SigmaDataError(f"{self.path}: there is no target. Name a column as `target`.")
         wanted = None if rest else (*self.inputs, *targets)
         gaps: Literal["refuse", "nan"] = "refuse" if self.missing == "refuse" else "nan"
-        text = (*targets, *listed(self.encode))
+        text = (*listed(self.target), *listed(self.encode))
         reader = _Table(wanted, text, self.header, self.delimiter, gaps, **self._form)
         lines, columns = reader.table(local(self.path))
         names = list(columns)
@@ -218,7 +226,8 @@ class Csv(Divided):
             return inputs[kept], [values[kept] for values in targets], lines[kept]
         if lost.any():
             first = f"{self.path}:{lines[int(lost.argmax())]}"
-            raise SigmaDataError(f"{first}: the target: a value is missing. Fill it in, or set missing = 'drop'.")
+            what = "target" if self.weights is None else "target or the weight"
+            raise SigmaDataError(f"{first}: the {what}: a value is missing. Fill it in, or set missing = 'drop'.")
         filled = inputs if isinstance(self.missing, str) else np.where(np.isnan(inputs), self.missing, inputs)
         return filled, targets, lines
 
