@@ -19,7 +19,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing import MonitorSuite, Sweep, small_environment
 from sigma_monitor_console import console
 from sigma_monitor_console.console import ConsoleMonitor
-from sigma_monitor_console.notebook import Shown
+from sigma_monitor_console.notebook import NotebookWatch, Shown
 from sigma_monitor_console.reading import Speed, duration
 
 
@@ -134,6 +134,42 @@ def test_a_notebook_has_one_output_that_is_updated_and_ends_with_the_last_state(
     assert re.fullmatch(r"hello\nepoch 3/3  ━{24}  loss [\d.e-]+  stopped", repr(states[-1]))
     assert all(one != other for one, other in pairwise(states))
     assert capfd.readouterr() == ("", "")
+
+
+class Still:
+    """A view of a run in which nothing happens, for some looks."""
+
+    left = 6
+
+    def find(self, pattern: str) -> list[tuple[str, Any]]:
+        return [("trainer.iteration", 5)] if "iteration" in pattern else []
+
+    def get(self, address: str) -> Any:
+        return {"iteration": 5, "epoch": 1}.get(address.removeprefix("trainer."))
+
+    def status(self) -> str:
+        return "paused"
+
+    def messages(self, after: int) -> list[tuple[int, str]]:
+        return []
+
+    def send(self, command: str, **arguments: Any) -> None:
+        raise AssertionError(command)
+
+    def wait(self, seconds: float) -> bool:
+        self.left -= 1
+        return not self.left
+
+
+def test_a_notebook_is_not_updated_while_nothing_changes() -> None:
+    shown: list[Any] = []
+
+    def display(thing: Any, display_id: bool) -> Handle:
+        shown.append(thing)
+        return Handle(shown)
+
+    NotebookWatch(Still(), Console(force_jupyter=True), 1.0, SimpleNamespace(display=display)).run()
+    assert [repr(one) for one in shown] == ["epoch 1  ────────────────────────  paused"]
 
 
 def test_text_in_a_notebook_is_escaped() -> None:
