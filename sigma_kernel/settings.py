@@ -24,7 +24,7 @@ Check = Callable[[Any, "Attribute[Any]", Any], Any]
 
 _LIMITS = {"low": "at least", "above": "more than", "high": "at most", "below": "less than"}
 _COMPARED = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
-_DOCUMENTED = re.compile(r"^ {4}(\w++): ?((?:.*+)(?:\n {5,}.*+)*+)", re.MULTILINE)  # one setting in a docstring
+_DOCUMENTED = re.compile(r"^ {4}(\w++): ?((?:.*+)(?:\n {5,}+.*+)*+)", re.MULTILINE)  # one setting in a docstring
 _BOUND = re.compile(r"(Length of )?'\w++' must be (>=|<=|>|<) ([^:]*+): (.*+)")
 
 

@@ -40,7 +40,9 @@ PARAMETERS = {
     "sigma_kernel.plugins.specs: pattern",
     "sigma_kernel.scanning: self.words[name]",
 }
-MARKS = {"mark": ",", "point": r"\."}  # of columns and of fractions, which a user chooses
+MARKS = {  # values of what patterns are made with: marks of columns and fractions that a user chooses, and words
+    "mark": ",", "point": r"\.", "made": "Arrays", "long": "validation",
+}  # fmt: skip
 LONG = 3000
 BUDGET = 8  # words that are searched, per letter of a text
 

@@ -276,6 +276,16 @@ def _counted(draw: Drawing) -> Node:
     return x + f.cast(f.iota(x.shape, draw.axis(x), "int32"), draw.dtype) * 0.1
 
 
+def _beside_constants(draw: Drawing) -> Node:
+    """Return a value with an array of numbers in part of its shape, on either side."""
+    x = draw.any()
+    shape = [1 if draw.happens(0.3) else side for side in x.shape]
+    numbers = np.round(draw.chance.normal(size=shape[int(draw.chance.integers(len(shape) + 1)) :]), 3).astype(
+        draw.dtype
+    )
+    return draw.one([lambda: x + numbers, lambda: numbers - x, lambda: x * numbers])()  # type: ignore[no-any-return]
+
+
 def _looked_up(draw: Drawing) -> Node:
     x = draw.any()
     axis = draw.axis(x)
@@ -331,6 +341,7 @@ SMALL: tuple[Move, ...] = (
     *map(_alone, UNARY), *map(_pair, PLAIN),
     _pair(lambda x, y: x / (f.abs(y) + 0.5)), _pair(lambda x, y: (f.abs(x) + 0.5) ** f.tanh(y)),
     _pair(lambda x, y: ops.mod(x, f.abs(y) + 0.7)), _chosen, lambda draw: _cast(draw, draw.value()), _counted,
+    _beside_constants,
 )  # fmt: skip
 FORMS: tuple[Move, ...] = (lambda draw: draw.any(), _padded, _joined, _looked_up)
 REDUCTIONS: tuple[Move, ...] = (_reduced, _reduced, _reduced, lambda draw: f.softmax(draw.any(), -1))

@@ -34,7 +34,7 @@ class Numpyish(Metric):
     """Uses an operation that graphs do not support."""
 
     def totals(self, prediction: Node, targets: Node) -> Node:
-        return prediction.mean  # type: ignore[attr-defined,no-any-return]
+        return prediction.std  # type: ignore[attr-defined,no-any-return]
 
 
 @define(eq=False, kw_only=True)
@@ -70,7 +70,7 @@ def test_metrics_of_the_training_step_are_traced_before_training(deep: Deep) -> 
 
 
 def test_a_failing_metric_is_reported_with_its_place_and_the_exception_class(deep: Deep) -> None:
-    text = r"^trainer\.hooks\.m: metric 'it' \(\S+Numpyish\): AttributeError: .*mean"
+    text = r"^trainer\.hooks\.m: metric 'it' \(\S+Numpyish\): AttributeError: .*std"
     with deep(hooks={"m": Measure(metric=Numpyish())}) as sigma, pytest.raises(SigmaConfigError, match=text):
         sigma.prepare()
 
