@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import ops
+from sigma_kernel.graph import ops, rewriting
 from sigma_kernel.graph.calculus import (
     evaluate as evaluate, gradient as gradient, hessian_vector_product as hessian_vector_product,
 )  # fmt: skip
@@ -351,8 +351,8 @@ def scan(
         raise SigmaGraphError("scan: the number of steps is unknown. Pass a sequence, or a length.")
     steps = sequences[0].shape[0] if length is None else length
     specs = [*(x.spec for x in carry), *(Spec(x.shape[1:], x.dtype) for x in sequences), *(x.spec for x in constants)]
-    graph = trace(lambda *operands: _stepped(body, operands, len(carry)), *specs)
-    return ops.loop(graph, carry, sequences, constants, steps, reverse)
+    graph, arrays = rewriting.lifted(trace(lambda *operands: _stepped(body, operands, len(carry)), *specs))
+    return ops.loop(graph, carry, sequences, [*constants, *arrays], steps, reverse)
 
 
 def _stepped(body: Callable[..., Any], operands: Sequence[Node], carries: int) -> tuple[Node, ...]:

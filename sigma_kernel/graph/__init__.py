@@ -24,7 +24,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " symbol trace",
         "ops": "Op op",
         "random": "Draw Key Streams permutation",
-        "rewriting": "changed rewrite",
+        "rewriting": "changed lifted rewrite",
         "shapes": "ELEMENTWISE",
     },
 )

@@ -16,7 +16,7 @@ from typing import Any
 from attrs import evolve
 
 from sigma_kernel.graph import ops, shapes
-from sigma_kernel.graph.node import FLOATS, INTEGERS, Graph, Node, constant, expanded, frozen_attrs, ordered
+from sigma_kernel.graph.node import FLOATS, INTEGERS, Graph, Node, constant, expanded, frozen_attrs, ordered, symbol
 
 Change = Callable[[Node, tuple[Node, ...]], Node]  # a node and its new operands -> its replacement
 
@@ -38,6 +38,17 @@ def changed(graph: Graph, change: Change, change_body: Callable[[Graph], Graph])
         return change(node, inputs)
 
     return Graph(graph.inputs, _carried(graph.outputs, {x: x for x in graph.inputs}, also_bodies))
+
+
+def lifted(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
+    """Return a graph that takes its arrays of constants as its last inputs, and these arrays.
+
+    Those in the body of a scan remain.
+    """
+    found = [node for node in graph if node.op == "array"]
+    inputs = {node: symbol(node.shape, node.dtype) for node in found}
+    made = changed(graph, lambda node, operands: inputs.get(node, _with(node, operands)), lambda body: body)
+    return Graph((*graph.inputs, *inputs.values()), made.outputs), tuple(found)
 
 
 def _carried(outputs: Sequence[Node], known: dict[Node, Node], change: Change) -> tuple[Node, ...]:

@@ -151,6 +151,27 @@ def test_a_scan_iterates_over_the_leading_axis():
     np.testing.assert_allclose(same, X)
 
 
+def test_arrays_in_the_body_of_a_scan_are_its_constants():
+    factors, offset = np.array([1.0, 2.0, 3.0]), [0.5, 0.0, -0.5]
+
+    def inner(y):
+        return f.scan(lambda c, x: ([c + x * factors[::-1]], []), [y], [y[None] * np.ones((2, 1))])[0][0]
+
+    def outer(c, xs):
+        return f.scan(lambda c, x: ([inner(c * factors) + x + offset], [c]), [c], [xs])
+
+    graph = trace(lambda c, xs: outer(c, xs)[0], Spec((3,), "float64"), Spec((2, 3), "float64"))
+    bodies = [node.attrs["body"] for node in graph if node.op == "scan"]
+    bodies += [node.attrs["body"] for body in bodies for node in body if node.op == "scan"]
+    assert len(bodies) == 2
+    assert not [node for body in bodies for node in body if node.op == "array"]
+    c, xs = np.array([1.0, -1.0, 2.0]), np.array([[0.1, 0.2, 0.3], [1.0, 1.0, 1.0]])
+    expected = c
+    for x in xs:
+        expected = expected * factors * (1 + 2 * factors[::-1]) + x + offset
+    np.testing.assert_allclose(f.evaluate(lambda c, xs: outer(c, xs)[0][0], c, xs), expected, rtol=1e-12)
+
+
 def test_a_scan_without_sequences_needs_a_length():
     def powers(x):
         return f.scan(lambda p, x: ([p * x], [p]), [f.ones((), "float64")], [], [x], length=5)[1]

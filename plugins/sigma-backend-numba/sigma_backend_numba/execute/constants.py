@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import evolve
 
 from sigma_backend_numba.execute.alignment import copy
-from sigma_kernel.graph import Graph, Node, changed, symbol
+from sigma_kernel.graph import Graph, lifted
 
 
-def lifted(graph: Graph) -> tuple[Graph, tuple[np.ndarray, ...]]:
-    """Return a graph that takes its constant arrays as its last inputs, and these arrays.
-
-    Those in the body of a scan remain.
-    """
-    found = [node for node in graph if node.op == "array"]
-    if not found:
-        return graph, ()
-    inputs = {node: symbol(node.shape, node.dtype) for node in found}
-
-    def change(node: Node, operands: tuple[Node, ...]) -> Node:
-        return inputs.get(node, node) if operands == node.inputs else evolve(node, inputs=operands)
-
-    made = changed(graph, change, lambda body: body)
-    return Graph((*graph.inputs, *inputs.values()), made.outputs), tuple(copy(x.attrs["value"].array) for x in found)
+def apart(graph: Graph) -> tuple[Graph, tuple[np.ndarray, ...]]:
+    """Return a graph that takes its constant arrays as its last inputs, and copies of them."""
+    made, arrays = lifted(graph)
+    return made, tuple(copy(node.attrs["value"].array) for node in arrays)

@@ -16,7 +16,7 @@ from sigma_backend_numba.compiler.machine_code import Burst as Call
 from sigma_backend_numba.emit.program_text import NO_ROW, Job, Needs
 from sigma_backend_numba.execute.alignment import aligned, copy, empty
 from sigma_backend_numba.execute.arguments import Places, admitted, owned, rings
-from sigma_backend_numba.execute.constants import lifted
+from sigma_backend_numba.execute.constants import apart
 from sigma_backend_numba.execute.thread_count import ThreadCount
 from sigma_backend_numba.execute.thread_pool import POOL, cores
 from sigma_backend_numba.lower.canonical import DATA, STATE, STEER, expanded, frame
@@ -190,7 +190,7 @@ def machine(job: Job, threads: int) -> Machine:
 
 def step_job(step: Step, approximate: bool = False) -> Job:
     """Return the job of a step: inputs are state, data, live values and constants, outputs are updates and records."""
-    graph, held = lifted(expanded(step.graph))
+    graph, held = apart(expanded(step.graph))
     kinds = {STATE: len(step.state), DATA: len(step.data), STEER: len(step.steer)}
     around = frame(kinds, [step.donations.get(i) for i in range(len(step.graph.outputs))], len(held))
     sections = step.graph.inputs[len(step.state) : len(step.state) + len(step.data)]
@@ -202,6 +202,6 @@ def step_job(step: Step, approximate: bool = False) -> Job:
 def graph_job(graph: Graph, donate: Mapping[int, int], approximate: bool = False) -> Job:
     """Return the job of a graph by itself."""
     targets = [donate.get(out) for out in range(len(graph.outputs))]
-    made, held = lifted(expanded(graph))
+    made, held = apart(expanded(graph))
     around = frame({STATE: len(graph.inputs)}, targets, len(held))
     return Job(made, around, approximate=approximate, constants=held)
