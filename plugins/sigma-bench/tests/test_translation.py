@@ -145,6 +145,14 @@ def test_branches_are_refused(environment: Environment) -> None:
         translated(trainer)
 
 
+def test_several_optimisers_are_refused(environment: Environment) -> None:
+    trainer = environment.create_trainer(data=One(), batch_size=3)
+    trainer.network = Input(2) + Output(3) + SoftmaxCrossEntropy()
+    trainer.optimisers = {"one": {"type": "adam", "match": "**.weights"}, "two": {"type": "adam", "match": "**.biases"}}
+    with pytest.raises(SigmaConfigError, match="peers: optimisers: they do not support several optimisers"):
+        translated(trainer)
+
+
 def test_a_custom_activation_is_refused_by_peers(environment: Environment) -> None:
     trainer = environment.create_trainer(data=One(), optimiser=GradientDescent(), batch_size=3)
     trainer.network = Input(2) + Output(3, activation=lambda x: x * 2.0) + SoftmaxCrossEntropy()
