@@ -19,6 +19,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "functions": "ActivationSuite OpSuite",
         "hooks": "HookSuite small_classifier small_regression",
         "initialisers": "InitialiserSuite RandomInitialiserSuite distance draw",
+        "launching": "CommandSuite RecipeSuite",
         "layers": "CostSuite LayerSuite by_name traced",
         "metrics": "MergerSuite MetricSuite",
         "null": "NullBackend",

@@ -23,6 +23,8 @@ from sigma_kernel.testing.initialisers import InitialiserSuite as InitialiserSui
 from sigma_kernel.testing.initialisers import RandomInitialiserSuite as RandomInitialiserSuite
 from sigma_kernel.testing.initialisers import distance as distance
 from sigma_kernel.testing.initialisers import draw as draw
+from sigma_kernel.testing.launching import CommandSuite as CommandSuite
+from sigma_kernel.testing.launching import RecipeSuite as RecipeSuite
 from sigma_kernel.testing.layers import CostSuite as CostSuite
 from sigma_kernel.testing.layers import LayerSuite as LayerSuite
 from sigma_kernel.testing.layers import by_name as by_name
