@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import re
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,7 +13,7 @@ from sigma_kernel import Environment, SigmaNetworkError, functions as f
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.graph import Node, Spec
 from sigma_kernel.network.network import Network
-from sigma_kernel.network.outline import Outline, Row, drawing, lanes, outline
+from sigma_kernel.network.outline import Outline, Row, drawing, outline
 from sigma_layers import Add, Dense, Input, SquaredDifference
 
 
@@ -33,6 +33,9 @@ class Broken(Layer):
 
     def forward(self, context: Context, *inputs: Any, **_: Any) -> Node:
         raise ZeroDivisionError
+
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_the_table_has_a_line_for_each_layer_its_shape_and_its_parameters() -> None:
@@ -87,7 +90,7 @@ def test_a_notebook_shows_the_table_and_draws_branches_with_all_text_escaped() -
     trunk = Input(4) + Dense(3)
     html = (trunk + Dense(3) + Add(trunk))._repr_html_()
     image = ElementTree.fromstring(html[html.index("<svg") :])
-    assert len(list(image.iter("{http://www.w3.org/2000/svg}path"))) == 4
+    assert len(list(image.iter(f"{SVG}path"))) == 4
     assert html.count("<text") == 4
     row = Row("<b>", ("<i>",), (1,), 2)
     image = drawing([Row("<i>", ()), row])
@@ -95,18 +98,21 @@ def test_a_notebook_shows_the_table_and_draws_branches_with_all_text_escaped() -
     assert "&lt;b&gt;" in image
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_no_layer_is_in_the_way_of_a_connection_between_two_others(seed: int) -> None:
-    draw = random.Random(seed)
-    rows = [
-        Row(str(i), tuple(str(source) for source in draw.sample(range(i), min(i, draw.randrange(4)))))
-        for i in range(30)
-    ]
-    found = lanes(rows)
-    for i, row in enumerate(rows):
-        for source in map(int, row.sources):
-            assert found[source] not in found[source + 1 : i]
-    assert lanes([Row(str(i), (str(i - 1),) if i else ()) for i in range(9)]) == [0] * 9
+def test_connections_pass_other_layers_on_their_left_and_stay_in_the_drawing() -> None:
+    rows = [Row("a", ()), Row("b", ("a",)), Row("c", ("a",)), Row("d", ("b", "c", "a"))]
+    image = ElementTree.fromstring(drawing(rows))
+    dots = {(float(x.attrib["cx"]), float(x.attrib["cy"])) for x in image.iter(f"{SVG}circle")}
+    assert len(dots) == 4
+    bends = []
+    for path in image.iter(f"{SVG}path"):
+        numbers = [float(number) for number in re.findall(r"-?\d++", path.attrib["d"])]
+        start, first, second, end = zip(numbers[::2], numbers[1::2], strict=True)
+        assert {start, end} <= dots
+        assert first[0] == second[0]
+        passed = round((end[1] - start[1]) / 24) - 1
+        bends.append((passed, (end[0] - first[0]) * 3 / 4))  # a cubic with equal bends reaches three quarters of them
+    assert [passed for passed, _ in bends] == [0, 1, 1, 0, 2]
+    assert all((bend == 0) if passed == 0 else (4 < bend < start[0]) for passed, bend in bends)
 
 
 def test_the_shapes_of_a_trace_are_taken_where_they_are_given() -> None:

@@ -17,7 +17,7 @@ from sigma_kernel.tables import aligned, html
 
 HEAD = ("LAYER", "SHAPE", "PARAMETERS", "INPUTS")
 MOST = 60  # layers that are shown; of more, the first and the last ones
-HIGH, WIDE = 24, 18  # of a layer and of a lane of the drawing, in pixels
+HIGH, ARC = 24, 8  # of a layer of the drawing, and of an arc for each layer that it passes, in pixels
 
 
 @frozen
@@ -106,38 +106,22 @@ def _shaped(kind: str, chosen: Any) -> Callable[[Node], Node]:
 
 
 # -- the drawing -------------------------------------------------------------------------------------------------------
-def lanes(rows: Sequence[Row]) -> list[int]:
-    """Return a lane for each layer, so that no layer is in the way of a connection between two others.
-
-    A layer keeps its lane until the last layer that it leads to; that one takes over the lane of its first source, if
-    it is free then, else the first free one.
-    """
-    last = {source: i for i, row in enumerate(rows) for source in row.sources}
-    busy: dict[int, str] = {}
-    found: dict[str, int] = {}
-    for i, row in enumerate(rows):
-        busy = {lane: name for lane, name in busy.items() if last.get(name, -1) > i}
-        wanted = [found[source] for source in row.sources]
-        found[row.name] = next(lane for lane in [*wanted, *range(len(rows))] if lane not in busy)
-        busy[found[row.name]] = row.name
-    return list(found.values())
-
-
 def drawing(rows: Sequence[Row]) -> str:
-    """Return the layers and their connections as SVG: one layer in each line, sources above."""
-    across, parts = lanes(rows), list[str]()
-    places = {
-        row.name: (WIDE * lane + 10, HIGH * i + 12) for i, (row, lane) in enumerate(zip(rows, across, strict=True))
-    }
-    text = WIDE * (max(across) + 1) + 8
-    for row in rows:
-        x, y = places[row.name]
-        for a, b in (places[source] for source in row.sources):  # down its lane, then to this one
-            line = f"M{a} {b}V{y - HIGH}C{a} {y - HIGH // 2} {x} {y - HIGH // 2} {x} {y}"
-            parts.append(f'<path d="{line}" fill="none" stroke="currentColor"/>')
-        parts.append(f'<circle cx="{x}" cy="{y}" r="4" fill="currentColor"/>')
-        parts.append(f'<text x="{text}" y="{y + 4}" fill="currentColor">{escape(" ".join(row.cells()[:2]))}</text>')
-    width, height = text + 8 * max(len(" ".join(row.cells()[:2])) for row in rows), HIGH * len(rows)
+    """Return layers and connections as SVG: one layer in each line, sources above.
+
+    A connection that passes other layers is an arc to their left, the wider the more it passes.
+    """
+    index, parts = {row.name: i for i, row in enumerate(rows)}, list[str]()
+    left = 16 + ARC * max([0, *(i - index[source] for i, row in enumerate(rows) for source in row.sources)])
+    for i, row in enumerate(rows):
+        y, label = HIGH * i + 12, escape(" ".join(row.cells()[:2]))
+        for passed in (i - index[source] - 1 for source in row.sources):
+            bend = left - 2 * ARC * passed
+            path = f"M{left} {y - HIGH * (passed + 1)}C{bend} {y - HIGH * passed} {bend} {y - HIGH} {left} {y}"
+            parts.append(f'<path d="{path}" fill="none" stroke="currentColor"/>')
+        parts.append(f'<circle cx="{left}" cy="{y}" r="4" fill="currentColor"/>')
+        parts.append(f'<text x="{left + 12}" y="{y + 4}" fill="currentColor">{label}</text>')
+    width, height = left + 20 + 8 * max(len(" ".join(row.cells()[:2])) for row in rows), HIGH * len(rows)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
         f' font-family="system-ui, sans-serif" font-size="12" role="img"><title>Layers</title>{"".join(parts)}</svg>'
