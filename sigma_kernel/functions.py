@@ -78,19 +78,14 @@ def not_equal(x: Array | float, y: Array | float) -> Array:
 
 def one_hot(labels: Array, classes: int, dtype: str = "float32") -> Array:
     """Return ``(*labels.shape, classes)``: 1 at each label, else 0."""
-    found: Array = evaluate(lambda labels: ops.cast(ops.hot(labels, classes), dtype=dtype), labels)
-    return found
+    return cast(ops.hot(labels, classes), dtype)
 
 
-def hits(scores: Array, labels: Other[Array], k: int = 1) -> Array:
+def hits(scores: Array, labels: Array, k: int = 1) -> Array:
     """Return bool ``labels.shape``: whether fewer than k classes score higher than the label; False for NaN."""
-    found: Array = evaluate(lambda scores, labels: _hits(scores, labels, k), scores, labels)
-    return found
-
-
-def _hits(scores: Node, labels: Node, k: int) -> Node:
-    own = where(ops.hot(labels, scores.shape[-1]), scores, 0).sum(-1, keepdims=True)
-    return less(ops.cast(logical_not(own >= scores), dtype="int32").sum(-1), k)
+    own = sum(where(ops.hot(labels, scores.shape[-1]), scores, 0), axis=-1, keepdims=True)
+    above = cast(logical_not(greater_equal(own, scores)), "int32")
+    return less(sum(above, axis=-1), k)
 
 
 # -- elementwise -------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from attrs import evolve
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import differentiation, ops
 from sigma_kernel.graph.interpretation import evaluated
-from sigma_kernel.graph.node import Graph, Node, fixed, symbol
+from sigma_kernel.graph.node import Graph, Node, constant, symbol
 from sigma_kernel.graph.rewriting import changed
 from sigma_kernel.graph.values import array_of
 
@@ -107,8 +107,7 @@ def _input(held: Held, leaf: Any) -> Node:
     """Return a leaf as a node: that of the caller, or an input that holds its value."""
     if isinstance(leaf, Node):
         return leaf
-    array = array_of(np.asarray(leaf))
-    assert array is not None  # else array_of has raised
+    array = array_of(leaf)
     node = symbol(array.shape, array.dtype.name)
     held[node] = array
     return node
@@ -134,7 +133,7 @@ def _computed(result: Tree, held: Held, arguments: Sequence[Tree]) -> Tree:
 
 def _with_constants(graph: Graph, held: Held) -> tuple[Node, ...]:
     """Return the outputs of a graph with constant arrays in place of its own inputs."""
-    constants = {node: fixed(array, node.dtype) for node, array in held.items()}
+    constants = {node: constant(array, node.dtype) for node, array in held.items()}
 
     def change(node: Node, operands: tuple[Node, ...]) -> Node:
         return constants.get(node, node) if operands == node.inputs else evolve(node, inputs=operands)

@@ -194,10 +194,12 @@ class Rules:
 
         Arrays of integers and truth values keep their dtype where the op takes it, as indices, labels and masks do.
         """
-        given = _given(inputs)
-        for number, array in (choices := _choices(given)):
+        given = [x if isinstance(x, Node) else array_of(x) for x in inputs]
+        beside = any(isinstance(x, Node) for x in inputs)
+        weak = [type(x) in (bool, int, float) or (beside and not y.shape) for x, y in zip(inputs, given, strict=True)]
+        for number, array in (choices := _choices(given, weak)):
             try:
-                nodes = tuple(_as_node(x, made, number, array) for x, made in zip(inputs, given, strict=True))
+                nodes = tuple(_as_node(x, number if w else array, number) for x, w in zip(given, weak, strict=True))
                 shape = self.shape(*(x.shape for x in nodes), **attrs)
                 return nodes, attrs, shape, self.dtype(*(x.dtype for x in nodes), **attrs)
             except SigmaGraphError:
@@ -230,8 +232,12 @@ def symbol(shape: Sequence[int], dtype: str = "float32", name: str = "") -> Node
 
 
 def constant(value: Any, dtype: str = "float32") -> Node:
-    """Return a scalar constant."""
-    return Node("constant", attrs={"value": _literal(value, known(dtype))}, dtype=dtype)
+    """Return a number, or an array, as a constant; raises SigmaGraphError if the dtype does not hold it exactly."""
+    held = in_dtype(given := array_of(value), known(dtype))
+    held.setflags(write=False)
+    if held.shape:
+        return Node("array", attrs={"value": Values(held), "dtype": dtype}, shape=held.shape, dtype=dtype)
+    return Node("constant", attrs={"value": float(given) if dtype in FLOATS else held.item()}, dtype=dtype)
 
 
 def trace(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequence[int]) -> Graph:
@@ -255,56 +261,22 @@ def trace(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequenc
     return graph
 
 
-def _given(inputs: Sequence[Node | Constant]) -> list[Node | np.ndarray | None]:
-    """Return operands as nodes or arrays; None for numbers, which an array without axes is beside a node."""
-    found = [x if isinstance(x, Node) else array_of(x) for x in inputs]
-    beside = any(isinstance(x, Node) for x in inputs)
-    return [None if beside and isinstance(x, np.ndarray) and not x.shape else x for x in found]
-
-
-def _choices(given: Sequence[Node | np.ndarray | None]) -> list[tuple[str, str]]:
+def _choices(given: Sequence[Node | np.ndarray], weak: Sequence[bool]) -> list[tuple[str, str]]:
     """Return the dtypes to try for numbers and for arrays, where "" is their own: what nodes have, else as in NumPy."""
     nodes = [x.dtype for x in given if isinstance(x, Node)]
-    arrays = [x for x in given if isinstance(x, np.ndarray)]
+    arrays = [x for x, number in zip(given, weak, strict=True) if isinstance(x, np.ndarray) and not number]
     number = next((dtype for dtype in nodes if dtype != "bool"), "")
-    if not arrays:
-        return [(number, "")]
-    if nodes:
-        return [(number, ""), *([(number, number)] if number else [])]
+    if nodes or not arrays:
+        return [(number or "?", ""), *([(number, number)] if number and arrays else [])]
     floats, shared = [x for x in arrays if x.dtype.kind == "f"], np.result_type(*arrays).name
     number = np.result_type(*floats).name if floats else "float64" if shared == "bool" else shared
     return [(number, ""), (shared, shared), ("float64", "float64")]
 
 
-def _as_node(operand: Node | Constant, given: Node | np.ndarray | None, number: str, array: str) -> Node:
-    """Return an operand as a node; an array of floats has the dtype of numbers, if that is one of floats."""
+def _as_node(given: Node | np.ndarray, dtype: str, number: str) -> Node:
+    """Return an operand as a node; an array of floats gets the dtype of numbers, if that is one of floats."""
     if isinstance(given, Node):
         return given
-    if given is None and not number:
+    if dtype == "?":
         raise SigmaGraphError("the dtype of a number is unknown here. Write constant(number, dtype).")
-    if given is None:
-        return constant(operand, number)
-    dtype = array or (number if given.dtype.kind == "f" and number in FLOATS else given.dtype.name)
-    return fixed(given, dtype)
-
-
-def fixed(array: np.ndarray, dtype: str) -> Node:
-    """Return an array as a constant; it is not copied."""
-    held = in_dtype(array, dtype)
-    if not held.shape:
-        return constant(held.item(), dtype)
-    held.setflags(write=False)
-    return Node("array", attrs={"value": Values(held), "dtype": dtype}, shape=held.shape, dtype=dtype)
-
-
-def _literal(value: Any, dtype: str) -> float:
-    """Return a number as a float, int or bool, as its dtype requires; raises SigmaGraphError if that is inexact."""
-    if getattr(value, "shape", ()) != () or not hasattr(value, "__float__"):
-        raise SigmaGraphError(f"a {type(value).__name__} cannot be a constant of a graph. Use a number or an array.")
-    if dtype in FLOATS:
-        return float(value)
-    if dtype == "bool" and value in (0, 1):
-        return bool(value)
-    if dtype in INTEGERS and hasattr(value, "__index__") and index(value) in INTEGERS[dtype]:
-        return index(value)
-    raise SigmaGraphError(f"{value!r} is not a valid {dtype}. Cast the other operand, or write another number.")
+    return constant(given, dtype or (number if given.dtype.kind == "f" and number in FLOATS else given.dtype.name))

@@ -168,11 +168,13 @@ def _log_softmax(x: Node, *, axis: int) -> Node:
     return shifted - log(sum(exp(shifted), axis=(axis,)))
 
 
-def hot(labels: Node, classes: int) -> Node:
+def hot(labels: Array, classes: int) -> Array:
     """Return bool ``(*labels.shape, classes)``, true at each label."""
-    shape = (*labels.shape, 1)
-    places = iota(shape=(*(1,) * len(labels.shape), classes), axis=len(labels.shape), dtype=labels.dtype)
-    return equal(reshape(labels, shape=shape), places)
+    rank: int = len(labels.shape)
+    wide = reshape(labels, shape=(*labels.shape, 1))
+    if not isinstance(labels, Node):
+        return equal(wide, np.arange(classes))
+    return equal(wide, iota(shape=(*(1,) * rank, classes), axis=rank, dtype=labels.dtype))
 
 
 def _cross_entropy(logits: Node, labels: Node) -> Node:

@@ -26,13 +26,11 @@ class Values:
         return f"{self.array.tolist()}" if few else f"sha256:{hashlib.sha256(self.array.tobytes()).hexdigest()}"
 
 
-def array_of(given: Any) -> np.ndarray | None:
-    """Return a copy of an array or a nested list of numbers, in a dtype that graphs have; None for anything else.
+def array_of(given: Any) -> np.ndarray:
+    """Return a copy of an array, a nested list or a number, in a dtype that graphs have.
 
-    Raises SigmaGraphError for arrays of anything but real numbers and truth values.
+    Raises SigmaGraphError for anything but real numbers and truth values.
     """
-    if not (isinstance(given, list | tuple) or hasattr(given, "__array__")):
-        return None
     try:
         array = np.array(given)
     except ValueError:
@@ -41,15 +39,17 @@ def array_of(given: Any) -> np.ndarray | None:
         return array
     if array.dtype.kind in "iu":
         return in_dtype(array, "int32" if array.dtype.itemsize < 4 else "int64")
-    raise SigmaGraphError(f"an array of {array.dtype} cannot be a constant of a graph. Use real numbers.")
+    what = f"an array of {array.dtype}" if array.shape else f"a {type(given).__name__}"
+    raise SigmaGraphError(f"{what} cannot be a constant of a graph. Use real numbers.")
 
 
 def in_dtype(array: np.ndarray, dtype: str) -> np.ndarray:
-    """Return an array in another dtype; raises SigmaGraphError for one of integers that does not hold them."""
-    if dtype in INTEGERS and array.dtype.kind == "f":
-        raise SigmaGraphError(f"an array of {array.dtype} does not mix with {dtype}. Cast one of them.")
-    if dtype in INTEGERS and array.size:
-        outside = [x for x in (array.min(), array.max()) if int(x) not in INTEGERS[dtype]]
-        if outside:
-            raise SigmaGraphError(f"{outside[0]} is not a valid {dtype}. Cast the other operand.")
+    """Return an array in another dtype; raises SigmaGraphError for one of integers, or bool, that does not hold it."""
+    allowed = INTEGERS.get(dtype, range(2))
+    if dtype not in FLOATS and array.size:
+        wrong = [x for x in (array.min(), array.max()) if array.dtype.kind == "f" or int(x) not in allowed]
+        if wrong:
+            raise SigmaGraphError(
+                f"{wrong[0]} is not a valid {dtype}. Cast the other operand, or write another number."
+            )
     return array.astype("float32" if dtype == "bfloat16" else dtype)
