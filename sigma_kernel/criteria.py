@@ -289,9 +289,6 @@ def _within(inner: Criterion, *looser: type[Criterion]) -> str:
 
 
 # -- the fluent form ---------------------------------------------------------------------------------------------------
-Other = Any  # a number, or the address or the Subject of another value
-
-
 @frozen
 class Subject:
     """The subject of a condition; see :func:`when`."""
@@ -299,23 +296,23 @@ class Subject:
     address: str
     quantifier: str = ""
 
-    def reaches(self, number: Other) -> Question:
+    def reaches(self, number: Any) -> Question:
         """Return the criterion that it is at or above a number, or another value."""
         return self._asked("reaches", number)
 
-    def falls_to(self, number: Other) -> Question:
+    def falls_to(self, number: Any) -> Question:
         """Return the criterion that it is at or below a number, or another value."""
         return self._asked("falls to", number)
 
-    def above(self, number: Other) -> Question:
+    def above(self, number: Any) -> Question:
         """Return the criterion that it is above a number, or another value."""
         return self._asked("above", number)
 
-    def below(self, number: Other) -> Question:
+    def below(self, number: Any) -> Question:
         """Return the criterion that it is below a number, or another value."""
         return self._asked("below", number)
 
-    def equals(self, number: Other) -> Question:
+    def equals(self, number: Any) -> Question:
         """Return the criterion that it equals a number, or another value, exactly."""
         return self._asked("equals", number)
 
@@ -331,25 +328,18 @@ class Subject:
         """Return the criterion that it is the smallest value so far, or the largest if ``upwards``."""
         return self._asked("improves upwards" if upwards else "improves", by)
 
-    def _asked(self, verb: str, number: Other) -> Question:
+    def _asked(self, verb: str, number: Any) -> Question:
         rising = RISING.intersection(self.address.rpartition(".")[2].split("_"))
         if verb == "improves" and rising:
             raise SigmaConfigError(f"{self.address} improves: means that it falls. Write 'improves upwards'.")
         if isinstance(number, str | Subject) and verb not in OWN_PACE:
-            return Question(self.address, verb, _one_value(number), self.quantifier)
+            other = when(number) if isinstance(number, str) else number
+            if other.quantifier or not re.fullmatch(_OTHER, other.address):
+                raise SigmaConfigError(f"{other.address!r}: is no value to compare with. Give a number or an address.")
+            return Question(self.address, verb, other.address, self.quantifier)
         if not is_finite(number):
             raise SigmaConfigError(f"{self.address} {verb}: needs a finite number (got {number!r}).")
         return Question(self.address, verb, float(number), self.quantifier)
-
-
-def _one_value(given: str | Subject) -> str:
-    """Return the address of one value, which text tells from a number and from a keyword."""
-    other = when(given) if isinstance(given, str) else given
-    if other.quantifier or not re.fullmatch(_OTHER, other.address):
-        raise SigmaConfigError(
-            f"{other.address!r}: cannot be compared with. Give a number, or the address of one value."
-        )
-    return other.address
 
 
 def when(address: str, quantifier: str = "") -> Subject:

@@ -126,6 +126,7 @@ class Environment:
             registry=self.registry.branch(name, "trainer"),
             recorder=Recorder(name, self.messages.log),
             fitting=self.fitting,
+            others=self.trainers,
             **{"seed": self.seed, "precision": self.precision, **settings},
         )
         return self.trainers[name]

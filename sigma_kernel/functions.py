@@ -125,20 +125,17 @@ def elu(x: Array, alpha: Other[Array] = 1.0) -> Array:
 # -- reductions --------------------------------------------------------------------------------------------------------
 def sum(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the sum over axes, all by default."""
-    found: Array = x.sum(axis, keepdims=keepdims)
-    return found
+    return x.sum(axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
 def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the maximum over axes, all by default; equal maxima share the gradient evenly."""
-    found: Array = x.max(axis, keepdims=keepdims)
-    return found
+    return x.max(axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
 def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the minimum over axes, all by default; equal minima share the gradient evenly."""
-    found: Array = x.min(axis, keepdims=keepdims)
-    return found
+    return x.min(axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
 def argmax(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
@@ -149,8 +146,7 @@ def argmax(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
 
 def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the mean over axes, all by default."""
-    found: Array = x.mean(axis, keepdims=keepdims)
-    return found
+    return x.mean(axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
 def variance(x: Array, axis: Axis = None, keepdims: bool = False, correction: float = 0.0) -> Array:

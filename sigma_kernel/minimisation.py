@@ -182,11 +182,8 @@ def _length(data: Any, epochs: int | None, iterations: int | None, every: int) -
 def _told(callback: Callable[..., bool | None], session: Session, start: Tree) -> bool:
     """Call back with the moment and the loss, and with the parameters if there is a place for them."""
     told = session.moment, session.state.published["training.loss"]
-    try:
-        inspect.signature(callback).bind(*told, None)
-    except (TypeError, ValueError):  # ValueError: a function of another language
-        return bool(callback(*told))
-    return bool(callback(*told, _found(session, start)))
+    more = len(inspect.signature(callback).parameters) > len(told)
+    return bool(callback(*told, *([_found(session, start)] if more else [])))
 
 
 def _found(session: Session, start: Tree) -> Any:

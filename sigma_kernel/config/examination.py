@@ -81,7 +81,7 @@ def _reads(stages: Stages) -> None:
         ordered(hooks)
     there = {*(scale.value for scale in COUNTED), "goal", "training.loss"}
     there |= {address for hook in hooks.values() for address in hook.settable}
-    check_reads(stages.settings.name, hooks, None, there, stages.mistakes)
+    check_reads(stages.settings.name, hooks, None, there, stages.mistakes, stages.settings.others)
 
 
 def _hooks(stages: Stages) -> None:

@@ -17,9 +17,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "": "dtypes ops philox shapes",
         "differentiation": "gradient",
-        "interpretation": "interpret meaning_of",
         "meaning": "MEANINGS Meaning STANDARD",
-        "namespace": "Namespace erf inside numpy_namespace",
+        "namespace": "Namespace erf inside interpret meaning_of numpy_namespace",
         "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS OPS Graph Node Shape Spec constant frozen_attrs ordered"
         " symbol trace",
         "ops": "Op op",

@@ -5,14 +5,14 @@ from sigma_kernel.graph import ops as ops
 from sigma_kernel.graph import philox as philox
 from sigma_kernel.graph import shapes as shapes
 from sigma_kernel.graph.differentiation import gradient as gradient
-from sigma_kernel.graph.interpretation import interpret as interpret
-from sigma_kernel.graph.interpretation import meaning_of as meaning_of
 from sigma_kernel.graph.meaning import MEANINGS as MEANINGS
 from sigma_kernel.graph.meaning import Meaning as Meaning
 from sigma_kernel.graph.meaning import STANDARD as STANDARD
 from sigma_kernel.graph.namespace import Namespace as Namespace
 from sigma_kernel.graph.namespace import erf as erf
 from sigma_kernel.graph.namespace import inside as inside
+from sigma_kernel.graph.namespace import interpret as interpret
+from sigma_kernel.graph.namespace import meaning_of as meaning_of
 from sigma_kernel.graph.namespace import numpy_namespace as numpy_namespace
 from sigma_kernel.graph.node import ALIGNMENT as ALIGNMENT
 from sigma_kernel.graph.node import BYTES as BYTES

@@ -18,10 +18,9 @@ from attrs import evolve
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import differentiation, ops
-from sigma_kernel.graph.interpretation import evaluated
-from sigma_kernel.graph.node import Graph, Node, constant, symbol
+from sigma_kernel.graph.namespace import evaluated
+from sigma_kernel.graph.node import Graph, Node, array_of, constant, symbol
 from sigma_kernel.graph.rewriting import changed
-from sigma_kernel.graph.values import array_of
 
 Held = dict[Node, np.ndarray]  # the values of inputs
 Tree = Any  # an array, number or node, or a dictionary, list or tuple of trees

@@ -16,8 +16,7 @@ from math import prod
 from typing import Any
 
 from sigma_kernel.graph import ops, windows
-from sigma_kernel.graph.interpretation import interpret as interpret, meaning_of as meaning_of
-from sigma_kernel.graph.namespace import Array, Namespace
+from sigma_kernel.graph.namespace import Array, Namespace, interpret as interpret, meaning_of as meaning_of
 from sigma_kernel.graph.node import MEANINGS as MEANINGS, Node
 from sigma_kernel.graph.philox import random_bits
 

@@ -100,17 +100,14 @@ class ArrayMethods:
             shape = np.broadcast_to(0, self.shape)[key].shape
         except (IndexError, TypeError, ValueError) as error:
             raise SigmaGraphError(f"{self!r}[{reprlib.repr(key)}]: {error}.") from None
-        if any(np.ndim(part) or isinstance(part, bool) for part in parts if part is not ...):
+        listed = any(np.ndim(part) or isinstance(part, bool) for part in parts if part is not ...)
+        spans = [] if listed else _spans(parts, self.shape)
+        if listed or any(span.step < 0 for span in spans):
             places = np.arange(math.prod(self.shape)).reshape(self.shape)[key]
             return self._apply("take", self.reshape(-1), places, axis=0)
-        spans = _spans(parts, self.shape)
-        low, high = ([end(span[0], span[-1]) if span else 0 for span in spans] for end in (min, max))
-        stop = [at + bool(span) for at, span in zip(high, spans, strict=True)]
-        found = self._apply("slice", self, start=low, stop=stop, step=[abs(span.step) for span in spans])
-        for axis, span in enumerate(spans):
-            if span.step < 0:
-                found = self._apply("take", found, np.arange(len(span))[::-1], axis=axis)
-        return found.reshape(shape)
+        start, step = [span.start for span in spans], [span.step for span in spans]
+        stop = [max(span.start, span.stop) for span in spans]
+        return self._apply("slice", self, start=start, stop=stop, step=step).reshape(shape)
 
     def _taken(self, parts: Sequence[Any]) -> Self:
         """Select by a node, beside which all axes are whole."""

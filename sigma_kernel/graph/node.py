@@ -5,6 +5,7 @@ The rules of the ops (shape, dtype, gradient, expansion) are rows of :mod:`sigma
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from operator import index
 from typing import Any
@@ -14,18 +15,13 @@ from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError, near
 from sigma_kernel.graph.methods import ArrayMethods, Constant, Shape as Shape
-from sigma_kernel.graph.values import (
-    DTYPES as DTYPES,
-    FLOATS as FLOATS,
-    INTEGERS as INTEGERS,
-    Values,
-    array_of,
-    in_dtype,
-)
 from sigma_kernel.settings import brief
 
 Row = tuple[str, tuple[int, ...], Mapping[str, Any], Shape, str]
 
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63), "uint32": range(2**32)}
+DTYPES = (*FLOATS, *INTEGERS, "bool")
 BYTES = {
     "bool": 1, "float16": 2, "bfloat16": 2, "float32": 4, "int32": 4, "uint32": 4, "float64": 8, "int64": 8,
 }  # fmt: skip
@@ -55,6 +51,17 @@ class Spec:
 
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
+
+
+@frozen(eq=False, repr=False)
+class Values:
+    """The entries of a constant array, which never change; its text tells it from every other one of its dtype."""
+
+    array: np.ndarray
+
+    def __repr__(self) -> str:
+        few = self.array.size <= 8
+        return f"{self.array.tolist()}" if few else f"sha256:{hashlib.sha256(self.array.tobytes()).hexdigest()}"
 
 
 @frozen(eq=False)
@@ -280,3 +287,32 @@ def _as_node(given: Node | np.ndarray, dtype: str, number: str) -> Node:
     if dtype == "?":
         raise SigmaGraphError("the dtype of a number is unknown here. Write constant(number, dtype).")
     return constant(given, dtype or (number if given.dtype.kind == "f" and number in FLOATS else given.dtype.name))
+
+
+def array_of(given: Any) -> np.ndarray:
+    """Return a copy of an array, a nested list or a number, in a dtype that graphs have.
+
+    Raises SigmaGraphError for anything but real numbers and truth values.
+    """
+    try:
+        array = np.array(given)
+    except ValueError:
+        raise SigmaGraphError("a list with rows of different lengths cannot be a constant of a graph.") from None
+    if array.dtype.name in DTYPES:
+        return array
+    if array.dtype.kind in "iu":
+        return in_dtype(array, "int32" if array.dtype.itemsize < 4 else "int64")
+    what = f"an array of {array.dtype}" if array.shape else f"a {type(given).__name__}"
+    raise SigmaGraphError(f"{what} cannot be a constant of a graph. Use real numbers.")
+
+
+def in_dtype(array: np.ndarray, dtype: str) -> np.ndarray:
+    """Return an array in another dtype; raises SigmaGraphError for one of integers, or bool, that does not hold it."""
+    allowed = INTEGERS.get(dtype, range(2))
+    if dtype not in FLOATS and array.size:
+        wrong = [x for x in (array.min(), array.max()) if array.dtype.kind == "f" or int(x) not in allowed]
+        if wrong:
+            raise SigmaGraphError(
+                f"{wrong[0]} is not a valid {dtype}. Cast the other operand, or write another number."
+            )
+    return array.astype("float32" if dtype == "bfloat16" else dtype)

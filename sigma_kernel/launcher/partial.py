@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from types import SimpleNamespace
@@ -28,7 +28,9 @@ OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources raise instead of downloadi
 def beyond(structure: Structure, values: Mapping[str, Any]) -> list[tuple[Place, Exception]]:
     """Return the mistakes in the parts that can be read, without downloading anything."""
     with offline():
-        found = [_Parts(structure, table).mistakes(values, head) for head, table in _tables(values)]
+        tables = [*_tables(values)]
+        names = [str(head[-1]) for head, _ in tables if head]
+        found = [_Parts(structure, table, names).mistakes(values, head) for head, table in tables]
     return [(path, error) for path, error in chain(*found) if OFFLINE not in str(error)]
 
 
@@ -59,6 +61,7 @@ class _Parts:
 
     structure: Structure
     table: Mapping[str, Any]
+    others: Sequence[str] = ()  # the names of all trainers
     found: dict[str, Any] = field(factory=dict, init=False)
     missing: set[str] = field(factory=set, init=False)
 
@@ -75,7 +78,8 @@ class _Parts:
         declared = cast("Declared", SimpleNamespace(**self.found))  # the fields are validated already
         chosen = settings_of(run, declared, self.structure.catalogue)
         name, precision = str(head[-1]) if head else "trainer", run.precision if run else "float32"
-        trainer = Settings(name, Resolver(self.structure.catalogue), precision=precision, **chosen)
+        others = dict.fromkeys(self.others)
+        trainer = Settings(name, Resolver(self.structure.catalogue), precision=precision, others=others, **chosen)
         return [placed(values, head, path, error) for path, error in examine(trainer, self.missing)]
 
     def _read(self, name: str, value: Any, type_: Any) -> Any:

@@ -15,8 +15,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.graph import dtypes, ops, shapes
-from sigma_kernel.graph.node import OPS, Graph, Node, Spec, symbol, trace
-from sigma_kernel.graph.values import Values
+from sigma_kernel.graph.node import OPS, Graph, Node, Spec, Values, symbol, trace
 
 
 @frozen(eq=False)

@@ -63,9 +63,10 @@ class Settings:
     initialisers: Mapping[str, tuple[str, contracts.Initialiser]] = field(factory=dict)
     hooks: Mapping[str, Hook] = field(factory=dict)
     metrics: Mapping[str, Metric] = field(factory=dict)
+    others: Mapping[str, Any] = field(factory=dict)  # all trainers of the environment, by name
 
 
-SETTINGS = [one.name for one in fields(Settings) if one.name not in ("name", "resolve")]  # those that users set
+SETTINGS = [f.name for f in fields(Settings) if f.name not in ("name", "resolve", "others")]  # those that users set
 
 
 def resolved(given: Settings) -> Settings:

@@ -238,6 +238,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
         programs=programs,
         feed=feed,
         epochs=stages.epochs,
+        others=settings.others,
         evaluator=Evaluator(programs, splits, feed.batch_size, preparation, ready, learned),
         learned=learned,
         classes=tuple(next(iter(classes.values()), map(str, named))),

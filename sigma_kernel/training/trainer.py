@@ -13,7 +13,7 @@ from typing import Any
 from attrs import define, field, fields_dict
 
 from sigma_kernel.contracts import Metric, Operator
-from sigma_kernel.errors import SigmaConfigError, SigmaStateError, refuse_unknown
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, near, refuse_unknown
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import seed
@@ -22,8 +22,11 @@ from sigma_kernel.training.components import SETTINGS, Settings, network, one
 from sigma_kernel.training.data.dataset import kept
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
+from sigma_kernel.training.hooks.order import meet
 from sigma_kernel.training.preparation import prepared
 from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.state import plain
+from sigma_kernel.training.step.live import Elements
 
 
 @define(eq=False, repr=False, kw_only=True)
@@ -62,6 +65,17 @@ class Trainer(Settings):
                 setup, initial = prepared(self)
                 self._session = Session(setup=setup, initial=initial, recorder=self.recorder, registry=self.registry)
             return self._session
+
+    def told(self, pattern: str) -> dict[str, Any]:
+        """Return the plain values that match a pattern, for other trainers: nothing waits for the training thread.
+
+        Raises SigmaAddressError for an address that will never have a value.
+        """
+        found = [a for a in self.registry.addresses(pattern) if not isinstance(self.registry.kind(a), Elements)]
+        if self._session and not found and not any(meet(pattern, a) for a in self._session.setup.written):
+            wrong = f"{self.name}.{pattern}: is not published, or an array"
+            raise SigmaAddressError(f"{wrong}.{near(pattern, self.registry.addresses())}")
+        return plain({name: value for address in found for name, value in self.registry.find(address)})
 
     def prepare(self) -> None:
         """Infer shapes, draw the initial state and register every address."""

@@ -12,6 +12,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.training.checkpoints.encoding import packed, unpacked
 from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.history.digests import digests
 from sigma_kernel.training.history.journal import Journal, Lines
@@ -125,6 +126,15 @@ class Recorder:
         if acts:
             self.note(moment, what)
         return acts
+
+    def hear(self, moment: Moment, hook: str, now: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a hook newly reads of other trainers; record it first, as a replay takes it from the journal."""
+        what, values = {"event": "heard", "hook": hook}, packed(now)
+        if self.replay is not None:
+            values = (self.replay.next(moment.iteration, **what) or {"values": {}})["values"]
+        if values:
+            self.note(moment, {**what, "values": values})
+        return dict(unpacked(values))
 
     # -- digests and snapshots -----------------------------------------------------------------------------------------
     def digest(self, moment: Moment, snapshot: Checkpoint, order: HookOrder) -> None:

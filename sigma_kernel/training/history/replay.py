@@ -22,6 +22,7 @@ from sigma_kernel.training.commands.types import Command
 Row = Mapping[str, Any]
 ASIDE = ("seconds", "place", "losses")  # fields that may differ between identical runs
 HEAD = ("trainer", "iteration", "epoch", "seconds", "place", "again")
+AT_HOOKS = ("fired", "heard")  # events that a hook meets when it is due
 BESIDE = ("background", "budget")  # events from outside the training thread
 DIGITS = 8  # hexadecimal digits of a loss
 RESUMED = "resumed"  # the event of a resume from a checkpoint
@@ -69,11 +70,11 @@ class Replay:
 
     def outside(self, iteration: int) -> Command | Row | None:
         """Return the next row if it came from outside at this iteration: its command, or else its entries."""
-        while self.next(iteration, event="fired", again=True) is not None:
+        while (row := self.next(iteration, again=True)) is not None and row.get("event") in AT_HOOKS:
             self.rows.popleft()  # of a hook that was replaced
         row = self.next(iteration)
         event = row and row.get("event")
-        if row is None or event == "fired" or not (event == RESUMED or _from_outside(row)):
+        if row is None or event in AT_HOOKS or not (event == RESUMED or _from_outside(row)):
             return None
         if "command" in row:
             return commands.from_dict(row)
@@ -189,7 +190,7 @@ def _since(position: int, rows: Sequence[Row]) -> list[Row]:
 
 
 def _from_outside(row: Row) -> bool:
-    return "by" not in row and ("command" in row or row["event"] in ("fired", *BESIDE))
+    return "by" not in row and ("command" in row or row["event"] in (*AT_HOOKS, *BESIDE))
 
 
 def _cut(rows: list[Row]) -> int:

@@ -7,7 +7,7 @@ greater priority, then by name.  Hooks that are equal in all but name are refuse
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from itertools import combinations
@@ -22,6 +22,8 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.registry.addresses import literal, matches
 
 OBSERVED = ("gradients.", "updates.", "activations.")
+OWN = frozenset(("training", "network", "optimiser", "optimisers", "hooks", "phases", "workers", "gradients", "updates",
+                 "activations"))  # fmt: skip  # how addresses of a trainer begin, beside those that hooks write
 REPEATED = "repeated"  # in place of an observed address: the whole iteration
 _SECONDS = ("second", "seconds")
 
@@ -44,6 +46,13 @@ def reads(hook: Hook) -> tuple[str, ...]:
     """Return all addresses that a hook and its criterion read."""
     asked = hook.when.addresses() if hook.when is not None else ()
     return (*hook.reads, *asked)
+
+
+def abroad(asked: Iterable[str], others: Container[str], written: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the addresses of other trainers, as name and rest; a name that begins one of its own means the latter."""
+    found = [(name, rest) for name, _, rest in (address.partition(".") for address in asked) if rest and name in others]
+    own = {address.partition(".")[0] for address in written} if found else {}
+    return [(name, rest) for name, rest in found if name not in own and name not in OWN]
 
 
 def taken(asked: Sequence[str], scope: str, writer: Hook) -> list[str]:

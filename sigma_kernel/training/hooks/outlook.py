@@ -15,7 +15,7 @@ from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, near, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.training.components import several
-from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, inner, meet, reads, taken
+from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, abroad, inner, meet, reads, taken
 from sigma_kernel.training.step.model import COSTS, OPTIMISERS, Model
 
 ELSEWHERE = (
@@ -62,8 +62,9 @@ def check_one(where: str, check: Callable[[Any], None], subject: Any) -> None:
 
 # -- what nobody publishes ---------------------------------------------------------------------------------------------
 def check_reads(
-    trainer: str, hooks: Mapping[str, Hook], model: Model | None, there: Collection[str], mistakes: Mistakes = FIRST
-) -> None:
+    trainer: str, hooks: Mapping[str, Hook], model: Model | None, there: Collection[str], mistakes: Mistakes = FIRST,
+    others: Collection[str] = (),
+) -> None:  # fmt: skip
     """Raise SigmaConfigError for a hook that reads an address never published; ``there`` are known addresses.
 
     Without a model, all addresses that a model could provide are taken to exist.
@@ -76,10 +77,11 @@ def check_reads(
                 known = address in plain or (not literal(address) and any(matches(address, a) for a in there))
                 shard = address.startswith("workers.") and meet(inner(address), "training.loss")
                 known = known or shard or any(taken([address], hook.scope, other) for other in hooks.values())
-                if not known and not _observable(model, address):
+                elsewhere = (f"{other}.{address.partition('.')[2]}" for other in others)
+                if not (known or abroad([address], others, written) or _observable(model, address)):
                     raise SigmaConfigError(
                         f"{trainer}.hooks.{name}: reads {address!r}, which nothing here publishes. "
-                        f"Add the hook that does, or correct the address.{near(address, plain)}"
+                        f"Add the hook that does, or correct the address.{near(address, {*plain, *elsewhere})}"
                     )
 
 

@@ -35,7 +35,7 @@ from sigma_kernel.training.commands.queue import Queue, Request
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import RESUMED, STOP, Replay, Row
 from sigma_kernel.training.hooks.background import Background, Firing
-from sigma_kernel.training.hooks.order import REPEATED, check_read, check_write, ends, reads, seen
+from sigma_kernel.training.hooks.order import REPEATED, abroad, check_read, check_write, ends, reads, seen
 from sigma_kernel.training.hooks.outlook import check_end, ended
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, settable, shown, written
@@ -361,6 +361,7 @@ class Session:
 
     def _fire(self, name: str, scope: str, at_once: bool) -> None:
         view, order, memory = HookView(self, name, scope), self.setup.order, self.state.memory
+        self._hear(name, view.hook)
         asked = partial(holds, view.hook, memory[name], view, scope)
         if not (self.recorder.judge(self.moment, name, scope, asked) if name in order.judged else asked()):
             return
@@ -368,6 +369,15 @@ class Session:
             self._budgets.run(name, view.hook, view)
         elif self.recorder.replay is None:  # else its results are in the journal
             self.background.submit(view.freeze())
+
+    def _hear(self, name: str, hook: Hook) -> None:
+        """Take over what other trainers have published last of what a hook reads; the journal holds it."""
+        others, known, new = self.setup.others, self.state.published, dict[str, Any]()
+        for other, asked in abroad(reads(hook), others, self.setup.written):
+            told = {f"{other}.{address}": value for address, value in others[other].told(asked).items()}
+            new |= {address: value for address, value in told.items() if known.get(address) != value}
+        if heard := self.recorder.hear(self.moment, name, new):
+            self.state = evolve(self.state, published={**known, **heard})
 
     def _attempt(self, name: str, act: Callable[[], None]) -> None:
         """Run a hook's code; its error policy applies to whatever that raises."""

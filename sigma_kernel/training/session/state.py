@@ -34,6 +34,7 @@ class Setup:
     feed: Feed
     evaluator: Evaluator
     epochs: float | None = None  # in total
+    others: Mapping[str, Any] = field(factory=dict)  # all trainers of the environment, by name
     classes: Sequence[str] = ()  # class names of the data set, by index
     learned: Mapping[str, Any] = field(factory=dict)  # what the data set needs to read samples for predictions
     order: HookOrder = field(init=False)
@@ -70,6 +71,11 @@ class Setup:
     def owned(self, address: str) -> list[str]:
         """Return the parameters that an address freezes: one, or all of an optimiser (``optimiser.frozen``)."""
         return [p for p, head in self.model.owners.items() if address in (f"{head}.frozen", f"{head}.{p}.frozen")]
+
+    @property
+    def written(self) -> list[str]:
+        """Return the addresses and patterns that hooks publish."""
+        return [address for hook in self.order.hooks.values() for address in hook.writes]
 
     def close(self) -> None:
         """Stop all background work."""
