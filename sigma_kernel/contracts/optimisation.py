@@ -39,14 +39,14 @@ class Objective(Protocol):
 
     @property
     def parameters(self) -> Nodes:
-        """Return the trainable parameters by address, without frozen ones."""
+        """Return the parameters that the optimiser updates by address, without frozen ones."""
 
     @property
     def step(self) -> Node:
         """Return the number of updates, this one included: a scalar of the parameters' dtype."""
 
     def loss(self, parameters: Nodes | None = None) -> Node:
-        """Return the loss at the current parameters, or at the given values."""
+        """Return the sum of the costs that it minimises, at the current parameters, or at the given values."""
 
     def gradients(self, parameters: Nodes | None = None) -> Nodes:
         """Return the gradients of the loss at the current parameters, or at the given values."""
