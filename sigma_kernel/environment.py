@@ -45,9 +45,9 @@ from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.progress import LEGAL, STEERING, Phase, concerned
 from sigma_kernel.training.trainer import Trainer
 
-MOST_DATA = 2**26  # bytes of arrays that a run folder holds for each trainer
-# what writes the configuration of a run made in Python: loaded when one begins, as it stands above the environment
+# what writes configurations: imported on first use, as it stands above the environment
 RECORD = Component("command", "record", "sigma_kernel.config.recording:recorded", "Record a run.", "sigma-kernel")
+SAVE = Component("command", "save", "sigma_kernel.config.saving:saved", "Save a network.", "sigma-kernel")
 GRACE = 2.0  # seconds that monitors get to end
 
 
@@ -82,7 +82,7 @@ class Environment:
     folder: Path | None = field(default=None, kw_only=True, converter=optional(Path))
     monitors: dict[str, Monitor] = field(factory=dict, kw_only=True)
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder
-    most_data: int = field(default=MOST_DATA, kw_only=True, validator=[settings.whole, settings.ge(0)])
+    most_data: int = field(default=2**26, kw_only=True, validator=[settings.whole, settings.ge(0)])
     catalogue: Catalogue = field(factory=catalogue, kw_only=True)
     trainers: dict[str, Trainer] = field(factory=dict, init=False)
     registry: Registry = field(factory=Registry, init=False)
@@ -127,6 +127,7 @@ class Environment:
             recorder=Recorder(name, self.messages.log),
             fitting=self.fitting,
             others=self.trainers,
+            saving=lambda trainer, path: load(SAVE)(self, trainer, path),
             **{"seed": self.seed, "precision": self.precision, **settings},
         )
         return self.trainers[name]
@@ -286,15 +287,10 @@ class Environment:
 
     def _open_folder(self) -> None:
         if self.folder is not None and self.run_folder is None:
-            self._files.open(self.folder, self.name, self._described)
+            self._files.open(self.folder, self.name, lambda run: self.configuration or load(RECORD)(self, run))
         for session in self.sessions().values():
             self._files.attach(session)
         self._files.claim(self.run_folder)
-
-    def _described(self, run: Path) -> str:
-        """Return the configuration: that of a file, or else a record of what was made in Python."""
-        write: Any = None if self.configuration else load(RECORD)
-        return self.configuration if write is None else str(write(self, run))
 
     def _note_plugins(self, run: Path | None = None) -> None:
         """Write the plugins in use to a new run folder, or to the current one if they have changed."""

@@ -882,7 +882,7 @@ def test_a_run_folder_whose_files_cannot_be_written_is_removed(tmp_path: Path, m
     with small_environment(Sweep()) as sigma:
         sigma.folder = tmp_path
         with pytest.raises(
-            SigmaStateError, match="safetensors: cannot be written: No space left on device. Free disk space"
+            SigmaStateError, match="config.toml: cannot be written: No space left on device. Free disk space"
         ):
             sigma.run()
         assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from sigma_data import Arrays, Digits, Standardise, Stream
 from sigma_hooks import SaveCheckpoint, Stop
 from sigma_initialisers import HeNormal
 from sigma_kernel import Environment, functions as f, load
-from sigma_kernel.config import parse, structured
+from sigma_kernel.config import build, parse, structured
 from sigma_kernel.config.choice import REQUIRED, made, settings as declared
 from sigma_kernel.config.structure import Structure
 from sigma_kernel.config.tables import Writer
-from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, SigmaStateError
 from sigma_kernel.launcher.group import main
 from sigma_kernel.network.notation import parse as parsed
 from sigma_kernel.plugins.catalogue import catalogue, load as loaded
@@ -280,3 +281,66 @@ def test_a_file_of_rows_that_was_changed_is_refused(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(SigmaDataError, match="trainer.safetensors: cannot be read: No such file"):
         load(folder).evaluate("validation")
+
+
+# -- saved networks ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["trainer", "other"])
+def test_a_saved_network_predicts_with_the_same_bits_without_a_run_folder(name: str, tmp_path: Path) -> None:
+    with Environment("mine", seed=3) as made:
+        data = Arrays(inputs=X, targets=np.array(["red", "green", "blue"])[Y])
+        trainer = made.create_trainer(
+            name, network=network(), data=data, batch_size=7, preprocessors=["standardise"], optimiser="adam"
+        )
+        trainer.fit(epochs=2)
+        assert trainer.save(tmp_path / "deep" / "model") == tmp_path / "deep" / "model"
+        before = load(tmp_path / "deep" / "model")
+        np.testing.assert_array_equal(before.predict(X), trainer.predict(X))
+        assert before.classes == ("blue", "green", "red")
+        trainer.fit(epochs=1)
+        trainer.save(tmp_path / "deep" / "model")
+        after = load(tmp_path / "deep" / "model")
+        np.testing.assert_array_equal(after.predict(X), trainer.predict(X))
+        assert (before.checkpoint.values["clock"]["epoch"], after.checkpoint.values["clock"]["epoch"]) == (2, 3)
+        assert {path.name for path in (tmp_path / "deep").iterdir()} == {"model"}
+    np.save(tmp_path / "x.npy", X)
+    assert sigma("predict", tmp_path / "deep" / "model", tmp_path / "x.npy", "--json") == 0
+    with pytest.raises(SigmaDataError, match="were not kept with it"):
+        after.evaluate("training")
+
+
+def test_a_trainer_of_a_file_is_saved_too_and_a_named_data_set_evaluates(tmp_path: Path) -> None:
+    text = """
+        format = 1
+        data = { dataset = "iris", split = { training = 0.6, validation = 0.4 } }
+        network.architecture = "input(4) + output(3) + softmax_cross_entropy()"
+        trainer = { optimiser = "adam", epochs = 2 }
+    """
+    with build(structured(parse(dedent(text), "text"), catalogue())) as made:
+        made.run()
+        trainer = made.trainer("trainer")
+        assert load(trainer.save(tmp_path / "iris")).evaluate("validation") == trainer.evaluate("validation")
+        assert sigma("check", tmp_path / "iris" / "config.toml") == 0
+
+
+def test_saving_replaces_nothing_but_a_saved_network(tmp_path: Path) -> None:
+    folder, _ = run(tmp_path)
+    (tmp_path / "file").touch()
+    with environment(tmp_path) as made:
+        trainer = made.trainer("trainer")
+        for path in (folder, tmp_path / "file"):
+            with pytest.raises(SigmaStateError, match="is there already, and is not a saved network. Choose another"):
+                trainer.save(path)
+        with pytest.raises(SigmaStateError, match="cannot be written"):
+            trainer.save(tmp_path / "file" / "model")
+        trainer.save(tmp_path / "model")
+    path = next((tmp_path / "model").glob("checkpoints/*/*/state.safetensors"))
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(SigmaCheckpointError, match="no checkpoint of 'trainer' that is intact"):
+        load(tmp_path / "model", log=lambda text: None)
+
+
+def test_a_network_that_cannot_be_written_is_not_saved(tmp_path: Path) -> None:
+    made = environment(tmp_path, network=Input(4) + Function(lambda x: x) + Output(3) + SoftmaxCrossEntropy())
+    with pytest.raises(SigmaConfigError, match="save: trainer.network: .*<lambda> cannot be imported by a name"):
+        made.trainer("trainer").save(tmp_path / "model")
+    assert not [*tmp_path.iterdir()]

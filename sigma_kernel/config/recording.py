@@ -17,12 +17,12 @@ from sigma_kernel.config.tables import Writer
 from sigma_kernel.config.writing import UNWRITTEN, toml
 from sigma_kernel.contracts import Dataset, Operator
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaPluginError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaPluginError, SigmaStateError
 from sigma_kernel.plugins.resolver import KINDS
 from sigma_kernel.settings import NAME
 from sigma_kernel.training.components import one, resolved
 from sigma_kernel.training.data.iterators import Shuffled
-from sigma_kernel.training.files import digest, put
+from sigma_kernel.training.files import digest, put_bytes
 from sigma_kernel.training.trainer import Trainer
 
 ROWS = "sigma-data:saved"  # the data set of rows that are saved with a run
@@ -171,7 +171,11 @@ class Description:
         saved: Any = self.writer.catalogue.load("dataset", ROWS)
         name, data = f"{trainer.name}.safetensors", saved.bytes_of(splits)
         self.folder.mkdir(exist_ok=True)
-        put(self.folder / name, data)
+        try:
+            put_bytes(self.folder / name, data)
+        except OSError as error:
+            what = f"{self.folder / name}: cannot be written: {error.strerror}"
+            raise SigmaStateError(f"{what}. Free disk space there, and make it writable.") from error
         return {**table, "path": f"{self.folder.name}/{name}", "sha256": digest(data)}
 
 

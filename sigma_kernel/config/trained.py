@@ -21,11 +21,12 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.config import choosing
 from sigma_kernel.config.stored import changed_plugins, document_in, opened
 from sigma_kernel.contracts import Backend, Inference, Metric
 from sigma_kernel.curves import read
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.training import files as folders
@@ -159,16 +160,17 @@ def load(
     trainer: str | None = None,
     *,
     backend: str | Mapping[str, Any] | Backend | None = None,
-    checkpoint: int | None = None,
+    checkpoint: choosing.Which = None,
     trust: Iterable[str] = (),
     log: Log = warnings.warn,
 ) -> Trained:
     """Load the trained network of a run folder, ready to predict.
 
-    ``trainer`` names one of several; ``backend`` replaces the run's own; ``checkpoint`` is an iteration, by default
-    that of the newest intact checkpoint. Skipped checkpoints and changed versions of plugins are logged to ``log``.
-    Raises SigmaConfigError if ``run`` is not a run folder or was trained from Python, and SigmaCheckpointError if no
-    checkpoint is intact and fits the network.
+    ``trainer`` names one of several; ``backend`` replaces the run's own; ``checkpoint`` is an iteration, ``best`` or
+    ``newest``; by default, the best if a hook keeps that, else the newest. Skipped checkpoints and changed versions
+    of plugins are logged to ``log``. Own code that the run names is imported only of the packages and modules in
+    ``trust``. Raises SigmaConfigError if ``run`` is not a run folder, or names code that is not trusted, and
+    SigmaCheckpointError if no checkpoint is intact and fits the network.
     """
     folder = Path(run)
     _, environment = opened(folder, trust)
@@ -182,7 +184,7 @@ def load(
         held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
         check_fit(path, evolve(found, arrays=held), chosen.name, model.held())
 
-    path, found = _saved(folder, chosen.name, checkpoint, fits, log)
+    path, found = choosing.chosen(folder, chosen.name, checkpoint, log, fits)
     if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
         history(folder, environment.trainers, log)  # raises unless `sigma resume --set` changed it
     for line in changed_plugins(folder, log):
@@ -211,15 +213,3 @@ def _chosen(run: Path, environment: Environment, name: str | None) -> Trainer:
     if name is None and len(environment.trainers) > 1:
         raise SigmaConfigError(f"{run}: has several trainers: {', '.join(environment.trainers)}. Name one of them.")
     return environment.trainer(name or next(iter(environment.trainers)))
-
-
-def _saved(run: Path, trainer: str, iteration: int | None, fits: Any, log: Log) -> tuple[Path, Checkpoint]:
-    if iteration is None:
-        return checkpoints.newest_good(run, trainer, log, fits)
-    there = {int(path.name): path for path in checkpoints.saved(run, trainer)}
-    if iteration not in there:
-        known = ", ".join(map(str, there)) or "none"
-        raise SigmaCheckpointError(f"{run}: has no checkpoint {iteration!r} of {trainer!r}. There are: {known}.")
-    found = checkpoints.read(there[iteration], log)
-    fits(there[iteration], found)
-    return there[iteration], found

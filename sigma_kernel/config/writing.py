@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,8 @@ UNWRITTEN = "unwritten"  # the table of what could not be written, in place of a
 
 def resolved(configuration: Configuration) -> str:
     """Return TOML that reads back as exactly this configuration, whatever plugins are installed later."""
-    return toml(plain(configuration))
+    folder, text = configuration.document.folder, toml(plain(configuration))
+    return text.replace(f'"{folder}{os.sep}', '"') if (folder / "journal.jsonl").exists() else text  # it can be moved
 
 
 def toml(values: Any) -> str:

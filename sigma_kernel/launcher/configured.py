@@ -54,6 +54,34 @@ def recipe(name: str) -> Recipe:
     return found
 
 
+class CheckpointName(click.ParamType[Any]):
+    """A checkpoint: its iteration, ``best`` or ``newest``."""
+
+    name = "N|best|newest"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Return the iteration, or the word."""
+        if value in ("best", "newest"):
+            return str(value)
+        if not (str(value).isascii() and str(value).isdigit()):
+            self.fail(f"{value!r} is not an iteration, 'best' or 'newest'.", param)
+        return int(value)
+
+
+CHECKPOINT = click.option(
+    "--checkpoint", metavar="N|best|newest", type=CheckpointName(),
+    help="Use the checkpoint of iteration N, the best or the newest. [default: the best if a hook keeps it]",
+)  # fmt: skip
+
+
+def standing(path: Path, score: float | None) -> str:
+    """Return a checkpoint's place in words: its path, and whether it is the newest."""
+    others = [int(one.name) for one in path.parent.iterdir() if one.name.isdigit()]
+    newest = int(path.name) == max(others)
+    scored = "" if score is None else f", score {score:.4g}"
+    return f"{path} (the newest{scored})" if newest else f"{path} (not the newest, {max(others)}{scored})"
+
+
 def offered(kind: str, name: str) -> bool:
     """Return whether an installed plugin has a component of this kind and name."""
     return any(component.name == name for component in catalogue().components(kind))

@@ -10,6 +10,7 @@ import click
 from sigma_kernel.config.trained import load
 from sigma_kernel.contracts import Exporter, Inference
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.launcher.configured import CHECKPOINT
 from sigma_kernel.launcher.output import say
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
@@ -21,9 +22,11 @@ from sigma_kernel.training.components import one
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--as", "name", metavar="NAME", help="The exporter. [default: the one called like FILE's extension]")
 @click.option("--trainer", metavar="NAME", help="Use this trainer, if the run has several.")
-@click.option("--checkpoint", metavar="N", type=int, help="Use the checkpoint of iteration N, not the newest.")
+@CHECKPOINT
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
-def export(run: Path, file: Path, name: str | None, trainer: str | None, checkpoint: int | None, force: bool) -> None:
+def export(
+    run: Path, file: Path, name: str | None, trainer: str | None, checkpoint: int | str | None, force: bool
+) -> None:
     """Write the trained network of the run folder RUN to FILE.
 
     The extension of FILE names the exporter: `model.npz` is written by `npz`. `sigma components exporter` lists them.

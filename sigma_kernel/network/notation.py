@@ -160,17 +160,14 @@ class _Parser(Scanner):
                         raise SigmaNetworkError(f"{key}: positional settings come first, and no setting is repeated.")
                 named[str(key)] = value
         with self._at(name):
-            factory = self._own(positional.pop(0)) if name == OWN and positional else self.resolve("layer", str(name))
+            own = name == OWN and positional  # its path comes first
+            factory = self.resolve(OWN, str(positional.pop(0))) if own else self.resolve("layer", str(name))
             _check_settings(name, factory, positional, named)
             made = factory(*positional, **named)
             if not isinstance(made, Architecture):
                 raise SigmaNetworkError(f"{name}: {made!r} is not a layer.")
         made._called = str(name) if name != OWN else ""
         return made
-
-    def _own(self, path: Any) -> Any:
-        """Return an object of one's own code."""
-        return self.resolve(OWN, str(path))
 
     def _argument(self) -> Rule:
         return self._naming(), (yield self._value())
@@ -184,7 +181,7 @@ class _Parser(Scanner):
             return (yield self._several("']'", self._value))
         if self.take("'{'"):
             found = dict((yield self._several("'}'", self._pair)))
-            return self._own(found[OWN]) if found.keys() == {OWN} else found
+            return self.resolve(OWN, found[OWN]) if found.keys() == {OWN} else found
         if text := self.take("a string"):
             return self._string(text)
         for word, value in _CONSTANTS.items():

@@ -49,8 +49,7 @@ class Catalogue:
         for name in chosen:
             if name not in known:
                 raise SigmaConfigError(f"no plugin is called {name!r}.{near(name, known) or ' See `sigma plugins`.'}")
-        needed = [other for name in chosen for other in required(name)]
-        return type(self)(self.plugins, chosen + needed, self.trusted)
+        return type(self)(self.plugins, chosen + [one for name in chosen for one in required(name)], self.trusted)
 
     def __repr__(self) -> str:
         return f"Catalogue({len(self.plugins)} plugins, {len(list(self.components()))} components)"
@@ -120,7 +119,7 @@ class Catalogue:
         raise SigmaConfigError(f"{kind} {name!r}: no plugin offers it.{hint}{also}")
 
 
-def load(component: Component) -> object:
+def load(component: Component) -> Any:
     """Import the object of a component; any exception becomes a SigmaPluginError with a remedy."""
     module, _, attribute = component.path.partition(":")
     try:
@@ -163,9 +162,8 @@ def catalogue() -> Catalogue:
 
     Own code of the packages and modules named in SIGMA_TRUST is trusted.
     """
-    trusted = os.environ.get(TRUST, "")
-    found = _catalogue(os.environ.get(DISABLE, ""))
-    return found.trusting(filter(None, map(str.strip, trusted.split(",")))) if trusted else found
+    trusted = map(str.strip, os.environ.get(TRUST, "").split(","))
+    return _catalogue(os.environ.get(DISABLE, "")).trusting(filter(None, trusted))
 
 
 @cache

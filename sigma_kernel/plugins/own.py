@@ -37,8 +37,8 @@ def imported(path: str, trusted: Collection[str]) -> Any:
             raise
         remedy = "Put the directory of its package on PYTHONPATH, or install it."
         raise SigmaPluginError(f"python {path!r}: cannot be imported ({reason(error)}). {remedy}") from error
-    if not (module in HARMLESS and "." not in name and home(found).startswith("sigma_kernel.")):
-        _check_trusted(path, home(found), trusted)
+    harmless = module in HARMLESS and "." not in name and home(found).startswith("sigma_kernel.")
+    _check_trusted(path, module if harmless else home(found), trusted)
     return found
 
 

@@ -62,11 +62,12 @@ class Resolver:
         if isinstance(thing, str):
             return self.catalogue.load(kind, thing) if kind in ("layer", OWN) else self._made(kind, thing, {})
         if isinstance(thing, Mapping) and not has(type(thing)):
-            key = OWN if OWN in thing else "type"
+            kind, key = (OWN, OWN) if OWN in thing else (kind, "type")
             if key not in thing:
                 raise SigmaConfigError(f"{kind}: {dict(thing)!r} has no type. Add its 'type'.")
-            settings = {name: value for name, value in thing.items() if name != key}
-            return self._made(OWN if key == OWN else kind, str(thing[key]), settings)
+            return self._made(
+                OWN if key == OWN else kind, str(thing[key]), {n: x for n, x in thing.items() if n != key}
+            )
         return self._new(f"{kind} {thing.__name__}", thing, {}) if isinstance(thing, type) else self._complete(thing)
 
     def in_full(self, kind: str, thing: str | Mapping[str, Any]) -> Any:
@@ -120,8 +121,7 @@ class Resolver:
         if isinstance(value, Mapping) and value.keys() == {OWN}:
             return self(OWN, value[OWN])
         if get_origin(type_) in (Union, UnionType):
-            wanted = [t for t in inner if isinstance(value, str | Mapping) and (kind_of(t) or t in PARSED)]
-            wanted = wanted or [t for t in inner if kind_of(t) and isinstance(value, t)]
+            wanted = [t for t in inner if (isinstance(value, (t, str, Mapping)) if kind_of(t) else t in PARSED)]
             plain = not wanted or (isinstance(value, str) and str in inner)
             return value if plain else self._read(where, value, wanted[0])
         if has(type_) and isinstance(value, Mapping):

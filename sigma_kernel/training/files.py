@@ -30,23 +30,17 @@ def put_json(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def put_text(path: Path, text: str) -> None:
-    """Write a text file atomically; raise SigmaStateError on failure."""
-    try:
-        put(path, text.encode())
-    except UnicodeEncodeError as error:  # a path that the locale's encoding cannot represent
-        raise SigmaStateError(f"{path}: would hold a path that the locale cannot encode. Set PYTHONUTF8=1.") from error
-
-
-def put(path: Path, data: bytes) -> None:
     """Write a file atomically, by renaming a finished one; raise SigmaStateError on failure."""
     if path.is_symlink():
         raise SigmaStateError(f"{path}: is a link, and nothing is written through one. Remove it.")
     temporary = path.with_name(f".{path.name}.part")
     try:
         temporary.unlink(missing_ok=True)
-        put_bytes(temporary, data)
+        put_bytes(temporary, text.encode())
         temporary.replace(path)
         sync(path.parent)
+    except UnicodeEncodeError as error:  # a path that the locale's encoding cannot represent
+        raise SigmaStateError(f"{path}: would hold a path that the locale cannot encode. Set PYTHONUTF8=1.") from error
     except OSError as error:
         with suppress(OSError):
             temporary.unlink()

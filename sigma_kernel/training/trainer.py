@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from numbers import Integral
+from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
@@ -36,6 +37,7 @@ class Trainer(Settings):
     registry: Registry
     recorder: Recorder
     fitting: Callable[[Trainer], AbstractContextManager[None]]  # opens and locks the run folder while ``fit`` trains
+    saving: Callable[[Trainer, Path | str], Path]
     _session: Session | None = field(default=None, init=False)
     _preparing: threading.RLock = field(factory=threading.RLock, init=False)  # several threads may ask for the session
 
@@ -145,6 +147,14 @@ class Trainer(Settings):
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
         """Return the loss and the metrics over a split of the data, by name."""
         return dict(self.session.ask(partial(self.session.evaluate, on, metrics or {})))
+
+    def save(self, path: Path | str) -> Path:
+        """Save the network to a directory: configuration, preprocessors, classes, parameters and state; no data.
+
+        ``load(path)`` predicts with the same bits.  A network that was saved there is replaced.  Raises
+        SigmaConfigError for settings that a file cannot hold, SigmaStateError if ``path`` holds anything else.
+        """
+        return self.saving(self, path)
 
     def predict(self, samples: Any) -> Any:
         """Return predictions for samples: an array or a data frame, or one for each input section.

@@ -272,7 +272,7 @@ def test_a_run_continues_from_the_golden_file() -> None:
         fit(GOLDEN, golden, session)
         again = session.snapshot()
         assert same(again, Checkpoint(golden.arrays, again.values))
-        apart = {"branch", "journal"}  # of the run folder
+        apart = {"branch", "journal", "ranking"}  # of the run folder
         assert all(again.values[name] == value for name, value in golden.values.items() if name not in apart)
         sigma.send("undo")
         assert sigma.get("trainer.optimiser.learning_rate") == 0.05
@@ -287,7 +287,7 @@ def test_a_newer_minor_format_is_read_with_a_warning(saved: Path) -> None:
     said: list[str] = []
     assert same(checkpoint.read(saved, said.append))
     assert len(said) == 1
-    assert "has format 2.9, newer than format 2.0" in said[0]
+    assert "has format 2.9, newer than format 2.1" in said[0]
     with pytest.warns(UserWarning, match="Update sigma-kernel"):
         checkpoint.read(saved)
 
@@ -296,7 +296,7 @@ def test_a_newer_minor_format_is_read_with_a_warning(saved: Path) -> None:
 def test_another_major_format_is_refused_with_the_remedy(saved: Path, major: int, remedy: str) -> None:
     reseal(saved, {**json.loads((saved / MANIFEST).read_text()), "format": major})
     with pytest.raises(
-        SigmaCheckpointError, match=f"has format {major}.0, and this version reads format 2.0. {remedy}"
+        SigmaCheckpointError, match=f"has format {major}.1, and this version reads format 2.1. {remedy}"
     ):
         checkpoint.read(saved)
 

@@ -48,13 +48,15 @@ class SaveCheckpoint(Hook):
     @property
     def retains(self) -> Mapping[str, Any]:
         """Return the retention policy."""
-        if self.last is None and self.best is None:
-            return {}
-        prefer = "least" if self.better == "lower" else "greatest"
-        return {"last": self.last or 1, "best": self.best or 0, "prefer": prefer}
+        ranks = {} if self.value is None else {"prefer": "least" if self.better == "lower" else "greatest"}
+        return {"last": self.last or 1, "best": self.best or 0, **ranks} if self._removes else ranks
+
+    @property
+    def _removes(self) -> bool:
+        return self.last is not None or self.best is not None
 
     def fire(self, context: HookContext) -> None:
         """Save, with the score."""
         score = None if self.value is None else context.read(self.value)
         known = None if score is None or math.isnan(score) else float(score)
-        context.command("save", score=known, keep=not self.retains)
+        context.command("save", score=known, keep=not self._removes)

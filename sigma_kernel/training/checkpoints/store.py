@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Thread
@@ -48,7 +48,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
         _fill(temporary, checkpoint)
-        _replace(temporary, folder)
+        replace(temporary, folder)
     except (OSError, SafetensorError, SigmaStateError, TypeError, ValueError, RecursionError, MemoryError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise SigmaCheckpointError(f"{folder}: cannot be written: {error}. Earlier checkpoints are intact.") from error
@@ -100,7 +100,7 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> None:
     _sync(folder)
 
 
-def _replace(new: Path, folder: Path) -> None:
+def replace(new: Path, folder: Path) -> None:
     """Move a finished folder into place; remove an older one of that name only after that."""
     aside = new.with_suffix(".old")
     if not folder.exists():
@@ -175,16 +175,16 @@ def numbered(home: Path) -> list[Path]:
 
 
 def newest_good(
-    run: Path, trainer: str = "trainer", log: Log = warnings.warn, use: Callable[[Path, Checkpoint], Any] | None = None
+    run: Path, trainer: str = "trainer", log: Log = warnings.warn, use: Any = None, wanted: Sequence[Path] = ()
 ) -> tuple[Path, Checkpoint]:
-    """Return the newest intact checkpoint of a trainer that ``use`` accepts; log the others.
+    """Return the newest intact checkpoint of a trainer, or the first ``wanted``, that ``use`` accepts; log the others.
 
     ``use`` refuses one by raising SigmaCheckpointError.  Raises SigmaCheckpointError if none is left.
     """
     if not (there := saved(run, trainer)):
         hint = "One is saved when a run ends, and by the hook checkpoint"
         raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r}. Is this a run folder? {hint}.")
-    for path in reversed(there):
+    for path in wanted or reversed(there):
         try:
             found = read(path, log)
             if use is not None:

@@ -14,7 +14,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaCheckpointError
@@ -120,8 +120,10 @@ class Saver:
 
     def _write(self, number: int, checkpoint: Checkpoint) -> None:
         self.before()
+        replaced, _ = _mark(self.home / str(number))  # a save without a score, as at the end of a run, keeps that
         try:
-            write(self.home / str(number), checkpoint)
+            score = replaced if checkpoint.score is None else checkpoint.score
+            write(self.home / str(number), evolve(checkpoint, score=score))
         except Exception as error:  # logged; training must not end because of it
             first, self._failure, self._failed = self._failure is None, error, self._failed + 1
             if first:

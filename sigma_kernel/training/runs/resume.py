@@ -119,7 +119,7 @@ def restore(
     """
 
     def put(path: Path, found: Checkpoint) -> None:
-        if _left(rows, path, found):
+        if left(rows, path, found):
             raise SigmaCheckpointError(f"{path}: is on an abandoned branch. Use a checkpoint of the current one.")
         try:
             fit(path, found, session)
@@ -149,10 +149,10 @@ def _from_the_beginning(run: Path, trainer: str, rows: Sequence[Row]) -> bool:
     """Return whether the whole journal can be replayed: same settings, and no checkpoint but of abandoned branches."""
     if not rows or rows[0]["iteration"] or any(row.get("edits") for row in rows):
         return False
-    return all(_left(rows, path, read(path)) for path in saved(run, trainer))
+    return all(left(rows, path, read(path)) for path in saved(run, trainer))
 
 
-def _left(rows: Sequence[Row], path: Path, found: Checkpoint) -> bool:
+def left(rows: Sequence[Row], path: Path, found: Checkpoint) -> bool:
     """Return whether a rewind, after a checkpoint was saved, went back to before it."""
     later = [row for row in rows if row["place"] >= found.values.get("journal", len(rows))]
     return any(row.get("command") == "rewind" and row["to"] < int(path.name) for row in later)

@@ -65,9 +65,8 @@ class RunFolder:
 
         A ``text`` is the new configuration: the journal names it first, :meth:`edited` writes the file.
         """
-        old = files.get_bytes(run / "config.toml").decode() if text is None else ""
-        moved = (text or old).replace(f'"{run}{os.sep}', '"')  # with relative paths within it, the folder can be moved
-        self._write_into(run, old or moved, lines)
+        text = files.get_bytes(run / "config.toml").decode() if text is None else text
+        self._write_into(run, text, lines)
 
     def edited(self) -> None:
         """Write the current configuration, once the journal is on the disk."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import define, evolve, field
+from attrs import asdict, define, evolve, field
 
 from sigma_kernel.clock import Moment, Timed, TimeScale, until_due
 from sigma_kernel.contracts import Batches, Burst, Compute, Hook, Metric
@@ -633,7 +633,7 @@ class Session:
             self.moment.iteration,
             evolve(
                 found,
-                values={**found.values, **values},
+                values={**found.values, **values, "ranking": asdict(self.saver.retention)},
                 score=next((save.score for _, save in reversed(wanted) if save.score is not None), None),
                 keep=any(save.keep for _, save in wanted),
                 made_with=self.made_with(),
@@ -802,9 +802,11 @@ class Session:
             return self.setup.evaluator.evaluate(self.steps(), on, metrics)
 
     def keep(self, hook: str) -> None:
-        """Keep a copy of the parameters, of layer state and of the optimiser's slots, for a hook."""
+        """Keep a copy of the parameters, of layer state, of the optimiser's slots and of scores, for a hook."""
         names = [name for name in self.state.arrays if name.startswith((LAYERS, *OPTIMISERS))]
         kept = {f"{KEPT}{hook}.{name}": self.host(name) for name in names}
+        scores = [name for name in self.state.published if name.partition(".")[0] in self.setup.factory.splits]
+        kept |= {f"{KEPT}{hook}.{n}": np.array(x) for n in scores if isinstance(x := self.state.published[n], float)}
         self.state = evolve(self.state, kept={**self.state.kept, **kept})
 
     def bring_back(self, hook: str) -> None:
@@ -812,7 +814,8 @@ class Session:
         kept, arrays = self.state.kept, self.state.arrays
         held = {name: kept[f"{KEPT}{hook}.{name}"] for name in arrays if f"{KEPT}{hook}.{name}" in kept}
         placed = {name: self.setup.to_device(value) for name, value in held.items()}
-        self.state = evolve(self.state, arrays={**arrays, **placed})
+        scores = {n: kept[f"{KEPT}{hook}.{n}"].item() for n in self.state.published if f"{KEPT}{hook}.{n}" in kept}
+        self.state = evolve(self.state, arrays={**arrays, **placed}, published={**self.state.published, **scores})
 
     def close(self) -> None:
         """End training if it is in progress, and stop all background work."""
