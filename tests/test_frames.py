@@ -288,6 +288,17 @@ def test_a_frame_of_one_word_column_holds_the_classes(flowers: pd.DataFrame) -> 
     assert made.session.setup.classes == ("aster", "rose")
 
 
+def test_blocks_of_frames_are_refused_as_their_columns_may_differ_in_order(flowers: pd.DataFrame) -> None:
+    blocks = [(flowers[["a", "b", "c"]], np.zeros(60, int)), (flowers[["c", "b", "a"]], np.ones(60, int))]
+    for data in (blocks, iter(blocks)):
+        with pytest.raises(
+            SigmaDataError, match=r"blocks lose the names of columns\. Give one frame, or frame\[names\]"
+        ):
+            trained(data)
+    with pytest.raises(SigmaDataError, match="section 'inputs' of a batch is a frame, and batches lose the names"):
+        trained(lambda: iter(blocks))
+
+
 def test_columns_with_numbers_for_names_are_accepted() -> None:
     frame = pd.DataFrame(np.arange(8.0).reshape(4, 2))
     made = trained((frame, [0, 1, 0, 1]), 2)

@@ -11,6 +11,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_data.arrays import equal_length, finite, numbers, read_only, specs
+from sigma_data.frames import is_frame
 from sigma_kernel import Dataset, SigmaDataError
 from sigma_kernel.graph import Spec
 from sigma_kernel.settings import brief, ge, in_, min_len, optional
@@ -210,6 +211,11 @@ def _stacked(name: str, values: list[Any], before: int) -> np.ndarray:
 
 
 def _array(name: str, values: Any, before: int) -> np.ndarray:
+    if is_frame(values):
+        raise SigmaDataError(
+            f"stream: section {name!r} of a batch is a frame, and batches lose the names of columns. Give "
+            "frame[names].to_numpy(), or all rows as one Frame."
+        )
     array = np.asarray(values)
     numbers(name, array)
     if array.ndim == 0:

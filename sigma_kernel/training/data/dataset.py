@@ -148,7 +148,10 @@ def dataset(given: Any, where: str = "data", resolve: Resolve | None = None) -> 
         return cast("Dataset", resolve("dataset", stream))
     if is_frame(given) or isinstance(given, str | bytes | np.ndarray) or not isinstance(given, Iterable):
         raise _no_data(given, where)
-    return Rows(*(_sections(block, where) for block in given))
+    blocks = [_sections(block, where) for block in given]
+    if any(is_frame(values) for block in blocks for values in block.values()):
+        raise SigmaDataError(f"{where}: blocks lose the names of columns. Give one frame, or frame[names].to_numpy().")
+    return Rows(*blocks)
 
 
 def _is_block(given: Any) -> bool:
