@@ -107,11 +107,17 @@ class DatasetSuite(ABC):
         for one in found:
             assert one.items() <= wanted.items()
 
+    def _encoded(self, dataset: Dataset, section: str) -> Dataset:
+        try:
+            return dataset.encode(section, None)
+        except SigmaDataError:  # words, which are no numbers
+            return dataset.encode(section, 0)
+
     def test_encoding_a_section_leaves_the_data_set_and_its_rows_as_they_were(self) -> None:
         dataset = self.make()
         before = self._blocks(dataset, range(dataset.blocks))
         for name in dataset.sections:
-            encoded = dataset.encode(name, None)
+            encoded = self._encoded(dataset, name)
             assert isinstance(encoded, Dataset)
             assert [encoded.rows(n) for n in range(encoded.blocks)] == [dataset.rows(n) for n in range(dataset.blocks)]
             assert {*encoded.sections} == {*dataset.sections}

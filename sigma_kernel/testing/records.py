@@ -18,7 +18,7 @@ import io
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import IO
+from typing import IO, ClassVar
 
 import numpy as np
 import pytest
@@ -53,6 +53,8 @@ class Unopenable(Source):
 class ReaderSuite(ABC):
     """Conformance tests of a reader: inherit, and override :meth:`make` and :meth:`data`."""
 
+    name: ClassVar[str] = "some bytes"  # of the source, for a reader that looks at it
+
     @abstractmethod
     def make(self) -> Reader:
         """Return the reader under test."""
@@ -63,7 +65,7 @@ class ReaderSuite(ABC):
 
     def read(self, data: bytes) -> dict[str, np.ndarray]:
         """Return what a new reader reads from bytes."""
-        return self.make().read(Memory(data))
+        return self.make().read(Memory(data, self.name))
 
     def test_it_returns_named_arrays_with_one_row_per_record(self) -> None:
         found = self.read(self.data())
@@ -73,7 +75,7 @@ class ReaderSuite(ABC):
         assert not any(values.dtype.kind == "O" for values in found.values())
 
     def test_reading_twice_gives_the_same_and_shares_nothing(self) -> None:
-        reader, source = self.make(), Memory(self.data())
+        reader, source = self.make(), Memory(self.data(), self.name)
         first, second = reader.read(source), reader.read(source)
         assert first.keys() == second.keys()
         for name, values in first.items():

@@ -13,7 +13,7 @@ import safetensors.numpy
 from attrs import define, field
 from safetensors import SafetensorError
 
-from sigma_data.arrays import specs
+from sigma_data.arrays import read_only, specs
 from sigma_data.datasets.splits import Loaded, Splits
 from sigma_kernel import Dataset, SigmaDataError
 from sigma_kernel.graph import Spec
@@ -91,8 +91,8 @@ class Blocks(Dataset):
         return len(next(iter(self.held[block].values())))
 
     def block(self, block: int) -> Mapping[str, np.ndarray]:
-        """Return the arrays of a block."""
-        return self.held[block]
+        """Return views of the arrays of a block that cannot be written to."""
+        return read_only(self.held[block])
 
     def class_names(self, section: str) -> Sequence[str]:
         """Return the class names of a section."""

@@ -1,0 +1,44 @@
+"""How many faults are planted for the suites of conformance, all of which are caught by the tests next to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests import (
+    test_backend_suite as backends,
+    test_lowering_suite as lowerings,
+    test_suite_faults as small,
+    test_suite_faults_of_data as data,
+    test_suite_faults_of_hooks as hooks,
+    test_suite_faults_of_launching as launching,
+    test_suite_faults_of_layers as layers,
+    test_suite_faults_of_operators as operators,
+    test_suite_faults_of_optimisers as optimisers,
+    test_suites as plugins,
+)
+
+pytestmark = pytest.mark.rooms
+TABLES: dict[str, Mapping[Any, Any]] = {
+    "metrics": small.METRICS, "mergers": small.MERGERS, "iterators": small.ITERATORS, "readers": small.READERS,
+    "extractors": small.EXTRACTORS, "exporters": small.EXPORTERS, "layers": layers.LAYERS, "costs": layers.COSTS,
+    "activations": layers.ACTIVATIONS, "ops": layers.OF_OPS, "optimisers": optimisers.OPTIMISERS,
+    "transforms": optimisers.TRANSFORMS, "modifiers": optimisers.MODIFIERS, "schedules": optimisers.SCHEDULES,
+    "initialisers": optimisers.INITIALISERS, "data sets": data.DATASETS, "preprocessors": data.PREPROCESSORS,
+    "sources": data.SOURCES, "hooks": hooks.HOOKS, "backends": backends.BACKENDS, "recipes": launching.RECIPES,
+    "commands": launching.COMMANDS, "operators": operators.OPERATORS, "monitors": operators.MONITORS,
+    "plugins": plugins.BROKEN,
+}  # fmt: skip
+
+
+def planted(table: Mapping[Any, Any]) -> int:
+    """Return the number of rows that name a test which must fail."""
+    return sum(bool(row[-1] if isinstance(row, tuple) else row) for row in table.values())
+
+
+def test_the_number_of_planted_faults_is_as_stated() -> None:
+    counts = {name: planted(table) for name, table in TABLES.items()} | {"lowerings": len(lowerings.WRONG) + 2}
+    assert all(counts.values())
+    assert sum(counts.values()) == 240, counts
