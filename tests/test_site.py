@@ -72,6 +72,7 @@ def test_every_op_is_listed_with_the_source_of_its_gradient():
     assert "| `argmax` | primitive | zero |" in table
 
 
+@pytest.mark.rooms
 def test_every_generated_block_is_known():
     for page in PAGES:
         assert "{generated}" not in generated.expanded(page.read_text())
@@ -103,6 +104,7 @@ def test_a_figure_is_readable_in_the_light_and_in_the_dark(figure):
     assert root.find(f"{space}rect").get("class") == "ground"  # of its own, whatever page it is on
 
 
+@pytest.mark.rooms
 def test_every_figure_is_shown_and_has_an_alternative():
     text = "\n".join(generated.expanded(page.read_text()) for page in PAGES)
     shown = dict(re.findall(r"^```\{figure\} (\S+)\n:alt: (.*)$", text, re.MULTILINE))
