@@ -14,6 +14,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "config.description": "describe",
         "config.trained": "Trained load saved_parameters",
         "contracts": " ".join(contracts.__all__),
+        "courses": "TrainingHandle",
         "criteria": "Criterion when",
         "environment": "Environment",
         "errors": "SigmaAddressError SigmaCheckpointError SigmaConfigError SigmaDataError SigmaError SigmaGraphError"

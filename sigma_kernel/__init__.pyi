@@ -65,6 +65,7 @@ from sigma_kernel.contracts import View as View
 from sigma_kernel.contracts import Work as Work
 from sigma_kernel.contracts import live as live
 from sigma_kernel.contracts import live_settings as live_settings
+from sigma_kernel.courses import TrainingHandle as TrainingHandle
 from sigma_kernel.criteria import Criterion as Criterion
 from sigma_kernel.criteria import when as when
 from sigma_kernel.environment import Environment as Environment

@@ -10,11 +10,11 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import wraps
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial, wraps
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from attrs.converters import optional
 
 from sigma_kernel import settings
 from sigma_kernel.contracts import Monitor
+from sigma_kernel.courses import Course, TrainingHandle, seen_by_people
 from sigma_kernel.curves import drawing
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, near, refuse_unknown, said
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue, load
@@ -35,20 +36,21 @@ from sigma_kernel.training import files as folder
 from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.checkpoints.store import recover
 from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.components import SETTINGS
+from sigma_kernel.training.components import SETTINGS, one
 from sigma_kernel.training.history.messages import Messages
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.runs import resume as resuming
 from sigma_kernel.training.runs.run_folder import RunFolder
 from sigma_kernel.training.runs.summary import Summary as Summary, reached, summarise
 from sigma_kernel.training.session.loop import Session
-from sigma_kernel.training.session.progress import LEGAL, STEERING, Phase, concerned
-from sigma_kernel.training.trainer import Trainer
+from sigma_kernel.training.session.progress import LEGAL, STEERING, concerned
+from sigma_kernel.training.trainer import Goals, Trainer
 
 # what writes configurations: imported on first use, as it stands above the environment
 RECORD = Component("command", "record", "sigma_kernel.config.recording:recorded", "Record a run.", "sigma-kernel")
 SAVE = Component("command", "save", "sigma_kernel.config.saving:saved", "Save a network.", "sigma-kernel")
 GRACE = 2.0  # seconds that monitors get to end
+CONSOLE = "console"  # the monitor that shows progress by default
 
 
 def _strict(made: type[Environment]) -> type[Environment]:
@@ -90,14 +92,16 @@ class Environment:
     _files: RunFolder = field(
         default=Factory(lambda self: RunFolder(self.messages.log, self._note_plugins), takes_self=True), init=False
     )
-    _state: str = field(default="created", init=False)
+    _state: str = field(default="", init=False)  # how training ended
+    _active: list[Course] = field(factory=list, init=False)  # what calls of run() and fit() train now
+    _gate: threading.RLock = field(factory=threading.RLock, init=False)  # the first opens files, the last closes them
+    _handles: list[TrainingHandle] = field(factory=list, init=False)  # of training in the background
     _over: threading.Event = field(factory=threading.Event, init=False)
-    _watching: list[threading.Thread] = field(factory=list, init=False)
+    _watching: dict[str, threading.Thread] = field(factory=dict, init=False)
     _replaying: bool = field(default=False, init=False)
     signal: int | None = field(default=None, init=False)  # what interrupted the last run
     _failure: BaseException | None = field(default=None, init=False)
     _noted: dict[str, str] = field(factory=dict, init=False)  # plugins in use, with versions
-    _noting: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __enter__(self) -> Environment:
         return self
@@ -113,8 +117,6 @@ class Environment:
 
     def create_trainer(self, name: str = "trainer", **settings: Any) -> Trainer:
         """Return a new trainer of that name; ``settings`` are the fields of :class:`Trainer`."""
-        if self.state != "created":
-            raise SigmaStateError(f"environment {self.name!r}: is {self.state}. Create trainers before it is prepared.")
         if name in self.trainers:
             raise SigmaConfigError(f"trainer {name!r}: already exists. Choose another name.")
         if "." in name:
@@ -125,7 +127,7 @@ class Environment:
             resolve=Resolver(self.catalogue),
             registry=self.registry.branch(name, "trainer"),
             recorder=Recorder(name, self.messages.log),
-            fitting=self.fitting,
+            fitting=self._fit,
             others=self.trainers,
             saving=lambda trainer, path: load(SAVE)(self, trainer, path),
             **{"seed": self.seed, "precision": self.precision, **settings},
@@ -139,128 +141,150 @@ class Environment:
         return self.trainers[name]
 
     def sessions(self) -> dict[str, Session]:
-        """Return the session of each trainer, prepared on first use."""
-        return {name: trainer.session for name, trainer in self.trainers.items()}
+        """Return the session of each trainer that is prepared."""
+        return {name: trainer.session for name, trainer in [*self.trainers.items()] if trainer.prepared}
 
     # -- the lifecycle -------------------------------------------------------------------------------------------------
     @property
     def state(self) -> str:
         """Return created, prepared, running, paused (every trainer still at work has paused), stopped or failed."""
-        if self._state != "running":
-            return self._state
-        statuses = {str(session.status) for session in self.sessions().values()}
+        if not self._active:
+            ready = self.trainers and len(self.sessions()) == len(self.trainers)
+            return self._state or ("prepared" if ready else "created")
+        statuses = {str(session.status) for course in [*self._active] for session in course.sessions}
         return "paused" if statuses & {"running", "paused"} == {"paused"} else "running"
 
     def _check(self, move: str) -> None:
-        legal = LEGAL[self.state]
+        legal, why = LEGAL[self.state], "" if self._active else ", as nothing trains"
         if move not in legal and any(move in moves for moves in LEGAL.values()):
-            known = f"Legal from here: {', '.join(legal)}." if legal else "Make a new environment."
-            raise SigmaStateError(f"environment {self.name!r}: cannot {move} while it is {self.state}. {known}")
+            which = f"cannot {move} while it is {self.state}{why}"
+            raise SigmaStateError(f"environment {self.name!r}: {which}. Legal from here: {', '.join(legal)}.")
+        if move in ("run", "prepare") and not self.trainers:
+            raise SigmaStateError(f"environment {self.name!r}: has no trainer. Create one with create_trainer().")
 
     def prepare(self) -> None:
-        """Infer shapes, draw the initial state and register every address; :meth:`run` does it by itself."""
+        """Infer shapes, draw the initial state and register every address; training and commands do so themselves."""
         self._check("prepare")
-        if not self.trainers:
-            raise SigmaStateError(f"environment {self.name!r}: has no trainer. Create one with create_trainer().")
         for trainer in self.trainers.values():
             trainer.prepare()
-        self._state = "prepared"
 
-    def _get_ready(self) -> None:
-        """Prepare if necessary; raise SigmaStateError if the environment cannot be run."""
-        self._check("run")
-        if self._state == "created":
-            self.prepare()
-
-    def run(self) -> Summary:
+    def run(self, progress: bool | None = None) -> Summary:
         """Train until every trainer has finished, and return the summary.
+
+        By default, a terminal or a notebook shows the progress; ``progress`` shows it always or never.
 
         Ctrl-C, SIGTERM or SIGHUP finishes the burst, saves and returns with the status ``interrupted``; the process
         continues, and ``signal`` is the signal's number.  A second one aborts.  SIGUSR1 saves a checkpoint; training
         continues.  Raises SigmaConfigError if nothing ends the training of one.
         """
-        self._get_ready()
-        for session in self.sessions().values():
-            session.check_end()
-        with Signals() as signals:
-            self._open_folder()
-            threads = self._threads()
-            self._state, self._failure, self.signal = "running", None, None
-            try:
-                self._watch()
-                self._train(threads, signals)
-                if self.run_folder is not None and self._failure is None:
-                    self._save(*self.trainers.values())
-            except BaseException as error:
-                self._failure = self._failure or error
-            return self._finished()
+        self._check("run")
+        return self._trained(Course([*self.trainers.values()]), progress)
 
-    def _threads(self) -> dict[threading.Thread, threading.Event]:
-        """Return an unstarted thread for each trainer, and the event of its end; commands are queued from now on."""
-        for name in self._concerned("stop"):
-            raise SigmaStateError(f"trainer {name!r}: is training already. Wait for its end, or stop it first.")
-        threads = {}
-        for name, trainer in self.trainers.items():
-            end = threading.Event()  # not join(): interrupted by Ctrl-C, it takes the thread for ended
-            thread = threading.Thread(target=self._work, args=(trainer, end), name=f"sigma-{name}", daemon=True)
-            trainer.session.claim(thread)
-            threads[thread] = end
-        return threads
+    def run_async(self, progress: bool | None = None) -> TrainingHandle:
+        """Train as :meth:`run` does, in the background; return a handle once training has begun.
 
-    def _train(self, threads: Mapping[threading.Thread, threading.Event], signals: Signals) -> None:
-        for thread in threads:
-            thread.start()
-        for end in threads.values():
-            while not end.wait(0.05):
-                while signals.came:
-                    self._signalled(signals.came.popleft())
+        Ctrl-C does not end it.  Raises what is wrong before training begins; the handle's ``result`` raises the rest.
+        """
+        self._check("run")
+        course = Course([*self.trainers.values()])
+        self._begin(course, progress)
+        self._handles.append(TrainingHandle(self.name, self.stop, partial(self._complete, course)))
+        return self._handles[-1].start()
 
-    def _signalled(self, number: int) -> None:
-        if number in SAVING and self._replaying:
-            self.messages.log("nothing is saved in a replay")
-        elif number in SAVING:
-            self.messages.log("saving a checkpoint")
-            self._tell(commands.Save(keep=True))
-        elif self.signal is None:
-            self.messages.log("interrupted: finishing the step, then saving; interrupt again to abort")
-            self.signal = number
-            self._tell(commands.StopTraining("interrupted"))
-        else:
-            raise KeyboardInterrupt
-
-    def _work(self, trainer: Trainer, end: threading.Event) -> None:
+    def _fit(self, trainer: Trainer, goals: Goals, progress: bool | None) -> None:
+        """Train one trainer in this thread; then pass on the signal that ended it, as it was meant for the program."""
+        course = Course([trainer], goals)
         try:
-            trainer.relive()
-        except BaseException as error:  # raised again by run(), in its caller's thread
-            self._failure = self._failure or error
-            self._tell(commands.StopTraining())
+            self._trained(course, progress)
+        except KeyboardInterrupt:
+            if not course.signals:
+                raise
+        if course.signals:
+            signal.raise_signal(course.signals[0])
+
+    # -- training ------------------------------------------------------------------------------------------------------
+    def _trained(self, course: Course, progress: bool | None) -> Summary:
+        with Signals(heed=partial(self._signalled, course)):
+            self._begin(course, progress)
+            return self._complete(course)
+
+    def _begin(self, course: Course, progress: bool | None) -> None:
+        """Prepare and claim the trainers of a course, open the files and start the monitors; or leave no trace."""
+        with self._gate:
+            if not self._active:
+                self._failure, self.signal = None, None
+            self._active.append(course)
+        try:
+            course.prepare()
+            with self._gate:
+                self._open_folder()
+                course.claim()
+                self._start_monitors(progress)
+        except BaseException:
+            for session in course.sessions:
+                session.leave()
+            self._ended(course)
+            self._close_files()
+            raise
         finally:
-            if trainer.session.queue.busy:  # it failed before training began
-                trainer.session.leave(Phase.FAILED)
-            end.set()
+            course.begun.set()
 
-    def _tell(self, command: commands.Command) -> None:
-        """Send a command to every trainer at work, without waiting for it."""
-        for name in self._concerned("stop"):
-            self.trainer(name).session.send(command)
-
-    def _finished(self) -> Summary:
-        self._state = "failed" if self._failure else "stopped"
-        self._written()
-        summary = self.summary()
+    def _complete(self, course: Course) -> Summary:
+        """Train and save; return the summary, or raise the first error."""
         try:
-            self._leave(summary)
+            course.train()
+            if self.run_folder is not None:
+                self._save(course.sessions)
+        except BaseException as error:
+            course.fail(error)
+        self._ended(course)
+        self._written()
+        try:
+            with self._gate:
+                self._leave(summary := self.summary())
         except SigmaStateError as error:
-            self._failure, self._state = self._failure or error, "failed"
-        self._files.release()
-        self._over.set()
-        end = time.monotonic() + (0 if self._aborted else GRACE)
-        for thread in self._watching:
-            thread.join(max(0.0, end - time.monotonic()))
-        self._watching.clear()
-        if self._failure is not None:
-            raise self._failure
+            course.fail(error)
+            self._ended(course)
+        self._close_files()
+        if course.failure is not None:
+            raise course.failure
         return summary
+
+    def _ended(self, course: Course) -> None:
+        """Count a course as ended, with its failure."""
+        with self._gate:
+            self._active = [other for other in self._active if other is not course]
+            self._failure = self._failure or course.failure
+            if course.begun.is_set() and not self._active:
+                self._state = "failed" if self._failure else "stopped"
+
+    def _close_files(self) -> None:
+        """Release the run folder and end the monitors, unless another course needs them."""
+        with self._gate:
+            if self._active:
+                return
+            self._files.release()
+            over, threads, self._over, self._watching = self._over, self._watching, threading.Event(), {}
+        over.set()
+        end = time.monotonic() + (0 if self._aborted else GRACE)
+        for thread in threads.values():
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def _signalled(self, course: Course, number: int) -> None:
+        """Act on a signal, in its handler: queue a command for the trainers of a course, or abort."""
+        if number in SAVING:
+            there = self.run_folder is not None
+            self.messages.log("saving a checkpoint" if there else "nothing is saved, as no run folder is written")
+            if there:
+                course.tell(commands.Save(keep=True))
+            return
+        course.signals.append(number)
+        if course.underway or not course.begun.is_set():  # else it has ended already
+            self.signal = course.signals[0]
+            if len(course.signals) > 1 or not course.begun.is_set():
+                raise KeyboardInterrupt
+            self.messages.log("interrupted: finishing the step, then saving; interrupt again to abort")
+            course.tell(commands.StopTraining("interrupted"))
 
     @property
     def _aborted(self) -> bool:  # trainers may not answer any more
@@ -276,6 +300,8 @@ class Environment:
         self._over.set()
         for trainer in self.trainers.values():
             trainer.close()
+        for handle in self._handles:
+            handle.wait()
         self._written()
         self._files.release()
 
@@ -295,7 +321,7 @@ class Environment:
     def _note_plugins(self, run: Path | None = None) -> None:
         """Write the plugins in use to a new run folder, or to the current one if they have changed."""
         used, there = self.catalogue.versions(), run or self.run_folder
-        with self._noting:
+        with self._gate:
             if there is not None and (run is not None or used != self._noted):
                 folder.put_json(there / "plugins.json", {"plugins": used})
             self._noted = used
@@ -308,7 +334,8 @@ class Environment:
         ``paused`` it waits for a ``go``.  Raises SigmaCheckpointError if the run cannot be resumed, SigmaStateError
         while another process writes to its folder.
         """
-        self._get_ready()
+        self._check("run")
+        self.prepare()
         path, log, sessions = Path(run), log or self.messages.log, self.sessions()
         if not path.is_dir():
             raise SigmaCheckpointError(f"{path}: not a directory. Pass the folder of a run.")
@@ -330,33 +357,19 @@ class Environment:
         Commands are refused meanwhile, and only monitors that talk are started.  Return the summary, and for each
         trainer that differs, a description of the first difference.
         """
-        self._get_ready()
+        self._check("run")
+        self.prepare()
         self._replaying = True
         lines = resuming.history(run, self.trainers, self.messages.log)
         for session in self.sessions().values():
             resuming.replay(run, session, lines, self.messages.log)
-        summary = self.run()
+        summary = self.run(progress=False)
         replays = {name: session.recorder.replay for name, session in self.sessions().items()}
         return summary, {name: replay.differs for name, replay in replays.items() if replay and replay.differs}
 
-    @contextmanager
-    def fitting(self, trainer: Trainer) -> Iterator[None]:
-        """Write the same files as :meth:`run` while ``fit`` trains one trainer."""
-        self._open_folder()
-        try:
-            yield
-            if self.run_folder is not None:
-                try:
-                    self._save(trainer)
-                finally:
-                    self._leave(self.summary())
-        finally:
-            self._files.release()
-
-    def _save(self, *trainers: Trainer) -> None:
-        """Save the trainers whose training was not stopped from outside; a stop has saved the others."""
-        sessions = [trainer.session for trainer in trainers if not trainer.session.progress.interrupted]
-        requests = [session.send(commands.Save()) for session in sessions]
+    def _save(self, sessions: Iterable[Session]) -> None:
+        """Save the sessions whose training was not stopped from outside; a stop has saved the others."""
+        requests = [session.send(commands.Save()) for session in sessions if not session.progress.interrupted]
         self._files.flush()
         for request in requests:
             request.result()
@@ -397,15 +410,23 @@ class Environment:
         name = arguments.pop("trainer", None)
         by_hand = {"keep": True} if command == "save" else {}
         made = commands.command(command, {**by_hand, **arguments})
-        if name is None and isinstance(made, commands.Set):
-            return self._deliver(self._from_root(made))
         if name is None or command in STEERING:
             self._check(command)
+        self._reach(command if name is None else "stop")
+        if name is None and isinstance(made, commands.Set):
+            return self._deliver(self._from_root(made))
         names = self._concerned(command) if name is None else [name]
         if not names and command != "stop":  # another command came first, or training has just ended
             which = " or ".join(concerned(command) or ("there",))
             raise SigmaStateError(f"environment {self.name!r}: cannot {command}, as no trainer is {which}.")
         return self._deliver(dict.fromkeys(names, made))
+
+    def _reach(self, command: str) -> None:
+        """Wait for training that is about to begin; without any, prepare all trainers that a command may concern."""
+        for course in [*self._active]:
+            course.begun.wait()
+        if not self._active and command != "stop":
+            self.prepare()
 
     def _concerned(self, command: str) -> list[str]:
         """Return the trainers that a command concerns; ``undo`` the one with something to undo, or all if none has.
@@ -497,16 +518,22 @@ class Environment:
         return self.send("undo", trainer=trainer)
 
     # -- monitors ------------------------------------------------------------------------------------------------------
-    def _watch(self) -> None:
-        self._over.clear()
-        for name, monitor in self.monitors.items():
-            if self._replaying and not monitor.talks:
-                continue
-            thread = threading.Thread(target=self._monitored, args=(name, monitor), name=f"sigma-{name}", daemon=True)
-            self._watching.append(thread)
-            thread.start()
+    def _start_monitors(self, progress: bool | None) -> None:
+        for name, monitor in {**self._console(progress), **self.monitors}.items():
+            if name not in self._watching and (monitor.talks or not self._replaying):
+                thread = threading.Thread(target=self._watch, args=(name, monitor), name=f"sigma-{name}", daemon=True)
+                self._watching[name] = thread
+                thread.start()
 
-    def _monitored(self, name: str, monitor: Monitor) -> None:
+    def _console(self, progress: bool | None) -> dict[str, Monitor]:
+        """Return the monitor ``console`` if progress is to be shown, and no other monitor writes to the terminal."""
+        if progress is None:
+            progress = seen_by_people() and any(one.name == CONSOLE for one in self.catalogue.components("monitor"))
+        if not progress or any(monitor.talks for monitor in self.monitors.values()):
+            return {}
+        return {CONSOLE: one(Resolver(self.catalogue), "progress", "monitor", Monitor, CONSOLE)}
+
+    def _watch(self, name: str, monitor: Monitor) -> None:
         try:
             monitor.watch(EnvironmentView(self, self._over))
         except Exception as error:  # a failing monitor must not disturb training
@@ -530,8 +557,7 @@ class EnvironmentView:
 
     def status(self) -> str:
         """Return the state of the environment, or ``compiling``."""
-        trainers = self.environment.trainers.values()
-        busy = any(trainer.session.setup.programs.compiling for trainer in trainers)
+        busy = any(session.setup.programs.compiling for session in self.environment.sessions().values())
         return "compiling" if busy else self.environment.state
 
     def messages(self, after: int) -> list[tuple[int, str]]:

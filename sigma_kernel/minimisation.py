@@ -159,7 +159,7 @@ def minimise(
     with Environment("minimise", seed=settings.pop("seed", 0), precision=settings.pop("precision", "float32")) as sigma:
         trainer = sigma.create_trainer("trainer", optimiser=optimiser, data=rows, network=network, **settings)
         for done in range(0, count, every if callback else max(1, count)):
-            trainer.fit(**{scale: min(every, count - done) if callback else count})
+            trainer.fit(**{scale: min(every, count - done) if callback else count}, progress=False)
             if callback is not None and _told(callback, trainer.session, start):
                 break
         found: dict[str, Any] = _found(trainer.session, start)

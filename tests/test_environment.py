@@ -33,7 +33,7 @@ from sigma_kernel.training import trainer as module_of_trainers
 from sigma_kernel.training.checkpoints import store as checkpoint, writer
 from sigma_kernel.training.runs import run_folder
 from sigma_kernel.training.session import loop as module_of_sessions
-from sigma_kernel.training.session.progress import LEGAL, STEERING
+from sigma_kernel.training.session.progress import LEGAL
 from sigma_kernel.training.step.model import LAYERS
 
 PATIENCE = 60.0
@@ -107,7 +107,7 @@ MOVES: dict[str, Callable[..., Any]] = {
 
 def _in(state: str, background: Any) -> Environment:
     if state == "failed":
-        sigma = _small(hooks={"bad": Do(lambda context: 1 / 0)})
+        sigma = _small(hooks={"bad": Do(lambda context: 1 / 0, every=after(1, "iteration"))})
         with pytest.raises(SigmaTrainingError):
             sigma.run()
         return sigma
@@ -131,25 +131,24 @@ def test_an_illegal_command_is_refused_with_the_legal_ones(state: str, backgroun
         for name in MOVES.keys() - LEGAL[state]:
             with pytest.raises(SigmaStateError) as error:
                 MOVES[name](sigma)
-            legal = f"Legal from here: {', '.join(LEGAL[state])}." if LEGAL[state] else "Make a new environment."
-            assert str(error.value) == f"environment 'small': cannot {name} while it is {state}. {legal}"
+            why = "" if state in ("running", "paused") else ", as nothing trains"
+            legal = f"Legal from here: {', '.join(LEGAL[state])}."
+            assert str(error.value) == f"environment 'small': cannot {name} while it is {state}{why}. {legal}"
             assert sigma.state == state
 
 
-CHANGES: dict[str, Callable[[Environment], Any]] = {
-    "rewind": lambda sigma: sigma.rewind(0), "attach": lambda sigma: sigma.attach("it", "stop"),
-    "detach": lambda sigma: sigma.detach("it"), "swap": lambda sigma: sigma.swap("backend", "numpy"),
-    "undo": Environment.undo,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("state", ["created", "failed"])
-def test_commands_need_a_run(state: str, background: Any) -> None:
-    sigma = _in(state, background)
-    with sigma:
-        for name in STEERING:
-            with pytest.raises(SigmaStateError, match=f"cannot {name} while it is {state}"):
-                CHANGES[name](sigma)
+@pytest.mark.rooms
+def test_commands_sent_before_preparation_prepare_the_trainers() -> None:
+    changes: list[Callable[[Environment], Any]] = [
+        lambda sigma: sigma.set("trainer.optimiser.learning_rate", 0.01),
+        lambda sigma: sigma.attach("it", {"type": "stop", "when": "epoch reaches 1"}),
+        lambda sigma: sigma.swap("optimiser", "adam"),
+        lambda sigma: sigma.reset(),
+    ]
+    for change in changes:
+        with small_environment(Sweep()) as sigma:
+            change(sigma)
+            assert sigma.state == "prepared"
 
 
 @pytest.mark.parametrize(
@@ -166,13 +165,13 @@ def test_legal_commands_lead_to_the_states_of_the_table(state: str, move: str, b
         _until(lambda: sigma.state == LEGAL[state][move])
 
 
-def test_a_trainer_cannot_be_added_to_a_running_environment() -> None:
-    sigma = small_environment(Sweep())
-    sigma.prepare()
-    with pytest.raises(
-        SigmaStateError, match="environment 'small': is prepared. Create trainers before it is prepared"
-    ):
-        sigma.create_trainer("other")
+def test_a_trainer_can_be_added_after_others_were_trained() -> None:
+    with _small() as sigma:
+        sigma.run()
+        other = _join(sigma, "other", hooks={"end": _end(3)})
+        assert other.fit() is other.history
+        assert other.session.moment.epoch == 3
+        assert sigma.trainer("trainer").session.moment.epoch == 2
 
 
 @pytest.mark.parametrize(
@@ -248,7 +247,7 @@ def test_an_environment_can_run_again() -> None:
 def test_fit_and_run_can_alternate() -> None:
     with _small(epochs=3) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
-        assert sigma.state == "created"
+        assert sigma.state == "stopped"
         assert sigma.run().epochs == 3
         sigma.trainer("trainer").fit(epochs=1)
         assert sigma.summary().epochs == 4
@@ -291,8 +290,10 @@ def test_running_with_a_trainer_that_is_already_training_is_refused_without_side
         fitting = threading.Thread(target=lambda: other.fit(iterations=10**6), daemon=True)
         fitting.start()
         _until(lambda: other.session.queue.busy)
-        with pytest.raises(SigmaStateError, match="trainer 'other': is training already. Wait for its end, or stop it"):
+        with pytest.raises(SigmaStateError, match="environment 'small': cannot run while it is running"):
             sigma.run()
+        with pytest.raises(SigmaStateError, match="trainer 'other': is training already. Wait for its end, or stop it"):
+            other.fit(epochs=1)
         sigma.send("stop", trainer="other")
         fitting.join(PATIENCE)
         sigma.reset()

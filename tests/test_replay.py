@@ -114,7 +114,7 @@ def test_a_save_by_signal_does_not_affect_the_replay(tmp_path: Path) -> None:
     @define(eq=False)
     class Signalling(Meddler):
         def watch(self, view: View) -> None:
-            sigma._signalled(SAVING[0])
+            sigma._signalled(sigma._active[0], SAVING[0])
             heard.extend(text for _, text in view.messages(0))
             self.done.set()
 
@@ -122,7 +122,7 @@ def test_a_save_by_signal_does_not_affect_the_replay(tmp_path: Path) -> None:
         sigma.monitors = {"loud": (loud := Signalling(True))}
         assert sigma.replay(run)[1] == {}
         assert loud.done.wait(60)
-    assert heard == ["nothing is saved in a replay"]
+    assert heard == ["nothing is saved, as no run folder is written"]
 
 
 def test_a_tampered_digest_is_reported_with_its_address(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def _whole(**settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("edits", [[], ["other=1"]])
-@pytest.mark.parametrize("way", [_stop, lambda sigma: sigma.trainer("trainer").session.hurry()])
+@pytest.mark.parametrize("way", [_stop, lambda s: s.trainer("trainer").session.post(StopTraining("interrupted"))])
 def test_a_stop_during_replay_ends_at_once_and_loses_nothing(
     tmp_path: Path, way: Callable[[Environment], Any], edits: list[str]
 ) -> None:

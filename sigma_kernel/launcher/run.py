@@ -81,7 +81,7 @@ def watched(described: Document, monitors: tuple[str, ...], quiet: bool) -> Docu
 def _run(environment: Environment, as_json: bool) -> Summary:
     """Return the summary, also of an aborted run; after an error, print it as JSON and raise."""
     try:
-        return environment.run()
+        return environment.run(progress=False)  # the console is configured, or not wanted
     except KeyboardInterrupt:
         return environment.summary()
     except SigmaError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -18,7 +17,6 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateE
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import seed
-from sigma_kernel.signals import ENDING, Signals
 from sigma_kernel.training.components import SETTINGS, Settings, network, one
 from sigma_kernel.training.data.dataset import kept
 from sigma_kernel.training.history.metrics import History
@@ -29,6 +27,8 @@ from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.state import plain
 from sigma_kernel.training.step.live import Elements
 
+Goals = tuple[int | None, int | None]  # epochs and iterations to train; with neither, the total of the settings holds
+
 
 @define(eq=False, repr=False, kw_only=True)
 class Trainer(Settings):
@@ -36,7 +36,7 @@ class Trainer(Settings):
 
     registry: Registry
     recorder: Recorder
-    fitting: Callable[[Trainer], AbstractContextManager[None]]  # opens and locks the run folder while ``fit`` trains
+    fitting: Callable[[Trainer, Goals, bool | None], None]  # trains in the environment, as ``run`` does
     saving: Callable[[Trainer, Path | str], Path]
     _session: Session | None = field(default=None, init=False)
     _preparing: threading.RLock = field(factory=threading.RLock, init=False)  # several threads may ask for the session
@@ -80,8 +80,20 @@ class Trainer(Settings):
         return plain({name: value for address in found for name, value in self.registry.find(address)})
 
     def prepare(self) -> None:
-        """Infer shapes, draw the initial state and register every address."""
-        self.session.batches(1)  # reads, checks and places the first block
+        """Infer shapes, draw the initial state and register every address; once only."""
+        with self._preparing:
+            if not self.prepared:
+                self.session.batches(1)  # reads, checks and places the first block
+
+    @property
+    def prepared(self) -> bool:
+        """Return whether the trainer is prepared."""
+        return self._session is not None
+
+    def check_free(self) -> None:
+        """Raise SigmaStateError if the trainer is training."""
+        if self.session.queue.busy:
+            raise SigmaStateError(f"trainer {self.name!r}: is training already. Wait for its end, or stop it first.")
 
     def summary(self) -> Outline:
         """Return a table of the layers; before preparation, with the shapes and counts that follow from inputs."""
@@ -100,24 +112,17 @@ class Trainer(Settings):
         """Return everything measured so far."""
         return self.recorder.history
 
-    def fit(self, epochs: int | None = None, iterations: int | None = None) -> History:
-        """Train for this many more epochs or iterations; return the history.
+    def fit(self, epochs: int | None = None, iterations: int | None = None, progress: bool | None = None) -> History:
+        """Train for this many more epochs or iterations, in the calling thread; return the history.
 
-        Without either, training ends after the total of the setting ``epochs``; a hook may end it before.  Ctrl-C
-        finishes the current burst, then raises KeyboardInterrupt; training can be continued later.  Raises
+        Without either, training ends after the total of the setting ``epochs``; a hook may end it before.  By default,
+        a terminal or a notebook shows the progress; ``progress`` shows it always or never.
+
+        Ctrl-C finishes the current burst, saves, then raises KeyboardInterrupt; training can be continued later.
+        SIGTERM and SIGHUP do the same, then have their usual effect; SIGUSR1 saves a checkpoint.  Raises
         SigmaConfigError if nothing ends training, SigmaStateError if the trainer is training already.
         """
-        for name, count in (("epochs", epochs), ("iterations", iterations)):
-            if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or count < 0):
-                raise SigmaConfigError(f"fit: {name} must be a whole number from 0 on (got {count!r}).")
-        session = self.session
-        if epochs is None and iterations is None:
-            session.check_end()
-        session.claim()
-        with Signals(ENDING[:1], patience=1, heed=lambda number: session.hurry()) as signals, self.fitting(self):
-            self.train(epochs, iterations)
-        if signals.came:
-            raise KeyboardInterrupt
+        self.fitting(self, _goals(epochs=epochs, iterations=iterations), progress)
         return self.history
 
     def train(self, epochs: int | None = None, iterations: int | None = None, hold: bool = False) -> None:
@@ -174,3 +179,10 @@ class Trainer(Settings):
         session = self.session
         setup = session.setup
         return session.ask(lambda: setup.evaluator.classify(session.steps(), samples, setup.classes))
+
+
+def _goals(**given: int | None) -> Goals:
+    for name, count in given.items():
+        if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or count < 0):
+            raise SigmaConfigError(f"fit: {name} must be a whole number from 0 on (got {count!r}).")
+    return given["epochs"], given["iterations"]

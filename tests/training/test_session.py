@@ -612,4 +612,4 @@ def test_a_session_cannot_be_trained_by_two_threads() -> None:
 
     with small_environment(Sweep(), hooks={"it": Do(does=again)}) as sigma:
         sigma.trainer("trainer").fit(epochs=1)
-    assert "in progress already" in str(errors[0])
+    assert "is training already" in str(errors[0])

@@ -48,6 +48,7 @@ class Queue:
     """The requests to one session, and the thread that answers them."""
 
     _waiting: deque[Request] = field(factory=deque, init=False)
+    _posted: deque[Request] = field(factory=deque, init=False)  # without a lock
     _thread: threading.Thread | None = field(default=None, init=False)
     _gate: threading.Condition = field(factory=threading.Condition, init=False)
 
@@ -64,6 +65,8 @@ class Queue:
         with self._gate:
             if self.busy and not again:
                 raise SigmaStateError("training: it is in progress already. Wait for its end, or stop it first.")
+            if not self.busy:
+                self._posted.clear()  # at the very end of the last training
             self._thread = thread or threading.current_thread()
 
     def release(self) -> None:
@@ -83,8 +86,14 @@ class Queue:
                 self._gate.notify()
         return request
 
+    def post(self, request: Request) -> None:
+        """Queue a request without taking a lock, as a signal handler must; a thread that waits notices it later."""
+        self._posted.append(request)
+
     def serve(self, over: Callable[[], bool]) -> None:
         """Answer the requests that are queued now, not later ones; none once training is over."""
+        while self._posted:
+            self._waiting.append(self._posted.popleft())
         for _ in range(len(self._waiting)):
             if not over():  # requests after a stop are answered once training has ended
                 self._waiting.popleft().answer()
@@ -97,4 +106,4 @@ class Queue:
 
     def awaits(self, kind: type[Command]) -> bool:
         """Return whether a command of a kind is queued."""
-        return any(isinstance(request.command, kind) for request in [*self._waiting])
+        return any(isinstance(request.command, kind) for request in [*self._waiting, *self._posted])

@@ -76,7 +76,6 @@ class Session:
     _own_goals: TrainingProgress = field(
         factory=TrainingProgress, init=False
     )  # the goals before those of a replayed ``begin``
-    _hurried: bool = field(default=False, init=False)  # end at the next boundary, by a signal
     _stays_paused: bool = field(default=False, init=False)  # after a resume
     _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were last counted
 
@@ -92,7 +91,6 @@ class Session:
     def claim(self, thread: threading.Thread | None = None, again: bool = False) -> None:
         """Make a thread, by default the calling one, the training thread; raise SigmaStateError if there is one."""
         self.queue.claim(thread, again)
-        self._hurried = False
 
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:
         """Start training, optionally for this many more epochs or iterations, in the thread that was claimed.
@@ -231,7 +229,7 @@ class Session:
     @property
     def over(self) -> bool:
         """Return whether training leaves at the next boundary."""
-        return self._hurried or self.progress.over
+        return self.progress.over
 
     @property
     def status(self) -> str:
@@ -240,10 +238,6 @@ class Session:
         if self.queue.busy:
             return Phase.PAUSED if phase is Phase.PAUSED else Phase.RUNNING
         return phase if phase in (Phase.STOPPED, Phase.FAILED) else Phase.PREPARED
-
-    def hurry(self) -> None:
-        """End training at the next boundary; safe to call from a signal handler."""
-        self._hurried = True
 
     def finished(self) -> None:
         """End training at the next boundary, since a goal is reached."""
@@ -454,6 +448,10 @@ class Session:
     def send(self, command: commands.Command) -> Request:
         """Queue a command for the next boundary; the request's result is the moment at which it was applied."""
         return self.queue.submit(Request(partial(self.act, command), command, lambda: self.recorder.journal.durable()))
+
+    def post(self, command: commands.Command) -> None:
+        """Queue a command for the next boundary without waiting for a lock, from a signal handler for instance."""
+        self.queue.post(Request(partial(self.act, command), command))
 
     def ask(self, question: Callable[[], Any]) -> Any:
         """Evaluate a function of the state between bursts, and return its result."""
@@ -708,7 +706,7 @@ class Session:
         early = self.over and replay.ahead(self.moment.iteration)
         if self.queue.awaits(commands.StopTraining) or early:
             phase = Phase.RUNNING if self.progress.phase is Phase.ENDING else self.progress.phase
-            self.progress, self._hurried = evolve(self._own_goals, phase=phase, interrupted=False), False
+            self.progress = evolve(self._own_goals, phase=phase, interrupted=False)
             replay.leave()
             self.act(commands.StopTraining("interrupted"))
 

@@ -21,21 +21,21 @@ class Phase(StrEnum):
 
 # legal commands in each state of an environment, and the next state; trainers have all but the first state
 LEGAL: dict[str, dict[str, str]] = {
-    "created": {"prepare": "prepared", "run": "running"},
-    "prepared": {"run": "running"},
+    "created": {"prepare": "prepared", "run": "running", "stop": "created"},
+    "prepared": {"prepare": "prepared", "run": "running", "stop": "prepared"},
     "running": {"pause": "paused", "stop": "stopped"},
     "paused": {"go": "running", "step": "running", "stop": "stopped"},
-    "stopped": {"run": "running", "stop": "stopped"},
-    "failed": {},
+    "stopped": {"prepare": "stopped", "run": "running", "stop": "stopped"},
+    "failed": {"prepare": "failed", "run": "running", "stop": "failed"},
 }
-STEERING = ("rewind", "attach", "detach", "swap", "undo")  # these do not change the state
-for _state in ("prepared", "running", "paused", "stopped"):
-    LEGAL[_state] |= dict.fromkeys(STEERING, _state)
+STEERING = ("rewind", "attach", "detach", "swap", "undo")  # these prepare the trainers, and change no other state
+for _state, _moves in LEGAL.items():
+    _moves |= dict.fromkeys(STEERING, "prepared" if _state == "created" else _state)
 
 
 def concerned(command: str) -> tuple[str, ...]:
     """Return the trainer states that a command changes; an empty tuple if it applies in all of them."""
-    return tuple(state for state, moves in LEGAL.items() if moves.get(command, state) != state)
+    return tuple(state for state, moves in LEGAL.items() if moves.get(command, state) != state != "created")
 
 
 @frozen
