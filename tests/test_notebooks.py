@@ -41,13 +41,15 @@ def seen(outputs, source):
     return "\n".join(str(output.get("text", "")) + str(output.get("data", "")) for output in cell)
 
 
-def test_a_first_training_draws_its_curves(outputs):
-    assert "data:image/svg+xml" in seen(outputs, "history = trainer.fit(")
+def test_a_first_training_shows_its_progress_and_draws_its_curves(outputs):
+    shown = seen(outputs, "history = trainer.fit(")
+    assert "epoch 10  ━━━" in shown
+    assert "data:image/svg+xml" in shown
 
 
 def test_a_live_change_ends_the_training_in_the_background(outputs):
     assert "trainer.optimiser.learning_rate" in seen(outputs, "sigma.set(")
-    reached = re.search(r"validation.accuracy ([\d.]+) \((\d+)\)", seen(outputs, "training.join()"))
+    reached = re.search(r"validation.accuracy ([\d.]+) \((\d+)\)", seen(outputs, "trainer.history"))
     assert float(reached[1]) >= 0.97
     assert int(reached[2]) < 200  # epochs; without the change it takes many hundreds
 
