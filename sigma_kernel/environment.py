@@ -36,7 +36,7 @@ from sigma_kernel.training import files as folder
 from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.checkpoints.store import recover
 from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.components import SETTINGS, one
+from sigma_kernel.training.components import SETTINGS, one, several
 from sigma_kernel.training.history.messages import Messages
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.runs import resume as resuming
@@ -82,7 +82,7 @@ class Environment:
     seed: int = field(default=0, kw_only=True, converter=settings.seed)
     precision: str = field(default="float32", kw_only=True, validator=settings.in_(settings.PRECISIONS))
     folder: Path | None = field(default=None, kw_only=True, converter=optional(Path))
-    monitors: dict[str, Monitor] = field(factory=dict, kw_only=True)
+    monitors: Any = field(factory=dict, kw_only=True)  # by name, or a list: objects, names or tables
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder
     most_data: int = field(default=2**26, kw_only=True, validator=[settings.whole, settings.ge(0)])
     catalogue: Catalogue = field(factory=catalogue, kw_only=True)
@@ -102,6 +102,10 @@ class Environment:
     signal: int | None = field(default=None, init=False)  # what interrupted the last run
     _failure: BaseException | None = field(default=None, init=False)
     _noted: dict[str, str] = field(factory=dict, init=False)  # plugins in use, with versions
+
+    def __attrs_post_init__(self) -> None:
+        """Resolve names and tables of monitors."""
+        self.monitors = several(Resolver(self.catalogue), "monitors", "monitor", Monitor, self.monitors)
 
     def __enter__(self) -> Environment:
         return self
@@ -455,8 +459,11 @@ class Environment:
         found = self.registry.addresses(made.pattern)
         if not found:
             self.registry.set(made.pattern, made.value)  # raises with the nearest addresses
+        for plain in (address for address in found if address.partition(".")[0] not in self.trainers):
+            self.registry.set(plain, made.value)
         inside = made.pattern if made.pattern.startswith("**") else made.pattern.partition(".")[2]
-        return {address.partition(".")[0]: commands.Set(inside, made.value) for address in found}
+        named = (address.partition(".")[0] for address in found)
+        return {name: commands.Set(inside, made.value) for name in named if name in self.trainers}
 
     def get(self, address: str) -> Any:
         """Return the value at an address, from the root."""

@@ -889,3 +889,46 @@ def test_a_run_folder_whose_files_cannot_be_written_is_removed(tmp_path: Path, m
         assert list(tmp_path.iterdir()) == []
         monkeypatch.undo()
         sigma.trainer("trainer").fit(epochs=1)
+
+
+# -- values and settings from Python -----------------------------------------------------------------------------------
+def test_a_plain_value_of_the_environment_is_set_at_once_and_watched_by_monitors() -> None:
+    with small_environment(Sweep(), epochs=1) as sigma:
+        sigma.registry.put("notes.plan", "first")
+        sigma.prepare()
+        assert sigma.set("notes.plan", "second") == ["notes.plan"]
+        assert sigma.find("notes.*") == {"notes.plan": "second"}
+        sigma.run()
+        assert sigma.get("notes.plan") == "second"
+
+
+def test_the_kind_of_an_address_tells_type_and_range() -> None:
+    with small_environment(Sweep(), epochs=1) as sigma:
+        sigma.prepare()
+        kinds = {a: sigma.registry.kind(f"trainer.{a}") for a in ("optimiser.learning_rate", "network.layers.weights")}
+        assert (kinds["optimiser.learning_rate"].type, kinds["optimiser.learning_rate"].low) == (float, 0.0)
+        assert str(kinds["optimiser.learning_rate"]) == "a number, at least 0"
+        assert str(kinds["network.layers.weights"]) == "numbers, float32[3, 1], or one for all"
+
+
+def test_an_assignment_to_a_setting_of_a_prepared_trainer_is_refused_with_the_way_to_set_it() -> None:
+    with small_environment(Sweep(), epochs=1) as sigma:
+        optimiser = sigma.trainer("trainer").optimiser
+        assert optimiser is not None
+        optimiser.learning_rate = 0.02  # type: ignore[attr-defined]  # before preparation, it counts
+        sigma.prepare()
+        assert sigma.get("trainer.optimiser.learning_rate") == pytest.approx(0.02)
+        with pytest.raises(SigmaStateError, match=r"Descent.learning_rate: is fixed, .* \(got 77\). Set it by its"):
+            optimiser.learning_rate = 77  # type: ignore[attr-defined]
+        assert sigma.set("trainer.optimiser.learning_rate", 0.5) == ["trainer.optimiser.learning_rate"]
+
+
+@pytest.mark.rooms
+def test_monitors_are_given_by_name_table_or_object_in_a_list_or_with_names() -> None:
+    made = Environment(monitors=["console", {"type": "console", "interval": 5.0}]).monitors
+    assert {name: monitor.interval for name, monitor in made.items()} == {"console": 10.0, "1-console": 5.0}
+    assert [*Environment(monitors={"terminal": made["console"], "more": "console"}).monitors] == ["terminal", "more"]
+    with pytest.raises(SigmaConfigError, match="monitor 'consol': no plugin offers it. Did you mean 'console'"):
+        Environment(monitors=["consol"])
+    with pytest.raises(SigmaConfigError, match="monitors: must be of the kind monitor"):
+        Environment(monitors=[3])

@@ -466,3 +466,34 @@ def test_a_slow_observer_does_not_delay_other_threads():
 
     together(lambda: registry.find("**"), other)
     assert registry["quick"] == 2
+
+
+# -- plain values ------------------------------------------------------------------------------------------------------
+def test_a_plain_value_is_put_set_watched_and_keeps_its_type():
+    registry, seen = Registry(), []
+    registry.put("notes.temperature", 0.5)
+    registry.put("notes.any", [1])
+    registry.observe(lambda *change: seen.append(change), "notes.temperature")
+    registry.set("notes.*", 2)
+    assert (registry["notes.temperature"], registry["notes.any"]) == (2.0, 2)
+    assert seen == [("notes.temperature", 0.5, 2.0)]
+    assert str(registry.kind("notes.temperature")) == "a number"
+    with pytest.raises(SigmaAddressError, match=r"notes.temperature: must be a number \(got 'hot'\)."):
+        registry.set("notes.temperature", "hot")
+
+
+def test_a_plain_value_may_have_a_range():
+    registry = Registry()
+    registry.put("share", 0.5, Kind(float, low=0.0, high=1.0))
+    with pytest.raises(SigmaAddressError, match="share: must be a number, at least 0 and at most 1"):
+        registry.set("share", 2)
+    with pytest.raises(SigmaAddressError, match="must be a number, at least 0"):
+        registry.put("other", -1.0, Kind(float, low=0.0))
+
+
+def test_a_plain_value_cannot_be_put_below_a_trainer():
+    registry = Registry()
+    trainer = registry.branch("first", "trainer")
+    for put in (lambda: registry.put("first.note", 1), lambda: trainer.put("note", 1)):
+        with pytest.raises(SigmaAddressError, match=r"first.note: is the trainer's. Add a `switch` hook"):
+            put()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import attrs
 from attrs import Factory, evolve, field, frozen
@@ -19,6 +20,7 @@ from sigma_kernel.errors import (
     SigmaConfigError,
     SigmaError,
     SigmaNetworkError,
+    SigmaStateError,
     expect,
     inside,
     near,
@@ -51,6 +53,23 @@ class LiveSetting(Kind):
         return float(value)
 
 
+_in_use: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
+def fix(component: Any) -> None:
+    """Refuse assignments to live settings of a component from now on: they would have no effect."""
+    _in_use[id(component)] = component
+
+
+def _assigned(component: Any, given: attrs.Attribute[Any], value: Any) -> Any:
+    if _in_use.get(id(component)) is component:
+        raise SigmaStateError(
+            f"{type(component).__name__}.{given.name}: is fixed, as a trainer was prepared with it (got {value!r}). "
+            "Set it by its address, as in environment.set('trainer.optimiser.learning_rate', 0.01)."
+        )
+    return value
+
+
 def live(
     default: float, *, low: float | None = None, high: float | None = None,
     below: float | None = None, above: float | None = None, kw_only: bool = False,
@@ -67,7 +86,8 @@ def live(
         setting.check(f"{type(instance).__name__}.{attribute.name}", value, SigmaConfigError)
 
     own: dict[str, Any] = {"kw_only": True} if kw_only else {}  # False would override the class
-    return field(default=default, validator=check, metadata={"live": setting}, **own)
+    changed = attrs.setters.pipe(_assigned, attrs.setters.validate)
+    return field(default=default, validator=check, on_setattr=changed, metadata={"live": setting}, **own)
 
 
 def live_settings(component: Any) -> dict[str, LiveSetting]:

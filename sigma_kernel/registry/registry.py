@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from functools import partial
 from numbers import Integral, Real
 from threading import RLock
 from typing import Any
@@ -188,6 +189,18 @@ class Registry:
             parent._items[name] = leaf
             self._found.clear()
         self._tell(address, NOTHING if old is None else Mark.BOUND, Mark.BOUND)
+
+    def put(self, address: str, value: Any, kind: Kind | None = None) -> None:
+        """Put a plain value at an address, which can be set and observed; it keeps its type, or is of another kind.
+
+        Training does not read it. Raises SigmaAddressError below a trainer, whose numbers a hook such as ``switch``
+        declares: those are set at a boundary, recorded and saved.
+        """
+        if "trainer" in self.tags() | self.tags(_plain(address)[0]):
+            raise SigmaAddressError(f"{self._full(address)}: is the trainer's. Add a `switch` hook for a number there.")
+        wanted = kind or Kind(next((one for one in _ABSTRACT if type(value) is one), object))
+        held = {address: wanted.check(address, value)}
+        self.bind(address, partial(held.__getitem__, address), partial(held.__setitem__, address), wanted)
 
     def remove(self, address: str) -> None:
         """Remove a value, or a registry with its contents."""

@@ -15,6 +15,7 @@ from attrs import define, field, fields_dict
 from sigma_kernel.contracts import Metric, Operator
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, near, refuse_unknown
 from sigma_kernel.network.outline import Outline, outline
+from sigma_kernel.network.tracing import fix
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import seed
 from sigma_kernel.training.components import SETTINGS, Settings, network, one
@@ -65,6 +66,9 @@ class Trainer(Settings):
         with self._preparing:
             if self._session is None:
                 setup, initial = prepared(self)
+                optimisers = [owner.type for owner in setup.model.optimisers.values()]
+                for component in (*optimisers, *(placed.layer for placed in setup.model.network.layers)):
+                    fix(component)
                 self._session = Session(setup=setup, initial=initial, recorder=self.recorder, registry=self.registry)
             return self._session
 

@@ -25,7 +25,7 @@ from sigma_kernel.registry.registry import NOTHING, Kind
 from sigma_kernel.training.commands.changes import TIMES, froze, read_time, timed
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.session.state import RunState, Setup
-from sigma_kernel.training.step.live import Elements, Number
+from sigma_kernel.training.step.live import Elements, ranged
 
 PHASES = ("burst", "data", "hooks", "evaluation")  # whose seconds are counted; hooks evaluate
 
@@ -79,7 +79,7 @@ def bindings(setup: Setup, published: Iterable[str] = ()) -> dict[str, Binding]:
 
 def fixed(setup: Setup) -> dict[str, Binding]:
     """Return the bindings of all addresses that no hook declares."""
-    model, number = setup.model, partial(Number, dtype=setup.model.precision)
+    model, number = setup.model, partial(ranged, dtype=setup.model.precision)
     groups = {f"{h}.{n}": x for h, own in model.optimisers.items() for n, x in live_settings(own.type).items()}
     flags = [f"{head}.frozen" for head in model.optimisers] + [f"{h}.{a}.frozen" for a, h in model.owners.items()]
     times = [(hook, what) for hook in setup.parts.hooks for what in TIMES]

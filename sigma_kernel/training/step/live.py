@@ -98,11 +98,20 @@ class Number(Kind):
         return number
 
 
+def ranged(setting: LiveSetting, dtype: str) -> Number:
+    """Return the kind of a live value, with the range of its setting."""
+    limits = (setting.low, setting.high, setting.above, setting.below)
+    return Number(float, *limits, setting.doc, setting=setting, dtype=dtype)
+
+
 @frozen
 class Elements(Kind):
     """The kind of a parameter: numbers in its shape, or a single one to fill it."""
 
     spec: Spec = field(kw_only=True)
+
+    def __str__(self) -> str:
+        return f"numbers, {self.spec}, or one for all"
 
     def check(self, address: str, value: Any) -> Any:
         """Return the value; raise SigmaAddressError for a wrong shape, non-numbers, or values beyond the precision."""
