@@ -150,12 +150,8 @@ class Description:
         return None
 
     def _monitors(self, monitors: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the tables of monitors, without those that cannot be written: results do not depend on them."""
-        found = {}
-        for name, monitor in monitors.items():
-            with suppress(SigmaConfigError):
-                found[name] = self.writer.table(monitor)
-        return found
+        """Return the tables of monitors that plugins offer: results do not depend on others, which one had to trust."""
+        return {name: self.writer.table(one) for name, one in monitors.items() if self.writer.known(type(one))}
 
     # -- data ----------------------------------------------------------------------------------------------------------
     def _data(self, trainer: Trainer, chosen: Any) -> Any:

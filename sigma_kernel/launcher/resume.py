@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from sigma_kernel.config import Configuration, build, override, prepare
+from sigma_kernel.config.choosing import wanted
 from sigma_kernel.config.stored import changed_plugins, described_in
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.launcher.configured import totals, understood
+from sigma_kernel.launcher.configured import CheckpointName, totals, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.launcher.run import hush, tell, trained, watched
 from sigma_kernel.plugins.catalogue import catalogue
@@ -23,6 +24,9 @@ FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a setting (repeatable).")
 @click.option("--backend", metavar="NAME", help="Resume on this backend, within its tolerance.")
 @click.option("--epochs", metavar="N", help="Train N epochs in total, or inf.")
+@click.option(
+    "--checkpoint", metavar="N|best", type=CheckpointName(), help="Rewind to this checkpoint first, on a new branch."
+)
 @click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Add this monitor (repeatable).")
 @click.option("--paused", is_flag=True, help="Stay paused until a monitor sends a command.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
@@ -32,6 +36,7 @@ def resume(
     overrides: tuple[str, ...],
     backend: str | None,
     epochs: str | None,
+    checkpoint: int | str | None,
     monitors: tuple[str, ...],
     paused: bool,
     quiet: bool,
@@ -57,6 +62,8 @@ def resume(
         if paused:
             _check_steered(environment, quiet)
         environment.resume(run.absolute(), edits, _warn, paused)
+        if checkpoint is not None:
+            _rewind(environment, run, checkpoint)
         if not quiet:
             for name, trainer in environment.trainers.items():
                 say(f"{name}: resumed from iteration {trainer.session.moment.iteration}")
@@ -97,6 +104,12 @@ def _environment(configuration: Configuration, run: Path) -> Environment:
     for line in changed_plugins(run, _warn):
         _warn(line)
     return environment
+
+
+def _rewind(environment: Environment, run: Path, checkpoint: int | str) -> None:
+    """Rewind each trainer to a checkpoint of the run."""
+    for name in environment.trainers:
+        environment.rewind(int(wanted(run, name, checkpoint)[0].name), trainer=name)
 
 
 def _check_steered(environment: Environment, quiet: bool) -> None:

@@ -145,6 +145,10 @@ class Recorder:
         self._losses.clear()
         self.note(moment, {"event": "digest", "state": digests(snapshot, order), "losses": text})
 
+    def keep(self, moment: Moment, snapshot: Checkpoint) -> None:
+        """Keep a snapshot for rewind; during replay, for as long as a later one goes back to it."""
+        self.past.keep(moment, snapshot, self.replay is not None and self.replay.rewinds_to(moment.iteration))
+
     def remember(self, moment: Moment, snapshot: Callable[[], Checkpoint], order: HookOrder, wanted: bool) -> None:
         """Keep a snapshot for rewind, and write its digests, if it is ``wanted`` and the last one is not too recent.
 
@@ -156,7 +160,7 @@ class Recorder:
             kept = self.replay.rewinds_to(moment.iteration)
         if digested or kept:
             began, found = time.perf_counter(), snapshot()
-            self.past.keep(moment, found)
+            self.keep(moment, found)
             if digested:
                 self.digest(moment, found, order)
             self.past.took(time.perf_counter() - began)

@@ -97,8 +97,8 @@ class Replay:
             self._compare(None if "again" in row else f"{_said(row)} cannot be replayed: {why}")
 
     def rewinds_to(self, iteration: int) -> bool:
-        """Return whether a rewind to this iteration, sent under other settings, is still to be replayed."""
-        return any("again" in row and row.get("command") == "rewind" and row["to"] == iteration for row in self.rows)
+        """Return whether a rewind to this iteration is still to be replayed."""
+        return any(row.get("command") == "rewind" and row["to"] == iteration for row in self.rows)
 
     def met(self, row: Row) -> bool:
         """Compare a new row with the next one in the journal; return whether the journal holds it already."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
 
 from attrs import define, field
 
@@ -14,12 +15,15 @@ from sigma_kernel.training.checkpoints.format import Checkpoint
 MOST_BYTES = 64 * 2**20  # of snapshots in memory; at least one is kept
 SHARE = 0.01  # of training time that snapshots may take at most
 
+Entry = tuple[Moment, Checkpoint]
+
 
 @define(eq=False)
 class Past:
     """The newest snapshots of a session, within a limit of memory and time."""
 
     states: deque[tuple[Moment, Checkpoint]] = field(factory=lambda: deque(maxlen=8))
+    _pinned: dict[int, Entry] = field(factory=dict, init=False)  # to which a replayed rewind goes, by iteration
     _next: float = field(default=0.0, init=False)  # when the next one may be taken
 
     def due(self) -> bool:
@@ -30,8 +34,10 @@ class Past:
         """Record the seconds that a snapshot took."""
         self._next = time.perf_counter() + seconds / SHARE
 
-    def keep(self, moment: Moment, state: Checkpoint) -> None:
-        """Keep a snapshot; drop the oldest ones beyond the limits of number and bytes."""
+    def keep(self, moment: Moment, state: Checkpoint, pinned: bool = False) -> None:
+        """Keep a snapshot; drop the oldest ones beyond the limits of number and bytes, except those that are pinned."""
+        if pinned:
+            self._pinned[moment.iteration] = moment, state
         if self.states and self.states[-1][0] == moment:
             self.states.pop()
         size = sum(value.nbytes for value in state.arrays.values())
@@ -39,12 +45,19 @@ class Past:
             self.states.popleft()
         self.states.append((moment, state))
 
-    def before(self, to: int, scale: str) -> tuple[Moment, Checkpoint]:
-        """Return the newest snapshot at or before a moment, and drop later ones; SigmaStateError if there is none."""
-        found = [entry for entry in self.states if entry[0].on(scaled(scale)) <= to]
+    def before(self, to: int, scale: str, saved: Callable[[], Sequence[Entry]] = tuple) -> Entry:
+        """Return the newest snapshot at or before a moment, and drop later ones; SigmaStateError if there is none.
+
+        If none in memory is that old, it is among those ``saved``.
+        """
+        held = [*reversed(self.states), *self._pinned.values()]
+        found = [entry for entry in held if entry[0].on(scaled(scale)) <= to] or saved()
         if not found:
             known = ", ".join(str(moment.iteration) for moment, _ in self.states) or "none yet"
             raise SigmaStateError(f"rewind: no snapshot of {scale} {to} or before; kept are iterations {known}.")
-        while self.states[-1][0] is not found[-1][0]:
+        newest = max(found, key=lambda entry: entry[0].iteration)
+        while self.states and self.states[-1] is not newest and self.states[-1][0].iteration >= newest[0].iteration:
             self.states.pop()  # on the abandoned branch
-        return found[-1]
+        if not self.states or self.states[-1] is not newest:
+            self.states.append(newest)
+        return newest

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from sigma_kernel.clock import Moment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, said
 from sigma_kernel.training.checkpoints.compatibility import check_fit, differences
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
@@ -106,6 +107,9 @@ def replay(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
             session.restore(read(run / "checkpoints" / name / f"{start}.edited-{edited}"))
             session.recorder.past.keep(session.moment, session.snapshot())
         rows = rows[edited + 1 :]
+        for to in {row["to"] for row in rows if row.get("command") == "rewind" and row["to"] < start}:
+            found = read(run / "checkpoints" / name / str(to))  # from before the replay begins
+            session.recorder.past.keep(Moment(**found.values["clock"]), found, pinned=True)
     session.recorder.compare(Replay(deque(seamless(rows)), goes_on=False))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from functools import partial
 from math import inf, isfinite
@@ -20,15 +20,16 @@ from typing import Any
 import numpy as np
 from attrs import asdict, define, evolve, field
 
-from sigma_kernel.clock import Moment, Timed, TimeScale, until_due
+from sigma_kernel.clock import Moment, Timed, TimeScale, scaled, until_due
 from sigma_kernel.contracts import Batches, Burst, Compute, Hook, Metric
-from sigma_kernel.errors import SigmaStateError, SigmaTrainingError, expect, inside
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrainingError, expect, inside
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.training.checkpoints.compatibility import made_with
 from sigma_kernel.training.checkpoints.encoding import unpacked
 from sigma_kernel.training.checkpoints.format import KEPT, Checkpoint
+from sigma_kernel.training.checkpoints.store import numbered, read, read_manifest
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.commands.queue import Queue, Request
@@ -620,7 +621,7 @@ class Session:
             with recorder.on_behalf(by):
                 self.note(save.to_dict())
         found = self.snapshot()
-        recorder.past.keep(self.moment, found)  # as a resume does, so that both rewind to the same state
+        recorder.keep(self.moment, found)  # as a resume does, so that both rewind to the same state
         with recorder.on_behalf(wanted[-1][0]):
             recorder.digest(self.moment, found, self.setup.order)
         if self.saver is None:
@@ -651,16 +652,28 @@ class Session:
     def _rewind(self, command: commands.Rewind) -> None:
         """Restore a snapshot in memory, and continue from it on a new branch."""
         recorder = self.recorder
-        moment, found = recorder.past.before(command.to, command.scale)
+        moment, found = recorder.past.before(command.to, command.scale, partial(self._saved, command))
         branch = {"branch": recorder.branch + 1, "parent": recorder.branch}
         self.note({**commands.Rewind(moment.iteration).to_dict(), **branch})
         recorder.leave_branch()
-        self.restore(found, TrainingProgress())
+        self.restore(found, self.progress if self.progress.underway else TrainingProgress())
         if self.saves:
             with recorder.on_behalf("rewind"):
                 self.act(commands.Save())
         if self.saver is not None:  # only now that there is a checkpoint to resume from
             self.saver.set_aside(moment.iteration, branch["parent"])
+
+    def _saved(self, command: commands.Rewind) -> list[tuple[Moment, Checkpoint]]:
+        """Return the newest intact checkpoint of this branch on disk at or before the moment of a rewind, if any."""
+        if self.saver is None:
+            return []
+        self.saver.wait()
+        for path in reversed(numbered(self.saver.home)):
+            with suppress(SigmaCheckpointError):  # damaged: an older one will do
+                moment = Moment(**read_manifest(path, self.recorder.log)["values"]["clock"])
+                if moment.on(scaled(command.scale)) <= command.to:
+                    return [(moment, read(path, self.recorder.log))]
+        return []
 
     # -- replay --------------------------------------------------------------------------------------------------------
     def resumed(self, replay: Replay | None, row: Mapping[str, Any], stays_paused: bool = False) -> None:
