@@ -427,9 +427,9 @@ def test_training_continues_to_a_later_goal() -> None:
 
 def test_a_run_summary_gives_its_status() -> None:
     with _stoppable(stop=Stop(when="epoch reaches 2")) as sigma:
-        assert (sigma.summary().status, sigma.summary().backend) == ("created", "numpy")
+        assert (sigma.summary().status, sigma.summary().backend) == ("created", "")
         sigma.prepare()
-        assert sigma.summary().status == "prepared"
+        assert (sigma.summary().status, sigma.summary().backend) == ("prepared", "numpy")
         sigma.run()
         assert sigma.summary().status == "finished"
     with _stoppable() as sigma:

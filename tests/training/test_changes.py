@@ -529,6 +529,8 @@ def test_a_command_that_one_trainer_cannot_apply_changes_none() -> None:
         assert trainer(sigma).session.setup.order.names == ["it"]
 
 
-def test_hooks_cannot_be_attached_before_preparation() -> None:
-    with small_environment(Sweep()) as sigma, pytest.raises(SigmaStateError, match="cannot attach while it is created"):
+def test_a_hook_that_is_attached_before_preparation_prepares_the_trainer() -> None:
+    with small_environment(Sweep()) as sigma:
         sigma.attach("it", "count")
+        assert sigma.state == "prepared"
+        assert "it" in sigma.trainer("trainer").session.setup.order.hooks
