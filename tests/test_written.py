@@ -136,6 +136,32 @@ def test_architectures_are_read_back_from_their_text(name: str) -> None:
     assert "<" not in text
 
 
+def test_tables_nest_in_live_commands_as_in_a_file_and_replay(tmp_path: Path) -> None:
+    with environment(tmp_path, epochs=1) as made:
+        trainer = made.trainer("trainer")
+        made.prepare()
+        made.attach(
+            "more", {"type": "evaluate", "on": "validation", "metrics": {"top": {"type": "accuracy", "top": 2}}}
+        )
+        decay = {
+            "type": "warm_up",
+            "duration": "3 iterations",
+            "then": {"type": "step", "every": "1 epoch", "factor": 0.5},
+        }
+        made.swap(
+            "optimiser",
+            {"type": "adam", "schedules": {"learning_rate": decay}, "transforms": [{"type": "l2", "factor": 0.1}]},
+        )
+        made.attach("late", {"type": "loss", "every": "1 epoch", "when": "epoch reaches 1"})
+        made.run()
+        assert trainer.session.setup.order.hooks["more"].metrics["top"].top == 2  # type: ignore[attr-defined]
+        (part,) = trainer.session.setup.parts.optimisers.values()
+        assert part.type.schedules["learning_rate"].then.factor == 0.5  # type: ignore[attr-defined]
+        folder = made.run_folder
+    assert folder is not None
+    assert sigma("replay", folder, "--check", "--quiet") == 0
+
+
 # -- run folders -------------------------------------------------------------------------------------------------------
 def everything() -> dict[str, Any]:
     """Return settings of every kind, as objects, names and tables."""
