@@ -6,8 +6,8 @@ Every error that a user can cause is a :class:`SigmaError`. Its message gives th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 from typing import Any
 
@@ -107,23 +107,39 @@ def _shown(value: Any) -> str:
     return f"({', '.join(map(_shown, value))})" if isinstance(value, tuple) else type(value).__name__
 
 
-@contextmanager
-def inside(what: str, component: object) -> Iterator[None]:
+class _Inside:
+    """The context of a component's code: a class, since a generator would cost a microsecond in each burst."""
+
+    __slots__ = ("component", "what")
+
+    def __init__(self, what: str, component: object) -> None:
+        self.what = what
+        self.component = component
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        own = isinstance(error, SigmaComponentError)
+        if isinstance(error, Exception) and (own or not isinstance(error, SigmaError)):
+            raise SigmaComponentError(self._introduced(error, own)) from error
+
+    def _introduced(self, error: Exception, own: bool) -> str:
+        name = named(self.component)
+        if own:
+            return f"{self.what} ({name}): {error}"
+        distribution, colon, _ = name.partition(":")
+        whose = f", or tell the authors of {distribution}" if colon else ""
+        return f"{self.what} ({name}): {said(error).rstrip('.')}. Correct its code{whose}."
+
+
+def inside(what: str, component: object) -> AbstractContextManager[None]:
     """Introduce the errors of a component's code by its name: ``layer 2-gate (acme-sigma:gate): KeyError: 'w'``.
 
     Use :func:`expect` inside for results that the contract does not allow. An exception that is no SigmaError becomes
     the cause of a SigmaComponentError; other SigmaErrors pass unchanged.
     """
-    try:
-        yield
-    except SigmaComponentError as error:
-        raise SigmaComponentError(f"{what} ({named(component)}): {error}") from error
-    except SigmaError:
-        raise
-    except Exception as error:
-        distribution, colon, _ = (name := named(component)).partition(":")
-        whose = f", or tell the authors of {distribution}" if colon else ""
-        raise SigmaComponentError(f"{what} ({name}): {said(error).rstrip('.')}. Correct its code{whose}.") from error
+    return _Inside(what, component)
 
 
 def near(name: str, known: Iterable[str], listed: str = "") -> str:
