@@ -161,6 +161,27 @@ def test_a_file_that_nothing_ends_is_refused_at_its_line_with_all_other_errors(s
         assert sigma(command, "small.toml", "--epochs", "2", "--quiet") == (0, "", "")
 
 
+TWO = """format = 1
+[trainers.a]
+optimiser = "adam"
+[trainers.b]
+optimiser = "adam"
+epochs = 2
+"""
+PARTS = """[trainers.{0}.data]
+dataset = "xor"
+[trainers.{0}.network]
+architecture = "input(2) + output(2) + softmax_cross_entropy()"
+"""
+
+
+def test_one_of_several_trainers_that_nothing_ends_is_named(sigma, tmp_path):
+    (tmp_path / "two.toml").write_text(TWO + PARTS.format("a") + PARTS.format("b"))
+    code, _, err = sigma("check", "two.toml")
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("two.toml:2: trainers.a.epochs: nothing ends its training.")
+
+
 def test_a_mistake_in_the_hook_that_ends_training_is_the_only_one_reported(file, sigma):
     code, _, err = sigma("check", file, "--set", "hooks.finish.type=stopp")
     assert (code, err.count("\n")) == (2, 1)

@@ -13,7 +13,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, Si
 from sigma_kernel.plugins import rooms
 from sigma_kernel.training.preparation import DATASET
 
-IN_TRAINER = ("optimiser", "optimisers", "order")  # begin the paths of what `[trainer]` holds
+IN_TRAINER = ("optimiser", "optimisers", "order", "epochs")  # begin the paths of what `[trainer]` holds
 
 
 class InText(SigmaError):

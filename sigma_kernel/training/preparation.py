@@ -151,7 +151,7 @@ class Stages:
             raise SigmaConfigError(f"{settings.name}.last_batch: must be 'keep' or 'drop' (got {last!r}).")
         return Feed(training, size, settings.seed, dict, np.asarray, self.chosen.iterator, last == "keep")
 
-    @stage("trainer", "epochs")
+    @stage("epochs")
     def epochs(self) -> float | None:
         """Return the total number of epochs; None if only a hook ends training."""
         epochs = self.settings.epochs
@@ -159,7 +159,7 @@ class Stages:
             raise SigmaConfigError(f"{self.settings.name}.epochs: must be 1, 2, 3 ... or inf (got {epochs!r}).")
         return epochs
 
-    @stage("trainer", "epochs")
+    @stage("epochs")
     def ending(self) -> None:
         """Check that something ends training."""
         check_end(self.settings.name, self.epochs, self.hooks)
