@@ -175,8 +175,9 @@ architecture = "input(2) + output(2) + softmax_cross_entropy()"
 """
 
 
-def test_one_of_several_trainers_that_nothing_ends_is_named(sigma, tmp_path):
-    (tmp_path / "two.toml").write_text(TWO + PARTS.format("a") + PARTS.format("b"))
+def test_one_of_several_trainers_that_nothing_ends_is_named(sigma, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("two.toml").write_text(TWO + PARTS.format("a") + PARTS.format("b"))
     code, _, err = sigma("check", "two.toml")
     assert (code, err.count("\n")) == (2, 1)
     assert err.startswith("two.toml:2: trainers.a.epochs: nothing ends its training.")
