@@ -9,10 +9,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from figures.drawing import FOLDER, document, text
+from sigma_kernel.charts import Line, svg
 
 PAGE = FOLDER.parent / "performance.md"
 LEFT, WIDE, BAR = 140, 400, 16  # of the axes, and the height of a bar
+ENDS = np.array([1.0, 35.0])  # of the line where time grows as much as work
 CONTESTANTS = ["Sigma", "torch", "jax", "jax-scan"]
 Bars = Mapping[str, Mapping[str, float]]
 
@@ -48,6 +52,20 @@ def memory() -> str:
         ours, theirs = re.findall(r"\d++", row["memory, Sigma / torch"])
         found[row["recipe"]] = {"Sigma": float(ours), "torch": float(theirs)}
     return bars("Peak memory in MB", found, [0, 100, 200, 300, 400], "of the whole process")
+
+
+def growth() -> str:
+    """Return the time of an iteration of a network that grows, over its work, both in units of the first network's."""
+    rows = re.findall(r"\b(width|depth|batch) x \d \| ([\d.]++) \| ([\d.]++)", PAGE.read_text("utf-8"))
+    points = {name: [(1.0, 1.0), *((float(w), float(t)) for n, w, t in rows if n == name)] for name, _, _ in rows}
+    lines = [_line(name, *np.array(found).T) for name, found in points.items()]
+    return svg(
+        "Time per iteration of a network that grows", {"time, and work": [*lines, _line("work", *2 * [ENDS])]}, "work"
+    )
+
+
+def _line(label: str, x: np.ndarray, y: np.ndarray) -> Line:
+    return Line(label, x, y, y, y)
 
 
 def bars(title: str, values: Bars, ticks: Sequence[float], note: str) -> str:
@@ -87,4 +105,4 @@ def _bar(value: float, y: float, ticks: Sequence[float], colour: int, label: str
     return drawn + text(after, y + 13, f"{label} {value:g}", size=12)
 
 
-CHARTS = {"benchmark-times.svg": times, "benchmark-memory.svg": memory}
+CHARTS = {"benchmark-times.svg": times, "benchmark-memory.svg": memory, "benchmark-growth.svg": growth}
