@@ -89,7 +89,7 @@ def test_setting_a_switch_can_end_training() -> None:
     with small_environment(Sweep(), hooks=hooks) as sigma:
         thread = threading.Thread(target=sigma.run)
         thread.start()
-        while sigma.state != "running" or sigma.get("trainer.iteration") < 3:
+        while not sigma.find("trainer.iteration") or sigma.get("trainer.iteration") < 3:
             time.sleep(0.001)
         assert sigma.get("trainer.switch.brake") == 0.0
         sigma.set("trainer.switch.brake", 1)
