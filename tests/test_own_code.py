@@ -194,6 +194,7 @@ def test_a_path_of_own_code_has_one_form(path: str) -> None:
         "builtins:eval",
         "sigma_kernel.functions:builtins.eval",
         "sigma_kernel.functions:math",
+        "sigma_kernel.functions:rewriting.rewrite",
         "sigma_kernel.environment:Environment",
     ],
 )
