@@ -285,4 +285,6 @@ def test_plugins_are_ordered_by_name(distribution):
 def test_importing_the_kernel_imports_nothing_until_it_is_used():
     code = "import sys, sigma_kernel; print(sorted(m for m in sys.modules if m.startswith(('sigma_kernel.', 'numpy'))))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "['sigma_kernel.contracts', 'sigma_kernel.lazy']\n"  # both are lists of names
+    assert (
+        done.stdout == "['sigma_kernel.contracts', 'sigma_kernel.lazy', 'sigma_kernel.systems']\n"
+    )  # two lists of names
