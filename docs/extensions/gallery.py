@@ -53,4 +53,11 @@ def _section(name: str, summary: str, one: Mapping[str, Any]) -> str:
 :figclass: chart
 ```
 
-After {one["epochs"]} epochs: {numbers}."""
+After {one["epochs"]} epochs: {numbers}.{_restored(one)}"""
+
+
+def _restored(one: Mapping[str, Any]) -> str:
+    """Return a sentence on curves that end elsewhere than the run."""
+    return (
+        "" if one["curves"] == one["metrics"] else " These are the best ones, restored; the curves end with the last."
+    )

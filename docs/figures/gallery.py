@@ -42,9 +42,9 @@ def run(name: str, *settings: str) -> dict[str, Any]:
         curves = read(Path(summary["folder"]) / "metrics.jsonl", print)
     drawn = svg(f"sigma run {name}", panels({"": curves["trainer"]}, "epoch"), "epoch")
     (FOLDER / "gallery" / f"{name}.svg").write_text(drawn, encoding="utf-8")
-    return (
-        {"command": f"sigma run {name}"} | {key: summary[key] for key in KEPT} | {"process_seconds": round(seconds, 2)}
-    )
+    ends = {name: float(curve.values[-1]) for name, curve in curves["trainer"].items()}
+    kept = {key: summary[key] for key in KEPT}
+    return {"command": f"sigma run {name}", **kept, "process_seconds": round(seconds, 2), "curves": ends}
 
 
 def main() -> None:
