@@ -302,6 +302,8 @@ class Environment:
     def close(self) -> None:
         """End the environment, close its trainers, and wait until all checkpoints are written."""
         self._over.set()
+        for course in [*self._active]:
+            course.begun.wait()  # trainers that are being prepared have nothing to close yet
         for trainer in self.trainers.values():
             trainer.close()
         for handle in self._handles:

@@ -142,6 +142,45 @@ def test_an_unknown_preferred_plugin_is_refused(distribution):
     assert catalogue().preferring(["sigma-backend-jax"]).prefer[0] == "sigma-backend-jax"  # known, and not installed
 
 
+BACKENDS = (
+    '"backend", "slow", "acme_backends.slow:Slow", "Any machine.", preference=1',
+    '"backend", "fast", "acme_backends.fast:Fast", "Some machines.", preference=2',
+    '"backend", "far", "acme_backends.far:Far", "Another device: only where it is named."',
+)
+
+
+def test_the_default_backend_is_the_preferred_one_that_can_be_imported(distribution, monkeypatch):
+    monkeypatch.delenv("SIGMA_BACKEND")
+    slow, fast, far = "class Slow: ...", "class Fast: ...", "class Far: ..."
+    acme = distribution("acme-backends", *BACKENDS, slow=slow, fast=fast, far=far)
+    assert Catalogue((acme,)).default_backend() == "acme-backends:fast"
+    monkeypatch.setenv("SIGMA_BACKEND", "slow")
+    assert Catalogue((acme,)).default_backend() == "slow"
+    assert Catalogue(()).default_backend() == "slow"
+
+
+def test_a_backend_that_cannot_be_imported_is_not_the_default_and_says_why(distribution, monkeypatch):
+    monkeypatch.delenv("SIGMA_BACKEND")
+    acme = distribution("acme-backends", *BACKENDS, slow="class Slow: ...", fast="import not_there")
+    with pytest.warns(UserWarning, match="backend 'acme-backends:fast': .* cannot be loaded .*not_there"):
+        assert Catalogue((acme,)).default_backend() == "acme-backends:slow"
+
+
+def test_without_a_preferred_backend_the_error_names_the_reference(distribution, monkeypatch):
+    monkeypatch.delenv("SIGMA_BACKEND")
+    acme = distribution("acme-backends", BACKENDS[2], far="class Far: ...")
+    assert Catalogue((acme,)).default_backend() == "numpy"
+    with pytest.raises(SigmaPluginError, match="backend 'numpy': sigma-backend-numpy offers it, but is not installed"):
+        Catalogue((acme,)).resolve("backend", "numpy")
+
+
+def test_a_preference_is_a_whole_number(distribution):
+    assert (
+        "preference 'high' is not a whole number"
+        in distribution("acme-backends", BACKENDS[0].replace("=1", "='high'"), slow="class Slow: ...").reason
+    )
+
+
 def test_each_kind_of_component_has_its_own_names(distribution):
     distribution("acme-layers", SCALE)
     with pytest.raises(SigmaConfigError, match="optimiser 'scale_x': no plugin offers it"):

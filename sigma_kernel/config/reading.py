@@ -49,7 +49,9 @@ def structured(
             "Python, then call Environment.resume(RUN) and run()."
         )
     if isinstance(run := values.get("run", {}), dict):
-        values["run"] = {"backend": "numpy", "operator": "local", **run}
+        values["run"] = {"operator": "local", **run}
+        if "backend" not in run:
+            values["run"]["backend"] = catalogue.default_backend()
     faults = Faults()
     with faults.at("run", "prefer"):
         catalogue = catalogue.preferring(_preferred(values.get("run")))

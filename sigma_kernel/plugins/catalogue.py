@@ -22,6 +22,7 @@ from sigma_kernel.plugins.specs import Component
 from sigma_kernel.scanning import OWN
 
 DISABLE = "SIGMA_DISABLE_PLUGINS"  # names of distributions, separated by commas
+BACKEND = "SIGMA_BACKEND"  # name of the default backend
 
 
 # -- looking up --------------------------------------------------------------------------------------------------------
@@ -83,6 +84,24 @@ class Catalogue:
         if not found:
             self._refuse(kind, short, wanted)
         return found[0]
+
+    def default_backend(self) -> str:
+        """Return the name of the backend that is used if none is named.
+
+        It is the value of SIGMA_BACKEND, or else the backend of the highest preference that can be imported, or
+        ``numpy``. A warning says why another cannot be imported.
+        """
+        if chosen := os.environ.get(BACKEND):
+            return chosen
+        wanted = [one for one in self.components("backend") if one.preference > 0]
+        for one in sorted(wanted, key=lambda one: (-one.preference, one.full_name)):
+            try:
+                load(one)
+            except SigmaPluginError as error:
+                warnings.warn(str(error), stacklevel=2)
+                continue
+            return one.full_name
+        return "numpy"
 
     def load(self, kind: str, name: str) -> object:
         """Import a component and return its object; raises SigmaPluginError if that fails.

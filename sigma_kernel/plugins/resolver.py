@@ -59,6 +59,8 @@ class Resolver:
         Names and tables in its settings are resolved, too, if their types are contracts. For the name of a layer, the
         result is its class, since the text form of an architecture provides its settings.
         """
+        if thing is None and kind == "backend":
+            thing = self.catalogue.default_backend()
         if isinstance(thing, str):
             return self.catalogue.load(kind, thing) if kind in ("layer", OWN) else self._made(kind, thing, {})
         if isinstance(thing, Mapping) and not has(type(thing)):

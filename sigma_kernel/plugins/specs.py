@@ -48,8 +48,9 @@ _LOWERINGS = {"name": (r"[a-z][a-z0-9_-]*+\.[a-z][a-z0-9_-]*+", "softsign.numba"
 class Component(NamedTuple):
     """The record of a component: its kind and name, the path of its object, and a one-line summary.
 
-    A ``lowering``, the kernel of one of the plugin's ops for one backend, is named ``op.backend``. Discovery checks the
-    record and sets ``distribution``.
+    A ``lowering``, the kernel of one of the plugin's ops for one backend, is named ``op.backend``. Among backends, the
+    one with the highest ``preference`` above 0 that can be imported is the default. Discovery checks the record and
+    sets ``distribution``.
     """
 
     kind: str
@@ -57,6 +58,7 @@ class Component(NamedTuple):
     path: str
     summary: str
     distribution: str = ""
+    preference: int = 0
 
     @property
     def full_name(self) -> str:
@@ -74,6 +76,8 @@ def check_component(record: object) -> None:
         value = getattr(record, name)
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
             raise SigmaPluginError(f"Component: {name} {value!r} is not of the form {example!r}.")
+    if not isinstance(record.preference, int):
+        raise SigmaPluginError(f"Component: preference {record.preference!r} is not a whole number.")
 
 
 @hookspec

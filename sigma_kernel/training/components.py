@@ -47,7 +47,7 @@ class Settings:
     resolve: Resolve
     seed: int = 0
     precision: str = "float32"
-    backend: contracts.Backend | str | Mapping[str, Any] = "numpy"
+    backend: contracts.Backend | str | Mapping[str, Any] | None = None  # None: the default of this machine
     operator: contracts.Operator | str | Mapping[str, Any] = "local"
     network: Any = None
     data: Any = None

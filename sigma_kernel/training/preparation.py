@@ -233,7 +233,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, place=parts.backend.to_device)
     setup = Setup(
         name=name,
-        factory=Factory(name, parts, settings.resolve, splits, settings.backend),
+        factory=Factory(name, parts, settings.resolve, splits, settings.backend or parts.backend),
         parts=parts,
         programs=programs,
         feed=feed,

@@ -11,4 +11,5 @@ SIGMA_API = "1.0"
 def sigma_components() -> list[Component]:
     """Return the record of the compiled backend."""
     path = "sigma_backend_numba.backend:NumbaBackend"
-    return [Component("backend", "numba", path, "Whole training steps as machine code, a burst of steps per call.")]
+    about = "Whole training steps as machine code, a burst of steps per call."
+    return [Component("backend", "numba", path, about, preference=20)]

@@ -11,4 +11,4 @@ SIGMA_API = "1.0"
 def sigma_components() -> list[Component]:
     """Return the record of the NumPy backend."""
     path = "sigma_backend_numpy.backend:NumpyBackend"
-    return [Component("backend", "numpy", path, "The reference backend: every op in NumPy, on the CPU.")]
+    return [Component("backend", "numpy", path, "The reference backend: every op in NumPy, on the CPU.", preference=10)]
