@@ -380,12 +380,39 @@ class Rounds(Lines):
         super().export(network, path)
 
 
+class IntoTheCurrentDirectory(Lines):
+    def export(self, network: Inference, path: Path) -> None:
+        super().export(network, path)
+        Path("log.txt").touch()
+
+
+class IntoTheParent(Lines):
+    def export(self, network: Inference, path: Path) -> None:
+        super().export(network, path)
+        (path.parent.parent / "log.txt").touch()
+
+
+class WholeNumbers(Lines):
+    def export(self, network: Inference, path: Path) -> None:
+        super().export(evolve(network, arrays={name: np.round(x) for name, x in network.arrays.items()}), path)
+
+
+class Sums(Lines):
+    def export(self, network: Inference, path: Path) -> None:
+        sums = {name: np.sum(np.sort(values, axis=None)) for name, values in network.arrays.items()}
+        super().export(evolve(network, arrays=sums), path)
+
+
 EXPORTERS: dict[type[Exporter], str] = {
     Lines: "",
     Elsewhere: "test_it_writes_the_file_it_is_asked_for",
     Nothing: "test_it_writes_the_file_it_is_asked_for",
     Dated: "test_it_writes_the_same_bytes_every_time",
     WithoutBiases: "test_the_parameters_are_in_the_file",
+    IntoTheCurrentDirectory: "test_it_writes_the_file_it_is_asked_for",
+    IntoTheParent: "test_it_writes_the_file_it_is_asked_for",
+    WholeNumbers: "test_the_parameters_are_in_the_file",
+    Sums: "test_the_parameters_are_in_the_file",
     Rounds: "test_it_leaves_the_arrays_as_they_are",
 }
 

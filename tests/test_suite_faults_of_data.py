@@ -46,6 +46,16 @@ class SharesArrays(Numbers):
         return self.held[block]
 
 
+class RefillsOneArray(Numbers):
+    def __init__(self) -> None:
+        self.held = {name: np.zeros((4, *spec.shape), spec.dtype) for name, spec in self.sections.items()}
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        for name, values in super().block(block).items():
+            self.held[name][: len(values)] = values
+        return {name: values[: self.sizes[block]] for name, values in self.held.items()}
+
+
 class CallOrder(Numbers):
     def __init__(self) -> None:
         self.random = np.random.default_rng(0)
@@ -117,6 +127,7 @@ OTHER_BLOCKS = "test_blocks_do_not_depend_on_what_was_read_before"
 DATASETS: dict[type[Dataset], str] = {
     Numbers: "",
     SharesArrays: "test_a_block_that_a_reader_overwrites_is_read_again_as_it_was",
+    RefillsOneArray: "test_a_block_stays_as_it_is_while_others_are_read",
     CallOrder: OTHER_BLOCKS,
     AfterTheLast: OTHER_BLOCKS,
     OnlyOnce: "test_reading_a_block_twice_gives_the_same_values",

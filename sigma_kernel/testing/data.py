@@ -89,6 +89,16 @@ class DatasetSuite(ABC):
         first = self._blocks(used, order)
         assert self._blocks(used, order[::-1]) == first == self._blocks(self.make(), order[::-1])
 
+    def test_a_block_stays_as_it_is_while_others_are_read(self) -> None:
+        dataset = self.make()
+        for number in range(dataset.blocks):
+            held = dataset.block(number)
+            before = {name: x.tobytes() for name, x in held.items()}
+            for other in range(dataset.blocks):
+                dataset.block(other)
+            refilled = [name for name, x in held.items() if x.tobytes() != before[name]]
+            assert not refilled, f"{refilled}: reading another block changes block {number}. Return new arrays."
+
     def test_a_block_that_a_reader_overwrites_is_read_again_as_it_was(self) -> None:
         dataset = self.make()
         for number in range(dataset.blocks):

@@ -10,6 +10,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,6 +24,7 @@ from sigma_kernel.graph.node import Graph, symbol
 
 LAYERS = "network.layers."
 FILE = "some model.file"  # an exporter has no say in the name
+TRIED = 8  # entries of an array
 
 
 def inference() -> Inference:
@@ -54,9 +57,16 @@ class ExporterSuite(ABC):
 
     def exported(self, network: Inference | None = None) -> dict[str, bytes]:
         """Return the files that an export writes into a new directory, by name."""
-        with TemporaryDirectory() as folder:
-            self.make().export(network or self.network(), Path(folder) / FILE)
-            return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+        with TemporaryDirectory() as outside:
+            folder, current = Path(outside) / "folder", Path(outside) / "current"
+            folder.mkdir()
+            current.mkdir()
+            with chdir(current):
+                self.make().export(network or self.network(), folder / FILE)
+            stray = {*Path(outside).iterdir(), *current.iterdir()} - {folder, current}
+            names = ", ".join(sorted(path.name for path in stray))
+            assert not stray, f"{names}: is outside the folder of the file. Write only beside the path that is given."
+            return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     def test_it_writes_the_file_it_is_asked_for(self) -> None:
         found = self.exported()
@@ -69,8 +79,9 @@ class ExporterSuite(ABC):
         network = self.network()
         first = self.exported(network)
         for name in network.arrays:
-            changed = evolve(network, arrays={**network.arrays, name: network.arrays[name] + 1})
-            assert self.exported(changed) != first, f"{name} does not change the file"
+            for what, other in _others(network.arrays[name]):
+                changed = evolve(network, arrays={**network.arrays, name: other})
+                assert self.exported(changed) != first, f"{name}: {what} does not change the file. Write every number."
 
     def test_it_leaves_the_arrays_as_they_are(self) -> None:
         network = self.network()
@@ -78,3 +89,13 @@ class ExporterSuite(ABC):
         self.exported(network)
         for name, values in before.items():
             np.testing.assert_array_equal(network.arrays[name], values)
+
+
+def _others(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield other values of an array, and what is other: single entries by a thousandth, and their order."""
+    for place in np.unique(np.linspace(0, values.size - 1, TRIED).astype(int)):
+        other = values.copy()
+        other.flat[place] += np.abs(other.flat[place]) / 1000 or 1e-3
+        yield f"entry {place}", other
+    if not np.array_equal(turned := values.ravel()[::-1].reshape(values.shape), values):
+        yield "the order of the entries", turned
