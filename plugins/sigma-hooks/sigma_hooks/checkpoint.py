@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import define, field
 
+from sigma_hooks.direction import DIRECTIONS, higher_is_better, say_if_unknown
 from sigma_kernel import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaConfigError
@@ -25,14 +26,15 @@ class SaveCheckpoint(Hook):
         last: Number of newest checkpoints to keep, at least 1 if others are deleted.
         best: Number of best checkpoints to keep.
         value: Address of the value that ranks them.
-        better: Whether lower or higher values are better.
+        better: Whether lower or higher values are better; ``automatic`` decides by the name of the value: higher for
+            accuracy, precision, recall, f1, r_squared and the like, lower for losses, costs, errors and other names.
     """
 
     every: TimeStep = every(1, "epoch")
     last: int | None = field(default=None, validator=optional(ge(1)))
     best: int | None = field(default=None, validator=optional(ge(1)))
     value: str | None = None
-    better: str = field(default="lower", validator=in_(("lower", "higher")))
+    better: str = field(default="automatic", validator=in_(DIRECTIONS))
     priority: int = -75  # after hooks that measure or change values, before those that stop training
 
     def __attrs_post_init__(self) -> None:
@@ -48,7 +50,8 @@ class SaveCheckpoint(Hook):
     @property
     def retains(self) -> Mapping[str, Any]:
         """Return the retention policy."""
-        ranks = {} if self.value is None else {"prefer": "least" if self.better == "lower" else "greatest"}
+        prefer = "greatest" if higher_is_better(self.better, self.value) else "least"
+        ranks = {} if self.value is None else {"prefer": prefer}
         return {"last": self.last or 1, "best": self.best or 0, **ranks} if self._removes else ranks
 
     @property
@@ -58,5 +61,7 @@ class SaveCheckpoint(Hook):
     def fire(self, context: HookContext) -> None:
         """Save, with the score."""
         score = None if self.value is None else context.read(self.value)
+        if self.value is not None:
+            say_if_unknown(context, self.better, self.value)
         known = None if score is None or math.isnan(score) else float(score)
         context.command("save", score=known, keep=not self._removes)

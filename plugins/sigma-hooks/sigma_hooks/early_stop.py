@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import define, field
 
+from sigma_hooks.direction import DIRECTIONS, higher_is_better, say_if_unknown
 from sigma_kernel import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.settings import ge, in_
@@ -20,7 +21,8 @@ class EarlyStop(Hook):
         value: Address of the value.
         patience: Firings without an improvement that end training.
         by: An improvement is better than the best by more than this, in units of the value.
-        better: Whether lower or higher values are better.
+        better: Whether lower or higher values are better; ``automatic`` decides by the name of the value: higher for
+            accuracy, precision, recall, f1, r_squared and the like, lower for losses, costs, errors and other names.
         restore: Whether the parameters of the best moment are restored.
     """
 
@@ -28,7 +30,7 @@ class EarlyStop(Hook):
     value: str = field(default="validation.loss", kw_only=False)
     patience: int = field(default=5, validator=ge(1))
     by: float = field(default=0.0, validator=ge(0.0))
-    better: str = field(default="lower", validator=in_(("lower", "higher")))
+    better: str = field(default="automatic", validator=in_(DIRECTIONS))
     restore: bool = False
     priority: int = -50
 
@@ -44,6 +46,7 @@ class EarlyStop(Hook):
         value, memory = context.read(self.value), context.memory
         if value is None:
             return
+        say_if_unknown(context, self.better, self.value)
         if "best" not in memory or self._improved(value, memory["best"]):
             memory.update(best=value, waited=0, epoch=context.moment.epoch)
             if self.restore:
@@ -58,7 +61,7 @@ class EarlyStop(Hook):
         return int(memory.get("waited", 0)) >= self.patience
 
     def _improved(self, value: float, best: float) -> bool:
-        gain = best - value if self.better == "lower" else value - best
+        gain = value - best if higher_is_better(self.better, self.value) else best - value
         return gain > self.by
 
     def _stop(self, context: HookContext) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
+from sigma_hooks.direction import DIRECTIONS, higher_is_better, say_if_unknown
 from sigma_hooks.reading import read_all
 from sigma_kernel import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
@@ -25,7 +26,8 @@ class ReduceOnPlateau(Hook):
         factor: Factor on the rates.
         patience: Firings without an improvement that reduce them.
         by: An improvement is better than the best by more than this, in units of the value.
-        better: Whether lower or higher values are better.
+        better: Whether lower or higher values are better; ``automatic`` decides by the name of the value: higher for
+            accuracy, precision, recall, f1, r_squared and the like, lower for losses, costs, errors and other names.
         rest: Firings after a reduction that do not count (cooldown).
         least: Rate below which none falls.
     """
@@ -36,7 +38,7 @@ class ReduceOnPlateau(Hook):
     factor: float = field(default=0.1, validator=and_(gt(0.0), lt(1.0)))
     patience: int = field(default=10, validator=ge(1))
     by: float = field(default=0.0, validator=ge(0.0))
-    better: str = field(default="lower", validator=in_(("lower", "higher")))
+    better: str = field(default="automatic", validator=in_(DIRECTIONS))
     rest: int = field(default=0, validator=ge(0))
     least: float = field(default=0.0, validator=ge(0.0))
 
@@ -50,6 +52,7 @@ class ReduceOnPlateau(Hook):
         value, memory = context.read(self.value), context.memory
         if value is None:
             return
+        say_if_unknown(context, self.better, self.value)
         resting = memory.get("resting", 0)
         if "best" not in memory or self._improved(value, memory["best"]):
             memory.update(best=value, waited=0)
@@ -61,7 +64,7 @@ class ReduceOnPlateau(Hook):
             self._reduce(context)
 
     def _improved(self, value: float, best: float) -> bool:
-        return (best - value if self.better == "lower" else value - best) > self.by
+        return (value - best if higher_is_better(self.better, self.value) else best - value) > self.by
 
     def _reduce(self, context: HookContext) -> None:
         for address, rate in read_all(context, self.rates).items():
