@@ -390,16 +390,20 @@ class Environment:
             if error is not None:
                 raise error
 
+    @property
+    def ended_by(self) -> str:
+        """Return how training that did not fail ended: finished as planned, stopped by command, or interrupted."""
+        stopped = any(session.progress.interrupted for session in self.sessions().values())
+        return "interrupted" if self.signal is not None else "stopped" if stopped else "finished"
+
     def summary(self) -> Summary:
         """Return the summary of the run so far."""
         sessions = self.sessions()
-        stopped = any(session.progress.interrupted for session in sessions.values())
-        ended_by = "interrupted" if self.signal is not None else "stopped" if stopped else "finished"
         return summarise(
             sessions,
             run=self.name,
             folder=None if self.run_folder is None else str(self.run_folder),
-            status="interrupted" if self._aborted else reached(sessions, self.state, ended_by),
+            status="interrupted" if self._aborted else reached(sessions, self.state, self.ended_by),
             reachable=not self._aborted,
             seed=self.seed,
         )
@@ -565,9 +569,10 @@ class EnvironmentView:
         return list(self.environment.registry.find(pattern))
 
     def status(self) -> str:
-        """Return the state of the environment, or ``compiling``."""
+        """Return the state of the environment, ``compiling``, or how training ended."""
         busy = any(session.setup.programs.compiling for session in self.environment.sessions().values())
-        return "compiling" if busy else self.environment.state
+        state = self.environment.state
+        return "compiling" if busy else self.environment.ended_by if state == "stopped" else state
 
     def messages(self, after: int) -> list[tuple[int, str]]:
         """Return the numbered messages after a number."""

@@ -71,7 +71,7 @@ def test_progress_is_one_output_that_ends_with_the_last_state_and_a_network_is_s
     progress, layers = (cell.outputs for cell in executed(tmp_path / "training.ipynb").cells)
     assert len(progress) == 1, progress
     assert progress[0]["data"]["text/plain"].startswith("epoch 30/30  ━━━━━━")
-    assert progress[0]["data"]["text/plain"].endswith("stopped")
+    assert progress[0]["data"]["text/plain"].endswith("finished")
     assert "<pre" in progress[0]["data"]["text/html"]
     assert "1-dense" in layers[0]["data"]["text/html"]
     assert "\n" not in layers[0]["data"]["text/plain"]

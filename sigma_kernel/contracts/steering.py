@@ -291,7 +291,10 @@ class View(Protocol):
         """Return all published values whose addresses match a pattern."""
 
     def status(self) -> str:
-        """Return the state of the run: created, prepared, compiling, running, paused, stopped or failed."""
+        """Return the state of the run.
+
+        It is created, prepared, compiling, running or paused; at the end finished, stopped, interrupted or failed.
+        """
 
     def messages(self, after: int) -> list[tuple[int, str]]:
         """Return the log messages after a number, with their numbers."""

@@ -57,6 +57,17 @@ def test_a_pipe_receives_plain_lines_with_messages_and_the_final_state(capfd: py
     assert "\x1b" not in captured.err
 
 
+def test_the_last_line_says_whether_the_run_finished_or_was_stopped(capfd: pytest.CaptureFixture[str]) -> None:
+    _run(ConsoleMonitor())
+    assert capfd.readouterr().err.rstrip().endswith("  finished")
+    with small_environment(Sweep(10**9), epochs=inf) as sigma:
+        sigma.monitors["console"] = ConsoleMonitor()
+        training = sigma.run_async()
+        sigma.stop()
+        assert training.result().status == "stopped"
+    assert capfd.readouterr().err.rstrip().endswith("  stopped")
+
+
 @pytest.mark.parametrize(("total", "shown"), [(7, "epoch 3/7  "), (inf, "epoch 3  "), (None, "epoch 3  ")])
 def test_the_total_number_of_epochs_is_shown_if_it_is_known(
     capfd: pytest.CaptureFixture[str], total: float | None, shown: str
@@ -91,7 +102,7 @@ def test_no_line_of_a_run_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyP
     _run(ConsoleMonitor(), total=3)
     assert max(map(len, _frames(screen.getvalue()))) <= width
     assert any(
-        line.startswith("epoch 3/3  ━━━━━━━━") and line.rstrip().endswith("stopped")
+        line.startswith("epoch 3/3  ━━━━━━━━") and line.rstrip().endswith("finished")
         for line in _frames(screen.getvalue())
     )
 
@@ -131,7 +142,7 @@ def test_a_notebook_has_one_output_that_is_updated_and_ends_with_the_last_state(
     monkeypatch.setattr("sigma_monitor_console.notebook.PAUSE", 0.01)
     _run(ConsoleMonitor(), total=3)
     [states] = outputs
-    assert re.fullmatch(r"hello\nepoch 3/3  ━{24}  loss [\d.e-]+  stopped", repr(states[-1]))
+    assert re.fullmatch(r"hello\nepoch 3/3  ━{24}  loss [\d.e-]+  finished", repr(states[-1]))
     assert all(one != other for one, other in pairwise(states))
     assert capfd.readouterr() == ("", "")
 
