@@ -53,6 +53,11 @@ GRACE = 2.0  # seconds that monitors get to end
 CONSOLE = "console"  # the monitor that shows progress by default
 
 
+def _resolved(environment: Environment, _: object, monitors: Any) -> dict[str, Monitor]:
+    """Resolve names and tables of monitors."""
+    return several(Resolver(environment.catalogue), "monitors", "monitor", Monitor, monitors)
+
+
 def _strict(made: type[Environment]) -> type[Environment]:
     """Make a class refuse unknown settings, naming the nearest known one."""
     init = made.__init__
@@ -82,7 +87,9 @@ class Environment:
     seed: int = field(default=0, kw_only=True, converter=settings.seed)
     precision: str = field(default="float32", kw_only=True, validator=settings.in_(settings.PRECISIONS))
     folder: Path | None = field(default=None, kw_only=True, converter=optional(Path))
-    monitors: Any = field(factory=dict, kw_only=True)  # by name, or a list: objects, names or tables
+    monitors: Any = field(
+        factory=dict, kw_only=True, on_setattr=_resolved
+    )  # by name, or a list: objects, names, tables
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder
     most_data: int = field(default=2**26, kw_only=True, validator=[settings.whole, settings.ge(0)])
     catalogue: Catalogue = field(factory=catalogue, kw_only=True)
@@ -105,7 +112,7 @@ class Environment:
 
     def __attrs_post_init__(self) -> None:
         """Resolve names and tables of monitors."""
-        self.monitors = several(Resolver(self.catalogue), "monitors", "monitor", Monitor, self.monitors)
+        self.monitors = self.monitors  # as any that are set later
 
     def __enter__(self) -> Environment:
         return self

@@ -650,6 +650,15 @@ def test_a_full_disk_at_the_end_fails_the_run_and_leaves_no_partial_file(
 
 
 # -- monitors ----------------------------------------------------------------------------------------------------------
+@pytest.mark.rooms
+def test_monitors_that_are_set_later_are_resolved_as_in_the_constructor() -> None:
+    environment = Environment("x")
+    environment.monitors = {"screen": {"type": "console"}}
+    assert environment.monitors["screen"].talks
+    with pytest.raises(SigmaConfigError, match="monitor 'consol': no plugin offers it"):
+        environment.monitors = ["consol"]
+
+
 class Told(Monitor):
     """A monitor that calls a function."""
 

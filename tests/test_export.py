@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sigma_kernel import Exporter, Inference, SigmaConfigError, load
+from sigma_kernel import Exporter, Inference, SigmaConfigError, SigmaPluginError, load
 from sigma_kernel.graph import interpret, numpy_namespace
 from sigma_kernel.launcher import main
 from sigma_kernel.launcher.export import written
@@ -115,6 +115,23 @@ class Beside(Exporter):
     def export(self, network: Inference, path: Path) -> None:
         path.write_text("graph")
         path.with_name("model.weights").write_text("weights")
+
+
+class Elsewhere(Exporter):
+    def export(self, network: Inference, path: Path) -> None:
+        path.with_name("other").write_text("graph")
+
+
+class Nothing(Exporter):
+    def export(self, network: Inference, path: Path) -> None:
+        pass
+
+
+@pytest.mark.parametrize("exporter", [Elsewhere(), Nothing()])
+def test_an_exporter_that_does_not_write_its_file_is_named(tmp_path: Path, exporter: Exporter) -> None:
+    with pytest.raises(SigmaPluginError, match=rf"the exporter .*{type(exporter).__name__}' did not write it"):
+        written(exporter, inference(), tmp_path / "model.x")
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,11 @@ def test_own_layers_costs_hooks_initialisers_functions_and_data_are_opened_once_
         load(folder)
     for name in ("Line", "twice", "Counts", "Sevenths"):
         assert f"python 'acme_own.parts:{name}': is code that no plugin offers, and it is not" in str(refused.value)
-    assert "pass --trust acme_own, or trust=['acme_own'] to load." in str(refused.value)
+    assert "pass --trust acme_own, or trust=['acme_own'] to load; if it is not installed, PYTHONPATH must" in str(
+        refused.value
+    )
     np.testing.assert_array_equal(load(folder, trust=["acme_own"]).predict(np.ones((2, 1))), predictions)
+    np.testing.assert_array_equal(load(folder, trust="acme_own").predict(np.ones((2, 1))), predictions)
     assert load(folder, trust=["acme_own.parts"]).evaluate("training")["loss"] > 0
     for command in (
         ["evaluate", "--on", "training", folder],

@@ -111,6 +111,10 @@ def test_two_plugins_may_offer_the_same_name_until_it_is_used(distribution):
     distribution("rival-layers", SCALE.replace("acme", "rival"))
     with pytest.raises(SigmaConfigError, match=r"acme-layers and rival-layers both offer it.*'rival-layers:scale_x'"):
         catalogue().resolve("layer", "scale_x")
+    with pytest.raises(
+        SigmaConfigError, match=r"prefer one \(\[run\] prefer = \[\.\.\.\]\), or disable one \(--no-plugin\)\.$"
+    ):
+        catalogue().resolve("layer", "scale_x")
     assert catalogue().resolve("layer", "rival-layers:scale_x").path == "rival_layers.scale:Scale"
     assert catalogue().resolve("layer", "Acme_Layers:scale_x").path == "acme_layers.scale:Scale"
 

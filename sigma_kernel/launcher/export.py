@@ -9,7 +9,7 @@ import click
 
 from sigma_kernel.config.trained import load
 from sigma_kernel.contracts import Exporter, Inference
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, named
 from sigma_kernel.launcher.configured import CHECKPOINT
 from sigma_kernel.launcher.output import say
 from sigma_kernel.plugins.catalogue import catalogue
@@ -55,7 +55,8 @@ def written(exporter: Exporter, network: Inference, file: Path, force: bool = Fa
     """Export a network; return the files that were written, the named one first.
 
     They are written to a new directory beside ``file``, then moved, so that a failure leaves nothing behind.  Raises
-    SigmaConfigError, and writes nothing, if one exists, unless with ``force``.
+    SigmaConfigError, and writes nothing, if one exists, unless with ``force``; and SigmaPluginError if the exporter did
+    not write the named one.
     """
     if not file.parent.is_dir():
         raise SigmaConfigError(f"{file}: {str(file.parent)!r} is not a directory. Create it first.")
@@ -65,6 +66,8 @@ def written(exporter: Exporter, network: Inference, file: Path, force: bool = Fa
         with TemporaryDirectory(prefix=".sigma-", dir=file.parent) as folder:
             exporter.export(network, Path(folder) / file.name)
             made = sorted(Path(folder).iterdir(), key=lambda path: (path.name != file.name, path.name))
+            if not (Path(folder) / file.name).is_file():
+                raise SigmaPluginError(f"{file}: the exporter {named(exporter)!r} did not write it. Report it there.")
             for path in made:
                 if (file.parent / path.name).exists() and not force:
                     raise SigmaConfigError(f"{file.parent / path.name}: already exists. Pass --force to overwrite it.")

@@ -38,8 +38,8 @@ class Catalogue:
         self.trusted = frozenset(trusted)  # packages and modules of people's own code
 
     def trusting(self, names: Iterable[str]) -> Catalogue:
-        """Return the catalogue that also imports own code of these packages or modules, named in full."""
-        return type(self)(self.plugins, self.prefer, {*self.trusted, *names})
+        """Return the catalogue that also imports own code of these packages or modules, named in full; or of one."""
+        return type(self)(self.plugins, self.prefer, {*self.trusted, *([names] if isinstance(names, str) else names)})
 
     def preferring(self, distributions: Iterable[str]) -> Catalogue:
         """Return the catalogue that prefers these distributions, then those that they require.
@@ -79,8 +79,8 @@ class Catalogue:
             found = [one for wanted in self.prefer for one in found if one.distribution == wanted][:1] or found
         if len(found) > 1:
             offers = " and ".join(one.distribution for one in found)
-            remedy = f"Write {' or '.join(repr(one.full_name) for one in found)}, or disable one with --no-plugin."
-            raise SigmaConfigError(f"{kind} {name!r}: {offers} both offer it. {remedy}")
+            remedy = f"Write {' or '.join(repr(one.full_name) for one in found)}, prefer one ([run] prefer = [...])"
+            raise SigmaConfigError(f"{kind} {name!r}: {offers} both offer it. {remedy}, or disable one (--no-plugin).")
         if not found:
             self._refuse(kind, short, wanted)
         return found[0]

@@ -47,7 +47,8 @@ def _check_trusted(path: str, module: str, trusted: Collection[str]) -> None:
     if module not in HARMLESS and not {module, package} & {*trusted}:
         raise SigmaConfigError(
             f"python {path!r}: is code that no plugin offers, and it is not imported unless you trust its package. If "
-            f"you do, pass --trust {package}, or trust=[{package!r}] to load."
+            f"you do, pass --trust {package}, or trust=[{package!r}] to load; if it is not installed, PYTHONPATH must "
+            "name its directory."
         )
 
 
