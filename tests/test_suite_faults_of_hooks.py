@@ -12,6 +12,7 @@ from attrs import define, field
 
 from sigma_kernel import Hook, HookContext, TimeStep, every
 from sigma_kernel.testing import HookSuite
+from sigma_kernel.testing.hooks import Seen, watched
 from tests.faults import check_caught
 
 MEMORY: list[Any] = []
@@ -58,6 +59,35 @@ def _counts(hook: Any, context: Any) -> None:
     context.publish("lowest", len(hook.held))
 
 
+@define(eq=False, slots=False)
+class Rebinds(Lowest):
+    """Count on a field, in a class with a ``__dict__``."""
+
+    bad: int = 0
+
+    def fire(self, context: HookContext) -> None:
+        self.bad += 1
+        context.publish("lowest", self.bad)
+
+
+@define(eq=False)
+class RebindsASlot(Rebinds):
+    """Count on a field that is a slot."""
+
+
+class RebindsAnAttribute(Lowest):
+    bad: int = 0
+    fire = Rebinds.fire
+
+
+class WithSlots(Lowest):
+    __slots__ = ("bad",)
+
+    def fire(self, context: HookContext) -> None:
+        self.bad = getattr(self, "bad", 0) + 1
+        context.publish("lowest", self.bad)
+
+
 def _outside(hook: Any, context: Any) -> None:
     MEMORY.append(1)
     context.publish("lowest", len(MEMORY))
@@ -81,6 +111,14 @@ HOOKS: dict[str, tuple[Callable[[], Hook], str]] = {
         also(lambda hook, context: context.read("validation.score") + 1.0),
         "test_it_runs_in_a_session_in_which_what_it_reads_comes_late"),
     "memory on itself": (also(_counts), "test_it_keeps_nothing_on_itself"),
+    "memory in a field": (Rebinds, "test_it_keeps_nothing_on_itself"),
+    "memory in a slot": (RebindsASlot, "test_it_keeps_nothing_on_itself"),
+    "memory in an attribute": (RebindsAnAttribute, "test_it_keeps_nothing_on_itself"),
+    "memory in a slot without a field": (WithSlots, "test_it_keeps_nothing_on_itself"),
+    "an array on itself": (
+        also(lambda hook, context: hook.held.append(np.ones(3))), "test_it_keeps_nothing_on_itself"),
+    "a value that is never published": (
+        lambda: Lowest(writes=("lowest", "highest")), "test_it_publishes_what_it_declares"),
     "memory in its module": (also(_outside), EQUAL),
     "an array in its memory": (
         also(lambda hook, context: context.memory.update(last=np.ones(3))),
@@ -105,3 +143,9 @@ def test_a_fault_in_a_hook_is_caught(name: str) -> None:
             return HOOKS[name][0]()
 
     check_caught(Suite(), HOOKS[name][1])
+
+
+def test_errors_name_the_hook_as_its_module_does() -> None:
+    """The suite runs a class of its own in the place of the hook's."""
+    made = watched(Lowest(), Seen())
+    assert (type(made).__module__, type(made).__qualname__) == (__name__, "Lowest")

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
-from attrs import define, evolve, field, fields, has
+from attrs import define, evolve, field
 
 from sigma_kernel import functions as f
 from sigma_kernel.clock import TimeStep, after, every
@@ -27,6 +27,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.testing.doing import Do
+from sigma_kernel.testing.held import attributes, changed
 from sigma_kernel.testing.steering import Desk, Sweep, small_environment, state_bytes
 from sigma_kernel.training.checkpoints.encoding import packed
 from sigma_kernel.training.commands import types as commands
@@ -123,30 +124,36 @@ class Watched:
 
 @define(eq=False)
 class Seen:
-    """What a hook did in a run, its memory, and the arrays at the end."""
+    """What a hook did in a run, what it kept on itself, its memory, and the arrays at the end."""
 
     published: list[tuple[str, Any]] = field(factory=list)
     commands: list[str] = field(factory=list)
+    fired: int = 0
+    kept: list[str] = field(factory=list)  # attributes that changed
     memory: Any = None
     arrays: dict[str, bytes] = field(factory=dict)
 
 
 def watched(hook: Hook, seen: Seen) -> Hook:
-    """Return a copy of a hook that acts through :class:`Watched`."""
+    """Return a copy of a hook that acts through :class:`Watched`, and notes which of its attributes that changes."""
 
     def fire(self: Any, context: HookContext) -> None:
-        type(hook).fire(self, Watched(self, context, seen))
+        before = deepcopy(_settings(self))
+        try:
+            type(hook).fire(self, Watched(self, context, seen))
+        finally:
+            seen.fired += 1
+            seen.kept += changed(before, _settings(self))
 
-    made = copy(hook)
-    made.__class__ = type(type(hook).__name__, (type(hook),), {"fire": fire, "__slots__": ()})
+    own, made = type(hook), copy(hook)
+    named = {"__module__": own.__module__, "__qualname__": own.__qualname__}
+    made.__class__ = type(own.__name__, (own,), {**named, "fire": fire, "__slots__": ()})
     return made
 
 
-def _attributes(hook: Hook) -> dict[str, Any]:
-    """Return the settings of a hook and its other attributes, as far as they can be compared."""
-    held = {one.name: getattr(hook, one.name) for one in fields(type(hook))} if has(type(hook)) else {}
-    held |= getattr(hook, "__dict__", {})
-    return {name: value for name, value in held.items() if not callable(value)}
+def _settings(hook: Hook) -> dict[str, Any]:
+    """Return the attributes of a hook that can be compared."""
+    return {name: value for name, value in attributes(hook).items() if not callable(value)}
 
 
 class HookSuite(ABC):
@@ -220,14 +227,23 @@ class HookSuite(ABC):
         memory = self.run(self.make()).memory
         assert json.loads(json.dumps(packed(memory))) == packed(memory)
 
+    def test_it_publishes_what_it_declares(self) -> None:
+        hook = self.make()
+        found = self.run(hook)
+        silent = {address for address in hook.writes if literal(address)} - {address for address, _ in found.published}
+        assert not found.fired or not silent, (
+            f"writes: {', '.join(sorted(silent))} is never published. Publish it, or declare it no more; if it needs "
+            "other values, give them in values()."
+        )
+
     def test_it_runs_in_a_session_in_which_what_it_reads_comes_late(self) -> None:
         self.run(self.make(), late=True)
 
     def test_it_keeps_nothing_on_itself(self) -> None:
         hook = self.make()
-        before = deepcopy(_attributes(hook))
         first, second = self.run(hook), self.run(hook)
-        assert _attributes(hook) == before, "a hook's memory is context.memory"
+        kept = sorted({*first.kept})
+        assert not kept, f"fire() changes self.{', self.'.join(kept)}. A hook's memory is context.memory."
         if not by_the_clock({"it": hook}):
             assert (first.published, first.memory) == (second.published, second.memory)
 

@@ -1,0 +1,31 @@
+"""What a component holds: its fields, slots and other attributes, and which of them have changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+OWN = {"__weakref__", "__dict__"}  # slots that hold no values
+
+
+def attributes(component: Any) -> dict[str, Any]:
+    """Return the fields, slots and all other attributes of a component that have values."""
+    declared = (vars(cls).get("__slots__", ()) for cls in type(component).__mro__)
+    slots = {name for names in declared for name in ([names] if isinstance(names, str) else names)} - OWN
+    return {name: getattr(component, name) for name in slots if hasattr(component, name)} | getattr(
+        component, "__dict__", {}
+    )
+
+
+def changed(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Return the names of attributes that are new, gone, or have other values, also inside containers and arrays."""
+    return [n for n in before | now if n not in before or n not in now or not _alike(before[n], now[n])]
+
+
+def _alike(one: Any, other: Any) -> bool:
+    try:
+        np.testing.assert_equal(one, other)
+    except AssertionError:
+        return False
+    return True
