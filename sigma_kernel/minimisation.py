@@ -60,12 +60,24 @@ class Plain:
     def forward(self, trace: Trace, sections: Mapping[str, Node]) -> Forward:
         """Return the loss."""
         parameters = _Parameters.of(self.start, (trace.given or {}).__getitem__)
-        found = self.loss(parameters, *([_Sections(sections)] if self.names else []))
+        given = [parameters, *([_Sections(sections)] if self.names else [])]
+        _check_takes(self.loss, len(given))
+        found = self.loss(*given)
         loss, totals = (found.mean(), {"loss": found}) if isinstance(found, Totals) else (found, {})
         if not isinstance(loss, Node) or loss.shape != ():
             shape = loss.shape if isinstance(loss, Node) else type(loss).__name__
             raise SigmaConfigError(f"minimise: the loss must be a scalar (got {shape}). Take the mean over the batch.")
         return Forward(values={}, predictions={}, costs={"loss": loss}, state={}, totals=totals)
+
+
+def _check_takes(loss: Loss, count: int) -> None:
+    """Raise SigmaConfigError unless the loss takes the parameters, and a batch if there is data."""
+    try:
+        inspect.signature(loss).bind(*range(count))
+    except TypeError as error:
+        takes = "with data, the loss takes two arguments, the parameters and a batch"
+        takes = takes if count > 1 else "without data, the loss takes one argument, the parameters"
+        raise SigmaConfigError(f"minimise: {takes}: {error}. Change it, or the data.") from None
 
 
 class _Sections(dict[str, Any]):

@@ -276,3 +276,10 @@ def test_constant_arrays_indices_and_gradients_work_in_a_compiled_loss(backend: 
     counted = np.array([6.0, 0.0, 1.0])  # the weights that the columns get by their places
     slope = 2 * counted * (start - target) + 6 * start
     assert found["w"] == pytest.approx(start - 0.01 * slope, rel=1e-12)
+
+
+def test_a_loss_of_another_number_of_arguments_is_refused_with_what_it_takes():
+    with pytest.raises(SigmaConfigError, match="without data, the loss takes one argument, the parameters: missing"):
+        minimise(lambda p, batch: f.square(p["x"]), {"x": 1.0}, optimiser="adam", iterations=1)
+    with pytest.raises(SigmaConfigError, match="with data, the loss takes two arguments, the parameters and a batch"):
+        minimise(lambda p: f.square(p["x"]), {"x": 1.0}, {"inputs": np.ones(3)}, "adam")

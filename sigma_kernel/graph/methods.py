@@ -17,12 +17,17 @@ Shape = tuple[int, ...]
 Axis = int | Sequence[int] | None
 Constant = np.ndarray | Sequence[Any] | float  # an array, a nested list, a number
 
+REFLECTED = {  # methods of nodes for ``array * node`` and the like, which NumPy calls as ufuncs
+    np.add: "__radd__", np.subtract: "__rsub__", np.multiply: "__rmul__", np.divide: "__rtruediv__",
+    np.power: "__rpow__", np.remainder: "__rmod__", np.matmul: "__rmatmul__", np.greater: "__lt__",
+    np.greater_equal: "__le__", np.less: "__gt__", np.less_equal: "__ge__",
+}  # fmt: skip
+
 
 class ArrayMethods:
     """What can be done with a value of a shape and a dtype, in terms of the ops of the table."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # ``array * node`` then calls ``__rmul__``
     shape: Shape
     dtype: str
 

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError, near
-from sigma_kernel.graph.methods import ArrayMethods, Constant, Shape as Shape
+from sigma_kernel.graph.methods import REFLECTED, ArrayMethods, Constant, Shape as Shape
 from sigma_kernel.settings import brief
 
 Row = tuple[str, tuple[int, ...], Mapping[str, Any], Shape, str]
@@ -25,6 +25,10 @@ DTYPES = (*FLOATS, *INTEGERS, "bool")
 BYTES = {
     "bool": 1, "float16": 2, "bfloat16": 2, "float32": 4, "int32": 4, "uint32": 4, "float64": 8, "int64": 8,
 }  # fmt: skip
+RENAMED = {
+    "absolute": "abs", "divide": "div", "isfinite": "is_finite", "multiply": "mul", "negative": "neg", "power": "pow",
+    "remainder": "mod", "subtract": "sub",
+}  # fmt: skip  # ops that NumPy has by another name
 ALIGNMENT = 64  # bytes; the alignment of arrays: one cache line, and the widest vector register
 
 
@@ -81,6 +85,22 @@ class Node(ArrayMethods):
 
     def _apply(self, op: str, *operands: Node | Constant, **attrs: Any) -> Node:
         return apply(op, *operands, **attrs)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **settings: Any) -> Node:
+        """Return what an operator makes of an array on the left and a node.
+
+        Raises SigmaGraphError for other functions of NumPy; it names the graph function that does the same.
+        """
+        name = REFLECTED.get(ufunc)
+        if name and method == "__call__" and not settings and not isinstance(operands[0], Node):
+            made: Node = getattr(operands[1], name)(operands[0])
+            return made
+        known = RENAMED.get(ufunc.__name__, ufunc.__name__)
+        remedy = f"f.{known}, of" if known in OPS else "operators, and the functions of"
+        raise SigmaGraphError(
+            f"np.{ufunc.__name__}: NumPy cannot compute with {self!r}, whose value is unknown while the graph is "
+            f"built. Use {remedy} sigma_kernel.functions."
+        )
 
     def __repr__(self) -> str:
         return f"{self.op} {self.dtype}{list(self.shape)}"

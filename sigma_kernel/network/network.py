@@ -17,7 +17,7 @@ from attrs import field, frozen
 
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaNetworkError, expect, inside, near
-from sigma_kernel.graph.node import Node, Spec, symbol
+from sigma_kernel.graph.node import Node, Spec, ordered, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, signature, size, write
 from sigma_kernel.network.outline import Outline, outline
@@ -202,6 +202,7 @@ class Network:
             values[placed.name] = trace.run(placed.name, placed.name, placed.layer, inputs, **weights)
             _check_value(placed, values[placed.name], inputs)
             if placed.layer.role == "cost":
+                _check_pairs(placed, values[placed.name], {"targets": inputs[-1], **weights}, inputs)
                 weight = trace.setting(f"{placed.name}.weight", live_settings(placed.layer)["weight"])
                 costs[placed.name] = values[placed.name] * weight
                 if (apart := trace.totals.get(placed.name)) is not None:
@@ -280,3 +281,28 @@ def _check_value(placed: Placed, value: Node, inputs: Sequence[Node]) -> None:
     if placed.layer.role != "cost" and value.shape[:1] != inputs[0].shape[:1]:
         call = f"{placed.name}({', '.join(str(x.shape) for x in inputs)})"
         raise SigmaNetworkError(f"{call}: axis 0 of the output must be the batch (got shape {value.shape}).")
+
+
+def _check_pairs(cost: Placed, value: Node, rows: Nodes, inputs: Sequence[Node]) -> None:
+    """Raise SigmaNetworkError if targets or weights ``(batch,)`` are combined with a column ``(batch, 1)``.
+
+    Broadcasting would pair every row with every other one. To do so on purpose, such a column is made of a row.
+    """
+    flat = {node: name for name, node in rows.items() if len(node.shape) == 1}
+    for node in ordered([value], border=inputs) if flat else ():
+        name = next((flat[_uncast(x)] for x in node.inputs if _uncast(x) in flat), "")
+        columns = [x for x in map(_uncast, node.inputs) if x.shape == (*node.shape[:1], 1) and _is_own(x)]
+        if name and columns and node.shape == 2 * node.shape[:1]:
+            raise SigmaNetworkError(
+                f"{cost.name}: {node.op} of shapes (batch, 1) and (batch,) would pair every row with all rows; "
+                f"{name} have shape (batch,). Write {name}[:, None], or give them a second axis in the data."
+            )
+
+
+def _uncast(node: Node) -> Node:
+    return _uncast(node.inputs[0]) if node.op == "cast" else node
+
+
+def _is_own(column: Node) -> bool:
+    """Return whether a column is none by intention: no constant, and not made of a row."""
+    return column.op != "array" and not (column.op == "reshape" and len(column.inputs[0].shape) == 1)

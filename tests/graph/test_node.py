@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 
 import numpy as np
@@ -186,6 +187,12 @@ def test_lists_in_attributes_become_tuples():
         (lambda x, i: i * [2**31, 0, 0], r"mul\(.*: 2147483648 is not a valid int32. Cast the other operand."),
         (lambda x, i: x * [[1, 2], [3]], r"a list with rows of different lengths cannot be a constant of a graph."),
         (lambda x, i: x * np.array([1j, 1j, 1j]), r"an array of complex128 cannot be a constant of a graph. Use real"),
+        (lambda x, i: np.sin(x), r"np.sin: NumPy cannot compute with input .*. Use f.sin, of sigma_kernel.functions."),
+        (lambda x, i: np.absolute(x), r"Use f.abs, of sigma_kernel.functions."),
+        (lambda x, i: np.cosh(x), r"np.cosh: .* Use operators, and the functions of sigma_kernel.functions."),
+        (lambda x, i: np.add(x, x), r"Use f.add, of sigma_kernel.functions."),
+        (lambda x, i: np.add.reduce(x), r"np.add: NumPy cannot compute"),
+        (lambda x, i: np.ones((2, 3)) == x, r"Use f.equal, of sigma_kernel.functions."),
         (lambda x, i: np.asarray(x), r"so NumPy cannot compute with it. Use the functions of sigma_kernel.functions."),
         (lambda x, i: x[2], r"input float32\[2, 3\]\[2\]: index 2 is out of bounds for axis 0 with size 2."),
         (lambda x, i: x[0, 0, 0], r"too many indices for array: array is 2-dimensional, but 3 were indexed."),
@@ -236,3 +243,13 @@ def test_an_op_is_defined_only_once(monkeypatch):
     with pytest.raises(SigmaGraphError, match="op 'acme:double' is already defined"):
         ops.op("acme:double", lambda x: x, lambda x: x)
     monkeypatch.delitem(OPS, "acme:double")
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "pow", "mod", "matmul", "gt", "ge", "lt", "le"])
+@pytest.mark.parametrize("left", [np.array([1.0, 2.0, 3.0]), np.float64(2.0)])
+def test_an_operator_with_an_array_on_the_left_makes_the_node_that_numpy_would_compute(name, left):
+    right, operation = np.array([3.0, 2.0, 0.5]), getattr(operator, name)
+    if name == "matmul":
+        left = np.broadcast_to(left, (3,))
+    found = f.evaluate(lambda node: operation(left, node), right)
+    np.testing.assert_allclose(found, operation(left, right), rtol=1e-15)

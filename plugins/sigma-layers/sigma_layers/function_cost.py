@@ -8,7 +8,7 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Context, CostLayer, Totals
 from sigma_kernel.graph import Node
-from sigma_layers.settings import applied, function
+from sigma_layers.settings import applied, check_takes, function
 
 
 @define(eq=False)
@@ -29,4 +29,6 @@ class FunctionCost(CostLayer):
 
     def forward(self, context: Context, output: Node, targets: Node, weights: Node | None = None) -> Node | Totals:
         """Return the function's value; it is also given the sample weights, ``(batch,)``, if the data has them."""
-        return applied(self.function, output, targets, *([] if weights is None else [weights]))
+        given = {"output": output, "targets": targets} | ({} if weights is None else {"weights": weights})
+        check_takes(self.function, *given)
+        return applied(self.function, *given.values())

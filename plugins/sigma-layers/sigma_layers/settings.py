@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, TypeVar
 
 from sigma_kernel.errors import SigmaError, SigmaNetworkError
@@ -20,6 +21,18 @@ def _is_count(value: Any) -> bool:
 count = must(_is_count, "1, 2, 3 ...", SigmaNetworkError)
 activation = must(lambda value: isinstance(value, str) or callable(value), "a name or a function", SigmaNetworkError)
 function = must(callable, "a function of nodes", SigmaNetworkError)
+
+
+def check_takes(function: Callable[..., Any], *given: str) -> None:
+    """Raise SigmaNetworkError unless a user's function takes what is given to it, in this order."""
+    try:
+        signature(function).bind(*given)
+    except TypeError as error:
+        weighted = ", as the data has sample weights: take them, or leave their section out" if len(given) > 2 else ""
+        raise SigmaNetworkError(
+            f"its function is given {len(given)} arguments{weighted} ({error}). "
+            f"Write it as a function of ({', '.join(given)})."
+        ) from None
 
 
 def applied(function: Callable[..., Result], *nodes: Node) -> Result:

@@ -55,8 +55,10 @@ class SoftmaxCrossEntropy(CostLayer):
         remedy = "Give one label for each row."
         if flat and len(output.shape) > 2:
             remedy = "Put Flatten() before the output."
-        elif targets.shape == (*output.shape[:-1], 1) and targets.dtype in FLOATS:
-            remedy = "For numbers instead of classes, use SquaredDifference()."
+        elif targets.shape == (*output.shape[:-1], 1):
+            remedy = "Leave out the last axis of the labels: y[..., 0], or y.ravel() for a column."
+            if targets.dtype in FLOATS:
+                remedy += " For numbers instead of classes, use SquaredDifference()."
         raise SigmaNetworkError(
             f"softmax_cross_entropy({output.shape[1:]}, {targets.shape[1:]}): rows of section {self.targets!r} must "
             f"have shape {output.shape[1:-1]} (labels) or {output.shape[1:]} (probabilities). {remedy}"

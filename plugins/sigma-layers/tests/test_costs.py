@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel import Network, functions as f
-from sigma_kernel.contracts import Totals
+from sigma_kernel.contracts import CostLayer, Totals
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace, symbol
 from sigma_kernel.testing import CostSuite, by_name, traced
@@ -265,3 +265,53 @@ def test_a_custom_cost_is_minimised_like_a_built_in_one():
     network = Input(4) + Dense(3) + FunctionCost(lambda y, t: f.mean(f.abs(y - t)), targets="inputs2")
     shapes = declare(network, inputs=Spec((4,)), inputs2=Spec((3,)))
     assert "2-function_cost.weight" in shapes.live
+
+
+def test_a_function_of_one_argument_is_refused_with_the_two_that_it_is_given():
+    with pytest.raises(
+        SigmaNetworkError, match=r"is given 2 arguments .*Write it as a function of \(output, targets\)"
+    ):
+        cost(FunctionCost(lambda y: f.mean(y)), SCORES, SCORES)
+
+
+class Plain(CostLayer):
+    """A cost that subtracts as NumPy does."""
+
+    def forward(self, context, output, targets):
+        return f.mean(f.square(output - f.cast(targets, output.dtype)))
+
+
+@pytest.mark.parametrize("layer", [FunctionCost(lambda y, t: f.mean(f.square(y - t))), Plain()])
+def test_targets_without_the_axis_of_a_column_are_refused_instead_of_paired_with_all_rows(layer):
+    network = Input(4) + Output(1) + layer
+    told = r"(cost|plain): sub of shapes \(batch, 1\) and \(batch,\) would pair .* Write targets\[:, None\]"
+    with pytest.raises(SigmaNetworkError, match=told):
+        declare(network, inputs=Spec((4,)), targets=Spec(()))
+    declare(network, inputs=Spec((4,)), targets=Spec((1,)))
+
+
+def test_weights_are_not_paired_with_all_rows_of_a_column():
+    def weighed(y, t, w):
+        return Totals(f.sum(w * f.square(y - t)), f.sum(w))
+
+    with pytest.raises(SigmaNetworkError, match=r"mul of shapes .* weights have shape .* Write weights\[:, None\]"):
+        declare(Input(4) + Output(1) + FunctionCost(weighed), inputs=Spec((4,)), targets=Spec((1,)), weights=Spec(()))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda y, t: f.mean(f.square(y[:, 0] - t)),
+        lambda y, t: f.mean(f.square(y - t[:, None])),
+        lambda y, t: f.mean(f.abs(t[:, None] - t) * f.abs(y - y[:, 0])),  # all pairs, on purpose
+        lambda y, t: f.mean(f.square(y[:, 0] - t) + f.mean(y * np.array([0.1, 0.9]))),  # as many numbers as rows
+    ],
+)
+def test_rows_that_line_up_or_are_paired_on_purpose_are_no_error(loss):
+    declare(Input(4) + Output(1) + FunctionCost(loss), inputs=Spec((4,)), targets=Spec(()))
+
+
+def test_a_column_of_labels_is_refused_with_how_to_drop_its_axis():
+    network = Input(4) + Output(3) + SoftmaxCrossEntropy()
+    with pytest.raises(SigmaNetworkError, match=r"Leave out the last axis of the labels: .* y\.ravel\(\)"):
+        declare(network, inputs=Spec((4,)), targets=Spec((1,), "int64"))
