@@ -19,6 +19,7 @@ from tests.faults import check_caught
 
 GRADIENTS = "test_gradients_agree_with_finite_differences"
 SCALED = "test_gradients_of_small_and_large_inputs_agree_too"
+FINITE = "test_inputs_of_every_scale_have_finite_results"
 KINKS = "test_gradients_at_kinks_lie_between_the_slopes_beside_them"
 
 
@@ -87,6 +88,21 @@ class HidesArrays(Scale):
 
 class SharesArrays(Scale):
     MASK: ClassVar[np.ndarray] = np.ones(4)
+
+
+class SharesZeros(Scale):
+    OFFSET: ClassVar[np.ndarray] = np.zeros(1)
+
+
+class HoldsAnArray(Scale):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mask = np.ones(4)
+
+
+@define(eq=False)
+class IgnoresASetting(Scale):
+    factor: float = live(1.0)
 
 
 class PythonRandom(Scale):
@@ -167,6 +183,15 @@ LAYERS: dict[str, tuple[Callable[[], Layer], str]] = {
     "hidden arrays": (HidesArrays, "test_it_holds_no_arrays"),
     "arrays of its class": (SharesArrays, "test_it_holds_no_arrays"),
     "an array as a setting": (lambda: Scale(seen=[np.ones(2)]), "test_it_holds_no_arrays"),
+    "a zero of its class": (SharesZeros, "test_it_holds_no_arrays"),
+    "an array on itself": (HoldsAnArray, "test_it_holds_no_arrays"),
+    "a live setting that is not used": (
+        IgnoresASetting, "test_declared_parameters_do_not_depend_on_the_batch_and_are_used"),
+    "NaN": (lambda: Scale(lambda x: x * float("nan")), FINITE),
+    "a logarithm": (lambda: Scale(f.log), FINITE),
+    "a root": (lambda: Scale(f.sqrt), FINITE),
+    "a softplus that overflows": (lambda: Scale(lambda x: f.log(f.exp(x) + 1.0)), FINITE),
+    "a sigmoid that overflows": (lambda: Scale(lambda x: f.exp(x) / (f.exp(x) + 1.0)), FINITE),
     "Python's random numbers": (PythonRandom, "test_the_same_key_gives_the_same_bits"),
     "random settings": (RandomSettings, "test_the_same_key_gives_the_same_bits"),
     "an unknown initialiser": (lambda: Scale(initialiser="he_norml"), "test_what_it_declares_can_be_initialised"),
@@ -225,7 +250,7 @@ COSTS: dict[str, tuple[Callable[[], CostLayer], str]] = {
     "a gradient wrong for large errors": (lambda: Square(loss=lambda y, t: f.mean(large(y - t))), SCALED),
     "a gradient wrong near zero": (lambda: Square(loss=lambda y, t: f.mean(small(y) + f.square(t))), SCALED),
     "a gradient wrong at zero": (lambda: Square(loss=lambda y, t: f.mean(at_zero(y) + f.square(t))), KINKS),
-    "an exponential that overflows": (lambda: Square(loss=_naive), "test_large_outputs_have_a_finite_cost"),
+    "an exponential that overflows": (lambda: Square(loss=_naive), "test_inputs_of_every_scale_have_finite_results"),
     "a mean as the prediction": (
         lambda: Square(predicts=lambda y: f.mean(y)), "test_its_prediction_has_a_row_for_each_sample"),
     "no targets are right": (Refuses, "test_it_accepts_the_targets_that_it_computes_with"),
@@ -306,6 +331,8 @@ OF_OPS: dict[str, tuple[dict[str, Any], str]] = {
         "test_results_are_what_others_compute"),
     "two ways": ({"meaning": lambda ns, x, y: x * x * y + 1e-3}, "test_meaning_and_expansion_agree"),
     "half": ({"gradient": lambda g, z, x, y: (g * x * y, g * f.square(x))},
+        "test_its_gradient_agrees_with_finite_differences"),
+    "beyond a hundred": ({"gradient": lambda g, z, x, y: (g * 2.0 * f.clip(x, -100.0, 100.0) * y, g * f.square(x))},
         "test_its_gradient_agrees_with_finite_differences"),
     "second": ({"gradient": lambda g, z, x, y: (g * 2.0 * f.stop(x) * y, g * f.square(x))},
         "test_the_gradient_of_its_gradient_agrees_with_finite_differences"),

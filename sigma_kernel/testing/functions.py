@@ -112,6 +112,8 @@ class OpSuite(ABC):
     The op is run on :meth:`backends`; by default on one that computes the meanings of ops.
     """
 
+    scales: ClassVar[Sequence[float]] = SCALES  # of the samples, at which gradients are checked where these are finite
+
     @abstractmethod
     def make(self) -> Op:
         """Return the op under test."""
@@ -171,6 +173,8 @@ class OpSuite(ABC):
             graph = sample.graph()
             if (slopes := self._slopes(graph, graph.outputs[0])) is not None:
                 slopes.check(sample.arrays)
+                for scale in self.scales:
+                    slopes.check([x * scale if x.dtype == np.float64 else x for x in sample.arrays], scale)
 
     def test_the_gradient_of_its_gradient_agrees_with_finite_differences(self) -> None:
         for sample in self.samples():

@@ -16,9 +16,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from inspect import signature
+from itertools import product
 from typing import Any, ClassVar
 
-import attrs
 import numpy as np
 from attrs import frozen
 
@@ -33,6 +33,7 @@ from sigma_kernel.network.tracing import Resolve, Shapes, Trace
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.testing.gradients import SCALES, Slopes
+from sigma_kernel.testing.held import attributes, changed
 
 Arrays = Sequence[np.ndarray]
 WORDS = (((2,), "key"), ((), "iteration"), ((), "row"), ((), "scan"))
@@ -107,7 +108,7 @@ class LayerSuite(ABC):
     """Conformance tests of a layer; ``inputs`` are the specs of one sample, with floats in the test's precision."""
 
     inputs: ClassVar[Sequence[Spec]] = (Spec((4,)),)
-    scales: ClassVar[Sequence[float]] = SCALES  # of inputs at which gradients are checked
+    scales: ClassVar[Sequence[float]] = SCALES  # of inputs at which results and gradients are checked
     scaled: ClassVar[slice] = slice(None)  # inputs that may have any scale
 
     @abstractmethod
@@ -184,6 +185,16 @@ class LayerSuite(ABC):
         for scale in self.scales:
             slopes.check([x * scale if i in scaled else x for i, x in enumerate(values)], scale)
 
+    def test_inputs_of_every_scale_have_finite_results(self) -> None:
+        """Scale the inputs, also to the other side of zero, in float32, in training and in evaluation."""
+        for training, sign, scale in product((True, False), (1.0, -1.0), self.scales):
+            it, arrays = self.trace(3, training=training, precision="float32")
+            free = [i in range(it.count)[self.scaled] and x.dtype.kind == "f" for i, x in enumerate(arrays)]
+            given = [x * np.float32(sign * scale) if one else x for x, one in zip(arrays, free, strict=True)]
+            with np.errstate(all="ignore"):
+                found = it.run(it.values(given))
+            assert all(np.isfinite(x).all() for x in found), f"inputs of scale {sign * scale:g} give {found[0]}"
+
     def test_gradients_at_kinks_lie_between_the_slopes_beside_them(self) -> None:
         """Set the inputs to zero, where many functions have a kink."""
         slopes, values, scaled = self._slopes(2)
@@ -202,17 +213,19 @@ class LayerSuite(ABC):
         """Look into its fields, other attributes and those of its class, before and after it runs."""
         layer = self.make()
         for _ in range(2):
-            held = {**vars(type(layer)), **_attributes(layer)}
-            assert not [name for name, value in held.items() if any(_arrays(value))], "a layer holds no arrays"
+            held = {**vars(type(layer)), **attributes(layer)}
+            found = [name for name, value in held.items() if [*_arrays(value)]]
+            assert not found, f"a layer holds no arrays (got {', '.join(found)}). Make them in forward()."
             traced(layer, self._specs(2), training=True)
 
     def test_its_settings_stay_as_they_are(self) -> None:
         """Compare its fields before and after it runs, in training and in evaluation."""
         layer = self.make()
-        before = deepcopy(_attributes(layer))
+        before = deepcopy(attributes(layer))
         for training in (True, False):
             traced(layer, self._specs(2), training=training)
-            assert _attributes(layer) == before
+            other = changed(before, attributes(layer))
+            assert not other, f"forward() changes self.{', self.'.join(other)}. A layer's memory is its state."
 
     def _specs(self, batch: int) -> list[Spec]:
         return [Spec(x.shape, str(x.dtype)) for x in self.arrays(batch)]
@@ -267,11 +280,6 @@ class LayerSuite(ABC):
             double = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in twice], training=True)
             once = it.run(it.values(arrays))[0]
             np.testing.assert_allclose(double.run(double.values(twice))[0], np.concatenate([once, once]), rtol=1e-9)
-
-
-def _attributes(layer: Layer) -> dict[str, Any]:
-    """Return the fields and all other attributes of a layer."""
-    return {**attrs.asdict(layer, recurse=False), **getattr(layer, "__dict__", {})}
 
 
 def _arrays(value: Any) -> Iterator[Any]:
@@ -343,13 +351,6 @@ class CostSuite(LayerSuite):
         it, arrays = self.trace(4)
         turned = [x[::-1] for x in arrays]
         np.testing.assert_allclose(it.run(it.values(turned))[0], it.run(it.values(arrays))[0], rtol=1e-12)
-
-    def test_large_outputs_have_a_finite_cost(self) -> None:
-        """Scale the prediction, in float32."""
-        it, (output, *rest) = self.trace(3, precision="float32")
-        for scale in (*self.scales, -max(self.scales)):
-            found = it.run(it.values([output * np.float32(scale), *rest]))[0]
-            assert np.isfinite(found), f"predictions of scale {scale:g} cost {found}"
 
     # one number per batch
     test_a_sample_does_not_depend_on_the_others_in_its_batch = None  # type: ignore[assignment]
