@@ -215,3 +215,18 @@ def test_a_split_without_weights_is_evaluated_with_weights_of_1() -> None:
 def test_weights_that_cannot_be_used_are_refused(weights: Any, message: str) -> None:
     with pytest.raises(SigmaError, match=message):
         trained((X, Y, weights), SquaredDifference(), 2)
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "sample_weights", "weight", "Weights", "sampleWeight"])
+def test_sample_weights_by_another_name_are_refused_instead_of_ignored(name: str) -> None:
+    with pytest.raises(SigmaDataError, match=f"section '{name}' is read by nothing. Did you mean 'weights'"):
+        trained({"inputs": X, "targets": LABELS, name: W}, SoftmaxCrossEntropy(), 3)
+    named = trained({"inputs": X, "targets": LABELS, name: W}, SoftmaxCrossEntropy(weights=name), 3)
+    assert np.array_equal(named.predict(X), trained((X, LABELS, W), SoftmaxCrossEntropy(), 3).predict(X))
+
+
+def test_sections_of_another_network_are_no_mistake() -> None:
+    data = {"inputs": X, "targets": LABELS, "body_weight": W, "heights": W}
+    assert np.array_equal(
+        trained(data, SoftmaxCrossEntropy(), 3).predict(X), trained((X, LABELS), SoftmaxCrossEntropy(), 3).predict(X)
+    )

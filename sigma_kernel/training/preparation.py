@@ -9,7 +9,7 @@ depend on a failed one are skipped.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cached_property, partial, wraps
 from math import inf, prod
@@ -176,6 +176,7 @@ class Stages:
                     f"{self.settings.name}: the network reads section {name!r}; the data has {', '.join(there)}. "
                     f"Name one of these: Input(section=...), or targets of a cost.{near(name, there)}"
                 )
+        check_read(self.network, wanted, there)
         return self.traced({name: there[name] for name in wanted})
 
     @stage(*ARCHITECTURE)
@@ -274,6 +275,20 @@ def _weights(model: Model, block: Mapping[str, np.ndarray]) -> Host:
         elif not block[name].any():
             raise SigmaDataError(f"data: section {name!r}: all weights are 0. Give some rows a weight above 0.")
     return found
+
+
+def check_read(network: Network, wanted: Collection[str], there: Collection[str]) -> None:
+    """Raise SigmaDataError for a section that is sample weights by its name, such as sample_weight, if none reads it.
+
+    Other sections that this network does not read may be for another one.
+    """
+    known = {cost.layer.weights for cost in network.costs}
+    for name in there if known and not known & {*there} else ():
+        alike = name.lower().replace("_", "").removeprefix("sample").removesuffix("s") == "weight"
+        if alike and name not in wanted:
+            raise SigmaDataError(
+                f"data: section {name!r} is read by nothing. Did you mean {min(known)!r}, that of sample weights?"
+            )
 
 
 def check_memory(model: Model) -> None:
