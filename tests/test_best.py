@@ -11,7 +11,7 @@ import pytest
 
 from sigma_hooks import Accuracy, EarlyStop, SaveCheckpoint
 from sigma_kernel import Environment, load
-from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.launcher.group import main
 from sigma_optimisers import GradientDescent
 
@@ -99,3 +99,27 @@ def test_the_summary_after_early_stopping_is_of_the_restored_parameters(tmp_path
     assert measured["loss"] == pytest.approx(summary.metrics["validation.loss"], abs=1e-6)
     assert measured["accuracy"] == summary.metrics["validation.accuracy"]
     assert main(["replay", str(folder), "--check", "--quiet"]) == 0
+
+
+def test_more_epochs_after_early_stopping_are_trained_and_replayed_to_the_bit(tmp_path: Path) -> None:
+    with Environment("more", folder=tmp_path) as made:
+        trainer = made.create_trainer(
+            network="input(4) + dense(32, activation='tanh') + output(3) + softmax_cross_entropy()",
+            data={"training": (X, Y), "validation": (V, W)}, optimiser=GradientDescent(0.5), epochs=40, batch_size=10,
+            hooks={"score": Accuracy(on="validation"), "enough": EarlyStop(patience=2, restore=True)},
+        )  # fmt: skip
+        ended = len(trainer.fit()["validation.loss"])
+        assert 2 < ended < 30
+        assert len(trainer.fit()["validation.loss"]) == ended
+        assert len(trainer.fit(epochs=2)["validation.loss"]) == ended + 2
+        again = len(trainer.fit(epochs=20)["validation.loss"])
+        assert again > ended + 2
+        folder = made.run_folder
+    assert main(["replay", str(folder), "--check", "--quiet"]) == 0
+
+
+def test_a_loaded_network_says_that_it_is_evaluated_on_splits(tmp_path: Path) -> None:
+    folder, *_ = run(tmp_path, epochs=1)
+    said = "evaluate: takes no data .got ndarray.. Name a split of the data, such as 'validation'; for other rows"
+    with pytest.raises(SigmaConfigError, match=said):
+        load(folder).evaluate(V, W)

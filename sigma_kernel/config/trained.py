@@ -30,6 +30,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.training import files as folders
+from sigma_kernel.training.arguments import advise
 from sigma_kernel.training.checkpoints import store as checkpoints
 from sigma_kernel.training.checkpoints.compatibility import check_fit
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
@@ -97,6 +98,7 @@ class Trained:
         evaluator, steps, arrays = self._ready(samples)
         return evaluator.classify(steps, arrays, self.classes)
 
+    @advise("Name a split of the data, such as 'validation'; for other rows, compare predict(x) with y.")
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
         """Return the loss and metrics by name over a split of the data; the data are read now."""
         values = self.checkpoint.values

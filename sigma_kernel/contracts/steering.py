@@ -150,7 +150,10 @@ class Hook(ABC):
     timed = False  # its actions depend on the wall clock, beyond when it is due; a replay takes them from the journal
 
     def over(self, memory: Mapping[str, Any]) -> bool:
-        """Return whether the hook has ended training, judging by its memory; reported when the run is resumed."""
+        """Return whether the hook has ended training, judging by its memory; reported when the run is resumed.
+
+        If it has, a ``fit`` for more epochs or iterations clears its memory.
+        """
         return False
 
     @property

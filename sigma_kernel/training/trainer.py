@@ -18,6 +18,7 @@ from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import fix
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import seed
+from sigma_kernel.training.arguments import advise
 from sigma_kernel.training.components import SETTINGS, Settings, network, one
 from sigma_kernel.training.data.dataset import kept
 from sigma_kernel.training.history.metrics import History
@@ -116,11 +117,13 @@ class Trainer(Settings):
         """Return everything measured so far."""
         return self.recorder.history
 
+    @advise()
     def fit(self, epochs: int | None = None, iterations: int | None = None, progress: bool | None = None) -> History:
         """Train for this many more epochs or iterations, in the calling thread; return the history.
 
-        Without either, training ends after the total of the setting ``epochs``; a hook may end it before.  By default,
-        a terminal or a notebook shows the progress; ``progress`` shows it always or never.
+        Without either, training ends after the total of the setting ``epochs``; a hook may end it before.  A hook that
+        has ended training already, such as ``early_stop``, watches anew if more epochs or iterations are asked for.  By
+        default, a terminal or a notebook shows the progress; ``progress`` shows it always or never.
 
         Ctrl-C finishes the current burst, saves, then raises KeyboardInterrupt; training can be continued later.
         SIGTERM and SIGHUP do the same, then have their usual effect; SIGUSR1 saves a checkpoint.  Raises
@@ -153,6 +156,7 @@ class Trainer(Settings):
                 return session.leave()
             session.claim(again=True)
 
+    @advise("Set trainer.data = {'training': (x, y), 'test': (a, b)} before training, and write evaluate('test').")
     def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
         """Return the loss and the metrics over a split of the data, by name."""
         return dict(self.session.ask(partial(self.session.evaluate, on, metrics or {})))

@@ -192,7 +192,32 @@ def test_a_run_ended_by_early_stop_continues_only_with_more_patience(tmp_path: P
             again.resume(run)
             assert again.run().epochs == epochs
             said = [text for _, text in again.messages.after(0)]
-            assert ("nothing to train: hook 'early' has ended it already" in said) is (patience == 2)
+            remedy = "detach it, or ask for more with fit(epochs=n)"
+            assert (f"nothing to train: hook 'early' has ended it already; {remedy}" in said) is (patience == 2)
+
+
+def test_early_stop_watches_anew_if_more_epochs_are_asked_for(tmp_path: Path) -> None:
+    def made() -> Any:
+        worse = FunctionHook(lambda context: context.publish("score", context.moment.epoch), outputs=["score"])
+        return small_environment(
+            Sweep(9), hooks={"score": worse, "early": EarlyStop("score", better="lower", patience=2)}
+        )
+
+    with made() as sigma:
+        sigma.folder, trainer = tmp_path, sigma.trainer("trainer")
+        reached = []
+        for more in ({}, {}, {"epochs": 1}, {}, {"epochs": 9}, {}):
+            trainer.fit(**more)
+            reached.append(sigma.get("trainer.epoch"))
+        assert reached == [3, 3, 4, 6, 9, 9]
+        run, whole = sigma.run_folder, trainer.session.snapshot()
+    with made() as again:
+        again.resume(run)
+        again.run()
+        assert again.get("trainer.epoch") == 9
+        found = again.trainer("trainer").session.snapshot()
+        assert {n: a.tobytes() for n, a in found.arrays.items()} == {n: a.tobytes() for n, a in whole.arrays.items()}
+        assert found.values["hooks"] == whole.values["hooks"]
 
 
 # -- the guard ---------------------------------------------------------------------------------------------------------

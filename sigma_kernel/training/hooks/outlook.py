@@ -100,14 +100,21 @@ def check_end(trainer: str, epochs: float | None, hooks: Mapping[str, Hook]) -> 
         )
 
 
+def renew(order: HookOrder, memory: Memory) -> None:
+    """Clear the memory of every hook that has ended training, so that it watches anew."""
+    for name in order.active(memory):
+        if order.hooks[name].over(memory[name]["hook"]):
+            memory[name]["hook"].clear()
+
+
 def ended(order: HookOrder, memory: Memory, lookup: Lookup, now: Moment) -> str | None:
     """Return why training would end before it begins: a hook that ends training is due, or its criterion holds."""
     for name in order.active(memory):
         hook = order.hooks[name]
         if hook.over(memory[name]["hook"]):
-            return f"hook {name!r} has ended it"
+            return f"hook {name!r} has ended it already; detach it, or ask for more with fit(epochs=n)"
         if hook.stops and _holds(hook, memory[name]["criterion"], now, lookup):
-            return f"{hook.when} holds" if hook.when is not None else f"{hook.every} is over"
+            return f"{hook.when} holds already" if hook.when is not None else f"{hook.every} is over already"
     return None
 
 

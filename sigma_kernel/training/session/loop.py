@@ -37,7 +37,7 @@ from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import RESUMED, STOP, Replay, Row
 from sigma_kernel.training.hooks.background import Background, Firing
 from sigma_kernel.training.hooks.order import REPEATED, abroad, check_read, check_write, ends, reads, seen
-from sigma_kernel.training.hooks.outlook import check_end, ended
+from sigma_kernel.training.hooks.outlook import check_end, ended, renew
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, settable, shown, written
 from sigma_kernel.training.session.progress import Phase, TrainingProgress, concerned
@@ -112,13 +112,15 @@ class Session:
         self._seconds()
         if not before.underway:
             self.note({"event": "begin", "epochs": epochs, "iterations": iterations})
+            if epochs or iterations:
+                renew(self.setup.order, self.state.memory)
             self.tick(TimeScale.START)
         elif replay is None:
             self._train_on()
         if self._at_end() and self.progress.until is None:
             self.recorder.log(f"nothing to train: {self.setup.epochs:g} epochs are over already")
         if reason := ended(self.setup.order, self.state.memory, self.lookup, self.moment):
-            self.recorder.log(f"nothing to train: {reason} already")
+            self.recorder.log(f"nothing to train: {reason}")
             self.finished()
 
     def check_end(self) -> None:
