@@ -287,7 +287,30 @@ def test_the_doctor_notes_imports_that_are_not_required(distribution, capsys):
     code, problems, notes = diagnosed(capsys, "acme-layers")
     assert (code, problems) == (0, [])
     assert "acme-layers: imports numpy without requiring numpy. Add it to the dependencies." in notes
-    assert not any("pluggy" in note or "json" in note for note in notes)
+    assert "acme-layers: imports pluggy without requiring pluggy. Add it to the dependencies." in notes  # an extra only
+    assert not any("json" in note for note in notes)
+
+
+def test_what_an_extra_requires_may_be_imported_in_functions(distribution, capsys):
+    source = dedent(LAYER_FILE) + "def late():\n    import numpy\n    import pluggy\n"
+    distribution("acme-layers", SCALE, scale=source, requires=["sigma-kernel", "attrs", "Pluggy; extra == 'fast'"])
+    _, _, notes = diagnosed(capsys, "acme-layers")
+    assert notes == ["acme-layers: imports numpy without requiring numpy. Add it to the dependencies."]
+
+
+def test_the_doctor_finds_abstract_components(distribution, capsys):
+    source = "from sigma_kernel.contracts import Layer\nclass Scale(Layer): ..."
+    distribution("acme-layers", SCALE, scale=source, requires=["sigma-kernel"])
+    code, [problem], _ = diagnosed(capsys, "acme-layers")
+    assert code == 3
+    assert problem.startswith("layer 'acme-layers:scale_x': acme_layers.scale:Scale is abstract: it lacks forward.")
+
+
+def test_a_plugin_for_a_newer_major_version_has_one_remedy(distribution, capsys):
+    distribution("acme-layers", text=NEWER.replace("SCALE", SCALE).replace("1.7", "2.0"), scale=LAYER_FILE)
+    _, [problem], _ = diagnosed(capsys, "acme-layers")
+    assert "Update sigma-kernel. python -m pip install -U " in problem
+    assert "uninstall" not in problem
 
 
 def test_the_doctor_notes_a_file_that_is_not_python(distribution, capsys):

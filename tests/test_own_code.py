@@ -264,6 +264,56 @@ def test_what_cannot_be_written_is_named_when_the_run_begins_and_when_it_is_open
     assert "Environment.resume(RUN)" in str(found.value)
 
 
+PLAIN = """
+from attrs import define
+from sigma_kernel.contracts import Layer
+from sigma_hooks import FunctionHook
+
+class Gain(Layer):
+    factor = 1.0
+    def forward(self, context, x):
+        return x * self.factor
+
+class Torch(Layer):
+    def __init__(self, factor):
+        self.factor = factor
+    def forward(self, context, x):
+        return x * self.factor
+
+class Hidden(Layer):
+    def __init__(self, factor):
+        self.kept = factor
+    def forward(self, context, x):
+        return x * self.kept
+"""
+
+
+@pytest.mark.parametrize(("name", "kept"), [("Gain", "factor"), ("Torch", "factor"), ("Hidden", "factor")])
+def test_settings_that_are_no_fields_are_trained_with_and_named_as_unwritten(
+    name: str, kept: str, own: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "acme_plain.py").write_text(PLAIN)
+    sys.path.insert(0, str(tmp_path))
+    try:
+        plain = import_module("acme_plain")
+    finally:
+        sys.path.remove(str(tmp_path))
+    layer = getattr(plain, name)(*([] if name == "Gain" else [5.0]))
+    if name == "Gain":
+        layer.factor = 5.0
+    with Environment("plain", folder=tmp_path) as environment:
+        network = Input(1) + layer + Output(1) + SquaredDifference()
+        environment.create_trainer(network=network, data=own.LINE, optimiser="adam", epochs=1)
+        environment.run()
+        (_, said), *_ = environment.messages.after(0)
+        folder = environment.run_folder
+    assert f"trainer.network: {name}" in said
+    assert repr(kept) in said or f"({kept})" in said
+    assert "`attrs.define(eq=False)`" in said or "`define(eq=False)`" in said
+    with pytest.raises(SigmaConfigError, match="could not be written"):
+        load(folder)
+
+
 def test_a_class_of_a_script_cannot_be_written(tmp_path: Path) -> None:
     script = CODE.format(mark=str(tmp_path / "imported")) + (
         "\nfrom sigma_kernel.config.paths import path_of\nprint(path_of(Swish), path_of(twice), path_of(LINE))\n"

@@ -89,6 +89,28 @@ def test_a_name_that_cannot_be_one_is_refused(
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.rooms
+def test_a_name_that_an_installed_plugin_offers_is_taken_only_on_purpose(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = ["plugins", "new", "acme-dense", "--folder", str(tmp_path)]
+    assert main(new) == 2
+    assert "layer 'dense': sigma-layers offers it already. Pass --component" in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == []
+    assert main([*new, "--kind", "hook"]) == 0
+    assert main(["plugins", "new", "rival-dense", "--folder", str(tmp_path), "--component", "dense"]) == 0
+
+
+def test_a_new_recipe_requires_the_rooms_that_it_prefers(tmp_path: Path) -> None:
+    made = create(tmp_path, "acme-gate", "recipe", "")
+    needed = tomllib.loads((made / "pyproject.toml").read_text())["project"]["dependencies"]
+    text = (made / "acme_gate" / "gate_recipe.py").read_text()
+    [line] = [line for line in text.splitlines() if line.startswith("prefer")]
+    preferred = tomllib.loads(line)["prefer"]
+    assert preferred[0] == "acme-gate"
+    assert {one.partition(" ")[0] for one in needed} >= {*preferred[1:]} > {"sigma-layers"}
+
+
 def test_nothing_is_overwritten_and_nothing_is_left_of_what_cannot_be_written(tmp_path: Path) -> None:
     create(tmp_path, "acme-gate", "layer", "")
     with pytest.raises(SigmaConfigError, match=r"acme-gate: already exists\. Choose another name\."):

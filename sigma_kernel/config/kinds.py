@@ -45,6 +45,9 @@ def check_contract(component: Component, thing: Any) -> None:
             f"{component.kind} {component.full_name!r}: expected {wanted} (got {thing!r}). "
             f"Update it: {install(component.distribution, '-U')}"
         )
+    if missing := ", ".join(sorted(getattr(thing, "__abstractmethods__", ()))):
+        where = f"{component.kind} {component.full_name!r}: {component.path}"
+        raise SigmaPluginError(f"{where} is abstract: it lacks {missing}. Define it, or leave the class out.")
 
 
 def problems(components: Iterable[Component]) -> list[str]:

@@ -17,7 +17,7 @@ from sigma_kernel.config.tables import Writer
 from sigma_kernel.config.writing import UNWRITTEN, toml
 from sigma_kernel.contracts import Dataset, Operator
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaPluginError, SigmaStateError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaPluginError, SigmaStateError
 from sigma_kernel.plugins.resolver import KINDS
 from sigma_kernel.settings import NAME
 from sigma_kernel.training.components import one, resolved
@@ -145,7 +145,7 @@ class Description:
             return write(*what)
         except Wrong as wrong:
             self.unwritten[where] = " ".join(f"{dotted(path)}: {sentence(error)}" for path, error in wrong.found)
-        except (SigmaConfigError, SigmaDataError, SigmaPluginError) as error:
+        except (SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaPluginError) as error:
             self.unwritten[where] = str(error)
         return None
 

@@ -38,6 +38,7 @@ class Writer:
         """Return the full name of a component, a layer or a name itself, or the path of a layer of one's own code."""
         if isinstance(component, str) or component._called:
             return self.catalogue.resolve(kind, name_of(kind, component)).full_name
+        _check_shown(component)
         record = self._record(type(component))
         return Own(_path(type(component))) if record is None else record.full_name
 
@@ -78,12 +79,9 @@ class Writer:
     def _settings(self, component: Any) -> dict[str, Any]:
         """Return the settings of an attrs object, defaults included; those that are None are left out."""
         made = type(component)
-        if not has(made):
-            if made.__init__ is object.__init__ and not getattr(component, "__dict__", None):
-                return {}
-            raise SigmaConfigError(f"{made.__qualname__} does not show its settings. Make it a class of attrs.")
+        _check_shown(component)
         found = {}
-        for one in fields(made):
+        for one in fields(made) if has(made) else ():
             value = getattr(component, one.name)
             if one.init and value is None and one.default not in (None, attrs.NOTHING):
                 raise SigmaConfigError(f"{made.__qualname__}.{one.alias} is None, which a file cannot hold.")
@@ -104,6 +102,20 @@ class Writer:
             if getattr(sys.modules.get(module), name, None) is thing and thing is not None:
                 return one
         return None
+
+
+def _check_shown(component: Any) -> None:
+    """Raise SigmaConfigError for an object of a class that attrs did not make, if it may have settings of its own."""
+    made = type(component)
+    base = next(one for one in made.__mro__ if one is object or "__attrs_attrs__" in vars(one))
+    known = {one.name for one in fields(base)} if has(base) else set()
+    rest = {*getattr(component, "__dict__", ())} - known
+    if base is not made and (rest or made.__init__ is not base.__init__):  # type: ignore[misc]
+        which = f" ({', '.join(sorted(rest))})" if rest else ""
+        raise SigmaConfigError(
+            f"{made.__qualname__} does not show its settings{which}. Make it a class of attrs, with its settings as "
+            "fields: decorate it with `attrs.define(eq=False)`."
+        )
 
 
 def _path(thing: Any) -> str:

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 from sigma_kernel.config.kinds import problems as broken
 from sigma_kernel.graph.node import MEANINGS, OPS
-from sigma_kernel.plugins.discovery import Plugin, normal
+from sigma_kernel.plugins.discovery import Plugin, normal, required
 from sigma_kernel.plugins.rooms import install, known
 from sigma_kernel.plugins.specs import Component
 
@@ -25,6 +25,8 @@ def problems(plugin: Plugin) -> list[str]:
     lacks = [*unmet(plugin.name)]
     if plugin.reason:
         remedy = f"Update it ({install(plugin.name, '-U')}) or uninstall it."
+        if plugin.reason.endswith(kernel := "sigma-kernel"):  # of a newer API
+            remedy = f"{install(kernel, '-U')}"
         return [f"{plugin.name}: {plugin.reason}{'' if plugin.reason.endswith(('?', '!')) else '.'} {remedy}", *lacks]
     found: list[str] = broken(plugin.components)
     return [*lacks, *(found or unusable(plugin.components))]
@@ -85,25 +87,30 @@ def _remedy(needed: Requirement) -> str:
 
 
 def undeclared(plugin: Plugin) -> Iterator[str]:
-    """Yield the installed distributions that a plugin imports and does not require."""
-    declared = {plugin.name, *(normal(needed.name) for needed in requirements(plugin.name))}
+    """Yield the installed distributions that a plugin imports and does not require.
+
+    What it requires with an extra only may be imported in functions.
+    """
+    declared = {plugin.name, *required(plugin.name)}
+    optional = {normal(needed.name) for needed in requirements(plugin.name)} - declared
     own = {re.split("[.:]", one.path)[0] for one in plugin.components}
     try:
-        modules = imported(own) - own - sys.stdlib_module_names
+        at_once, modules = (imported(own, inner) - own - sys.stdlib_module_names for inner in (False, True))
     except SyntaxError as error:
         yield f"{plugin.name}: {error.filename}, line {error.lineno}: {error.msg}. Update it."
         return
     for module in sorted(modules):
         providers = {normal(one) for one in _providers().get(module, ())}
-        if providers and not providers & declared:
+        if providers and not providers & (declared if module in at_once else declared | optional):
             yield f"{plugin.name}: imports {module} without requiring {min(providers)}. Add it to the dependencies."
 
 
-def imported(packages: Iterable[str]) -> set[str]:
-    """Return the top-level names of the modules that the code of packages imports."""
+def imported(packages: Iterable[str], inner: bool = True) -> set[str]:
+    """Return the top-level names of the modules that the code of packages imports, ``inner``: also in its functions."""
     specs = filter(None, map(find_spec, packages))
     files = [path for spec in specs for folder in spec.submodule_search_locations or () for path in _code(folder)]
-    nodes = [node for path in files for node in ast.walk(ast.parse(path.read_bytes(), path))]
+    trees = [ast.parse(path.read_bytes(), path) for path in files]
+    nodes = [node for tree in trees for node in (ast.walk(tree) if inner else tree.body)]
     plain = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
     named = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
     return {name.partition(".")[0] for name in plain | named}

@@ -9,6 +9,7 @@ from pathlib import Path
 from string import Template
 
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.specs import API_VERSION
 from sigma_kernel.testing.generate import HEADER
 
@@ -27,7 +28,7 @@ def create(parent: Path, name: str, kind: str, component: str) -> Path:
     Raises SigmaConfigError for a name that cannot be one, and for a directory that exists or cannot be written.
     """
     made = parent / name
-    files = texts(name, kind, component or name.removeprefix("sigma-").rpartition("-")[2])
+    files = texts(name, kind, component or _free(kind, name.removeprefix("sigma-").rpartition("-")[2]))
     if made.exists():
         raise SigmaConfigError(f"{made}: already exists. Choose another name.")
     try:
@@ -38,6 +39,15 @@ def create(parent: Path, name: str, kind: str, component: str) -> Path:
         shutil.rmtree(made, ignore_errors=True)
         raise SigmaConfigError(f"{made}: cannot be written: {error.strerror}. Choose another --folder.") from error
     return made
+
+
+def _free(kind: str, component: str) -> str:
+    """Return the name of a component that no installed plugin offers; raise SigmaConfigError if one does."""
+    for one in catalogue().components(kind):
+        if one.name == component:
+            offer = f"{kind} {component!r}: {one.distribution} offers it already"
+            raise SigmaConfigError(f"{offer}. Pass --component with another name, or with this one to compete.")
+    return component
 
 
 def texts(name: str, kind: str, component: str) -> dict[str, str]:
@@ -79,6 +89,7 @@ def _words(name: str, kind: str, component: str) -> dict[str, str]:
         "module": f"{component}_{kind}" if function else component,
         "summary": _template(kind).partition("\n")[0],
         "api": API_VERSION,
+        "rooms": "".join(f', "{room} ~=0.1"' for room in re.findall(r'"(sigma-[a-z-]++)"', _template(kind))),
     }
 
 
@@ -97,7 +108,7 @@ version = "0.1.0"
 description = "$summary"
 readme = "README.md"
 requires-python = ">=3.11"
-dependencies = ["attrs >=23.2", "click >=8.1.7", "numpy >=2.0", "sigma-kernel ~=0.1"]
+dependencies = ["attrs >=23.2", "click >=8.1.7", "numpy >=2.0", "sigma-kernel ~=0.1"$rooms]
 
 [project.optional-dependencies]
 test = ["pytest >=8.2"]

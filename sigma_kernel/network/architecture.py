@@ -15,7 +15,7 @@ from functools import lru_cache
 from inspect import Parameter as Argument, Signature, signature as inspected
 from itertools import groupby, pairwise
 from textwrap import shorten
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import attrs
 from attrs import define, field, frozen
@@ -42,6 +42,14 @@ class Architecture(ABC):  # noqa: B024  its subclasses are abstract
     _called: str = field(default="", init=False, repr=False)  # name of the component in the text it was parsed from
     _links: list[Architecture] = field(factory=list, init=False, repr=False)  # layers that its end is linked to
     _linked: list[Architecture] = field(factory=list, init=False, repr=False)  # architectures linked to its start
+
+    def __new__(cls, *given: Any, **settings: Any) -> Self:
+        """Set the defaults of a class whose own ``__init__`` may not call that of its base."""
+        made = super().__new__(cls)
+        for one in () if "__attrs_attrs__" in vars(cls) else attrs.fields(cls):
+            if one.default is not attrs.NOTHING:
+                object.__setattr__(made, one.name, _default(made, one.default))
+        return made
 
     def __add__(self, other: Architecture) -> Architecture:
         return Chain((*chained(self), *chained(other))) if isinstance(other, Architecture) else NotImplemented
@@ -121,7 +129,11 @@ def arguments(made: Any) -> tuple[list[Any], dict[str, Any]]:
     positional: list[Any] = []
     named: dict[str, Any] = {}
     for i, p in enumerate(signature(type(made)).parameters.values()):
-        value = getattr(made, fields[p.name].name if p.name in fields else p.name)
+        name = fields[p.name].name if p.name in fields else p.name
+        if not hasattr(made, name):
+            which = f"{type(made).__name__}: its setting {p.name!r} is no attribute"
+            raise SigmaNetworkError(f"{which}. Decorate the class with attrs' `define(eq=False)`: fields are settings.")
+        value = getattr(made, name)
         if p.kind is Argument.VAR_POSITIONAL:
             positional += value
         elif not _is_default(made, value, p.default, fields.get(p.name)):
@@ -133,9 +145,15 @@ def arguments(made: Any) -> tuple[list[Any], dict[str, Any]]:
 def _is_default(made: Any, value: Any, default: Any, declared: attrs.Attribute[Any] | None) -> bool:
     if declared is not None and default in (attrs.NOTHING, Argument.empty):
         default = declared.default
-    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a function in the stubs of attrs
-        default = default.factory(made) if default.takes_self else default.factory()
+    default = _default(made, default)
     return type(value) is type(default) and bool(value == default)
+
+
+def _default(made: Any, default: Any) -> Any:
+    """Return the value of a default, which may be a factory."""
+    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a function in the stubs of attrs
+        return default.factory(made) if default.takes_self else default.factory()
+    return default
 
 
 # -- wiring ------------------------------------------------------------------------------------------------------------

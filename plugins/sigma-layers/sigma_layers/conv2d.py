@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -62,9 +63,23 @@ class Conv2d(Layer):
 
     def forward(self, context: Context, x: Node) -> Node:
         """Return the activation of the weighted sums."""
+        _warn_of_channels_last(context.address, x)
         how = self.window(x.shape[1:])
         sums = f.convolution(x, context.parameters["weights"], how["stride"], how["padding"])
         if self.bias:
             sums = sums + f.reshape(context.parameters["biases"], (self.filters, 1, 1))
         activation: Callable[[Node], Node] = context.resolve("activation", self.activation)
         return applied(activation, sums)
+
+
+def _warn_of_channels_last(address: str, images: Node) -> None:
+    """Warn if images of the data have one or three columns only: those may be the channels."""
+    first, rows, last = images.shape[1:]
+    while images.op in ("reshape", "cast"):
+        images = images.inputs[0]
+    if images.op == "input" and last in (1, 3) and min(first, rows) > last:
+        warnings.warn(
+            f"{address}: its images seem to be (height, width, channels), and the first axis is taken for {first} "
+            f"channels. Transpose the data to ({last}, {first}, {rows}): x.transpose(0, 3, 1, 2).",
+            stacklevel=2,
+        )

@@ -11,6 +11,7 @@ from sigma_kernel.contracts import Architecture
 from sigma_layers import (
     Activation,
     BinaryCrossEntropy,
+    Conv2d,
     Dense,
     Flatten,
     Input,
@@ -67,3 +68,28 @@ def test_one_class_a_row_for_several_outputs_advises_the_cost_that_fits(cost: Ar
     with pytest.raises(SigmaNetworkError) as error:
         declared(Input(4) + Dense(3) + cost, Spec((2,), "float32"))
     assert "For classes" not in str(error.value)
+
+
+def imaged(shape: tuple[int, ...], *before: Architecture) -> None:
+    chain = sum(before, Input(*shape)) + Conv2d(2, 1)
+    Network.build(chain).declare({"inputs": Spec(shape, "float32")}, "float32", lambda kind, name: activations.identity)
+
+
+@pytest.mark.parametrize(("shape", "then"), [((32, 30, 3), "(3, 32, 30)"), ((28, 28, 1), "(1, 28, 28)")])
+def test_images_with_their_channels_last_are_warned_of(shape: tuple[int, ...], then: str) -> None:
+    with pytest.warns(UserWarning, match="1-conv2d: its images seem to be") as warned:
+        imaged(shape)
+    assert f"taken for {shape[0]} channels. Transpose the data to {then}" in str(warned[0].message)
+
+
+@pytest.mark.parametrize("shape", [(3, 32, 32), (1, 28, 28), (64, 3, 3), (64, 1, 1), (3, 3, 3), (2, 30, 3), (32, 8, 8)])
+def test_images_with_their_channels_first_are_not_warned_of(shape: tuple[int, ...]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        imaged(shape)
+
+
+def test_maps_that_a_network_made_narrow_are_not_warned_of() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        imaged((4, 9, 9), Conv2d(8, (1, 7)))
