@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,13 +24,17 @@ from sigma_kernel import (
     functions as f,
     live,
 )
+from sigma_kernel.errors import SigmaComponentError
+from sigma_kernel.graph.node import symbol
 from sigma_kernel.testing import (
     GradientOptimiserSuite,
     ModifierSuite,
     RandomInitialiserSuite,
     ScheduleSuite,
     TransformSuite,
+    Trial,
 )
+from sigma_kernel.testing.optimisers import stepped
 from tests.faults import check_caught
 
 
@@ -132,6 +137,44 @@ def test_a_fault_in_an_optimiser_is_caught(name: str) -> None:
             return np.asarray(start - 0.01 * np.cumsum(velocity, axis=0))
 
     check_caught(Suite(), OPTIMISERS[name][1])
+
+
+class DeclaresNodes(Heavy):
+    def slots(self, parameter: Spec) -> Any:
+        return {"velocity": symbol(parameter.shape)}
+
+
+class ReturnsAnotherSlot(Heavy):
+    def update(self, *given: Any) -> Any:
+        new, slots = super().update(*given)
+        return new, {**slots, "momentum": new}
+
+
+class ReadsAnotherSlot(Heavy):
+    def update(self, gradient: Any, parameter: Any, slots: Any, *given: Any) -> Any:
+        return super().update(gradient, parameter, {"velocity": slots["momentum"]}, *given)
+
+
+class Abbreviates(Heavy):
+    def update(self, gradient: Any, parameter: Any, slots: Any, step: Any, hyper: Any) -> Any:
+        return parameter - hyper["lr"] * gradient, slots
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (DeclaresNodes, "slots() must return a Slot for each name"),
+        (ReturnsAnotherSlot, "update() returns momentum, which slots() does not declare (declared are friction, "),
+        (ReadsAnotherSlot, "'momentum' is neither a slot nor a live setting (declared are friction, "),
+        (Abbreviates, "'lr' is neither a slot nor a live setting (declared are friction, learning_rate, velocity)"),
+    ],
+)
+def test_an_optimiser_with_another_name_or_type_is_told_what_to_change(
+    made: type[GradientOptimiser], said: str
+) -> None:
+    for run in (lambda: Trial(made()), lambda: stepped(made(), np.ones(2), np.ones((1, 2)))):
+        with pytest.raises(SigmaComponentError, match=re.escape(said)):
+            run()
 
 
 # -- transforms and modifiers ------------------------------------------------------------------------------------------
@@ -282,6 +325,24 @@ def test_a_fault_in_a_schedule_is_caught(schedule: type[Schedule]) -> None:
 
     with np.errstate(over="ignore"):
         check_caught(Suite(), SCHEDULES[schedule])
+
+
+class AFloat(Falling):
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> Any:
+        return 0.5
+
+
+@pytest.mark.parametrize(
+    ("made", "said"), [(AFloat(), "must return an array, one factor per iteration (got 0.5)"), (0.5, "a Schedule (got")]
+)
+def test_a_float_in_the_place_of_a_schedule_or_its_factors_is_told_what_to_change(made: Any, said: str) -> None:
+    class Suite(ScheduleSuite):
+        def make(self) -> Schedule:
+            return made  # type: ignore[no-any-return]
+
+    with pytest.raises(AssertionError, match=re.escape(said)):
+        Suite().test_there_is_one_finite_factor_for_each_iteration()
+    check_caught(Suite(), "test_factors_of_late_iterations_are_finite")
 
 
 # -- initialisers ------------------------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ import pytest
 from attrs import define, evolve, field
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import GradientOptimiser, Modifier, Optimiser, Schedule, Transform
+from sigma_kernel.contracts import GradientOptimiser, Modifier, Optimiser, Schedule, Slot, Transform, Update
+from sigma_kernel.errors import SigmaComponentError, expect
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
@@ -116,11 +117,11 @@ class Trial:
         self._build(nodes)
 
     def _filled(self, address: str, spec: Spec) -> Iterator[tuple[Setting, np.ndarray]]:
-        for name, slot in self.optimiser.slots(spec).items():
+        for name, slot in _declared(self.optimiser, spec).items():
             yield (address, name), np.full(spec.shape if slot.shape is None else slot.shape, slot.fill, self.dtype)
 
     def _build(self, nodes: Mapping[str, Node]) -> None:
-        update, loss = self.optimiser.build(self.objective), self.objective.loss()
+        update, loss = _built(self.optimiser, self.objective), self.objective.loss()
         self._writes = list(update.parameters), list(update.slots)
         state, settings = (*nodes.values(), *self.objective.slots.values()), self.objective.settings.values()
         outputs = (*update.parameters.values(), *update.slots.values(), loss)
@@ -156,6 +157,28 @@ class Trial:
         self.slots |= dict(zip(slots, results[len(parameters) : -1], strict=True))
         self.done += 1
         return float(results[-1])
+
+
+def _declared(optimiser: Optimiser, spec: Spec) -> Mapping[str, Slot]:
+    slots = optimiser.slots(spec)
+    right = isinstance(slots, Mapping) and all(isinstance(slot, Slot) for slot in slots.values())
+    expect(right, 'slots() must return a Slot for each name, as {"velocity": Slot()}', slots)
+    return slots
+
+
+def _built(optimiser: Optimiser, objective: SmallObjective) -> Update:
+    declared = {name for _, name in objective.slots}
+    known = ", ".join(sorted({*declared, *live_settings(optimiser)}))
+    try:
+        update = optimiser.build(objective)
+    except KeyError as error:
+        where = f"optimiser: {error} is neither a slot nor a live setting (declared are {known})"
+        raise SigmaComponentError(f"{where}. Correct the name, or declare it.") from error
+    undeclared = sorted({name for _, name in update.slots} - declared)
+    if undeclared:
+        where = f"optimiser: update() returns {', '.join(undeclared)}, which slots() does not declare"
+        raise SigmaComponentError(f"{where} (declared are {known}). Declare it, or return it no more.")
+    return update
 
 
 # -- suites ------------------------------------------------------------------------------------------------------------
@@ -268,10 +291,10 @@ class GradientOptimiserSuite(OptimiserSuite):
 def stepped(optimiser: Optimiser, start: np.ndarray, gradients: np.ndarray) -> list[np.ndarray]:
     """Return the values of one parameter after each step, given the gradients of the steps in rows; in float64."""
     x, slope = symbol(start.shape, "float64"), symbol(start.shape, "float64")
-    declared = optimiser.slots(x.spec)
+    declared = _declared(optimiser, x.spec)
     nodes = {("x", n): symbol(s.shape if s.shape is not None else start.shape, "float64") for n, s in declared.items()}
     objective = SmallObjective(lambda p: f.sum(p["x"] * slope), {"x": x}, {}, symbol((), "float64"), nodes)
-    update = optimiser.build(objective)
+    update = _built(optimiser, objective)
     inputs = (x, slope, objective.step, *(nodes[key] for key in update.slots), *objective.settings.values())
     run = interpret(Graph(inputs, (update.parameters["x"], *update.slots.values())), numpy_namespace())
     slots = [np.full(nodes[key].shape, declared[key[1]].fill) for key in update.slots]
@@ -413,9 +436,17 @@ class ScheduleSuite(ABC):
     def make(self) -> Schedule:
         """Return the schedule under test."""
 
+    def _factors(self, schedule: Schedule, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        whose = f"make() must return a Schedule (got {schedule!r}). Return an instance of your class."
+        assert isinstance(schedule, Schedule), whose
+        found = schedule.factors(iterations, epochs)
+        rule = f"factors() must return an array, one factor per iteration (got {found!r}). Compute with all iterations."
+        assert isinstance(found, np.ndarray), rule
+        return found
+
     def test_there_is_one_finite_factor_for_each_iteration(self) -> None:
         """Compute the factors of 40 iterations, 10 per epoch."""
-        factors = self.make().factors(np.arange(40), np.arange(40) // 10)
+        factors = self._factors(self.make(), np.arange(40), np.arange(40) // 10)
         assert factors.shape == (40,)
         assert factors.dtype == np.float64
         assert np.isfinite(factors).all()
@@ -423,32 +454,32 @@ class ScheduleSuite(ABC):
     def test_a_long_burst_equals_many_short_bursts(self) -> None:
         """Compute factors of single iterations, in any order: a schedule is stateless."""
         schedule, iterations, epochs = self.make(), np.arange(40), np.arange(40) // 10
-        whole = schedule.factors(iterations, epochs)
-        single = [schedule.factors(iterations[[i]], epochs[[i]])[0] for i in reversed(range(40))]
+        whole = self._factors(schedule, iterations, epochs)
+        single = [self._factors(schedule, iterations[[i]], epochs[[i]])[0] for i in reversed(range(40))]
         assert whole.tolist() == single[::-1]
 
     def test_the_arguments_are_not_modified(self) -> None:
         """Pass read-only arrays."""
         iterations, epochs = np.arange(40), np.arange(40) // 10
         iterations.flags.writeable = epochs.flags.writeable = False
-        self.make().factors(iterations, epochs)
+        self._factors(self.make(), iterations, epochs)
 
     def test_factors_depend_on_the_clock_alone(self) -> None:
         """Compare a schedule that was asked before, about other moments, with a new one."""
         used, iterations, epochs = self.make(), np.arange(40), np.arange(40) // 10
         before = pickle.dumps(used)
-        used.factors(iterations + 1000, epochs + 100)[:] = 0.0  # the array belongs to the caller
-        first = used.factors(iterations, epochs)
+        self._factors(used, iterations + 1000, epochs + 100)[:] = 0.0  # the array belongs to the caller
+        first = self._factors(used, iterations, epochs)
         first[:] = np.pi
-        assert np.array_equal(used.factors(iterations, epochs), self.make().factors(iterations, epochs))
+        assert np.array_equal(self._factors(used, iterations, epochs), self._factors(self.make(), iterations, epochs))
         assert pickle.dumps(used) == before, "a schedule keeps nothing"
 
     def test_factors_of_late_iterations_are_finite(self) -> None:
         """Compute factors after 10^10 iterations, and after half of them in the first epoch."""
         for iterations, epochs in ((np.array([10**10]), np.array([10**8])), (np.array([10**10]), np.array([0]))):
-            assert np.isfinite(self.make().factors(iterations, epochs)).all()
+            assert np.isfinite(self._factors(self.make(), iterations, epochs)).all()
 
     def test_a_single_epoch_may_have_any_number_of_iterations(self) -> None:
         """Compute factors with one iteration per epoch, and with all in one."""
         for epochs in (np.arange(40), np.zeros(40, int)):
-            assert self.make().factors(np.arange(40), epochs).shape == (40,)
+            assert self._factors(self.make(), np.arange(40), epochs).shape == (40,)

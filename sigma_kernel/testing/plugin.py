@@ -58,6 +58,12 @@ class PluginSuite(ABC):
         found = vars(self.package()).get("__getattr__")
         return dict(found.places) if isinstance(found, Exports) else {}
 
+    def distribution(self) -> str:
+        """Return the name of the distribution whose entry point names the module; the package's if there is none."""
+        entries = (entry for entry in metadata.entry_points(group=GROUP) if entry.value == self.make().__name__)
+        names = [normal(entry.dist.metadata["Name"]) for entry in entries if entry.dist]
+        return names[0] if names else normal(self.package().__name__)
+
     def test_an_entry_point_names_the_module_and_the_plugin_is_ready(self) -> None:
         entries = [entry for entry in metadata.entry_points(group=GROUP) if entry.value == self.make().__name__]
         assert len(entries) == 1, f"{len(entries)} entry points name {self.make().__name__}. Is the project installed?"
@@ -71,10 +77,16 @@ class PluginSuite(ABC):
         code = f"import sys, {self.make().__name__} as plugin; plugin.sigma_components(); print(*sys.modules)"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        assert heavy.isdisjoint(done.stdout.split())
+        found = ", ".join(sorted(heavy & {*done.stdout.split()}))
+        assert not found, (
+            f"{self.make().__name__}: imports {found}, which makes every command slow. A component's module is named "
+            "by its path, and is imported when it is used; move other imports there."
+        )
 
     def test_every_component_record_resolves_to_its_kind(self) -> None:
-        assert problems(self.records()) == []
+        distribution = self.distribution()
+        found = problems(record._replace(distribution=distribution) for record in self.records())
+        assert not found, " ".join(found)
 
     def test_every_summary_is_a_sentence_on_one_line(self) -> None:
         assert [record.summary for record in self.records() if not SENTENCE.fullmatch(record.summary)] == []
