@@ -49,6 +49,8 @@ def _rooms_imported(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == "tests":
+            names.update(*(_rooms_imported(path.with_name(f"{alias.name}.py")) for alias in node.names))
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.partition(".")[0])
     return {name for name in names if name.startswith("sigma_") and name != "sigma_kernel"}

@@ -806,6 +806,7 @@ def test_training_time_includes_hooks_and_excludes_pauses(monkeypatch: pytest.Mo
         assert trainer.session.moment.second == 8.0
 
 
+@pytest.mark.rooms  # a data set of sigma-data keeps the rows
 def test_fit_writes_the_same_files_as_run(tmp_path: Path) -> None:
     with small_environment(Sweep()) as sigma:
         sigma.folder = tmp_path

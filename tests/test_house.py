@@ -24,7 +24,7 @@ OPT_IN = {
     "sigma-backend-cupy", "sigma-backend-jax", "sigma-backend-torch", "sigma-export-onnx", "sigma-monitor-tensorboard",
     "sigma-operator-mpi", "sigma-operator-ray",
 }  # fmt: skip
-MADE_ON_THE_WAY = {"build", "dist", "runs"}
+MADE_ON_THE_WAY = {"build", "dist", "runs", "__pycache__"}
 INSTALL = "python -m pip install -r requirements.txt && sigma run digits"
 CHECK = "python -m pip install tox && tox"
 

@@ -278,6 +278,7 @@ def test_constant_arrays_indices_and_gradients_work_in_a_compiled_loss(backend: 
     assert found["w"] == pytest.approx(start - 0.01 * slope, rel=1e-12)
 
 
+@pytest.mark.rooms
 def test_a_loss_of_another_number_of_arguments_is_refused_with_what_it_takes():
     with pytest.raises(SigmaConfigError, match="without data, the loss takes one argument, the parameters: missing"):
         minimise(lambda p, batch: f.square(p["x"]), {"x": 1.0}, optimiser="adam", iterations=1)

@@ -59,7 +59,7 @@ class Square(Measure):
 
 def test_metrics_of_a_hook_are_traced_before_training(deep: Deep) -> None:
     with deep(hooks={"m": Measure(metric=Wide())}) as sigma:
-        with pytest.raises(SigmaConfigError, match=r"^trainer\.hooks\.m: .*\(2, 1\)"):
+        with pytest.raises(SigmaConfigError, match=r"^trainer\.hooks\.m: metric 'it' \(\S+Wide\): .*\(2, 1\)"):
             sigma.prepare()
         assert sigma.trainer("trainer").history.keys() == set()
 

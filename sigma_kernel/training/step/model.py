@@ -25,10 +25,12 @@ from sigma_kernel.contracts import Metric, Optimisation, Parameter, Slot, Step, 
 from sigma_kernel.errors import (
     SigmaComponentError,
     SigmaConfigError,
+    SigmaGraphError,
     SigmaNetworkError,
     SigmaStateError,
     expect,
     inside,
+    named,
     near,
 )
 from sigma_kernel.graph.differentiation import gradient
@@ -466,9 +468,12 @@ class Traced(Draft):
             output = name.rpartition(".")[0]
             prediction = self.forward.predictions[output] if output else self.forward.prediction
             targets = self.model.network.targets(output)
+            rows = self.section(targets, self.model.sections[targets])
             with inside(f"metric {name!r}", metric):
-                rows = self.section(targets, self.model.sections[targets])
-                totals[name] = metric.totals(prediction, rows)
+                try:
+                    totals[name] = metric.totals(prediction, rows)
+                except SigmaGraphError as error:  # of shapes or dtypes: it names an op
+                    raise SigmaGraphError(f"metric {name!r} ({named(metric)}): {error}") from error
                 expect(isinstance(totals[name], Node), "totals() must return a node", totals[name])
         return _named("metrics.", totals)
 
