@@ -27,6 +27,7 @@ class Course:
     trainers: Sequence[Trainer]
     goals: Goals | None = None
     sessions: list[Session] = field(factory=list, init=False)  # those claimed
+    prepared: threading.Event = field(factory=threading.Event, init=False)
     begun: threading.Event = field(factory=threading.Event, init=False)  # or failed to begin
     signals: deque[int] = field(factory=deque, init=False)  # that were sent to end it
     failure: BaseException | None = field(default=None, init=False)  # the first one
@@ -44,6 +45,7 @@ class Course:
             trainer.check_free()
             if self.goals in (None, (None, None)):
                 trainer.session.check_end()
+        self.prepared.set()
 
     def claim(self) -> None:
         """Let the threads answer all requests to their trainers from now on."""

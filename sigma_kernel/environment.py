@@ -230,6 +230,8 @@ class Environment:
             with self._gate:
                 self._open_folder()
                 course.claim()
+                if course.signals:  # that came while the files were opened
+                    course.tell(commands.StopTraining("interrupted"))
                 self._start_monitors(progress)
         except BaseException:
             for session in course.sessions:
@@ -292,7 +294,7 @@ class Environment:
         course.signals.append(number)
         if course.underway or not course.begun.is_set():  # else it has ended already
             self.signal = course.signals[0]
-            if len(course.signals) > 1 or not course.begun.is_set():
+            if len(course.signals) > 1 or not course.prepared.is_set():
                 raise KeyboardInterrupt
             self.messages.log("interrupted: finishing the step, then saving; interrupt again to abort")
             course.tell(commands.StopTraining("interrupted"))
