@@ -265,6 +265,36 @@ def test_a_recipe_can_be_run_by_name(file, sigma):
 
 
 # -- signals -----------------------------------------------------------------------------------------------------------
+BESIDE = """
+import sigma_kernel.__main__ as launcher
+
+def interrupted():
+    raise KeyboardInterrupt({})
+
+class Left:
+    def __del__(self):
+        raise {}
+
+launcher.main = {}
+launcher.start()
+"""
+
+
+@pytest.mark.parametrize(("given", "code"), [("15", 143), ("", 130)])
+def test_an_interruption_beside_the_command_sets_the_exit_code(given, code):
+    text = BESIDE.format(given, "KeyError", "interrupted")
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+@pytest.mark.parametrize(("error", "told"), [("KeyboardInterrupt(15)", False), ("KeyError('lost')", True)])
+def test_an_interruption_in_a_destructor_is_not_told_other_errors_are(error, told):
+    text = BESIDE.format("", error, "lambda: [Left().__class__, 0][1]")
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert ("Exception ignored" in done.stderr) is told
+
+
 ALIVE = """
 import sigma_kernel.__main__ as launcher
 
