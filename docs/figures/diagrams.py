@@ -49,9 +49,8 @@ def parts() -> str:
         text(328, 370, "components by name", "quiet"),
     ]
     title = "The parts of Sigma"
-    return document(
-        title, description, (640, 534), [text(20, 26, title, "", size=16), *used, *kernel, *plugins, *arrows]
-    )
+    drawn = [text(20, 26, title, "", size=16), *used, *kernel, *plugins, *arrows]
+    return document(title, description, (640, 534), drawn)
 
 
 def way() -> str:

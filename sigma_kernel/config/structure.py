@@ -275,7 +275,7 @@ def _check(setting: Setting, values: Mapping[str, Any]) -> None:
         return  # the constructor checks what is made of it
     try:
         setting.check(SimpleNamespace(**values), values[setting.name])
-    except AttributeError:  # it needs settings that are wrong or missing: left to the constructor
+    except AttributeError:  # it reads a setting that is wrong or missing; the constructor reports that
         return
 
 

@@ -7,7 +7,7 @@ greater priority, then by name.  Hooks that are equal in all but name are refuse
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from itertools import combinations
@@ -48,11 +48,11 @@ def reads(hook: Hook) -> tuple[str, ...]:
     return (*hook.reads, *asked)
 
 
-def abroad(asked: Iterable[str], others: Container[str], written: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the addresses of other trainers, as name and rest; a name that begins one of its own means the latter."""
-    found = [(name, rest) for name, _, rest in (address.partition(".") for address in asked) if rest and name in others]
-    own = {address.partition(".")[0] for address in written} if found else {}
-    return [(name, rest) for name, rest in found if name not in own and name not in OWN]
+def abroad(asked: Iterable[str], written: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the addresses that can be those of other trainers, as name and rest: none of the trainer begins so."""
+    own = OWN.union(address.partition(".")[0] for address in written)
+    parts = (address.partition(".") for address in asked)
+    return [(name, rest) for name, _, rest in parts if rest and name not in own]
 
 
 def taken(asked: Sequence[str], scope: str, writer: Hook) -> list[str]:

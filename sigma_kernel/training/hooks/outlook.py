@@ -78,7 +78,8 @@ def check_reads(
                 shard = address.startswith("workers.") and meet(inner(address), "training.loss")
                 known = known or shard or any(taken([address], hook.scope, other) for other in hooks.values())
                 elsewhere = (f"{other}.{address.partition('.')[2]}" for other in others)
-                if not (known or abroad([address], others, written) or _observable(model, address)):
+                known = known or any(other in others for other, _ in abroad([address], written))
+                if not known and not _observable(model, address):
                     raise SigmaConfigError(
                         f"{trainer}.hooks.{name}: reads {address!r}, which nothing here publishes. "
                         f"Add the hook that does, or correct the address.{near(address, {*plain, *elsewhere})}"

@@ -36,7 +36,7 @@ from sigma_kernel.training.commands.queue import Queue, Request
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import RESUMED, STOP, Replay, Row
 from sigma_kernel.training.hooks.background import Background, Firing
-from sigma_kernel.training.hooks.order import REPEATED, abroad, check_read, check_write, ends, reads, seen
+from sigma_kernel.training.hooks.order import REPEATED, check_read, check_write, ends, reads, seen
 from sigma_kernel.training.hooks.outlook import check_end, ended, renew
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, settable, shown, written
@@ -358,7 +358,8 @@ class Session:
 
     def _fire(self, name: str, scope: str, at_once: bool) -> None:
         view, order, memory = HookView(self, name, scope), self.setup.order, self.state.memory
-        self._hear(name, view.hook)
+        if name in self.setup.listening:
+            self._hear(name)
         asked = partial(holds, view.hook, memory[name], view, scope)
         if not (self.recorder.judge(self.moment, name, scope, asked) if name in order.judged else asked()):
             return
@@ -367,12 +368,13 @@ class Session:
         elif self.recorder.replay is None:  # else its results are in the journal
             self.background.submit(view.freeze())
 
-    def _hear(self, name: str, hook: Hook) -> None:
+    def _hear(self, name: str) -> None:
         """Take over what other trainers have published last of what a hook reads; the journal holds it."""
         others, known, new = self.setup.others, self.state.published, dict[str, Any]()
-        for other, asked in abroad(reads(hook), others, self.setup.written):
-            told = {f"{other}.{address}": value for address, value in others[other].told(asked).items()}
-            new |= {address: value for address, value in told.items() if known.get(address) != value}
+        for other, asked in self.setup.listening[name]:
+            told = others[other].told(asked) if other in others else {}
+            full = {f"{other}.{address}": value for address, value in told.items()}
+            new |= {address: value for address, value in full.items() if known.get(address) != value}
         if heard := self.recorder.hear(self.moment, name, new):
             self.state = evolve(self.state, published={**known, **heard})
 

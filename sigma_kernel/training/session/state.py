@@ -7,6 +7,7 @@ resume restore former values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from attrs import field, frozen
 from sigma_kernel.clock import Moment
 from sigma_kernel.training.commands.changes import Changes, Factory, Parts
 from sigma_kernel.training.data.feed import Cursor, Feed
-from sigma_kernel.training.hooks.order import HookOrder, Memory
+from sigma_kernel.training.hooks.order import HookOrder, Memory, abroad, reads
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import Model
@@ -76,6 +77,12 @@ class Setup:
     def written(self) -> list[str]:
         """Return the addresses and patterns that hooks publish."""
         return [address for hook in self.order.hooks.values() for address in hook.writes]
+
+    @cached_property
+    def listening(self) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """Return the addresses of other trainers that a hook may read, as name and rest, by hook."""
+        found = {name: abroad(reads(hook), self.written) for name, hook in self.order.hooks.items()}
+        return {name: addresses for name, addresses in found.items() if addresses}
 
     def close(self) -> None:
         """Stop all background work."""
