@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_hooks import Accuracy, EarlyStop, SaveCheckpoint
+from sigma_hooks import Accuracy, EarlyStop, Evaluate, FunctionHook, SaveCheckpoint, Stop
 from sigma_kernel import Environment, load
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.launcher.group import main
-from sigma_optimisers import GradientDescent
+from sigma_optimisers import Adam, GradientDescent
+from tests.reliability.course import Halting, tree
 
 DRAWN = np.random.default_rng(1)
 X, V = DRAWN.normal(size=(30, 4)).astype("float32"), DRAWN.normal(size=(30, 4)).astype("float32")
@@ -116,6 +117,137 @@ def test_more_epochs_after_early_stopping_are_trained_and_replayed_to_the_bit(tm
         assert again > ended + 2
         folder = made.run_folder
     assert main(["replay", str(folder), "--check", "--quiet"]) == 0
+
+
+# -- restored, whatever ends training ----------------------------------------------------------------------------------
+def best(folder: Path | None = None, epochs: int | None = 10, **settings: Any) -> tuple[Environment, Any]:
+    """Return a trainer that keeps its best parameters, and an environment; the best epoch is not the last one."""
+    made = Environment("best", folder=folder)
+    hooks = {"score": Accuracy(on="validation"), "enough": EarlyStop(patience=50, restore=True)}
+    settings["hooks"] = {**hooks, **settings.get("hooks", {})}
+    trainer = made.create_trainer(
+        network="input(4) + dense(32, activation='tanh') + output(3) + softmax_cross_entropy()",
+        data={"training": (X, Y), "validation": (V, W)}, optimiser=Adam(0.03), batch_size=10, epochs=epochs, **settings,
+    )  # fmt: skip
+    return made, trainer
+
+
+def said(made: Environment) -> list[str]:
+    return [text for _, text in made.messages.after(0)]
+
+
+@pytest.mark.parametrize("by", ["epochs", "goal", "hook", "person"])
+def test_the_best_parameters_are_restored_whatever_ends_training(by: str, tmp_path: Path) -> None:
+    settings: dict[str, dict[str, Any]] = {
+        "epochs": {"epochs": 10},
+        "goal": {"epochs": None},
+        "hook": {"epochs": None, "hooks": {"end": Stop(when="epoch reaches 10")}},
+        "person": {"operator": Halting(at=29)},
+    }
+    made, trainer = best(tmp_path, **settings[by])
+    with made:
+        trainer.fit(iterations=29 if by == "goal" else None)
+        losses = trainer.history["validation.loss"].tolist()
+        lowest = int(np.argmin(losses))
+        assert lowest < 8
+        assert said(made)[-1] == f"restored: validation.loss was best in epoch {lowest + 1} ({min(losses):.4g})"
+        assert trainer.evaluate("validation")["loss"] == pytest.approx(min(losses), abs=1e-6)
+        assert made.summary().metrics["validation.loss"] == min(losses)
+        assert made.run_folder is not None
+        folder = made.run_folder
+    if by == "person":  # it is saved as it was, to be resumed
+        assert load(folder, trust="tests").evaluate("validation")["loss"] > min(losses)
+        with best()[0] as again:
+            again.resume(folder)
+            assert again.run().iterations == 30
+    assert load(folder, trust="tests").evaluate("validation")["loss"] == pytest.approx(min(losses), abs=1e-6)
+    with best(**{**settings[by], "operator": "local"})[0] as again:
+        assert again.replay(folder)[1] == {}
+
+
+def test_hooks_at_the_end_see_the_restored_parameters() -> None:
+    made, trainer = best(hooks={"last": Evaluate(on="validation", every="stop", metrics={"last": "accuracy"})})
+    with made:
+        losses = trainer.fit()["validation.loss"].tolist()
+    assert losses[-1] == pytest.approx(min(losses[:-1]), abs=1e-6)
+    assert losses[-1] < losses[-2]
+
+
+def test_the_best_parameters_are_kept_if_they_are_the_last() -> None:
+    made, trainer = best(epochs=1)
+    with made:
+        (loss,) = trainer.fit()["validation.loss"].tolist()
+        assert not said(made)
+        assert not trainer.session.state.set_aside
+        assert trainer.evaluate("validation")["loss"] == pytest.approx(loss, abs=1e-6)
+
+
+def test_training_in_parts_gives_the_bits_of_training_at_once_though_the_best_is_restored_in_between() -> None:
+    found = []
+    for parts in ((16,), (9, 1, 6), (10, 0, 6)):
+        made, trainer = best(epochs=None)
+        with made:
+            for epochs in parts:
+                trainer.fit(epochs=epochs)
+            state = tree(trainer)
+            found.append({name: value for name, value in state.items() if name not in ("clock", "progress")})
+            assert state["clock"].count('"epoch": 16') == 1
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_more_epochs_give_the_bits_of_a_longer_run_though_the_best_is_restored(backend: str, tmp_path: Path) -> None:
+    found = []
+    for epochs in (9, 16):
+        made, _ = best(tmp_path, epochs=epochs, backend=backend)
+        with made:
+            found.append(made.run())
+            assert said(made)
+    short, whole = (str(summary.folder) for summary in found)
+    assert main(["resume", short, "--epochs", "16", "--quiet"]) == 0
+    one, other = (json.loads((Path(run) / "summary.json").read_text()) for run in (short, whole))
+    for name in ("metrics", "parameters_sha256", "iterations"):
+        assert one[name] == other[name]
+    one, other = (load(run).checkpoint.arrays for run in (short, whole))
+    assert {name: x.tobytes() for name, x in one.items()} == {name: x.tobytes() for name, x in other.items()}
+    assert main(["replay", short, "--check", "--quiet"]) == 0
+
+
+def test_a_rewind_to_the_end_of_an_earlier_fit_goes_on_from_where_that_ended(tmp_path: Path) -> None:
+    whole, trainer = best(epochs=14)
+    with whole:
+        wanted = trainer.fit()["training.loss"][30:]
+    back = FunctionHook(lambda context: once and context.command("rewind", to=once.pop()), every="12 epochs")
+    once: list[int] = []
+    made, trainer = best(tmp_path, epochs=None, hooks={"back": back})
+    with made:
+        trainer.fit(epochs=10)
+        assert trainer.session.state.set_aside
+        made.send("save")
+        once.append(30)
+        trainer.fit(epochs=4)
+        assert not once
+        assert trainer.history.curve("training.loss").values[30:].tolist() == wanted.tolist()
+
+
+def test_parameters_that_are_set_after_the_end_are_those_that_training_goes_on_from() -> None:
+    made, trainer = best(epochs=10)
+    with made:
+        trainer.fit()
+        assert trainer.session.state.set_aside
+        made.set("trainer.network.layers.2-output.*", 0.0)
+        assert trainer.fit(iterations=1)["training.loss"][-1] == pytest.approx(np.log(3), abs=1e-6)
+        made.undo()
+        assert trainer.session.state.set_aside
+
+
+def test_a_best_value_that_is_not_a_number_gives_way_to_any_other() -> None:
+    values = iter([np.nan, np.nan, 3.0, np.nan, np.nan])
+    rising = FunctionHook(lambda context: context.publish("score", next(values)), outputs=["score"])
+    made, trainer = best(hooks={"own": rising, "enough": EarlyStop("score", patience=3, restore=True)}, epochs=5)
+    with made:
+        trainer.fit()
+        assert said(made)[-1] == "restored: score was best in epoch 3 (3)"
 
 
 def test_a_loaded_network_says_that_it_is_evaluated_on_splits(tmp_path: Path) -> None:

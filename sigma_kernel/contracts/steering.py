@@ -107,7 +107,10 @@ class HookContext(Protocol):
         """Keep a copy of parameters, layer state and slots; it is saved with the run and replaces the last copy."""
 
     def bring_back(self) -> None:
-        """Restore the parameters, layer state and slots kept last."""
+        """Restore the parameters, layer state and slots kept last.
+
+        At the end of training these are the result; a later ``fit`` or a resume goes on from where training ended.
+        """
 
     def log(self, text: str) -> None:
         """Log a message to the monitors."""
@@ -193,6 +196,10 @@ class Hook(ABC):
     @abstractmethod
     def fire(self, context: HookContext) -> None:
         """Fire: read, publish, send commands."""
+
+    def at_end(self, context: HookContext) -> None:
+        """Act once training has ended other than by a failure, before hooks that are due at ``stop``."""
+        return
 
 
 class Iterations(Protocol):

@@ -138,16 +138,22 @@ def watched(hook: Hook, seen: Seen) -> Hook:
     """Return a copy of a hook that acts through :class:`Watched`, and notes which of its attributes that changes."""
 
     def fire(self: Any, context: HookContext) -> None:
+        seen.fired += 1
+        acts(self, own.fire, context)
+
+    def at_end(self: Any, context: HookContext) -> None:
+        acts(self, own.at_end, context)
+
+    def acts(self: Any, act: Any, context: HookContext) -> None:
         before = deepcopy(_settings(self))
         try:
-            type(hook).fire(self, Watched(self, context, seen))
+            act(self, Watched(self, context, seen))
         finally:
-            seen.fired += 1
             seen.kept += changed(before, _settings(self))
 
     own, made = type(hook), copy(hook)
     named = {"__module__": own.__module__, "__qualname__": own.__qualname__}
-    made.__class__ = type(own.__name__, (own,), {**named, "fire": fire, "__slots__": ()})
+    made.__class__ = type(own.__name__, (own,), {**named, "fire": fire, "at_end": at_end, "__slots__": ()})
     return made
 
 
@@ -202,6 +208,7 @@ class HookSuite(ABC):
 
     def test_it_runs_before_anything_has_been_published(self) -> None:
         self.make().fire(Desk())
+        self.make().at_end(Desk())
 
     def test_it_declares_that_it_ends_training(self) -> None:
         hook, desk = self.make(), Desk(self.values())

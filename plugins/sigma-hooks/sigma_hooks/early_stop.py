@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from typing import Any
 
 from attrs import define, field
@@ -23,7 +24,7 @@ class EarlyStop(Hook):
         by: An improvement is better than the best by more than this, in units of the value.
         better: Whether lower or higher values are better; ``automatic`` decides by the name of the value: higher for
             accuracy, precision, recall, f1, r_squared and the like, lower for losses, costs, errors and other names.
-        restore: Whether the parameters of the best moment are restored.
+        restore: Whether the parameters of the best moment are restored at the end, whatever ends training.
     """
 
     every: TimeStep = every(1, "epoch")
@@ -48,7 +49,8 @@ class EarlyStop(Hook):
             return
         say_if_unknown(context, self.better, self.value)
         if "best" not in memory or self._improved(value, memory["best"]):
-            memory.update(best=value, waited=0, epoch=context.moment.epoch)
+            now = context.moment
+            memory.update(best=value, waited=0, epoch=now.epoch, iteration=now.iteration)
             if self.restore:
                 context.keep()
             return
@@ -56,18 +58,29 @@ class EarlyStop(Hook):
         if self.over(memory):
             self._stop(context)
 
+    def at_end(self, context: HookContext) -> None:
+        """Restore the best parameters if something else has ended training."""
+        memory = context.memory
+        elsewhere = memory.get("iteration") != context.moment.iteration
+        if self.restore and "best" in memory and elsewhere and not self.over(memory):
+            context.bring_back()
+            context.log(f"restored: {self._best(memory)}")
+
     def over(self, memory: Mapping[str, Any]) -> bool:
         """Return whether patience has run out."""
         return int(memory.get("waited", 0)) >= self.patience
 
     def _improved(self, value: float, best: float) -> bool:
         gain = value - best if higher_is_better(self.better, self.value) else best - value
-        return gain > self.by
+        return gain > self.by or (isnan(best) and not isnan(value))
 
     def _stop(self, context: HookContext) -> None:
         memory = context.memory
         back = "; its parameters are restored" if self.restore else ""
-        context.log(f"stopped: {self.value} was best in epoch {memory['epoch']} ({memory['best']:.4g}){back}")
+        context.log(f"stopped: {self._best(memory)}{back}")
         if self.restore:
             context.bring_back()
         context.command("stop")
+
+    def _best(self, memory: Mapping[str, Any]) -> str:
+        return f"{self.value} was best in epoch {memory['epoch']} ({memory['best']:.4g})"

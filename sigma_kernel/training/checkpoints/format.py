@@ -20,6 +20,7 @@ from sigma_kernel.training.checkpoints.encoding import unpacked
 
 FORMAT, MINOR = 2, 1
 KEPT, UNDO = "kept.", "undo."  # prefixes of arrays: copies that a hook keeps, former values for undo
+LAST = "kept.."  # of the state in which training ended, if a hook has then brought back an earlier one
 FIELDS: dict[str, tuple[type, ...]] = {  # of a manifest, with their types
     "format": (int,), "minor": (int,), "files": (dict,), "sizes": (dict,), "values": (dict,), "made_with": (dict,),
     "score": (float, NoneType), "keep": (bool,), "chain": (dict,),

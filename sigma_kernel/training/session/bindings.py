@@ -187,6 +187,7 @@ def written(state: RunState, setup: Setup, values: Mapping[str, Any]) -> RunStat
     for address, value in values.items():
         if address in arrays:
             arrays[address] = setup.to_device(np.full(specs[address].shape, value, specs[address].dtype))
+            state = state.chosen()
         elif parameters := setup.owned(address):
             changes = froze(changes, [p for p in parameters if (p in setup.model.frozen) != value], value)
         elif address.startswith("hooks."):

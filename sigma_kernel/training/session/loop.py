@@ -112,6 +112,7 @@ class Session:
         self._seconds()
         if not before.underway:
             self.note({"event": "begin", "epochs": epochs, "iterations": iterations})
+            self._go_on()
             if epochs or iterations:
                 renew(self.setup.order, self.state.memory)
             self.tick(TimeScale.START)
@@ -342,6 +343,8 @@ class Session:
         self._moment(now)
         self._settled = now
         with self._together():
+            for name in self.setup.order.active(self.state.memory) if scale is TimeScale.STOP else ():
+                self._conclude(name)
             for name in self._due(before, now):
                 self.fire(name, at_once=scale is TimeScale.STOP)  # nothing trains at that time
 
@@ -350,11 +353,18 @@ class Session:
 
         A background hook is queued with a snapshot, unless it is to run ``at_once``.
         """
+        self._in_each_scope(name, lambda scope: self._fire(name, scope, at_once))
+
+    def _conclude(self, name: str) -> None:
+        """Let a hook act at the end of training."""
+        self._in_each_scope(name, lambda scope: (view := HookView(self, name, scope)).hook.at_end(view))
+
+    def _in_each_scope(self, name: str, act: Callable[[str], None]) -> None:
         hook = self.setup.order.hooks.get(name)
         local = hook is not None and hook.scope == "local"
         for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
             if self._active(name, hook):  # an earlier firing may have detached or muted it
-                self._attempt(name, partial(self._fire, name, scope, at_once))
+                self._attempt(name, partial(act, scope))
 
     def _fire(self, name: str, scope: str, at_once: bool) -> None:
         view, order, memory = HookView(self, name, scope), self.setup.order, self.state.memory
@@ -661,6 +671,8 @@ class Session:
         self.note({**commands.Rewind(moment.iteration).to_dict(), **branch})
         recorder.leave_branch()
         self.restore(found, self.progress if self.progress.underway else TrainingProgress())
+        if self.progress.underway:
+            self._go_on()
         if self.saves:
             with recorder.on_behalf("rewind"):
                 self.act(commands.Save())
@@ -825,12 +837,20 @@ class Session:
         self.state = evolve(self.state, kept={**self.state.kept, **kept})
 
     def bring_back(self, hook: str) -> None:
-        """Restore the copy that was kept last for a hook."""
+        """Restore the copy that was kept last for a hook; once training has ended, keep what it goes on from."""
+        if self.progress.phase is Phase.ENDED and not self.state.set_aside:
+            self.keep("")
         kept, arrays = self.state.kept, self.state.arrays
         held = {name: kept[f"{KEPT}{hook}.{name}"] for name in arrays if f"{KEPT}{hook}.{name}" in kept}
         placed = {name: self.setup.to_device(value) for name, value in held.items()}
         scores = {n: kept[f"{KEPT}{hook}.{n}"].item() for n in self.state.published if f"{KEPT}{hook}.{n}" in kept}
         self.state = evolve(self.state, arrays={**arrays, **placed}, published={**self.state.published, **scores})
+
+    def _go_on(self) -> None:
+        """Return to the state in which training ended, if a hook has brought back an earlier one since."""
+        if self.state.set_aside:
+            self.bring_back("")
+            self.state = self.state.chosen()
 
     def close(self) -> None:
         """End training if it is in progress, and stop all background work."""

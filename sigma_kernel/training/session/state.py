@@ -11,9 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.training.checkpoints.format import LAST
 from sigma_kernel.training.commands.changes import Changes, Factory, Parts
 from sigma_kernel.training.data.feed import Cursor, Feed
 from sigma_kernel.training.hooks.order import HookOrder, Memory, abroad, reads
@@ -103,6 +104,15 @@ class RunState:
     published: Mapping[str, Any] = field(factory=dict)
     changes: Changes = field(factory=dict)  # how the components differ from those of the settings
     undo: Sequence[Mapping[str, Any]] = ()  # entries to undo the last commands
+
+    @property
+    def set_aside(self) -> bool:
+        """Return whether a hook has brought back an earlier state since training ended."""
+        return any(name.startswith(LAST) for name in self.kept)
+
+    def chosen(self) -> RunState:
+        """Return this state, from which training goes on, without the one in which it ended."""
+        return evolve(self, kept={name: value for name, value in self.kept.items() if not name.startswith(LAST)})
 
 
 def plain(published: Mapping[str, Any]) -> dict[str, Any]:
