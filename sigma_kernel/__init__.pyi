@@ -33,6 +33,7 @@ from sigma_kernel.contracts import Inference as Inference
 from sigma_kernel.contracts import Initialiser as Initialiser
 from sigma_kernel.contracts import Iterations as Iterations
 from sigma_kernel.contracts import Iterator as Iterator
+from sigma_kernel.contracts import Label as Label
 from sigma_kernel.contracts import Layer as Layer
 from sigma_kernel.contracts import LoopProgram as LoopProgram
 from sigma_kernel.contracts import Merger as Merger

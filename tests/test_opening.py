@@ -125,7 +125,7 @@ def test_predicting_reads_no_training_data(digits, monkeypatch):
     monkeypatch.setattr(Standardise, "fit", lambda *_: refuse(None))
     model = load(digits.run_folder)
     assert model.predict(np.zeros((3, 8, 8))).shape == (3, 10)
-    assert model.classes == tuple("0123456789")
+    assert model.classes == tuple(range(10))
 
 
 def test_the_results_of_a_run_can_be_measured_from_its_folder(digits):

@@ -69,13 +69,13 @@ def test_classes_are_named_by_classify_and_kept_in_the_checkpoint(tmp_path: Path
 @pytest.mark.parametrize("cost", [BinaryCrossEntropy, SoftmaxCrossEntropy])
 def test_booleans_are_the_classes_false_and_true(values: Any, cost: Any) -> None:
     made = trained((X, values), 1 if cost is BinaryCrossEntropy else 2, cost())
-    assert made.session.setup.classes == ("False", "True")
-    assert set(made.classify(X).tolist()) <= {"False", "True"}
+    assert made.session.setup.classes == (False, True)
+    assert set(made.classify(X).tolist()) <= {False, True}
 
 
 def test_booleans_of_one_value_are_still_two_classes() -> None:
     made = trained((X, [True] * 40), 2, epochs=30)
-    assert made.classify(X).tolist() == ["True"] * 40
+    assert made.classify(X).tolist() == [True] * 40
 
 
 def test_every_split_has_the_classes_of_training() -> None:
@@ -113,7 +113,7 @@ def test_classify_returns_the_first_of_equal_classes_and_keeps_the_order() -> No
     assert made.classify(X[:1]).shape == (1,)
     assert made.classify(np.zeros((2, 3))).tolist() == ["ant", "ant"]  # biases are 0, so all classes are equal
     binary = trained((X, CODES > 0), 1, BinaryCrossEntropy(), epochs=0)
-    assert binary.classify(np.zeros((1, 3))).tolist() == ["False"]  # 0.5 is not above one half
+    assert binary.classify(np.zeros((1, 3))).tolist() == [False]  # 0.5 is not above one half
 
 
 def test_classify_returns_indices_without_names_and_refuses_numbers() -> None:

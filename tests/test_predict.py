@@ -122,7 +122,7 @@ def test_classes_come_with_their_probabilities_as_json(digits, sigma):
     ]  # fmt: skip
     for row, values in zip(found["predictions"], expected, strict=True):
         best, second = np.argsort(-values)[:2]
-        assert (row["class"], row["label"], row["probability"]) == (best, str(best), values[best])
+        assert (row["class"], row["label"], row["probability"]) == (best, best, values[best])
         assert [one["class"] for one in row["top"]] == [best, second]
         assert np.array_equal(np.float32(row["probabilities"]), values)
 

@@ -121,11 +121,11 @@ def shares(units: int, training: Any) -> Any:
 
 
 @pytest.mark.parametrize(("cells", "units", "wanted", "names"), [
-    ("151,75,75,75", 2, [0.75, 0.25], ("75", "151")),
-    ("1.0,2.0,2.0,2.0", 2, [0.25, 0.75], ("1", "2")),
-    ("-1,1,1,1", 2, [0.25, 0.75], ("-1", "1")),
-    ("0,2,2,2", 3, [0.25, 0, 0.75], ("0", "1", "2")),
-    ("True,False,False,False", 2, [0.75, 0.25], ("False", "True")),
+    ("151,75,75,75", 2, [0.75, 0.25], (75, 151)),
+    ("1.0,2.0,2.0,2.0", 2, [0.25, 0.75], (1, 2)),
+    ("-1,1,1,1", 2, [0.25, 0.75], (-1, 1)),
+    ("0,2,2,2", 3, [0.25, 0, 0.75], (0, 1, 2)),
+    ("True,False,False,False", 2, [0.75, 0.25], (False, True)),
     ("rose,aster,aster,aster", 2, [0.75, 0.25], ("aster", "rose")),
 ])  # fmt: skip
 def test_a_target_column_becomes_classes_that_fit_the_output(
@@ -135,6 +135,7 @@ def test_a_target_column_becomes_classes_that_fit_the_output(
     found, classes = shares(units, Csv(tmp_path / "a.csv", "y", split={"training": 1.0}))
     assert found == pytest.approx(wanted, abs=2e-3)
     assert classes == names
+    assert [*map(type, classes)] == [*map(type, names)]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +221,7 @@ def test_a_run_names_classes_if_its_cost_is_a_classification(
     written(cost=cost, units=units)
     assert main(["run", "run.toml"]) == 0
     classes = load(next(Path("runs").iterdir())).classes
-    assert classes[:2] == (("49", "63") if units > 1 else ())
+    assert classes[:2] == ((49, 63) if units > 1 else ())
 
 
 def test_check_encodes_targets_like_training(written: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
@@ -230,4 +231,4 @@ def test_check_encodes_targets_like_training(written: Callable[..., None], capsy
     assert "targets" not in capsys.readouterr().err  # the only error is the hook's
     written(cost="softmax_cross_entropy", units=21)
     assert main(["check", "run.toml"]) == 2
-    assert "holds 22 classes: '49', '63', '68'" in capsys.readouterr().err
+    assert "holds 22 classes: 49, 63, 68" in capsys.readouterr().err

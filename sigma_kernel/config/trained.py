@@ -23,7 +23,7 @@ from attrs import define, evolve, field
 from sigma_kernel.clock import Moment
 from sigma_kernel.config import choosing
 from sigma_kernel.config.stored import changed_plugins, document_in, opened
-from sigma_kernel.contracts import Backend, Inference, Metric
+from sigma_kernel.contracts import Backend, Inference, Label, Metric
 from sigma_kernel.curves import read
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
@@ -51,7 +51,7 @@ from sigma_kernel.training.trainer import Trainer
 class Trained:
     """A trained network, with the ``trainer`` that trained it and the ``path`` of its checkpoint.
 
-    ``summary`` is that of the run, empty if it has not ended; ``classes`` are the class names of the data.
+    ``summary`` is that of the run, empty if it has not ended; ``classes`` are the labels of the classes.
     """
 
     trainer: Trainer
@@ -68,12 +68,12 @@ class Trained:
         return f"Trained({self.trainer.name!r}, {shorten(str(self.network), 120, placeholder=' ...')}, {self.path})"
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the class names of the data by index; empty if it has none."""
+    def classes(self) -> tuple[Label, ...]:
+        """Return the labels of the classes by index, as words, numbers or booleans; empty if there are none."""
         return tuple(self.checkpoint.values.get("classes", ()))
 
-    def names(self, output: str) -> Sequence[str]:
-        """Return the class names of an output by index; empty if it has none."""
+    def names(self, output: str) -> Sequence[Label]:
+        """Return the labels of the classes of an output by index; empty if it has none."""
         own = self.checkpoint.values.get("learned", {}).get("classes", {})
         return own.get(self.network.targets(output), ()) if own else self.classes
 
@@ -117,7 +117,7 @@ class Trained:
         live = live_values(model).changed(self.checkpoint.values.get("live", {}))
         return Inference(
             architecture=str(self.network),
-            classes=self.classes,
+            classes=tuple(map(str, self.classes)),
             arrays={name.removeprefix(LAYERS): np.array(stored[name]) for name in sorted(model.held())},
             step=model.prediction,
             live={name: value for name, value in live.base.items() if name.startswith(LAYERS)},

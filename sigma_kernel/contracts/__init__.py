@@ -14,7 +14,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "compute": "Array Arrays Backend Batches Burst Exporter Inference LoopProgram Numbers Program Records Share"
         " Step",
-        "data": "Dataset Extractor Iterator Preprocessor Reader Source",
+        "data": "Dataset Extractor Iterator Label Preprocessor Reader Source",
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
         "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform Update",
         "steering": "Compute Hook HookContext Iterations Merger Metric Monitor Operator Outlook Recipe Repeatable View"

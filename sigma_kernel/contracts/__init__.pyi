@@ -16,6 +16,7 @@ from sigma_kernel.contracts.compute import Step as Step
 from sigma_kernel.contracts.data import Dataset as Dataset
 from sigma_kernel.contracts.data import Extractor as Extractor
 from sigma_kernel.contracts.data import Iterator as Iterator
+from sigma_kernel.contracts.data import Label as Label
 from sigma_kernel.contracts.data import Preprocessor as Preprocessor
 from sigma_kernel.contracts.data import Reader as Reader
 from sigma_kernel.contracts.data import Source as Source

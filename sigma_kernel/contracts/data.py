@@ -11,6 +11,8 @@ import numpy as np
 
 from sigma_kernel.graph.node import Spec
 
+Label = str | int | float  # of a class; a boolean is an integer
+
 
 class Source(ABC):
     """A source of bytes: a file, a download."""
@@ -62,11 +64,12 @@ class Preprocessor(ABC):
 class Dataset(ABC):
     """Rows in blocks: a burst runs on one resident block; a small dataset is one block.
 
-    A dataset, or the mapping of splits that a configuration names, may have these attributes: ``classes``, the class
-    names by index (:meth:`class_names` of the training split take precedence); ``white``, the value of a white pixel in
-    its inputs; ``samples(path, shape, white) -> array``, which reads a file to predict from, one row per sample; and
-    ``learned``, plain JSON values derived from its rows, saved with a run and passed to ``samples`` by that name.  Of
-    these, ``frames`` has the table of an extractor for each section with named columns, which predicts from frames.
+    A dataset, or the mapping of splits that a configuration names, may have these attributes: ``classes``, the labels
+    of its classes by index (:meth:`class_names` of the training split take precedence); ``white``, the value of a white
+    pixel in its inputs; ``samples(path, shape, white) -> array``, which reads a file to predict from, one row per
+    sample; and ``learned``, plain JSON values derived from its rows, saved with a run and passed to ``samples`` by that
+    name.  Of these, ``frames`` has the table of an extractor for each section with named columns, which predicts from
+    frames.
     """
 
     @property
@@ -87,7 +90,7 @@ class Dataset(ABC):
     def block(self, block: int) -> Mapping[str, np.ndarray]:
         """Return the arrays of a block, by section."""
 
-    def encode(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Dataset:
+    def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
         """Return the dataset with the words, or the whole numbers of a table, of a section encoded as class indices.
 
         ``classes`` is their number, 0 if it is not known yet; None asks for numbers instead of classes. ``names`` are
@@ -96,8 +99,11 @@ class Dataset(ABC):
         """
         return self
 
-    def class_names(self, section: str) -> Sequence[str]:
-        """Return the class names of a section by index; empty if it has none."""
+    def class_names(self, section: str) -> Sequence[Label]:
+        """Return the labels of a section's classes by index; empty if it has none.
+
+        They have the type that the data has: ``classify`` returns words, numbers or booleans.
+        """
         return ()
 
     def aligned(self, training: Dataset) -> Dataset:

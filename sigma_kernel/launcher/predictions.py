@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from sigma_kernel.contracts import Label
 from sigma_kernel.errors import SigmaConfigError
 
 FILES = (".csv", ".npy")
@@ -20,13 +21,13 @@ SHOWN = 8  # values shown per row of a table
 class Predictions:
     """Predictions for samples: arrays by output, one row per sample.
 
-    ``choosing`` are the outputs that hold class probabilities; ``classes`` are their names by output; ``places`` are
+    ``choosing`` are the outputs that hold class probabilities; ``classes`` are their labels by output; ``places`` are
     the file and row of each sample; ``top`` is the number of classes to list.
     """
 
     outputs: Mapping[str, np.ndarray]
     choosing: Sequence[str]
-    classes: Mapping[str, Sequence[str]]
+    classes: Mapping[str, Sequence[Label]]
     places: Sequence[tuple[str, int]]
     top: int = 1
 
@@ -53,7 +54,7 @@ class Predictions:
         order = np.argsort(-values, kind="stable")[: self.top]
         return [{"class": int(i), **self._named(output, int(i)), "probability": _json(values[i])} for i in order]
 
-    def _named(self, output: str, number: int) -> dict[str, str]:
+    def _named(self, output: str, number: int) -> dict[str, Label]:
         return {"label": self.classes[output][number]} if self._labelled(output) else {}
 
     def _labelled(self, output: str) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from sigma_kernel.contracts import Dataset, Preprocessor, Source
+from sigma_kernel.contracts import Dataset, Label, Preprocessor, Source
 from sigma_kernel.errors import SigmaDataError
 
 
@@ -131,7 +131,7 @@ class DatasetSuite(ABC):
             assert isinstance(encoded, Dataset)
             assert [encoded.rows(n) for n in range(encoded.blocks)] == [dataset.rows(n) for n in range(dataset.blocks)]
             assert {*encoded.sections} == {*dataset.sections}
-            assert all(isinstance(one, str) for one in encoded.class_names(name))
+            assert all(isinstance(one, Label) for one in encoded.class_names(name))
         assert self._blocks(dataset, range(dataset.blocks)) == before
 
 

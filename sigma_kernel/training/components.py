@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from typing import Any, cast
 
+import numpy as np
 from attrs import define, field, fields, has
 
 from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
-from sigma_kernel.contracts import Dataset, Hook, Iterator, Metric, Optimisation, Optimiser, Preprocessor
+from sigma_kernel.contracts import Dataset, Hook, Iterator, Label, Metric, Optimisation, Optimiser, Preprocessor
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaNetworkError, expect, inside, near, said
 from sigma_kernel.graph.node import Spec
@@ -268,17 +269,23 @@ def encoded(
     return dict(splits)
 
 
-def _encoded(data: Dataset, section: str, classes: int | None, names: Sequence[str] = ()) -> Dataset:
+def _encoded(data: Dataset, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
     with inside("data", data):
         found = data.encode(section, classes, names)
         expect(isinstance(found, Dataset), "encode() must return a data set", found)
     return found
 
 
-def class_names(data: Dataset, network: Network) -> dict[str, list[str]]:
-    """Return the class names of each section of targets that has any."""
-    found = {cost.layer.targets: [*map(str, data.class_names(cost.layer.targets))] for cost in network.costs}
+def class_names(data: Dataset, network: Network) -> dict[str, list[Label]]:
+    """Return the labels of the classes of each section of targets that has any."""
+    found = {cost.layer.targets: labels(data.class_names(cost.layer.targets)) for cost in network.costs}
     return {section: names for section, names in found.items() if names}
+
+
+def labels(names: Sequence[Any]) -> list[Label]:
+    """Return the labels of classes as plain values, which a checkpoint holds with their types; others as text."""
+    plain = [one.item() if isinstance(one, np.generic) else one for one in names]
+    return [one if isinstance(one, Label) else str(one) for one in plain]
 
 
 def _in_splits(chosen: Mapping[str, Any]) -> bool:

@@ -242,7 +242,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
         others=settings.others,
         evaluator=Evaluator(programs, splits, feed.batch_size, preparation, ready, learned),
         learned=learned,
-        classes=tuple(next(iter(classes.values()), map(str, named))),
+        classes=tuple(next(iter(classes.values()), choices.labels(named))),
     )
     check_declared(setup)
     check_one(f"{name}.metrics", Prospect(model).measure, chosen.metrics)

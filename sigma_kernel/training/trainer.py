@@ -179,7 +179,7 @@ class Trainer(Settings):
         return session.ask(lambda: session.setup.evaluator.predict(session.steps(), samples))
 
     def classify(self, samples: Any) -> Any:
-        """Return the most probable class of each sample, by name if the data has class names, else by index.
+        """Return the most probable class of each sample: its label, of the type in the data, else its index.
 
         Of equal probabilities, the first class wins.  The result has one row a sample; with several outputs it is a
         dictionary by output layer.

@@ -117,7 +117,7 @@ def test_a_missing_split_is_reported_with_the_available_ones(deep: Deep) -> None
         ),
         (1.0, "predict: section 'inputs' is a single value. Axis 0 is for the samples."),
         ([[1, 2], [3]], "predict: section 'inputs': samples have different shapes. Cut or pad them."),
-        (np.ones((0, 3)), "predict: sections must have equally many rows, at least one (got {'inputs': 0})."),
+        (np.ones((0, 4)), "predict: section 'inputs' has shape (0, 4); expected ('n', 3)."),
         (np.array([["a", "b", "c"]]), "data: section 'inputs' holds <U1. Use numbers or booleans."),
     ],
 )
@@ -126,6 +126,25 @@ def test_samples_that_do_not_fit_are_refused(deep: Deep, samples: Any, message: 
         with pytest.raises(SigmaDataError) as error:
             sigma.trainer("trainer").predict(samples)
         assert str(error.value) == message
+
+
+def test_without_samples_there_are_predictions_of_the_same_shape_and_type_without_rows(deep: Deep) -> None:
+    with deep() as sigma:
+        trainer = sigma.trainer("trainer")
+        one = trainer.predict(np.ones((1, 3), np.float32))
+        for empty in (np.ones((0, 3)), np.ones((5, 3))[:0], {"inputs": np.ones((0, 3), np.float32)}):
+            none = trainer.predict(empty)
+            assert (none.shape, none.dtype) == ((0, *one.shape[1:]), one.dtype)
+
+
+def test_a_split_without_rows_is_not_evaluated(deep: Deep) -> None:
+    with deep() as sigma:
+        trainer = sigma.trainer("trainer")
+        rows = trainer.data["training"]
+        none = {name: values[:0] for name, values in rows.block(0).items()}
+        trainer.data = {"training": rows, "few": type(rows)(none)}
+        with pytest.raises(SigmaDataError, match="^evaluate: the split 'few' has no rows. Give it some, or evaluate"):
+            trainer.evaluate("few")
 
 
 def test_samples_are_preprocessed_like_the_training_data(deep: Deep) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from attrs import evolve, frozen
 
-from sigma_data.frames import cells, columns_of, is_categorical, is_frame
+from sigma_data.frames import cells, columns_of, is_categorical, is_frame, tight
 from sigma_data.labels import Codes, Labels, as_words
 from sigma_data.table import Table
-from sigma_kernel import Dataset, SigmaDataError
+from sigma_kernel import Dataset, Label, SigmaDataError
 from sigma_kernel.graph import DTYPES, Spec
 
 
@@ -54,7 +54,7 @@ class Arrays(Dataset):
         """Return views of the arrays that cannot be written to."""
         return read_only(self.arrays)
 
-    def encode(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Arrays:
+    def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Arrays:
         """Return a copy with a section of strings or labels as class indices, or as numbers if ``classes`` is None."""
         if section not in self._labels:
             return self
@@ -79,8 +79,8 @@ class Arrays(Dataset):
         """Return the columns of frames, in plain values, to predict from frames with."""
         return {"frames": {name: table.plain() for name, table in self.tables.items()}} if self._framed else {}
 
-    def class_names(self, section: str) -> tuple[str, ...]:
-        """Return the class names of a section; empty if it does not hold classes."""
+    def class_names(self, section: str) -> tuple[Label, ...]:
+        """Return the labels of the classes of a section; empty if it does not hold classes."""
         return self._labels[section].names if section in self._labels else ()
 
     def __repr__(self) -> str:
@@ -166,6 +166,7 @@ def _converted(name: str, values: Any) -> np.ndarray:
             array = np.asarray(values, object)  # in which numbers and missing values among words are still such
     except ValueError:
         raise SigmaDataError(f"data: section {name!r}: the samples have different shapes. Cut or pad them.") from None
+    array = tight(array) if array.ndim == 1 else array
     return cells(array, f"data: section {name!r}") if array.dtype.kind == "O" and array.ndim == 1 else array
 
 

@@ -19,7 +19,7 @@ def categories(words: np.ndarray, where: str) -> tuple[str, ...]:
     there = words[np.array([bool(cell.strip()) for cell in words.tolist()], bool)]
     if not len(there):
         raise SigmaDataError(f"{where}: there is no category: every cell is blank. Leave the column out.")
-    return indices(there, where)[1]
+    return tuple(map(str, indices(there, where)[1]))
 
 
 def recalled(saved: Any, columns: int, size: int, where: str) -> dict[str, tuple[str, ...]]:

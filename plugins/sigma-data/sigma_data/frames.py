@@ -49,7 +49,7 @@ def cells(column: Any, where: str) -> np.ndarray:
 
     Booleans count as 0 and 1.  Raises SigmaDataError for other types, and for a mixture of words and numbers.
     """
-    array = np.asarray(column)
+    array = tight(np.asarray(column))
     if array.ndim != 1:
         raise SigmaDataError(f"{where}: has shape {array.shape}; a column has one value per row. Make several columns.")
     if array.dtype.kind in "fiu" and array.dtype.itemsize <= 8:
@@ -61,6 +61,12 @@ def cells(column: Any, where: str) -> np.ndarray:
     if array.dtype.kind != "O":
         raise SigmaDataError(f"{where}: holds {array.dtype}. Make numbers of it, such as days, or leave it out.")
     return _of_objects(array.tolist(), where)
+
+
+def tight(array: np.ndarray) -> np.ndarray:
+    """Return an array of objects that are all booleans, or all integers, as an array of these; others unchanged."""
+    same = array.dtype.kind == "O" and {*map(type, array.flat)} in ({bool}, {int})
+    return np.asarray(array.tolist()) if same else array
 
 
 def _of_objects(values: list[Any], where: str) -> np.ndarray:

@@ -1,33 +1,35 @@
-"""Class labels by name or number, and their encoding as class indices."""
+"""Class labels, which are words, numbers or booleans, and their encoding as class indices."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from attrs import evolve, frozen
 
-from sigma_kernel import SigmaDataError
+from sigma_kernel import Label, SigmaDataError
 
 Row = Callable[[int], str]  # the name of a row in an error message
+T = TypeVar("T", bound=Label)
 SHOWN = 8  # classes named in an error
 
 
 @frozen(eq=False, slots=False)
 class Codes:
-    """Words or integers, one per row, and their classes, computed on first use."""
+    """Words, integers or booleans, one per row, and their classes, computed on first use."""
 
     values: np.ndarray
     where: str
     row: Row = "row {}".format
 
     @cached_property
-    def found(self) -> tuple[np.ndarray, tuple[str, ...]]:
-        """Return the class of each row as an index, and the names of the classes."""
+    def found(self) -> tuple[np.ndarray, tuple[Label, ...]]:
+        """Return the class of each row as an index, and the labels of the classes."""
         if self.values.dtype.kind == "b":
-            return self.values.astype(np.int32), ("False", "True")
+            return self.values.astype(np.int32), (False, True)
         return indices(self.values, self.where, self.row)
 
 
@@ -35,14 +37,14 @@ class Codes:
 class Labels:
     """Targets that become class indices for a classification cost, and numbers for any other.
 
-    Without ``numbers`` they can only be classes.  Once the classes are settled, ``names`` are their names in the order
-    of their ``indices``.
+    Without ``numbers`` they can only be classes.  Once the classes are settled, ``names`` are their labels, of the
+    type in the data, in the order of their ``indices``.
     """
 
     codes: Codes
     numbers: np.ndarray | None = None
     indices: np.ndarray | None = None
-    names: tuple[str, ...] = ()
+    names: tuple[Label, ...] = ()
 
     @classmethod
     def settled(cls, codes: Codes, numbers: bool = False) -> Labels:
@@ -57,7 +59,7 @@ class Labels:
         assert found is not None
         return found
 
-    def encoded(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Labels:
+    def encoded(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Labels:
         """Return the labels with their classes settled, or as numbers if ``classes`` is None.
 
         ``classes`` is the number of classes, 0 if unknown; integers below it keep their values as indices.  ``names``
@@ -91,9 +93,10 @@ def as_words(array: np.ndarray) -> np.ndarray | None:
     return array.astype(np.dtypes.StringDType())
 
 
-def _fitting(section: str, own: tuple[str, ...], classes: int) -> tuple[str, ...]:
-    """Return the names of ``classes`` classes, of which ``own`` occur."""
-    numbered = tuple(map(str, range(classes)))
+def _fitting(section: str, own: tuple[Label, ...], classes: int) -> tuple[Label, ...]:
+    """Return the labels of ``classes`` classes, of which ``own`` occur."""
+    kind: type[Label] = type(own[0])
+    numbered = () if kind is bool else tuple(kind(i) for i in range(classes))
     if {*own} <= {*numbered}:
         return numbered
     if classes not in (0, len(own)):
@@ -104,33 +107,37 @@ def _fitting(section: str, own: tuple[str, ...], classes: int) -> tuple[str, ...
     return own
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return the first names, for an error message."""
+def listed(names: Sequence[Label]) -> str:
+    """Return the first names or labels, for an error message."""
     return ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
 
 
-def indices(values: np.ndarray, where: str, row: Row = "row {}".format) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the class of each row as an int32 index, and the names of the classes in the order of the indices.
+def indices(values: np.ndarray, where: str, row: Row = "row {}".format) -> tuple[np.ndarray, tuple[Label, ...]]:
+    """Return the class of each row as an int32 index, and the labels of the classes in the order of the indices.
 
-    ``values`` are names, in alphabetical order, or integers, in numerical order.  ``row`` formats the number of a row
-    for error messages.
+    ``values`` are names, in alphabetical order, or whole numbers, in numerical order; the labels have their type.
+    ``row`` formats the number of a row for error messages.
     """
     if values.ndim != 1:
         raise SigmaDataError(f"{where}: classes have shape {values.shape[1:]} per row. There must be one value.")
-    words = values.dtype.kind in "TUS"
-    names = [name.strip() for name in values.tolist()] if words else _whole(values, where, row)
-    if "" in names:
-        raise SigmaDataError(f"{where}: {row(names.index(''))} has no class. Fill it in, or drop the row.")
+    names = _words(values, where, row) if values.dtype.kind in "TUS" else _whole(values, where, row)
     order = {name: i for i, name in enumerate(in_order(names))}
     return np.array([order[name] for name in names], np.int32), tuple(order)
 
 
-def in_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct names: integers in numerical order, then others in alphabetical order."""
+def _words(values: np.ndarray, where: str, row: Row) -> list[Label]:
+    names = [name.strip() for name in values.tolist()]
+    if "" in names:
+        raise SigmaDataError(f"{where}: {row(names.index(''))} has no class. Fill it in, or drop the row.")
+    return names
+
+
+def in_order(names: Iterable[T]) -> tuple[T, ...]:
+    """Return the distinct labels: integers in numerical order, then others in alphabetical order."""
     return tuple(sorted(set(names), key=_rank))
 
 
-def _whole(values: np.ndarray, where: str, row: Row) -> list[str]:
+def _whole(values: np.ndarray, where: str, row: Row) -> list[Label]:
     wrong = np.flatnonzero(~np.isfinite(values) | (values != np.rint(values)))
     if len(wrong):
         raise SigmaDataError(
@@ -138,7 +145,7 @@ def _whole(values: np.ndarray, where: str, row: Row) -> list[str]:
         )
     if values.dtype.kind == "f":
         _apart(values, where, row)
-    return [str(int(value)) for value in values.tolist()]
+    return values.tolist() if values.dtype.kind != "f" else [value + 0.0 for value in values.tolist()]  # no -0.0
 
 
 def _apart(values: np.ndarray, where: str, row: Row) -> None:
@@ -152,6 +159,8 @@ def _apart(values: np.ndarray, where: str, row: Row) -> None:
         )
 
 
-def _rank(name: str) -> tuple[bool, int, str]:
-    number = re.fullmatch("-?[0-9]{1,4000}", name) is not None  # int() takes a few digits more
-    return (not number, int(name) if number else 0, name)
+def _rank(label: Label) -> tuple[bool, float, str]:
+    if not isinstance(label, str):
+        return (False, label, "")
+    number = re.fullmatch("-?[0-9]{1,4000}", label) is not None  # int() takes a few digits more
+    return (not number, int(label) if number else 0, label)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sigma_kernel import Dataset, SigmaDataError
+from sigma_kernel import Dataset, Label, SigmaDataError
 from sigma_kernel.graph import Spec
 
 
@@ -51,7 +51,7 @@ class Subset(Dataset):
         where = slice(rows[0], rows[-1] + 1) if neighbours else rows
         return {name: values[where] for name, values in self.dataset.block(home).items()}
 
-    def encode(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Subset:
+    def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Subset:
         """Return the same rows of the encoded data set, whose classes are those of all its rows."""
         whole = self.dataset.encode(section, classes, names)
         return self if whole is self.dataset else Subset(whole, self._chosen)
@@ -71,7 +71,7 @@ class Subset(Dataset):
         """Return what the data set derived from all its rows."""
         return getattr(self.dataset, "learned", {})
 
-    def class_names(self, section: str) -> Sequence[str]:
+    def class_names(self, section: str) -> Sequence[Label]:
         """Return the class names of a section."""
         return self.dataset.class_names(section)
 

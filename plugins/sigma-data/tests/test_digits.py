@@ -13,7 +13,7 @@ def test_the_splits_contain_all_digits():
     assert {name: len(part) for name, part in digits.items()} == {"training": 1438, "validation": 359}
     targets = np.concatenate([part.block(0)["targets"] for part in digits.values()])
     assert np.bincount(targets).tolist() == PER_CLASS
-    assert digits.classes == tuple("0123456789")
+    assert digits.classes == tuple(range(10))
 
 
 def test_both_splits_contain_every_class_in_proportion():

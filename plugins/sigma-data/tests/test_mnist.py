@@ -40,7 +40,7 @@ def test_a_folder_with_uncompressed_files_is_read(folder):
     assert block["inputs"].dtype == np.float32
     assert block["targets"].dtype == np.int32
     assert block["targets"].tolist() == LABELS.tolist()
-    assert digits.classes == tuple("0123456789")
+    assert digits.classes == tuple(range(10))
 
 
 def test_a_folder_with_compressed_files_is_read(tmp_path):

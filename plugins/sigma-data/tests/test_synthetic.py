@@ -19,7 +19,7 @@ def test_shapes_rows_and_classes_are_as_requested():
     assert training["inputs"].dtype == np.float32
     assert training["targets"].dtype == np.int32
     assert set(training["targets"].tolist()) == set(range(5))
-    assert data.classes == ("0", "1", "2", "3", "4")
+    assert data.classes == (0, 1, 2, 3, 4)
 
 
 def test_the_same_seed_gives_the_same_data_and_another_seed_other_data():

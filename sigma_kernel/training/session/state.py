@@ -14,6 +14,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Label
 from sigma_kernel.training.checkpoints.format import LAST
 from sigma_kernel.training.commands.changes import Changes, Factory, Parts
 from sigma_kernel.training.data.feed import Cursor, Feed
@@ -37,7 +38,7 @@ class Setup:
     evaluator: Evaluator
     epochs: float | None = None  # in total
     others: Mapping[str, Any] = field(factory=dict)  # all trainers of the environment, by name
-    classes: Sequence[str] = ()  # class names of the data set, by index
+    classes: Sequence[Label] = ()  # labels of the data set's classes, by index
     learned: Mapping[str, Any] = field(factory=dict)  # what the data set needs to read samples for predictions
     order: HookOrder = field(init=False)
     live: Live = field(init=False)  # the live values as configured

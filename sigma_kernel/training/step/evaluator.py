@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.contracts import Batches, Dataset, Metric, Step
+from sigma_kernel.contracts import Batches, Dataset, Label, Metric, Step
 from sigma_kernel.contracts.steering import Value
 from sigma_kernel.errors import SigmaDataError, expect, inside
 from sigma_kernel.training.components import check_split, several
@@ -30,6 +30,11 @@ def measured(name: str, metric: Metric, totals: np.ndarray, rows: int) -> Value:
         plain = isinstance(value, int | float | list | tuple)
         expect(plain, "value() must return a number, or a list of numbers", value)
     return value
+
+
+def _array(labels: Sequence[Label]) -> np.ndarray:
+    """Return labels as an array of their type; of objects if they have several."""
+    return np.array(labels, None if len({*map(type, labels)}) == 1 else object)
 
 
 @define(eq=False)
@@ -83,6 +88,8 @@ class Evaluator:
         check_split("data", on, self.splits)
         if on not in self._feeds:
             dataset, place = self.splits[on], self.programs.backend.to_device
+            if not len(dataset):
+                raise SigmaDataError(f"evaluate: the split {on!r} has no rows. Give it some, or evaluate another.")
             self._feeds[on] = Feed(dataset, min(self.batch_size, len(dataset)), 0, self.ready, place, InOrder())
         return self._feeds[on]
 
@@ -100,30 +107,33 @@ class Evaluator:
     def predict(self, steps: Steps, samples: Any) -> Any:
         """Return predictions for samples, an array or one for each section of inputs, with one row per sample.
 
-        Those of several outputs are a dictionary by output.
+        Without samples there are no rows.  Those of several outputs are a dictionary by output.
         """
         samples = self._samples(samples)
-        count, place = len(next(iter(samples.values()))), self.programs.backend.to_device
+        there, place = len(next(iter(samples.values()))), self.programs.backend.to_device
+        if not there:  # predict for one row, and leave it out
+            samples = {name: np.zeros((1, *values.shape[1:]), values.dtype) for name, values in samples.items()}
+        count = there or 1
         block, rows = {name: place(values) for name, values in samples.items()}, np.arange(count, dtype=np.int32)
         size = min(self.batch_size, count)
         full = count - count % size
         parts = [self._predicted(steps, Batches(block, rows[:full].reshape(-1, size)))]
         if full < count:
             parts.append(self._predicted(steps, Batches(block, rows[full:][None])))
-        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        found = {name: np.concatenate([part[name] for part in parts])[:there] for name in parts[0]}
         return next(iter(found.values())) if len(found) == 1 else found
 
-    def classify(self, steps: Steps, samples: Any, names: Sequence[str]) -> Any:
-        """Return the most probable class of each sample for each output, by name if there are names for its classes.
+    def classify(self, steps: Steps, samples: Any, names: Sequence[Label]) -> Any:
+        """Return the most probable class of each sample for each output, by its label if classes have labels.
 
-        ``names`` are those of all outputs, unless each was learned from the data.
+        ``names`` are the labels of all outputs, unless each has learned its own from the data.
         """
         network, found = self.programs.model.network, self.predict(steps, samples)
         values = found if isinstance(found, dict) else {network.outputs[0].name: found}
         chosen = {name: network.chosen(name, each) for name, each in values.items()}
         own = self.learned.get("classes", {})
         known = {name: own.get(network.targets(name), ()) if own else names for name in chosen}
-        named = {n: np.array(known[n])[i] if len(known[n]) == count else i for n, (i, count) in chosen.items()}
+        named = {n: _array(known[n])[i] if len(known[n]) == count else i for n, (i, count) in chosen.items()}
         return named if isinstance(found, dict) else next(iter(named.values()))
 
     def _samples(self, samples: Any) -> Host:
@@ -137,9 +147,9 @@ class Evaluator:
                     "Write predict(x[None])."
                 )
         block = conform(self.prepare(arrays), wanted, "predict")
-        if len({len(values) for values in block.values()} - {0}) != 1:
-            counts = {name: len(values) for name, values in block.items()}
-            raise SigmaDataError(f"predict: sections must have equally many rows, at least one (got {counts}).")
+        counts = {name: len(values) for name, values in block.items()}
+        if len({*counts.values()}) != 1:
+            raise SigmaDataError(f"predict: sections must have equally many rows (got {counts}).")
         return block
 
     def _predicted(self, steps: Steps, at: Batches) -> dict[str, np.ndarray]:

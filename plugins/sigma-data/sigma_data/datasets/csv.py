@@ -21,7 +21,7 @@ from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_data.table import Table, restored
-from sigma_kernel import SigmaConfigError, SigmaDataError
+from sigma_kernel import Label, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import SHAPE, finite, in_, is_finite, min_len, must, optional
 
 
@@ -106,7 +106,7 @@ class Csv(Divided):
         table = Table(inputs, others, encoded, fill, self.scale, self.shape, single=True)
         return {"inputs": table.plain()}
 
-    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+    def whole(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return all rows that are not dropped."""
         lines, chosen, words = self._columns()
         targets = [self._target(column, lines) if column.dtype.kind == "T" else column for column in words]
@@ -234,7 +234,7 @@ class Csv(Divided):
     def _labels(self, targets: list[np.ndarray], lines: np.ndarray) -> np.ndarray | Labels:
         """Return the targets as rows of numbers, or as labels for words and integers in one column."""
         first = targets[0]
-        codes = Codes(first, f"{self.path}: the target", lambda row: f"line {lines[row]}")
+        codes = Codes(_typed(first), f"{self.path}: the target", lambda row: f"line {lines[row]}")
         words = first.dtype.kind not in "fi"
         if self._may_be_classes and (words or self.targets == "classes"):
             return Labels.settled(codes, self.targets == "classes")
@@ -276,6 +276,15 @@ def _exact(words: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         with suppress(ValueError, OverflowError):  # not integers, or beyond 64 bits
             return np.asarray(words.astype(np.int64))
     return numbers
+
+
+def _typed(values: np.ndarray) -> np.ndarray:
+    """Return whole numbers that were read as floats as integers, and True and False as booleans; others unchanged."""
+    if values.dtype.kind == "f":
+        whole = (np.abs(values) < 2.0**53).all() and np.array_equal(values, np.rint(values))
+        return values.astype(np.int64) if whole else values
+    truths = values.dtype.kind == "T" and {*values.tolist()} <= {"True", "False"}
+    return np.asarray(values == "True") if truths else values
 
 
 def _lost(values: np.ndarray) -> np.ndarray:

@@ -25,8 +25,8 @@ class Digits(Divided):
 
     split_by: By = field(default="stratified", validator=in_(KINDS))
 
-    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+    def whole(self) -> tuple[Arrays, tuple[int, ...]]:
         """Return all digits."""
         columns = shipped("digits.csv.gz")
         images = features(columns).reshape(-1, 8, 8) / np.float32(16)
-        return Arrays(inputs=images, targets=columns["target"].astype(np.int32)), tuple("0123456789")
+        return Arrays(inputs=images, targets=columns["target"].astype(np.int32)), tuple(range(10))

@@ -11,11 +11,11 @@ from attrs import define, evolve, field
 from sigma_data.arrays import Arrays, Framed
 from sigma_data.datasets.csv import MISSING
 from sigma_data.datasets.splits import Divided
-from sigma_data.frames import cells, check_names, columns_of, is_categorical
+from sigma_data.frames import cells, check_names, columns_of, is_categorical, tight
 from sigma_data.labels import Codes, Labels
 from sigma_data.readers.csv import REST
 from sigma_data.table import Table
-from sigma_kernel import SigmaDataError
+from sigma_kernel import Label, SigmaDataError
 from sigma_kernel.settings import SHAPE, finite, in_, min_len, optional
 
 
@@ -52,7 +52,7 @@ class Frame(Divided):
     missing: Literal["refuse", "drop"] | float = field(default="refuse", validator=MISSING, kw_only=True)
     split: Mapping[str, float] = field(factory=lambda: {"training": 1.0}, kw_only=True)
 
-    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+    def whole(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return all rows that are not dropped."""
         there, targets = columns_of(self.frame), _names(self.target)
         others = (*targets, *([self.weights] if self.weights else []))
@@ -94,7 +94,7 @@ class Frame(Divided):
         if len(found) == 1 and self.targets != "numbers":
             if first.dtype.kind == "T" or self.targets == "classes":
                 return Labels.settled(codes, first.dtype.kind != "T")
-            if np.asarray(columns[0]).dtype.kind == "b":
+            if tight(np.asarray(columns[0])).dtype.kind == "b":
                 return Labels(Codes(first.astype(bool), codes.where), first[:, None])
             if np.array_equal(first, np.rint(first)):
                 return Labels(codes, first[:, None])

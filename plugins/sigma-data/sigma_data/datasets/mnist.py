@@ -54,7 +54,7 @@ class Mnist(Splits):
 
     def load(self) -> Loaded:
         """Return the training set, and the test set for validation."""
-        return {name: self._half(prefix) for name, prefix in FILES.items()}, tuple("0123456789")
+        return {name: self._half(prefix) for name, prefix in FILES.items()}, tuple(range(10))
 
     def _half(self, prefix: str) -> Arrays:
         images = self._read(f"{prefix}-images-idx3-ubyte", axes=3)

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 
 from sigma_data.arrays import read_only, specs
 from sigma_data.datasets.splits import Loaded, Splits
-from sigma_kernel import Dataset, SigmaDataError
+from sigma_kernel import Dataset, Label, SigmaDataError
 from sigma_kernel.graph import Spec
 
 ABOUT = "splits"  # the entry of the file's header: class names by split and section, and the number of blocks
@@ -74,7 +74,7 @@ class Blocks(Dataset):
     """The blocks of one split."""
 
     held: Sequence[Mapping[str, np.ndarray]]
-    classes: Mapping[str, Sequence[str]]
+    classes: Mapping[str, Sequence[Label]]
 
     @property
     def sections(self) -> Mapping[str, Spec]:
@@ -94,7 +94,7 @@ class Blocks(Dataset):
         """Return views of the arrays of a block that cannot be written to."""
         return read_only(self.held[block])
 
-    def class_names(self, section: str) -> Sequence[str]:
+    def class_names(self, section: str) -> Sequence[Label]:
         """Return the class names of a section."""
         return tuple(self.classes.get(section, ()))
 

@@ -9,7 +9,7 @@ from typing import Any
 from attrs import define, field
 
 from sigma_data.datasets.splits import Divided, shares
-from sigma_kernel import Dataset, SigmaConfigError
+from sigma_kernel import Dataset, Label, SigmaConfigError
 
 
 def _with_validation(value: Any) -> Any:
@@ -35,6 +35,6 @@ class Shares(Divided):
         factory=lambda: _with_validation(0.2), converter=_with_validation, validator=shares, kw_only=True
     )
 
-    def whole(self) -> tuple[Dataset, tuple[str, ...]]:
+    def whole(self) -> tuple[Dataset, tuple[Label, ...]]:
         """Return the other data set."""
         return self.dataset, ()

@@ -14,10 +14,10 @@ from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_data.splitting import KINDS, By, check, split
 from sigma_data.table import restored
-from sigma_kernel import Dataset, SigmaConfigError
+from sigma_kernel import Dataset, Label, SigmaConfigError
 from sigma_kernel.settings import ge, in_, lt
 
-Loaded = tuple[Mapping[str, Dataset], tuple[str, ...]]
+Loaded = tuple[Mapping[str, Dataset], tuple[Label, ...]]
 
 
 @define(eq=False, kw_only=True)
@@ -41,8 +41,8 @@ class Splits(Mapping[str, Dataset], ABC):
         """Return the splits, and the names of the classes (empty if the targets are not classes)."""
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the names of the classes in the order of their indices; empty if the targets are not classes."""
+    def classes(self) -> tuple[Label, ...]:
+        """Return the labels of the classes in the order of their indices; empty if the targets are not classes."""
         return self._once()[1]
 
     def samples(
@@ -110,8 +110,8 @@ class Divided(Splits):
         return tuple(self.split)
 
     @abstractmethod
-    def whole(self) -> tuple[Dataset, tuple[str, ...]]:
-        """Return all rows, and the names of the classes."""
+    def whole(self) -> tuple[Dataset, tuple[Label, ...]]:
+        """Return all rows, and the labels of the classes."""
 
     def load(self) -> Loaded:
         """Return the splits, and the names of the classes."""

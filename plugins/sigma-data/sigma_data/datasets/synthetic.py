@@ -41,7 +41,7 @@ class Synthetic(Divided):
     outputs: int = field(default=1, validator=ge(1))
     noise: float = field(default=0.5, validator=ge(0.0))
 
-    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+    def whole(self) -> tuple[Arrays, tuple[int, ...]]:
         """Return all rows."""
         try:
             return self._centres() if self.teacher == "centres" else self._linear()
@@ -50,14 +50,14 @@ class Synthetic(Divided):
                 f"synthetic: {self.rows} rows of shape {self.shape} do not fit into memory. Take fewer."
             ) from None
 
-    def _centres(self) -> tuple[Arrays, tuple[str, ...]]:
+    def _centres(self) -> tuple[Arrays, tuple[int, ...]]:
         inputs = self._draw("noise").normal((self.rows, *self.shape), 0.0, self.noise)
         centres = self._draw("teacher").normal((self.classes_, *self.shape))
         targets = np.floor(self._draw("classes").uniform((self.rows,)) * self.classes_).astype(np.int32)
         inputs += centres[targets]
-        return Arrays(inputs=inputs.astype(np.float32), targets=targets), tuple(map(str, range(self.classes_)))
+        return Arrays(inputs=inputs.astype(np.float32), targets=targets), tuple(range(self.classes_))
 
-    def _linear(self) -> tuple[Arrays, tuple[str, ...]]:
+    def _linear(self) -> tuple[Arrays, tuple[int, ...]]:
         size = prod(self.shape)
         inputs = self._draw("inputs").normal((self.rows, size))
         weights = self._draw("teacher").normal((size, self.outputs)) / np.sqrt(size)
