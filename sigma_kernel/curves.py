@@ -72,6 +72,20 @@ def by_epoch(curve: Curve) -> Curve:
     return Curve(curve.iterations[ends], curve.epochs[ends], curve.seconds[ends], curve.values[ends], low, high)
 
 
+def thinned(curve: Curve, most: int) -> Curve:
+    """Return a curve of at most ``most`` points: neighbours are joined to their last one, with the least and greatest.
+
+    Values that are not finite are left out of ``low`` and ``high``, unless there are no others.
+    """
+    count = len(curve.values)
+    if count <= most:
+        return curve
+    ends = np.arange(1, most + 1) * count // most - 1
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    low, high = np.fmin.reduceat(curve.low, starts), np.fmax.reduceat(curve.high, starts)
+    return Curve(curve.iterations[ends], curve.epochs[ends], curve.seconds[ends], curve.values[ends], low, high)
+
+
 def panels(curves: Mapping[str, Mapping[str, Curve]], over: str) -> dict[str, list[Line]]:
     """Return the lines of charts by measure, from curves by run and name, over one of ``AXES``.
 

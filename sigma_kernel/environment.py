@@ -19,11 +19,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from attrs import Factory, define, field, fields, frozen
+from attrs import Factory, define, field, fields
 from attrs.converters import optional
 
 from sigma_kernel import settings
-from sigma_kernel.contracts import Monitor
+from sigma_kernel.contracts import Monitor, Ticket
 from sigma_kernel.courses import Course, TrainingHandle, seen_by_people
 from sigma_kernel.curves import drawing
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, near, refuse_unknown, said
@@ -45,6 +45,7 @@ from sigma_kernel.training.runs.summary import Summary as Summary, reached, summ
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.progress import LEGAL, STEERING, concerned
 from sigma_kernel.training.trainer import Goals, Trainer
+from sigma_kernel.views import EnvironmentView
 
 # what writes configurations: imported on first use, as it stands above the environment
 RECORD = Component("command", "record", "sigma_kernel.config.recording:recorded", "Record a run.", "sigma-kernel")
@@ -95,7 +96,9 @@ class Environment:
     catalogue: Catalogue = field(factory=catalogue, kw_only=True)
     trainers: dict[str, Trainer] = field(factory=dict, init=False)
     registry: Registry = field(factory=Registry, init=False)
-    messages: Messages = field(factory=Messages, init=False)
+    messages: Messages[str] = field(factory=Messages, init=False)
+    rows: Messages[Mapping[str, Any]] = field(factory=Messages, init=False)  # of the journals, but digests
+    tickets: Messages[Ticket] = field(factory=Messages, init=False)
     _files: RunFolder = field(
         default=Factory(lambda self: RunFolder(self.messages.log, self._note_plugins), takes_self=True), init=False
     )
@@ -137,13 +140,17 @@ class Environment:
             name=name,
             resolve=Resolver(self.catalogue),
             registry=self.registry.branch(name, "trainer"),
-            recorder=Recorder(name, self.messages.log),
+            recorder=Recorder(name, self.messages.log, self._tell),
             fitting=self._fit,
             others=self.trainers,
             saving=lambda trainer, path: load(SAVE)(self, trainer, path),
             **{"seed": self.seed, "precision": self.precision, **settings},
         )
         return self.trainers[name]
+
+    def _tell(self, row: Mapping[str, Any]) -> None:
+        if row.get("event") != "digest":
+            self.rows.log(row)
 
     def trainer(self, name: str) -> Trainer:
         """Return the trainer of a name."""
@@ -164,6 +171,11 @@ class Environment:
             return self._state or ("prepared" if ready else "created")
         statuses = {str(session.status) for course in [*self._active] for session in course.sessions}
         return "paused" if statuses & {"running", "paused"} == {"paused"} else "running"
+
+    def status(self) -> str:
+        """Return the state for those that watch: ``compiling``, if that is what it does, or how training ended."""
+        busy = any(session.setup.programs.compiling for session in self.sessions().values())
+        return "compiling" if busy else self.ended_by if self.state == "stopped" else self.state
 
     def _check(self, move: str) -> None:
         legal, why = LEGAL[self.state], "" if self._active else ", as nothing trains"
@@ -560,37 +572,3 @@ class Environment:
             monitor.watch(EnvironmentView(self, self._over))
         except Exception as error:  # a failing monitor must not disturb training
             self.messages.log(f"monitor {name!r} failed: {said(error)}; training continues")
-
-
-@frozen
-class EnvironmentView:
-    """The view of a monitor: read values and messages, send commands, from its own thread."""
-
-    environment: Environment
-    over: threading.Event
-
-    def get(self, address: str) -> Any:
-        """Return a value."""
-        return self.environment.get(address)
-
-    def find(self, pattern: str) -> list[tuple[str, Any]]:
-        """Return all values that match a pattern, with their addresses."""
-        return list(self.environment.registry.find(pattern))
-
-    def status(self) -> str:
-        """Return the state of the environment, ``compiling``, or how training ended."""
-        busy = any(session.setup.programs.compiling for session in self.environment.sessions().values())
-        state = self.environment.state
-        return "compiling" if busy else self.environment.ended_by if state == "stopped" else state
-
-    def messages(self, after: int) -> list[tuple[int, str]]:
-        """Return the numbered messages after a number."""
-        return list(self.environment.messages.after(after))
-
-    def send(self, command: str, **arguments: Any) -> None:
-        """Send a command."""
-        self.environment.send(command, **arguments)
-
-    def wait(self, seconds: float) -> bool:
-        """Sleep; return whether the run is over."""
-        return self.over.wait(seconds)

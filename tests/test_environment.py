@@ -736,9 +736,9 @@ def test_a_monitor_can_observe_and_stop_a_run() -> None:
     def watch(view: View) -> None:
         _until(lambda: view.get("trainer.epoch"))  # every batch size has been compiled for
         seen.append(view.status())
-        view.send("set", pattern="trainer.optimiser.learning_rate", value=0.001)
+        view.send("set", pattern="trainer.optimiser.learning_rate", value=0.001).result(PATIENCE)
         seen.append(view.get("trainer.optimiser.weights.learning_rate"))
-        view.send("pause")
+        view.send("pause").result(PATIENCE)
         seen.append(view.status())
         view.send("stop")
         assert view.wait(PATIENCE)

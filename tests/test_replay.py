@@ -82,7 +82,7 @@ class Meddler(Monitor):
     def watch(self, view: View) -> None:
         for name, arguments in MEDDLING.items():
             try:
-                view.send(name, **arguments)
+                view.send(name, **arguments).result(60)
             except SigmaStateError as error:
                 self.refused.append(str(error))
         self.done.set()

@@ -1,4 +1,4 @@
-"""Contracts of steering: metrics, hooks (callbacks), operators, monitors, recipes."""
+"""Contracts of steering: metrics, hooks (callbacks), operators, recipes."""
 
 from __future__ import annotations
 
@@ -289,42 +289,6 @@ class Merger(ABC):
     @abstractmethod
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Merge two arrays; the operator fixes the order in which pairs are merged."""
-
-
-class View(Protocol):
-    """A monitor's view of an environment, from its own thread; addresses start at the root."""
-
-    def get(self, address: str) -> Any:
-        """Return a published value."""
-
-    def find(self, pattern: str) -> list[tuple[str, Any]]:
-        """Return all published values whose addresses match a pattern."""
-
-    def status(self) -> str:
-        """Return the state of the run.
-
-        It is created, prepared, compiling, running or paused; at the end finished, stopped, interrupted or failed.
-        """
-
-    def messages(self, after: int) -> list[tuple[int, str]]:
-        """Return the log messages after a number, with their numbers."""
-
-    def send(self, command: str, **arguments: Any) -> None:
-        """Send a command to the run."""
-
-    def wait(self, seconds: float) -> bool:
-        """Sleep; return True once the run has ended and the monitor should return."""
-
-
-class Monitor(ABC):
-    """Watch and steer an environment from a separate thread; a slow monitor never delays training."""
-
-    talks = False  # it writes to the terminal; ``--quiet`` then leaves it out
-    steers = False  # users can send commands through it, so that a paused run may wait for one
-
-    @abstractmethod
-    def watch(self, view: View) -> None:
-        """Watch until ``view.wait`` returns True."""
 
 
 @frozen

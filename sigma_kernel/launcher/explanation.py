@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import attrs
 
 from sigma_kernel.contracts import Initialiser
-from sigma_kernel.training.hooks.order import Reason, reasons
+from sigma_kernel.training.hooks.order import decided
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.model import Model
@@ -31,23 +30,10 @@ def explained(trainer: Trainer) -> dict[str, Any]:
         "optimisers": _optimisers(session.setup.model),
         "ordered": session.setup.model.ordered,
         "hooks": [_hook(session, name) for name in session.setup.order.names],
-        "reasons": [str(reason) for reason in _reasons(session)],
+        "reasons": [str(reason) for reason in decided(session.setup.order.hooks, session.setup.order.names)],
         "memory": _memory(trainer, session),
         "bursts": _bursts(session),
     }
-
-
-def _reasons(session: Session) -> list[Reason]:
-    """Return the callback order's reasons: what hooks declare, else what decides between neighbours."""
-    hooks = session.setup.order.hooks
-    found = reasons(hooks)
-    declared = {(reason.first, reason.then) for reason in found}
-    for first, then in pairwise(session.setup.order.names):
-        if (first, then) not in declared:
-            high, low = hooks[first].priority, hooks[then].priority
-            why = f"priority {high} over {low}" if high > low else "by name, as nothing else decides"
-            found.append(Reason(first, then, why))
-    return found
 
 
 def _parameters(initial: Initial, session: Session) -> list[dict[str, Any]]:

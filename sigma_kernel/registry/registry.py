@@ -49,6 +49,7 @@ class Kind:
     above: float | None = None  # more than
     below: float | None = None  # less than
     doc: str = ""
+    unit: str = ""
 
     def check(self, address: str, value: Any) -> Any:
         """Return the value converted to the type; raises SigmaAddressError if it does not fit."""
@@ -131,6 +132,10 @@ class Registry:
         """Return the kind of the value at a plain address."""
         found = self._at(address)
         return found.kind if isinstance(found, _Leaf) else Kind()
+
+    def kinds(self, pattern: str = "**") -> dict[str, tuple[Kind, bool]]:
+        """Return the kind of every match, and whether it can be set, by address."""
+        return {address: (leaf.kind, leaf.put is not None) for address, leaf in self._leaves(pattern).items()}
 
     def set(self, pattern: str, value: Any, put: Callable[[Mapping[str, Any]], Any] | None = None) -> list[str]:
         """Set all values that a pattern matches; return their addresses.

@@ -28,6 +28,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " transformed",
         "plugin": "PluginSuite fresh_catalogue",
         "records": "ExtractorSuite IteratorSuite Memory ReaderSuite",
-        "steering": "Descent Desk MonitorSuite Note OperatorSuite Slow Sweep small_environment state_bytes",
+        "steering": "Descent Desk Note OperatorSuite Slow Sweep small_environment state_bytes",
+        "watching": "FakeView MonitorSuite ViewSuite",
     },
 )

@@ -1,4 +1,4 @@
-"""Conformance suites for operators and monitors, to inherit in a plugin's tests, and what tests of hooks need.
+"""The conformance suite for operators, to inherit in a plugin's tests, and what tests of hooks need.
 
 ::
 
@@ -22,7 +22,7 @@ from attrs import define, field
 
 from sigma_kernel import functions as f
 from sigma_kernel.clock import Moment, TimeStep, every
-from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric, Monitor, Operator, Work
+from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric, Operator, Work
 from sigma_kernel.environment import Environment
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.minimisation import Plain
@@ -232,11 +232,11 @@ class OperatorSuite(ABC):
         with small_environment(self.make(), hooks={"slow": Slow()}) as sigma:
             thread = threading.Thread(target=sigma.run)
             thread.start()
-            _until(lambda: sigma.state == "running" and sigma.trainer("trainer").session.moment.iteration > 2)
+            until(lambda: sigma.state == "running" and sigma.trainer("trainer").session.moment.iteration > 2)
             sigma.pause()
             at = sigma.trainer("trainer").session.moment.iteration
             sigma.step(3)
-            _until(lambda: sigma.trainer("trainer").session.status == "paused")
+            until(lambda: sigma.trainer("trainer").session.status == "paused")
             assert sigma.trainer("trainer").session.moment.iteration == at + 3
             sigma.go()
             sigma.stop()
@@ -277,55 +277,9 @@ class Slow(Hook):
         time.sleep(0.002)
 
 
-def _until(holds: Any, seconds: float = 60.0) -> None:
+def until(holds: Any, seconds: float = 60.0) -> None:
+    """Wait until something holds; fail after so many seconds."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "waited too long"
         time.sleep(0.001)
-
-
-class MonitorSuite(ABC):
-    """Conformance tests of a monitor: inherit, and override :meth:`make`."""
-
-    @abstractmethod
-    def make(self) -> Monitor:
-        """Return the monitor under test."""
-
-    def operator(self) -> Operator:
-        """Return an operator to train with."""
-        return Sweep()
-
-    def test_the_monitor_watches_a_run_and_ends_with_it(self) -> None:
-        with small_environment(self.operator(), hooks={"slow": Slow()}) as sigma:
-            sigma.monitors["it"] = self.make()
-            thread = threading.Thread(target=sigma.run)
-            thread.start()
-            time.sleep(0.3)
-            sigma.stop()
-            thread.join(60)
-            assert not thread.is_alive()
-            _until(lambda: not [t for t in threading.enumerate() if t.name == "sigma-it"])  # its thread ends, too
-            assert not [text for _, text in sigma.messages.after(0) if "failed" in text]
-
-    def test_it_does_not_change_the_bits_of_the_run(self) -> None:
-        found = []
-        for monitors in ({}, {"it": self.make()}):
-            with small_environment(self.operator()) as sigma:
-                sigma.monitors.update(monitors)
-                sigma.trainer("trainer").hooks = {"end": _End()}
-                sigma.run()
-                found.append(state_bytes(sigma.trainer("trainer")))
-        assert found[0] == found[1]
-
-
-@define(eq=False, kw_only=True)
-class _End(Hook):
-    """Stop after two epochs."""
-
-    every: TimeStep = every(2, "epoch")
-
-    ends = True
-
-    def fire(self, context: HookContext) -> None:
-        """Stop."""
-        context.command("stop")

@@ -1,24 +1,33 @@
-"""The log messages of a run, numbered, so that each monitor reads on from the last one it has read."""
+"""The log of a run: numbered messages or journal rows, so that each monitor reads on from the last that it has read."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
 from attrs import define, field
 
+T = TypeVar("T")
+
 
 @define(eq=False)
-class Messages:
-    """The last thousand messages of a run."""
+class Messages(Generic[T]):
+    """The last thousand entries."""
 
-    _logged: deque[tuple[int, str]] = field(factory=lambda: deque(maxlen=1000))
+    _logged: deque[tuple[int, T]] = field(factory=lambda: deque(maxlen=1000))
     _count: Iterator[int] = field(factory=lambda: iter(range(1, 2**62)))
 
-    def log(self, text: str) -> None:
-        """Add a message."""
-        self._logged.append((next(self._count), text))
+    def log(self, entry: T) -> None:
+        """Add an entry."""
+        self.add(lambda number: entry)
 
-    def after(self, number: int) -> list[tuple[int, str]]:
-        """Return the messages that came after a number."""
-        return [(n, text) for n, text in list(self._logged) if n > number]
+    def add(self, make: Callable[[int], T]) -> T:
+        """Add and return the entry that is made of its number."""
+        number = next(self._count)
+        self._logged.append((number, made := make(number)))
+        return made
+
+    def after(self, number: int) -> list[tuple[int, T]]:
+        """Return the entries that came after a number."""
+        return [(n, entry) for n, entry in list(self._logged) if n > number]

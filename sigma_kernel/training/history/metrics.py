@@ -9,10 +9,11 @@ from __future__ import annotations
 import csv
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from io import StringIO
-from itertools import islice
+from itertools import groupby, islice
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from attrs import define, field, frozen
 
 from sigma_kernel.charts import figure, svg
 from sigma_kernel.clock import Moment
-from sigma_kernel.curves import AXES, Curve, joined, panels, table
+from sigma_kernel.contracts import Branch, Stretch
+from sigma_kernel.curves import AXES, Curve, joined, panels, table, thinned
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.optional import optional
 from sigma_kernel.training.files import put_text
@@ -38,14 +40,24 @@ class _Part:
     values: np.ndarray
     before: Moment
     after: Moment
+    line: int  # the index of its branch
 
-    def curve(self) -> Curve:
-        """Return the values with their moments; within a burst, seconds are interpolated."""
-        count = np.arange(1, len(self.values) + 1)
-        epochs = np.where(count < len(count), self.before.epoch, self.after.epoch)
-        step = (self.after.second - self.before.second) / len(count)
-        iterations = self.after.iteration - len(count) + count
-        return Curve(iterations, epochs, self.before.second + step * count, *3 * [self.values.astype(float)])
+
+def _curve(parts: Sequence[_Part]) -> Curve:
+    """Return the values of parts with their moments; within a burst, seconds are interpolated."""
+    if not parts:
+        return joined([])
+    values = np.concatenate([part.values for part in parts]).astype(float)
+    sizes = np.array([len(part.values) for part in parts])
+    first, last = (
+        np.array([(m.iteration, m.epoch, m.second) for m in moments]).repeat(sizes, axis=0)
+        for moments in ([part.before for part in parts], [part.after for part in parts])
+    )
+    size = sizes.repeat(sizes)
+    count = np.arange(1, len(values) + 1) - (np.cumsum(sizes) - sizes).repeat(sizes)  # within its part
+    iterations = (last[:, 0] - size + count).astype(np.int64)
+    epochs = np.where(count < size, first[:, 1], last[:, 1]).astype(np.int64)
+    return Curve(iterations, epochs, first[:, 2] + (last[:, 2] - first[:, 2]) / size * count, *3 * [values])
 
 
 @define(eq=False, repr=False)
@@ -56,33 +68,63 @@ class History(Mapping[str, np.ndarray]):
     has only the values that led to the present state.  In a notebook, curves are drawn.
     """
 
-    _every: dict[str, list[np.ndarray]] = field(factory=dict)
-    _parts: dict[str, list[_Part]] = field(factory=dict)  # of the present branch
+    _parts: dict[str, list[_Part]] = field(factory=dict)  # of all branches, as they were measured
     _read: Mapping[str, Curve] = field(factory=dict)
+    _branches: list[Branch] = field(factory=lambda: [Branch(0)])  # a reset begins one with the same number
     _latest: int = 0
 
     @classmethod
     def of(cls, curves: Mapping[str, Curve]) -> History:
         """Return the history that curves describe."""
-        return cls({name: [curve.values] for name, curve in curves.items()}, read=curves)
+        return cls({name: [] for name in curves}, curves)
 
     def record(self, measured: Mapping[str, np.ndarray], before: Moment, after: Moment) -> None:
         """Add one or several values of each name, those of the iterations between two moments."""
         if before.iteration < self._latest:
-            for parts in self._parts.values():
-                while parts and parts[-1].after.iteration > before.iteration:
-                    parts.pop()
-        self._latest = after.iteration
+            self.leave(self._branches[-1].number, before.iteration)
+        self._latest, line = after.iteration, len(self._branches) - 1
         for name, values in measured.items():
-            self._every.setdefault(name, []).append(values)
-            self._parts.setdefault(name, []).append(_Part(values, before, after))
+            self._parts.setdefault(name, []).append(_Part(values, before, after, line))
+
+    def leave(self, branch: int, iteration: int) -> None:
+        """Leave the present branch at an iteration, for another of this number."""
+        self._branches.append(Branch(branch, self._branches[-1].number, iteration))
+        self._latest = iteration
+
+    def begin(self, branch: int) -> None:
+        """Give the first branch its number, that of a run that is resumed."""
+        self._branches = [Branch(branch)]
+
+    def branches(self) -> list[Branch]:
+        """Return the branches, the present one last."""
+        return list(self._branches)
 
     def curve(self, name: str) -> Curve:
         """Return the values of a name with their moments; raises KeyError for a name that was not measured."""
-        if name not in self._every:
-            raise KeyError(name)
+        parts, limits = self._parts[name], self._limits()
         there = [self._read[name]] if name in self._read else []
-        return joined([*there, *(part.curve() for part in self._parts.get(name, ()))])
+        return joined([*there, _curve([part for part in parts if part.after.iteration <= limits[part.line]])])
+
+    def _limits(self) -> list[float]:
+        """Return the iteration up to which each branch led to the present state."""
+        found = [inf]
+        for branch in reversed(self._branches[1:]):
+            found.append(min(found[-1], branch.start))
+        return found[::-1]
+
+    def since(self, name: str, after: int, most: int) -> tuple[int, list[Stretch]]:
+        """Return what was measured of a name since a cursor, and the next cursor; other threads may call this.
+
+        Of more than ``most`` values, neighbours are joined.
+        """
+        known, parts = self._read.get(name), self._parts.get(name, [])
+        start, end = (known is not None), len(parts) + (known is not None)
+        new = parts[max(0, after - start) : end - start]
+        found = [(self._branches[line].number, _curve(list(own))) for line, own in groupby(new, lambda part: part.line)]
+        if known is not None and not after:
+            found.insert(0, (self._branches[0].number, known))
+        share = most / max(1, sum(len(curve.values) for _, curve in found))
+        return end, [Stretch(n, thinned(curve, max(2, int(len(curve.values) * share)))) for n, curve in found]
 
     def curves(self) -> dict[str, Curve]:
         """Return all curves by name."""
@@ -121,18 +163,19 @@ class History(Mapping[str, np.ndarray]):
         return f'<img alt="{escape(repr(self))}" src="data:image/svg+xml;base64,{b64encode(text.encode()).decode()}">'
 
     def __repr__(self) -> str:
-        shown = [f"{name} {values[-1][-1]:.4g} ({sum(map(len, values))})" for name, values in self._every.items()]
+        shown = [f"{name} {values[-1]:.4g} ({len(values)})" for name, values in self.items() if len(values)]
         more = [f"and {len(shown) - DRAWN} more"] if len(shown) > DRAWN else []
         return f"History({', '.join(shown[:DRAWN] + more)})"
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return np.concatenate(self._every[name])
+        there = [self._read[name].values] if name in self._read else []
+        return np.concatenate([*there, *(part.values for part in self._parts[name])])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._every)
+        return iter(self._parts)
 
     def __len__(self) -> int:
-        return len(self._every)
+        return len(self._parts)
 
 
 @define(eq=False)

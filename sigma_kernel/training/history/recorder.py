@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +30,7 @@ class Recorder:
 
     trainer: str
     log: Callable[[str], None] = lambda text: None
+    tell: Callable[[Mapping[str, Any]], None] = lambda row: None  # of every row of the journal
     history: History = field(factory=History)
     past: Past = field(factory=Past)
     journal: Journal = field(factory=Journal)
@@ -46,15 +47,18 @@ class Recorder:
         """Write to the files of a run folder from now on."""
         self.journal, self._samples = journal, Samples(metrics)
         while self._early:
-            self._write(self._early.popleft())
+            self._append(self._early.popleft())
 
     def forget_early(self) -> None:
         """Drop the rows from before the journal was opened."""
         self._early.clear()
 
-    def follow(self, rows: int, branch: int) -> None:
-        """Continue a journal with this many rows of this trainer, on a branch."""
-        self._rows, self.branch = rows, branch
+    def follow(self, rows: Sequence[Mapping[str, Any]], before: int, branch: int) -> None:
+        """Continue a journal with these rows of this trainer, and those ``before`` them that were lost, on a branch."""
+        self._rows, self.branch = before + len(rows), branch
+        self.history.begin(branch)
+        for row in rows:
+            self.tell(row)
 
     def head(self, moment: Moment) -> dict[str, Any]:
         """Return the entries that every row starts with."""
@@ -78,16 +82,21 @@ class Recorder:
             self._write(row)
 
     def _write(self, row: Mapping[str, Any]) -> None:
+        self.tell(row)
         if self.journal.path is None:
             self._early.append(row)
         else:
-            self.journal.append(row)
-            self._rows += 1
+            self._append(row)
+
+    def _append(self, row: Mapping[str, Any]) -> None:
+        self.journal.append(row)
+        self._rows += 1
 
     # -- branches and hooks --------------------------------------------------------------------------------------------
-    def leave_branch(self) -> None:
-        """Abandon the current branch of the history, and start a new one."""
+    def leave_branch(self, iteration: int) -> None:
+        """Abandon the current branch at an iteration, and start a new one."""
         self.branch += 1
+        self.history.leave(self.branch, iteration)
 
     @contextmanager
     def on_behalf(self, hook: str) -> Iterator[None]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import attrs
@@ -149,6 +149,18 @@ def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
             shared = taken(wanted, hook.scope, hooks[writer])
             if shared:
                 found.append(Reason(writer, reader, f"{reader} reads {shared[0]}, which {writer} writes"))
+    return found
+
+
+def decided(hooks: Mapping[str, Hook], names: Sequence[str]) -> list[Reason]:
+    """Return the reasons of a callback order: what hooks declare, else what decides between neighbours."""
+    found = reasons(hooks)
+    declared = {(reason.first, reason.then) for reason in found}
+    for first, then in pairwise(names):
+        if (first, then) not in declared:
+            high, low = hooks[first].priority, hooks[then].priority
+            why = f"priority {high} over {low}" if high > low else "by name, as nothing else decides"
+            found.append(Reason(first, then, why))
     return found
 
 

@@ -80,7 +80,7 @@ def resume(
         recorder.past.keep(session.moment, session.snapshot())  # as the session that saved it did
         if edits:  # for a later replay, which starts here
             write(path.with_name(f"{path.name}.edited-{len(rows)}"), found)
-    recorder.follow(chain.start(lines, name) + len(rows), branch)
+    recorder.follow(rows, chain.start(lines, name), branch)
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
     left = tail([*rows, row], position)
     written = {**row, "configuration": recorder.journal.configuration}

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from attrs import evolve, field, frozen
 
-from sigma_kernel.clock import COUNTED
+from sigma_kernel.clock import COUNTED, TimeScale
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.network.tracing import live_settings
@@ -27,6 +27,10 @@ from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.live import Elements, ranged
 
+SECONDS = Kind(float, 0, doc="The time that training took, without pauses.", unit="seconds")
+COUNTS = {
+    scale: SECONDS if scale is TimeScale.SECOND else Kind(int, 0, doc=f"The {scale.value}s done.") for scale in COUNTED
+}
 PHASES = ("burst", "data", "hooks", "evaluation")  # whose seconds are counted; hooks evaluate
 
 
@@ -61,11 +65,12 @@ class Time(Kind):
 
 @frozen
 class Binding:
-    """How the value at an address is read, and its kind if it can be set."""
+    """How the value at an address is read, and its kind: if it can be set, and else for those that look at it."""
 
     read: Callable[[Readable, str], Any]
     name: str
     kind: Kind | None = None
+    shown: Kind = Kind()
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------
@@ -84,10 +89,10 @@ def fixed(setup: Setup) -> dict[str, Binding]:
     flags = [f"{head}.frozen" for head in model.optimisers] + [f"{h}.{a}.frozen" for a, h in model.owners.items()]
     times = [(hook, what) for hook in setup.parts.hooks for what in TIMES]
     return {
-        **{f"phases.{phase}": Binding(_phase, phase) for phase in PHASES},
-        **{scale.value: Binding(_count, scale.value) for scale in COUNTED},
-        "goal": Binding(_goal, "goal"),
-        "epochs": Binding(_epochs, "epochs"),
+        **{f"phases.{phase}": Binding(_phase, phase, None, SECONDS) for phase in PHASES},
+        **{scale.value: Binding(_count, scale.value, None, count) for scale, count in COUNTS.items()},
+        "goal": Binding(_goal, "goal", None, Kind(int, 0, doc="The iteration at which training ends at the latest.")),
+        "epochs": Binding(_epochs, "epochs", None, Kind(float, 1, doc="The total number of epochs.")),
         **{name: Binding(_array, name, Elements(spec=spec)) for name, spec in model.held().items()},
         **{name: Binding(_base, name, number(setting=x.setting)) for name, x in setup.live.values.items()},
         **{name: Binding(_group, name, number(setting=setting)) for name, setting in groups.items()},

@@ -669,7 +669,7 @@ class Session:
         moment, found = recorder.past.before(command.to, command.scale, partial(self._saved, command))
         branch = {"branch": recorder.branch + 1, "parent": recorder.branch}
         self.note({**commands.Rewind(moment.iteration).to_dict(), **branch})
-        recorder.leave_branch()
+        recorder.leave_branch(moment.iteration)
         self.restore(found, self.progress if self.progress.underway else TrainingProgress())
         if self.progress.underway:
             self._go_on()
@@ -797,7 +797,8 @@ class Session:
     def _bind(self, new: Mapping[str, Binding]) -> None:
         for address, binding in new.items():
             put = None if binding.kind is None else partial(self.set, address)
-            self.registry.bind(address, partial(binding.read, self, binding.name), put, binding.kind, remote=True)
+            kind = binding.kind or binding.shown
+            self.registry.bind(address, partial(binding.read, self, binding.name), put, kind, remote=True)
             self._bound[address] = binding
 
     # -- reading and publishing ----------------------------------------------------------------------------------------

@@ -1,0 +1,222 @@
+"""Contracts of watching: what a monitor sees of an environment, and how it steers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from attrs import define, field, frozen
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.curves import Curve
+
+
+@frozen
+class AddressEntry:
+    """An address, with the kind of its value.
+
+    Args:
+        address: The address, from the root.
+        type: ``number``, ``whole`` (number), ``flag``, ``text``, ``array``, or ``any``.
+        value: The value; None if there is none yet, and for arrays and whatever else is not plain.
+        settable: Whether it can be set.
+        low: The least value; ``above``, if the value must be greater than that.
+        high: The greatest value; ``below``, if the value must be less than that.
+        unit: Its unit, such as ``seconds``; empty for a pure number.
+        doc: What it is.
+        tags: The tags of the levels above it, such as the kinds of layers.
+        shape: The shape of an array; None if it is not known.
+    """
+
+    address: str
+    type: str = "any"
+    value: Any = None
+    settable: bool = False
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None
+    below: float | None = None
+    unit: str = ""
+    doc: str = ""
+    tags: tuple[str, ...] = ()
+    shape: tuple[int, ...] | None = None
+
+
+@frozen(eq=False)
+class Stretch:
+    """Consecutive values that were measured on one branch."""
+
+    branch: int
+    curve: Curve
+
+
+@frozen
+class Branch:
+    """A branch of the history: its number, that of its parent, and the iteration at which it left it."""
+
+    number: int
+    parent: int | None = None
+    start: int = 0
+
+
+@frozen
+class LayerEntry:
+    """A layer: its sources, the shape of its output for one sample, its parameters' shapes and its settings.
+
+    ``parameters`` are by their full addresses, ``settings`` by name; ``component`` is the name of its kind.
+    """
+
+    name: str
+    component: str
+    sources: tuple[str, ...]
+    shape: tuple[int, ...] | None
+    parameters: Mapping[str, tuple[int, ...]]
+    settings: Mapping[str, Any]
+
+
+@frozen
+class HookEntry:
+    """A hook, in the callback order, and why it stands there."""
+
+    name: str
+    component: str
+    every: str
+    when: str
+    reasons: tuple[str, ...]
+    muted: bool
+    background: bool
+
+
+@frozen
+class StateEntry:
+    """A state that ``rewind`` can restore: ``kept`` in memory, ``saved`` as a checkpoint, or both."""
+
+    iteration: int
+    epoch: int
+    kept: bool
+    saved: bool
+
+
+@define(eq=False)
+class Ticket:
+    """A command that was sent: queued, applied at a moment of each trainer, or refused."""
+
+    number: int
+    command: str
+    arguments: Mapping[str, Any]
+    answer: Future[Mapping[str, Moment]] = field(factory=Future, repr=False)
+
+    @property
+    def state(self) -> str:
+        """Return ``queued``, ``applied`` or ``refused``."""
+        if not self.answer.done():
+            return "queued"
+        return "applied" if self.answer.exception() is None else "refused"
+
+    @property
+    def moments(self) -> dict[str, Moment]:
+        """Return the moment at which each trainer applied it, by name."""
+        return dict(self.answer.result()) if self.state == "applied" else {}
+
+    @property
+    def why(self) -> str:
+        """Return why it was refused."""
+        return str(self.answer.exception()) if self.state == "refused" else ""
+
+    def result(self, timeout: float | None = None) -> dict[str, Moment]:
+        """Wait for the moments, at most ``timeout`` seconds; raises why the command was refused, or TimeoutError."""
+        return dict(self.answer.result(timeout))
+
+
+class View(Protocol):
+    """A monitor's view of an environment, from its own threads; addresses start at the root.
+
+    Nothing here waits for training, but for arrays: those are copied between two bursts.  Whatever is numbered is read
+    on from the last number seen; the number of an entry never changes, and old entries are dropped.
+    """
+
+    @property
+    def name(self) -> str:
+        """Return the name of the environment."""
+
+    @property
+    def folder(self) -> Path | None:
+        """Return the run folder, or None."""
+
+    def status(self) -> str:
+        """Return the state of the run.
+
+        It is created, prepared, compiling, running or paused; at the end finished, stopped, interrupted or failed.
+        """
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep; return True once the run has ended and the monitor should return."""
+
+    # -- values --------------------------------------------------------------------------------------------------------
+    def get(self, address: str) -> Any:
+        """Return a published value."""
+
+    def find(self, pattern: str) -> list[tuple[str, Any]]:
+        """Return all published values whose addresses match a pattern, arrays included."""
+
+    def entries(self, pattern: str = "**") -> list[AddressEntry]:
+        """Return the addresses that match a pattern, each with its kind, and its value if that is plain."""
+
+    def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
+        """Return what was measured at an address since a cursor, and the next cursor; the first cursor is 0.
+
+        Of more than ``most`` values, neighbours are joined to one point, with the least and the greatest of them.
+        """
+
+    def branches(self, trainer: str) -> list[Branch]:
+        """Return the branches of a trainer's history, the present one last."""
+
+    # -- trainers ------------------------------------------------------------------------------------------------------
+    def trainers(self) -> list[str]:
+        """Return the names of the trainers."""
+
+    def network(self, trainer: str) -> list[LayerEntry]:
+        """Return the layers of a trainer that is prepared."""
+
+    def hooks(self, trainer: str) -> list[HookEntry]:
+        """Return the hooks of a trainer in callback order."""
+
+    def states(self, trainer: str) -> list[StateEntry]:
+        """Return the states that a trainer can be rewound to, oldest first."""
+
+    def splits(self, trainer: str) -> dict[str, int]:
+        """Return the number of rows of each split of a trainer's data."""
+
+    def classes(self, trainer: str) -> list[Any]:
+        """Return the class names of a trainer's data by index; empty if it has none."""
+
+    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+        """Return the predictions of each output for samples, as ``Trainer.predict`` takes them, between two bursts."""
+
+    # -- commands ------------------------------------------------------------------------------------------------------
+    def send(self, command: str, **arguments: Any) -> Ticket:
+        """Send a command; return at once. Commands of one view are applied in the order in which they were sent."""
+
+    def tickets(self, after: int = 0) -> list[Ticket]:
+        """Return the tickets of all views after a number."""
+
+    def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
+        """Return the rows of the journal after a number, but digests, with their numbers, as plain JSON values."""
+
+    def messages(self, after: int) -> list[tuple[int, str]]:
+        """Return the log messages after a number, with their numbers."""
+
+
+class Monitor(ABC):
+    """Watch and steer an environment from a separate thread; a slow monitor never delays training."""
+
+    talks = False  # it writes to the terminal; ``--quiet`` then leaves it out
+    steers = False  # users can send commands through it, so that a paused run may wait for one
+
+    @abstractmethod
+    def watch(self, view: View) -> None:
+        """Watch until ``view.wait`` returns True."""

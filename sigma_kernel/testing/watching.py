@@ -1,0 +1,291 @@
+"""Conformance suites for monitors and for the views that they watch, to inherit in a plugin's tests, and a fake view.
+
+::
+
+    class TestMine(MonitorSuite):
+        def make(self) -> Monitor:
+            return Mine()
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import asdict, define, field
+
+from sigma_kernel.clock import Moment, TimeStep, every
+from sigma_kernel.contracts import (
+    AddressEntry,
+    Branch,
+    Hook,
+    HookContext,
+    HookEntry,
+    LayerEntry,
+    Monitor,
+    Operator,
+    StateEntry,
+    Stretch,
+    Ticket,
+    View,
+)
+from sigma_kernel.curves import Curve, thinned
+from sigma_kernel.errors import SigmaAddressError, SigmaStateError
+from sigma_kernel.registry.addresses import matches
+from sigma_kernel.testing.steering import Slow, Sweep, small_environment, state_bytes, until
+
+
+@define(eq=False)
+class FakeView:
+    """A view for tests of monitors: it shows what it is given, and records what is sent.
+
+    ``values`` are by address, with ``entries_of`` for those whose kinds matter; ``measured`` holds the values of one
+    branch, one per iteration. A command is applied at ``moment``, unless its name is in ``refusals``, with the reason.
+    """
+
+    values: dict[str, Any] = field(factory=dict)
+    entries_of: dict[str, AddressEntry] = field(factory=dict)
+    measured: dict[str, Sequence[float]] = field(factory=dict)
+    layers: list[LayerEntry] = field(factory=list)
+    attached: list[HookEntry] = field(factory=list)
+    kept: list[StateEntry] = field(factory=list)
+    rows: list[Mapping[str, Any]] = field(factory=list)
+    texts: list[str] = field(factory=list)
+    sent: list[Ticket] = field(factory=list)
+    refusals: dict[str, str] = field(factory=dict)
+    moment: Moment = Moment(iteration=7, epoch=1)
+    state: str = "running"
+    name: str = "fake"
+    folder: Path | None = None
+    names: list[str] = field(factory=lambda: ["trainer"])
+    over: threading.Event = field(factory=threading.Event)
+
+    def status(self) -> str:
+        """Return the state that was given."""
+        return self.state
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep; return whether ``over`` is set."""
+        return self.over.wait(seconds)
+
+    def get(self, address: str) -> Any:
+        """Return a value; raises SigmaAddressError if there is none."""
+        if address not in self.values:
+            raise SigmaAddressError(f"{address}: is not there. Give the fake view this value.")
+        return self.values[address]
+
+    def find(self, pattern: str) -> list[tuple[str, Any]]:
+        """Return the values that match a pattern."""
+        return [(address, value) for address, value in self.values.items() if matches(pattern, address)]
+
+    def entries(self, pattern: str = "**") -> list[AddressEntry]:
+        """Return the addresses that match a pattern."""
+        plain = ((address, AddressEntry(address, value=value)) for address, value in self.find(pattern))
+        return [self.entries_of.get(address, entry) for address, entry in plain]
+
+    def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
+        """Return the measured values after a cursor."""
+        values = np.array(self.measured.get(address, ()), float)
+        at = np.arange(1, len(values) + 1)[after:]
+        curve = Curve(at, at * 0, at * 0.1, *3 * [values[after:]])
+        return len(values), [Stretch(0, thinned(curve, most))] if len(at) else []
+
+    def branches(self, trainer: str) -> list[Branch]:
+        """Return the only branch."""
+        return [Branch(0)]
+
+    def trainers(self) -> list[str]:
+        """Return the names that were given."""
+        return self.names
+
+    def network(self, trainer: str) -> list[LayerEntry]:
+        """Return the layers that were given."""
+        return self.layers
+
+    def hooks(self, trainer: str) -> list[HookEntry]:
+        """Return the hooks that were given."""
+        return self.attached
+
+    def states(self, trainer: str) -> list[StateEntry]:
+        """Return the states that were given."""
+        return self.kept
+
+    def splits(self, trainer: str) -> dict[str, int]:
+        """Return one split of ten rows."""
+        return {"training": 10}
+
+    def classes(self, trainer: str) -> list[Any]:
+        """Return no classes."""
+        return []
+
+    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+        """Return the samples themselves."""
+        return {"output": np.asarray(samples)}
+
+    def send(self, command: str, **arguments: Any) -> Ticket:
+        """Record a command, and answer it."""
+        self.sent.append(ticket := Ticket(len(self.sent) + 1, command, arguments))
+        if command in self.refusals:
+            ticket.answer.set_exception(SigmaStateError(self.refusals[command]))
+        else:
+            ticket.answer.set_result(dict.fromkeys(self.names, self.moment))
+        return ticket
+
+    def tickets(self, after: int = 0) -> list[Ticket]:
+        """Return the commands after a number."""
+        return self.sent[after:]
+
+    def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
+        """Return the rows that were given, after a number."""
+        return list(enumerate(self.rows, 1))[after:]
+
+    def messages(self, after: int) -> list[tuple[int, str]]:
+        """Return the texts that were given, after a number."""
+        return list(enumerate(self.texts, 1))[after:]
+
+
+class ViewSuite(ABC):
+    """Conformance tests of a view: inherit, and override :meth:`make` and :meth:`train`."""
+
+    @abstractmethod
+    def make(self) -> AbstractContextManager[View]:
+        """Return a context with the view of a run whose trainers have trained for an epoch or more."""
+
+    def test_every_entry_that_has_a_value_can_be_read(self) -> None:
+        with self.make() as view:
+            entries = view.entries()
+            assert entries
+            for entry in (entry for entry in entries if entry.value is not None):
+                assert view.get(entry.address) == entry.value or entry.value != entry.value, entry
+                assert [found.address for found in view.entries(entry.address)] == [entry.address]
+
+    def test_only_arrays_have_shapes_and_no_array_has_a_value(self) -> None:
+        with self.make() as view:
+            assert all(entry.type == "array" or entry.shape is None for entry in view.entries())
+            assert all(entry.value is None for entry in view.entries() if entry.type == "array")
+
+    def test_an_unknown_address_is_refused(self) -> None:
+        with self.make() as view, pytest.raises(SigmaAddressError):
+            view.get("nowhere.at.all")
+
+    def test_the_loss_of_every_trainer_was_measured_at_increasing_iterations(self) -> None:
+        with self.make() as view:
+            assert view.trainers()
+            for trainer in view.trainers():
+                _, found = view.stretches(f"{trainer}.training.loss")
+                assert found
+                assert {one.branch for one in found} <= {branch.number for branch in view.branches(trainer)}
+                for one in found:
+                    assert (np.diff(one.curve.iterations) > 0).all()
+                    assert len({len(getattr(one.curve, name)) for name in asdict(one.curve, recurse=False)}) == 1
+
+    def test_reading_on_from_a_cursor_gives_nothing_twice(self) -> None:
+        with self.make() as view:
+            for trainer in view.trainers():
+                cursor, first = view.stretches(f"{trainer}.training.loss")
+                later, more = view.stretches(f"{trainer}.training.loss", cursor)
+                assert later >= cursor
+                last = first[-1].curve.iterations[-1]
+                assert all((one.curve.iterations > last).all() for one in more if one.branch == first[-1].branch)
+
+    def test_few_points_keep_the_extremes_of_many(self) -> None:
+        with self.make() as view:
+            for trainer in view.trainers():
+                address = f"{trainer}.training.loss"
+                cursor, every_one = view.stretches(address, 0, 10**9)
+                few = view.stretches(address, 0, 4)[1]
+                assert len(few) == len(every_one)
+                for thin, full in zip(few, every_one, strict=True):
+                    assert len(thin.curve.values) <= max(2, len(full.curve.values))
+                    assert np.nanmin(thin.curve.low) == np.nanmin(full.curve.low)
+                    assert np.nanmax(thin.curve.high) == np.nanmax(full.curve.high)
+
+    def test_what_was_not_measured_is_empty(self) -> None:
+        with self.make() as view:
+            assert view.stretches(f"{view.trainers()[0]}.never.measured") == (0, [])
+
+    def test_every_layer_has_its_sources_before_it(self) -> None:
+        with self.make() as view:
+            for trainer in view.trainers():
+                before: set[str] = set()
+                for layer in view.network(trainer):
+                    assert {*layer.sources} <= before
+                    before.add(layer.name)
+
+    def test_states_are_in_order_and_can_be_reached(self) -> None:
+        with self.make() as view:
+            for trainer in view.trainers():
+                states = view.states(trainer)
+                assert [state.iteration for state in states] == sorted({state.iteration for state in states})
+                assert all(state.kept or state.saved for state in states)
+
+    def test_numbered_entries_are_read_on_from_the_last(self) -> None:
+        with self.make() as view:
+            for read in (view.journal, view.messages):
+                numbers = [number for number, _ in read(0)]
+                assert numbers == sorted(set(numbers))
+                assert [number for number, _ in read(numbers[-1] if numbers else 0)] == []
+
+    def test_an_unknown_command_is_refused_on_its_ticket(self) -> None:
+        with self.make() as view:
+            ticket = view.send("nonsense", of="every kind")
+            with pytest.raises(SigmaStateError):
+                ticket.result(60)
+            assert ticket.state == "refused"
+            assert ticket.why
+            assert ticket.moments == {}
+            assert ticket.number in [one.number for one in view.tickets()]
+
+
+class MonitorSuite(ABC):
+    """Conformance tests of a monitor: inherit, and override :meth:`make`."""
+
+    @abstractmethod
+    def make(self) -> Monitor:
+        """Return the monitor under test."""
+
+    def operator(self) -> Operator:
+        """Return an operator to train with."""
+        return Sweep()
+
+    def test_the_monitor_watches_a_run_and_ends_with_it(self) -> None:
+        with small_environment(self.operator(), hooks={"slow": Slow()}) as sigma:
+            sigma.monitors["it"] = self.make()
+            thread = threading.Thread(target=sigma.run)
+            thread.start()
+            time.sleep(0.3)
+            sigma.stop()
+            thread.join(60)
+            assert not thread.is_alive()
+            until(lambda: not [t for t in threading.enumerate() if t.name == "sigma-it"])  # its thread ends, too
+            assert not [text for _, text in sigma.messages.after(0) if "failed" in text]
+
+    def test_it_does_not_change_the_bits_of_the_run(self) -> None:
+        found = []
+        for monitors in ({}, {"it": self.make()}):
+            with small_environment(self.operator()) as sigma:
+                sigma.monitors.update(monitors)
+                sigma.trainer("trainer").hooks = {"end": _End()}
+                sigma.run()
+                found.append(state_bytes(sigma.trainer("trainer")))
+        assert found[0] == found[1]
+
+
+@define(eq=False, kw_only=True)
+class _End(Hook):
+    """Stop after two epochs."""
+
+    every: TimeStep = every(2, "epoch")
+
+    ends = True
+
+    def fire(self, context: HookContext) -> None:
+        """Stop."""
+        context.command("stop")

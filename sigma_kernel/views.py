@@ -1,0 +1,284 @@
+"""What monitors see of an environment, and the tickets of the commands that they send."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import attrs
+import numpy as np
+from attrs import define, field, frozen
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Branch, AddressEntry, HookEntry, LayerEntry, StateEntry, Stretch, Ticket
+from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaStateError
+from sigma_kernel.network.outline import outline
+from sigma_kernel.registry.registry import Kind, Registry
+from sigma_kernel.training.checkpoints.encoding import packed
+from sigma_kernel.training.checkpoints.store import numbered, read_manifest
+from sigma_kernel.training.components import name_of
+from sigma_kernel.training.history.messages import Messages
+from sigma_kernel.training.hooks.order import decided
+from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.step.live import Elements
+from sigma_kernel.training.step.model import LAYERS
+from sigma_kernel.training.trainer import Trainer
+
+TYPES = {float: "number", int: "whole", bool: "flag", str: "text"}
+PLAIN = (bool, int, float, str, np.integer, np.floating, np.bool_)
+
+
+class Watchable(Protocol):
+    """The environment as a view reads it."""
+
+    name: str
+    registry: Registry
+    messages: Messages[str]
+    rows: Messages[Mapping[str, Any]]
+    tickets: Messages[Ticket]
+
+    @property
+    def run_folder(self) -> Path | None:
+        """Return the run folder."""
+
+    def status(self) -> str:
+        """Return the state, ``compiling``, or how training ended."""
+
+    def trainer(self, name: str) -> Trainer:
+        """Return a trainer."""
+
+    @property
+    def trainers(self) -> Mapping[str, Trainer]:
+        """Return the trainers by name."""
+
+    def send(self, command: str, **arguments: Any) -> Mapping[str, Moment]:
+        """Send a command, and wait until it was applied."""
+
+
+@define(eq=False)
+class Sender:
+    """Send commands in order, in a thread of its own that ends when none is left."""
+
+    send: Callable[..., Mapping[str, Moment]]
+    log: Messages[Ticket]
+    _waiting: deque[Ticket] = field(factory=deque, init=False)
+    _working: bool = field(default=False, init=False)
+    _gate: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def ticket(self, command: str, arguments: Mapping[str, Any]) -> Ticket:
+        """Return the ticket of a command that is sent now."""
+        with self._gate:
+            made = self.log.add(lambda number: Ticket(number, command, dict(arguments)))
+            self._waiting.append(made)
+            if not self._working:
+                self._working = True
+                threading.Thread(target=self._work, name="sigma-commands", daemon=True).start()
+        return made
+
+    def _next(self) -> Ticket | None:
+        with self._gate:
+            self._working = bool(self._waiting)
+            return self._waiting.popleft() if self._waiting else None
+
+    def _work(self) -> None:
+        while (ticket := self._next()) is not None:
+            try:
+                ticket.answer.set_result(self.send(ticket.command, **ticket.arguments))
+            except Exception as error:  # whatever refuses it
+                ticket.answer.set_exception(error)
+
+
+@frozen(eq=False)
+class EnvironmentView:
+    """The view of a monitor: read values and messages, send commands, from its own threads."""
+
+    environment: Watchable
+    over: threading.Event
+    _sender: Sender = field(init=False)
+
+    @_sender.default
+    def _(self) -> Sender:
+        return Sender(self.environment.send, self.environment.tickets)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the environment."""
+        return self.environment.name
+
+    @property
+    def folder(self) -> Path | None:
+        """Return the run folder."""
+        return self.environment.run_folder
+
+    def status(self) -> str:
+        """Return the state of the environment, ``compiling``, or how training ended."""
+        return self.environment.status()
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep; return whether the run is over."""
+        return self.over.wait(seconds)
+
+    # -- values --------------------------------------------------------------------------------------------------------
+    def get(self, address: str) -> Any:
+        """Return a value."""
+        return self.environment.registry.get(address)
+
+    def find(self, pattern: str) -> list[tuple[str, Any]]:
+        """Return all values that match a pattern, with their addresses."""
+        return self.environment.registry.find(pattern)
+
+    def entries(self, pattern: str = "**") -> list[AddressEntry]:
+        """Return the addresses that match a pattern, with their kinds; values of hooks may disappear meanwhile."""
+        registry = self.environment.registry
+        found = (_entry(registry, name, *kind) for name, kind in registry.kinds(pattern).items())
+        return [entry for entry in found if entry is not None]
+
+    def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
+        """Return what was measured at an address since a cursor, and the next cursor."""
+        trainer, _, name = address.partition(".")
+        return self.environment.trainer(trainer).history.since(name, after, most)
+
+    def branches(self, trainer: str) -> list[Branch]:
+        """Return the branches of a trainer's history."""
+        return self.environment.trainer(trainer).history.branches()
+
+    # -- trainers ------------------------------------------------------------------------------------------------------
+    def trainers(self) -> list[str]:
+        """Return the names of the trainers."""
+        return list(self.environment.trainers)
+
+    def _session(self, trainer: str) -> Session:
+        found = self.environment.trainer(trainer)
+        if not found.prepared:
+            raise SigmaStateError(f"trainer {trainer!r}: is not prepared yet. Ask again once it is.")
+        return found.session
+
+    def network(self, trainer: str) -> list[LayerEntry]:
+        """Return the layers of a trainer."""
+        model = self._session(trainer).setup.model
+        shapes = {row.name: row.shape for row in outline(model.network.layers, model.shapes).rows}
+        own = {address: spec.shape for address, spec in model.parameters().items()}
+        return [
+            LayerEntry(
+                placed.name,
+                placed.kind,
+                placed.sources,
+                shapes[placed.name],
+                {f"{trainer}.{LAYERS}{a}": shape for a, shape in own.items() if a.startswith(f"{placed.name}.")},
+                _settings(placed.layer),
+            )
+            for placed in model.network.layers
+        ]
+
+    def hooks(self, trainer: str) -> list[HookEntry]:
+        """Return the hooks of a trainer in callback order."""
+        session = self._session(trainer)
+        order, memory = session.setup.order, session.state.memory
+        why = decided(order.hooks, order.names)
+        return [
+            HookEntry(
+                name,
+                name_of(hook),
+                str(hook.every),
+                "" if hook.when is None else str(hook.when),
+                tuple(str(reason) for reason in why if reason.then == name),
+                bool(memory.get(name, {}).get("muted")),
+                hook.background,
+            )
+            for name, hook in ((name, order.hooks[name]) for name in order.names)
+        ]
+
+    def states(self, trainer: str) -> list[StateEntry]:
+        """Return the states that a trainer can be rewound to."""
+        session = self._session(trainer)
+        kept = {moment.iteration: moment.epoch for moment, _ in list(session.recorder.past.states)}
+        saved = {} if session.saver is None else _saved(session.saver.home)
+        epochs = {**saved, **kept}
+        return [StateEntry(at, epochs[at], at in kept, at in saved) for at in sorted(epochs)]
+
+    def splits(self, trainer: str) -> dict[str, int]:
+        """Return the number of rows of each split."""
+        return {name: len(dataset) for name, dataset in self._session(trainer).setup.factory.splits.items()}
+
+    def classes(self, trainer: str) -> list[Any]:
+        """Return the class names by index."""
+        return list(self._session(trainer).setup.classes)
+
+    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+        """Return the predictions of each output for samples."""
+        session = self._session(trainer)
+        found = session.ask(lambda: session.setup.evaluator.predict(session.steps(), samples))
+        outputs = session.setup.model.network.outputs
+        return found if isinstance(found, dict) else {outputs[0].name: found}
+
+    # -- commands ------------------------------------------------------------------------------------------------------
+    def send(self, command: str, **arguments: Any) -> Ticket:
+        """Send a command; return its ticket at once."""
+        return self._sender.ticket(command, arguments)
+
+    def tickets(self, after: int = 0) -> list[Ticket]:
+        """Return the tickets after a number."""
+        return [ticket for _, ticket in self.environment.tickets.after(after)]
+
+    def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
+        """Return the rows of the journal after a number, but digests."""
+        rows = self.environment.rows.after(after)
+        return [(number, packed(row)) for number, row in rows]
+
+    def messages(self, after: int) -> list[tuple[int, str]]:
+        """Return the numbered messages after a number."""
+        return self.environment.messages.after(after)
+
+
+def _entry(registry: Registry, address: str, kind: Kind, settable: bool) -> AddressEntry | None:
+    """Return an address with its kind; None if it has just been removed."""
+    type_, shape, value = TYPES.get(kind.type, "any"), None, None
+    if isinstance(kind, Elements):
+        type_, shape = "array", kind.spec.shape
+    else:
+        try:
+            value = registry.get(address)
+        except SigmaAddressError:  # not published yet, or no longer there
+            if address not in registry:
+                return None
+        if isinstance(value, np.ndarray):
+            type_, shape, value = "array", value.shape, None
+        elif type_ == "any" and isinstance(value, PLAIN):
+            value = value.item() if isinstance(value, np.generic) else value
+            type_ = TYPES[type(value)] if type(value) is not int else "number"
+        elif not isinstance(value, PLAIN):
+            value = None
+    limits = (kind.low, kind.high, kind.above, kind.below)
+    return AddressEntry(address, type_, value, settable, *limits, kind.unit, kind.doc, _tags(registry, address), shape)
+
+
+def _tags(registry: Registry, address: str) -> tuple[str, ...]:
+    """Return the tags of all levels above a value."""
+    levels = address.split(".")[:-1]
+    heads = (".".join(levels[: n + 1]) for n in range(len(levels)))
+    return tuple(tag for head in heads for tag in sorted(registry.tags(head)))
+
+
+def _settings(layer: Any) -> dict[str, Any]:
+    """Return the plain settings of a layer by name."""
+    values = {one.name: getattr(layer, one.name) for one in attrs.fields(type(layer)) if one.init}
+    return {name: value for name, value in values.items() if isinstance(value, (*PLAIN, tuple, list))}
+
+
+def _saved(home: Path) -> dict[int, int]:
+    """Return the epochs of the checkpoints in a directory, by iteration."""
+    found = {path: _epoch(path, path.stat().st_mtime_ns) for path in numbered(home) if path.exists()}
+    return {int(path.name): epoch for path, epoch in found.items() if epoch is not None}
+
+
+@lru_cache(maxsize=1024)
+def _epoch(path: Path, changed: int) -> int | None:
+    """Return the epoch of a checkpoint; None if it is damaged, or has just been removed."""
+    try:
+        return int(read_manifest(path, lambda text: None)["values"]["clock"]["epoch"])
+    except SigmaCheckpointError:
+        return None

@@ -1,0 +1,372 @@
+"""What monitors see of an environment: addresses with kinds, measured values by branch, layers, hooks, states, tickets."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define, field
+
+from sigma_kernel import AddressEntry, Hook, HookContext, HookEntry, Monitor, StateEntry, TimeStep, View, every
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import LayerEntry
+from sigma_kernel.curves import Curve, thinned
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError
+from sigma_kernel.testing import Do, FakeView, Note, Sweep, ViewSuite, small_environment
+from sigma_kernel.testing.steering import until
+from sigma_kernel.training.history.metrics import History
+from sigma_kernel.views import EnvironmentView
+
+PATIENCE = 60.0
+
+
+@define(eq=False)
+class Kept(Monitor):
+    """Keep the view, and wait for the end."""
+
+    view: Any = None
+    begun: threading.Event = field(factory=threading.Event)
+
+    def watch(self, view: View) -> None:
+        """Keep it."""
+        self.view = view
+        self.begun.set()
+        view.wait(PATIENCE)
+
+
+def seen(sigma: Environment) -> View:
+    """Return the view of an environment that need not train."""
+    return EnvironmentView(sigma, threading.Event())
+
+
+@contextmanager
+def trained(folder: Path | None = None, **settings: Any) -> Iterator[View]:
+    """Train for two epochs, go back to the first, and train on."""
+    with small_environment(Sweep(), **settings) as sigma:
+        sigma.folder = folder
+        sigma.trainer("trainer").recorder.past.took(-1.0)
+        for _ in range(2):
+            sigma.trainer("trainer").recorder.past.took(-1.0)  # the next snapshot is due at once
+            sigma.trainer("trainer").fit(epochs=1)
+        sigma.rewind(1, "epoch")
+        sigma.trainer("trainer").fit(epochs=2)
+        yield seen(sigma)
+
+
+class TestViewOfARun(ViewSuite):
+    def make(self) -> Any:
+        return trained()
+
+
+class TestFakeView(ViewSuite):
+    @contextmanager
+    def make(self) -> Iterator[View]:
+        view = FakeView(refusals={"nonsense": "there is no such command."})
+        view.values = {"trainer.training.loss": 0.5, "trainer.name": "mnist"}
+        view.measured = {"trainer.training.loss": np.sin(np.arange(100.0))}
+        view.layers = [LayerEntry("0-input", "input", (), (3,), {}, {})]
+        view.kept, view.rows, view.texts = [StateEntry(5, 1, True, False)], [{"command": "pause"}], ["saved"]
+        yield view
+
+    def test_an_unknown_address_is_refused(self) -> None:
+        with pytest.raises(SigmaAddressError, match="Give the fake view this value"):
+            FakeView().get("trainer.training.loss")
+
+    def test_it_records_and_answers_commands(self) -> None:
+        view = FakeView(refusals={"save": "there is no folder."})
+        assert view.send("pause").result() == {"trainer": view.moment}
+        assert view.send("save").why == "there is no folder."
+        assert [(ticket.command, ticket.state) for ticket in view.sent] == [("pause", "applied"), ("save", "refused")]
+        assert not view.wait(0.0)
+        assert view.status() == "running"
+
+
+# -- addresses ---------------------------------------------------------------------------------------------------------
+def test_an_entry_tells_type_range_unit_and_whether_it_can_be_set() -> None:
+    with trained() as view:
+        entries = {entry.address: entry for entry in view.entries()}
+    rate = entries["trainer.optimiser.learning_rate"]
+    assert (rate.type, rate.settable, rate.value) == ("number", True, 0.05)
+    assert entries["trainer.second"].unit == "seconds"
+    assert (entries["trainer.iteration"].type, entries["trainer.iteration"].value) == ("whole", 15)
+    assert entries["trainer.iteration"].doc == "The iterations done."
+    assert not entries["trainer.iteration"].settable
+    assert entries["trainer.optimiser.frozen"].type == "flag"
+    assert entries["trainer.training.loss"].type == "number"
+    assert not entries["trainer.training.loss"].settable
+
+
+def test_an_entry_has_the_tags_of_the_levels_above_it() -> None:
+    with small_environment(Sweep()) as sigma:
+        sigma.registry.branch("notes.mine", "note", "old")
+        sigma.registry.put("notes.mine.text", "hello")
+        entry = next(entry for entry in seen(sigma).entries("notes.**") if entry.address.endswith("text"))
+    assert entry == AddressEntry("notes.mine.text", "text", "hello", True, tags=("note", "old"))
+
+
+def test_an_entry_of_an_array_has_its_shape_and_does_not_wait_for_training() -> None:
+    with small_environment(Sweep(), hooks={"block": (hook := Blocking())}) as sigma:
+        thread = threading.Thread(target=sigma.run)
+        thread.start()
+        assert hook.inside.wait(PATIENCE)
+        entries = {entry.address: entry for entry in seen(sigma).entries()}
+        hook.go.set()
+        sigma.stop()
+        thread.join(PATIENCE)
+    held = entries["trainer.network.layers.weights"]
+    assert (held.type, held.shape, held.value, held.settable) == ("array", (3, 1), None, True)
+
+
+@define(eq=False, kw_only=True)
+class Blocking(Hook):
+    """Hold the training thread."""
+
+    every: TimeStep = every(1, "iteration")
+    inside: threading.Event = field(factory=threading.Event)
+    go: threading.Event = field(factory=threading.Event)
+
+    def fire(self, context: HookContext) -> None:
+        """Wait until it may go on."""
+        self.inside.set()
+        assert self.go.wait(PATIENCE)
+
+
+def test_what_a_hook_published_has_the_type_of_its_value() -> None:
+    found = {"a": np.arange(3.0), "b": np.float32(0.5), "c": "text", "d": True, "e": [1, 2], "f": None}
+
+    def publish(context: HookContext) -> None:
+        for name, value in found.items():
+            context.publish(f"own.{name}", value)
+
+    hook = Do(does=publish, every=every(1, "epoch"), writes=("own.*",))
+    with small_environment(Sweep(), hooks={"own": hook}) as sigma:
+        sigma.trainer("trainer").fit(epochs=1)
+        entries = {entry.address[-1]: entry for entry in seen(sigma).entries("trainer.own.*")}
+    assert [entries[name].type for name in "abcde"] == ["array", "number", "text", "flag", "any"]
+    assert (entries["a"].shape, entries["b"].value, entries["e"].value) == ((3,), 0.5, None)
+
+
+# -- measured values ---------------------------------------------------------------------------------------------------
+def test_each_branch_is_a_stretch_of_its_own() -> None:
+    with trained() as view:
+        assert [(branch.number, branch.parent, branch.start) for branch in view.branches("trainer")] == [
+            (0, None, 0), (1, 0, 5),
+        ]  # fmt: skip
+        _, found = view.stretches("trainer.training.loss")
+    assert [(one.branch, one.curve.iterations.tolist()) for one in found] == [
+        (0, list(range(1, 11))), (1, list(range(6, 16))),
+    ]  # fmt: skip
+    assert found[0].curve.epochs.tolist() == [0] * 4 + [1] * 5 + [2]
+
+
+def test_the_curve_of_the_present_leaves_out_what_several_rewinds_left() -> None:
+    history = History()
+
+    def train(first: int, last: int, value: float) -> None:
+        for iteration in range(first, last + 1):
+            history.record({"x": np.array([value])}, Moment(iteration - 1), Moment(iteration))
+
+    train(1, 10, 0.0)
+    history.leave(1, 6)
+    train(7, 9, 1.0)
+    history.leave(2, 8)
+    train(9, 9, 2.0)
+    history.leave(3, 3)  # before the first branch was left
+    train(4, 5, 3.0)
+    assert history.curve("x").iterations.tolist() == [1, 2, 3, 4, 5]
+    assert history.curve("x").values.tolist() == [0.0, 0.0, 0.0, 3.0, 3.0]
+    assert len(history["x"]) == 10 + 3 + 1 + 2
+    assert [one.branch for one in history.since("x", 0, 100)[1]] == [0, 1, 2, 3]
+
+
+def test_a_curve_of_bursts_has_every_iteration_with_its_time() -> None:
+    history = History()
+    history.record({"x": np.array([1.0, 2.0, 4.0])}, Moment(0, 0, 0, 1.0), Moment(3, 1, 0, 4.0))
+    history.record({"x": np.array([8.0])}, Moment(3, 1, 0, 5.0), Moment(4, 1, 0, 7.0))
+    curve = history.curve("x")
+    assert curve.iterations.tolist() == [1, 2, 3, 4]
+    assert curve.epochs.tolist() == [0, 0, 1, 1]
+    assert curve.seconds.tolist() == [2.0, 3.0, 4.0, 7.0]
+    assert curve.values.tolist() == [1.0, 2.0, 4.0, 8.0]
+    assert history.since("x", 1, 100)[1][0].curve.values.tolist() == [8.0]
+    assert history.since("x", 2, 100) == (2, [])
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 99, 100, 1000])
+def test_thinning_keeps_the_ends_and_the_extremes(most: int) -> None:
+    values = np.random.default_rng(0).normal(size=100)
+    values[[13, 14]] = np.nan
+    at = np.arange(1, 101)
+    thin = thinned(Curve(at, at // 10, at * 0.5, values, values, values), most)
+    assert len(thin.values) == min(most, 100)
+    assert (thin.iterations[-1], thin.values[-1]) == (100, values[-1])
+    assert (np.nanmin(thin.low), np.nanmax(thin.high)) == (np.nanmin(values), np.nanmax(values))
+    assert (np.diff(thin.iterations) > 0).all()
+
+
+def test_a_monitor_reads_on_while_training_goes_on() -> None:
+    read: list[int] = []
+    done = threading.Event()
+
+    def watch(view: View) -> None:
+        cursor = 0
+        while not view.wait(0.0) or not done.is_set():
+            cursor, found = view.stretches("trainer.training.loss", cursor, 10**6)
+            read.extend(at for one in found for at in one.curve.iterations.tolist())
+            if view.status() in ("finished", "stopped"):
+                done.set()
+        cursor, found = view.stretches("trainer.training.loss", cursor, 10**6)
+        read.extend(at for one in found for at in one.curve.iterations.tolist())
+
+    with small_environment(Sweep(), epochs=40) as sigma:
+        view = seen(sigma)
+        thread = threading.Thread(target=watch, args=(view,))
+        thread.start()
+        sigma.run()
+        view.over.set()  # type: ignore[attr-defined]
+        thread.join(PATIENCE)
+    assert read == list(range(1, 201))
+
+
+# -- trainers ----------------------------------------------------------------------------------------------------------
+@pytest.mark.rooms
+def test_the_network_is_told_by_layers_with_shapes_and_parameters() -> None:
+    with Environment() as sigma:
+        x = np.random.default_rng(0).normal(size=(20, 3)).astype("float32")
+        trainer = sigma.create_trainer(network="input(3) + dropout(0.25) + dense(4, activation='tanh') + output(2)")
+        trainer.network = trainer.network + " + softmax_cross_entropy()"
+        trainer.data, trainer.optimiser = {"inputs": x, "targets": (x[:, 0] > 0).astype(int)}, "adam"
+        trainer.hooks = {"stop": {"type": "stop", "when": "epoch reaches 1"}}
+        sigma.prepare()
+        view = seen(sigma)
+        layers = {layer.name: layer for layer in view.network("trainer")}
+        assert list(layers) == ["0-input", "1-dropout", "2-dense", "3-output", "4-softmax_cross_entropy"]
+        dense = layers["2-dense"]
+        assert (dense.component, dense.sources, dense.shape) == ("dense", ("1-dropout",), (4,))
+        assert dense.parameters == {
+            "trainer.network.layers.2-dense.weights": (3, 4), "trainer.network.layers.2-dense.biases": (4,),
+        }  # fmt: skip
+        assert layers["1-dropout"].settings["rate"] == 0.25
+        assert dense.settings["activation"] == "tanh"
+        assert view.splits("trainer") == {"training": 20}
+        assert view.predict("trainer", x[:5])["3-output"].shape == (5, 2)
+
+
+def test_hooks_are_told_in_order_with_reasons() -> None:
+    hooks = {
+        "b": Note([], every=every(1, "epoch")),
+        "reader": Do(does=lambda context: None, every=every(1, "epoch"), reads=("own.value",)),
+        "writer": Do(does=lambda context: None, every=every(1, "epoch"), writes=("own.value",)),
+    }
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        sigma.prepare()
+        found = seen(sigma).hooks("trainer")
+    assert [hook.name for hook in found] == ["b", "writer", "reader"]
+    assert found[2].reasons == ("writer before reader: reader reads own.value, which writer writes",)
+    assert found[1].reasons == ("b before writer: by name, as nothing else decides",)
+    assert found[0] == HookEntry("b", "note", "every 1 epoch", "", (), False, False)
+
+
+def test_states_are_those_kept_in_memory_and_those_on_disk(tmp_path: Path) -> None:
+    with trained(tmp_path) as view:
+        states = view.states("trainer")
+    assert [state.iteration for state in states if state.saved] == [5, 15]
+    assert all(state.epoch == state.iteration // 5 for state in states)
+    assert any(state.kept for state in states)
+
+
+def test_a_trainer_that_is_not_prepared_is_asked_in_vain() -> None:
+    with small_environment(Sweep()) as sigma:
+        with pytest.raises(SigmaStateError, match="is not prepared yet"):
+            seen(sigma).network("trainer")
+        with pytest.raises(SigmaConfigError, match="no such trainer"):
+            seen(sigma).hooks("trainor")
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+def test_a_ticket_tells_what_became_of_its_command() -> None:
+    with small_environment(Sweep(), hooks={"block": (hook := Blocking())}) as sigma:
+        thread = threading.Thread(target=sigma.run)
+        thread.start()
+        assert hook.inside.wait(PATIENCE)
+        view = seen(sigma)
+        good = view.send("set", pattern="trainer.optimiser.learning_rate", value=0.5)
+        bad = view.send("set", pattern="trainer.optimiser.learning_rate", value=-1.0)
+        end = view.send("stop")
+        assert [ticket.state for ticket in view.tickets()] == ["queued"] * 3
+        with pytest.raises(TimeoutError):
+            good.result(0.01)
+        assert (good.moments, good.why) == ({}, "")
+        hook.go.set()
+        end.result(PATIENCE)
+        thread.join(PATIENCE)
+    assert [ticket.state for ticket in view.tickets()] == ["applied", "refused", "applied"]
+    assert good.moments["trainer"].iteration == 1
+    assert "at least 0" in bad.why or "more than 0" in bad.why
+    assert [ticket.number for ticket in view.tickets(good.number)] == [bad.number, end.number]
+
+
+def test_commands_of_a_view_are_applied_in_order_and_leave_no_thread() -> None:
+    with small_environment(Sweep()) as sigma:
+        sigma.prepare()
+        view = seen(sigma)
+        rates = [0.001 * (n + 1) for n in range(50)]
+        tickets = [view.send("set", pattern="trainer.optimiser.learning_rate", value=rate) for rate in rates]
+        for ticket in tickets:
+            ticket.result(PATIENCE)
+        values = [row["value"] for _, row in view.journal() if row.get("command") == "set"]
+    assert values == rates
+    until(lambda: not [one for one in threading.enumerate() if one.name == "sigma-commands"])
+
+
+def test_the_journal_is_read_on_from_the_last_row_and_holds_no_digests(tmp_path: Path) -> None:
+    with trained(tmp_path) as view:
+        rows = view.journal()
+        assert {row.get("command") for _, row in rows} >= {"rewind", "save"}
+        assert not [row for _, row in rows if row.get("event") == "digest"]
+        assert view.journal(rows[2][0]) == rows[3:]
+        assert all(isinstance(row, Mapping) for _, row in rows)
+
+
+def test_a_resumed_run_shows_the_rows_from_before(tmp_path: Path) -> None:
+    with small_environment(Sweep(), epochs=2) as sigma:
+        sigma.folder = tmp_path
+        sigma.prepare()
+        sigma.set("trainer.optimiser.learning_rate", 0.25)
+        sigma.run()
+        run, before = sigma.run_folder, seen(sigma).journal()
+    assert run is not None
+    with small_environment(Sweep(), epochs=3) as sigma:
+        sigma.resume(run)
+        rows = [row for _, row in seen(sigma).journal()]
+        assert [row for row in rows if row.get("command") == "set"][0]["value"] == 0.25
+        told = [{name: value for name, value in row.items() if name != "place"} for row in rows]
+        assert told[: len(before)] == [row for _, row in before]
+        sigma.run()
+        after = [row.get("event") or row.get("command") for _, row in seen(sigma).journal()]
+    assert after.count("set") == 1
+
+
+def test_branches_go_on_with_their_numbers_after_a_resume(tmp_path: Path) -> None:
+    with trained(tmp_path) as view:
+        run = view.folder
+    assert run is not None
+    with small_environment(Sweep()) as sigma:
+        sigma.resume(run)
+        sigma.trainer("trainer").fit(epochs=1)
+        assert [branch.number for branch in seen(sigma).branches("trainer")] == [1]
+
+
+def test_a_reset_begins_a_stretch_that_leaves_the_former_values(tmp_path: Path) -> None:
+    with small_environment(Sweep()) as sigma:
+        sigma.trainer("trainer").fit(epochs=2)
+        sigma.reset()
+        sigma.trainer("trainer").fit(epochs=1)
+        assert sigma.trainer("trainer").history.curve("training.loss").iterations.tolist() == [1, 2, 3, 4, 5]
+        assert len(seen(sigma).stretches("trainer.training.loss")[1]) == 2
