@@ -13,6 +13,7 @@ from sigma_kernel.config.description import describe as describe
 from sigma_kernel.config.trained import Trained as Trained
 from sigma_kernel.config.trained import load as load
 from sigma_kernel.config.trained import saved_parameters as saved_parameters
+from sigma_kernel.contracts import AddressEntry as AddressEntry
 from sigma_kernel.contracts import Architecture as Architecture
 from sigma_kernel.contracts import Array as Array
 from sigma_kernel.contracts import Arrays as Arrays
@@ -25,7 +26,6 @@ from sigma_kernel.contracts import Context as Context
 from sigma_kernel.contracts import CostLayer as CostLayer
 from sigma_kernel.contracts import Dataset as Dataset
 from sigma_kernel.contracts import Draws as Draws
-from sigma_kernel.contracts import Entry as Entry
 from sigma_kernel.contracts import Exporter as Exporter
 from sigma_kernel.contracts import Extractor as Extractor
 from sigma_kernel.contracts import GradientOptimiser as GradientOptimiser

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Branch, AddressEntry, HookEntry, LayerEntry, StateEntry, Stretch, Ticket
+from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, StateEntry, Stretch, Ticket
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaStateError
 from sigma_kernel.network.outline import outline
 from sigma_kernel.registry.registry import Kind, Registry

@@ -1,4 +1,4 @@
-"""What monitors see of an environment: addresses with kinds, measured values by branch, layers, hooks, states, tickets."""
+"""What monitors see of an environment: addresses with kinds, measured values, layers, hooks, states, tickets."""
 
 from __future__ import annotations
 
@@ -345,7 +345,7 @@ def test_a_resumed_run_shows_the_rows_from_before(tmp_path: Path) -> None:
     with small_environment(Sweep(), epochs=3) as sigma:
         sigma.resume(run)
         rows = [row for _, row in seen(sigma).journal()]
-        assert [row for row in rows if row.get("command") == "set"][0]["value"] == 0.25
+        assert next(row for row in rows if row.get("command") == "set")["value"] == 0.25
         told = [{name: value for name, value in row.items() if name != "place"} for row in rows]
         assert told[: len(before)] == [row for _, row in before]
         sigma.run()

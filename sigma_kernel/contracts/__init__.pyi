@@ -51,8 +51,8 @@ from sigma_kernel.contracts.steering import Outlook as Outlook
 from sigma_kernel.contracts.steering import Recipe as Recipe
 from sigma_kernel.contracts.steering import Repeatable as Repeatable
 from sigma_kernel.contracts.steering import Work as Work
+from sigma_kernel.contracts.watching import AddressEntry as AddressEntry
 from sigma_kernel.contracts.watching import Branch as Branch
-from sigma_kernel.contracts.watching import Entry as Entry
 from sigma_kernel.contracts.watching import HookEntry as HookEntry
 from sigma_kernel.contracts.watching import LayerEntry as LayerEntry
 from sigma_kernel.contracts.watching import Monitor as Monitor

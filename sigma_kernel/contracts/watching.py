@@ -13,6 +13,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.curves import Curve
+from sigma_kernel.settings import brief
 
 
 @frozen
@@ -44,6 +45,8 @@ class AddressEntry:
     doc: str = ""
     tags: tuple[str, ...] = ()
     shape: tuple[int, ...] | None = None
+
+    __repr__ = brief
 
 
 @frozen(eq=False)
@@ -77,6 +80,8 @@ class LayerEntry:
     parameters: Mapping[str, tuple[int, ...]]
     settings: Mapping[str, Any]
 
+    __repr__ = brief
+
 
 @frozen
 class HookEntry:
@@ -89,6 +94,8 @@ class HookEntry:
     reasons: tuple[str, ...]
     muted: bool
     background: bool
+
+    __repr__ = brief
 
 
 @frozen
@@ -109,6 +116,8 @@ class Ticket:
     command: str
     arguments: Mapping[str, Any]
     answer: Future[Mapping[str, Moment]] = field(factory=Future, repr=False)
+
+    __repr__ = brief
 
     @property
     def state(self) -> str:

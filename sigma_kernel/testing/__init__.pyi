@@ -49,10 +49,12 @@ from sigma_kernel.testing.records import Memory as Memory
 from sigma_kernel.testing.records import ReaderSuite as ReaderSuite
 from sigma_kernel.testing.steering import Descent as Descent
 from sigma_kernel.testing.steering import Desk as Desk
-from sigma_kernel.testing.steering import MonitorSuite as MonitorSuite
 from sigma_kernel.testing.steering import Note as Note
 from sigma_kernel.testing.steering import OperatorSuite as OperatorSuite
 from sigma_kernel.testing.steering import Slow as Slow
 from sigma_kernel.testing.steering import Sweep as Sweep
 from sigma_kernel.testing.steering import small_environment as small_environment
 from sigma_kernel.testing.steering import state_bytes as state_bytes
+from sigma_kernel.testing.watching import FakeView as FakeView
+from sigma_kernel.testing.watching import MonitorSuite as MonitorSuite
+from sigma_kernel.testing.watching import ViewSuite as ViewSuite
