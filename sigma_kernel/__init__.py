@@ -15,7 +15,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "config.trained": "Trained load saved_parameters",
         "contracts": " ".join(contracts.__all__),
         "courses": "TrainingHandle",
-        "criteria": "Criterion when",
+        "criteria": "when",
         "environment": "Environment",
         "errors": "SigmaAddressError SigmaCheckpointError SigmaConfigError SigmaDataError SigmaError SigmaGraphError"
         " SigmaNetworkError SigmaPluginError SigmaStateError SigmaTrainingError",

@@ -24,6 +24,7 @@ from sigma_kernel.contracts import Burst as Burst
 from sigma_kernel.contracts import Compute as Compute
 from sigma_kernel.contracts import Context as Context
 from sigma_kernel.contracts import CostLayer as CostLayer
+from sigma_kernel.contracts import Criterion as Criterion
 from sigma_kernel.contracts import Dataset as Dataset
 from sigma_kernel.contracts import Draws as Draws
 from sigma_kernel.contracts import Exporter as Exporter
@@ -74,7 +75,6 @@ from sigma_kernel.contracts import Work as Work
 from sigma_kernel.contracts import live as live
 from sigma_kernel.contracts import live_settings as live_settings
 from sigma_kernel.courses import TrainingHandle as TrainingHandle
-from sigma_kernel.criteria import Criterion as Criterion
 from sigma_kernel.criteria import when as when
 from sigma_kernel.environment import Environment as Environment
 from sigma_kernel.errors import SigmaAddressError as SigmaAddressError

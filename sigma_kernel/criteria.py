@@ -14,7 +14,8 @@ epoch and holds after five consecutive epochs in which the criterion held; ``for
 ``not x increases for 3 epochs`` is ``not (x increases for 3 epochs)``.
 ``any`` or ``all`` before a pattern applies to all its matches. The result is unknown as long as a value is unpublished
 or NaN; ``and``, ``or`` and ``not`` follow Kleene's three-valued logic. A criterion whose result is unknown does not
-hold.
+hold. A criterion of a plugin is called by its name, with its settings, in which addresses need no quotes:
+``plateau(training.loss, window=20) and epoch reaches 3``.
 
 Criteria have no mutable state: the caller passes their memory, plain values saved with the run.
 """
@@ -23,17 +24,17 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from math import ceil, isnan, nan
 from typing import Any, ClassVar
 
-from attrs import astuple, frozen
+from attrs import NOTHING, astuple, evolve, fields, frozen
 
 from sigma_kernel.clock import UNITS, Moment, TimeScale, duration, spoken, words
-from sigma_kernel.errors import SigmaConfigError, SigmaError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaError, named, near, refuse_unknown
 from sigma_kernel.registry.addresses import literal
-from sigma_kernel.scanning import Rule, Scanner
-from sigma_kernel.settings import is_finite
+from sigma_kernel.scanning import OWN, Rule, Scanner
+from sigma_kernel.settings import is_finite, phrase
 
 Lookup = Callable[[str], Any]  # a value or None; for a pattern, all values by address
 Memory = dict[str, Any]
@@ -43,7 +44,11 @@ LONGEST = 300  # words of a criterion, to limit the depth of nesting
 
 @frozen
 class Criterion(ABC):
-    """A condition that is evaluated repeatedly."""
+    """A condition that is evaluated repeatedly.
+
+    That of a plugin is a frozen class of attrs whose fields are its settings: numbers, booleans, and strings such as
+    addresses. It overrides :meth:`answer`, and :meth:`addresses` with what it reads.
+    """
 
     def ask(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool:
         """Return whether it holds now; updates ``memory``."""
@@ -62,9 +67,26 @@ class Criterion(ABC):
         """Return the count of a scale at which it is certain to hold, or None."""
         return None
 
+    def bound(self, load: Callable[[str, str], Any]) -> Criterion:
+        """Return the criterion with those of plugins in it made; ``load(kind, name)`` returns their classes."""
+        parts = {f.name: getattr(self, f.name) for f in fields(type(self))}
+        made = {name: part.bound(load) for name, part in parts.items() if isinstance(part, Criterion)}
+        return evolve(self, **made) if any(made[name] is not parts[name] for name in made) else self
+
+    def __str__(self) -> str:
+        """Return the text of a plugin's criterion: its full name, or the path of its class, and its settings."""
+        name, path = named(self), f"{type(self).__module__}:{type(self).__qualname__}"
+        given = [(f.alias if f.kw_only or f.default is not NOTHING else "", getattr(self, f.name), f.default)
+                 for f in fields(type(self))]  # fmt: skip
+        settings = [(alias, value) for alias, value, default in given if value != default]
+        return str(Named(name, (*settings,)) if ":" in name else Named(OWN, (("", path), *settings)))
+
     @staticmethod
     def parse(text: str) -> Criterion:
-        """Parse the text of a criterion; raises SigmaConfigError if it is invalid."""
+        """Parse the text of a criterion; raises SigmaConfigError if it is invalid.
+
+        Criteria of plugins have to be :meth:`bound` before they are evaluated; trainers bind those of their hooks.
+        """
         if len(text.replace("(", " ").split()) > LONGEST:
             raise SigmaConfigError(f"{text!r}: must have at most {LONGEST} words. Use several hooks.")
         parser = _Parser(text)
@@ -207,7 +229,7 @@ class For(Criterion):
         return lasted if lasted or memory["known"] else None
 
     def __str__(self) -> str:
-        inner = str(self.inner) if isinstance(self.inner, Question) else f"({self.inner})"
+        inner = _within(self.inner, Not, _Pair, For, Once)
         return f"{inner} for {words(self.count, self.scale)}{' in all' if self.in_all else ''}"
 
 
@@ -226,7 +248,45 @@ class Once(Criterion):
         return answer
 
     def __str__(self) -> str:
-        return f"{self.inner if isinstance(self.inner, Question | For) else f'({self.inner})'} once"
+        return f"{_within(self.inner, Not, _Pair, Once)} once"
+
+
+@frozen
+class Named(Criterion):
+    """A criterion of a plugin as it is written: its name and settings, of which positional ones have no name."""
+
+    name: str
+    settings: tuple[tuple[str, Any], ...]
+
+    def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
+        """Refuse: it is not made yet."""
+        raise SigmaConfigError(f"{self}: has to be made of its plugin first. Use `bound(catalogue().load)`.")
+
+    def addresses(self) -> tuple[str, ...]:
+        """Return the settings that may be addresses."""
+        return tuple(value for _, value in self.settings if isinstance(value, str))
+
+    def bound(self, load: Callable[[str, str], Any]) -> Criterion:
+        """Make the criterion; raises SigmaConfigError for settings that it does not have."""
+        given, more = [x for key, x in self.settings if not key], {key: x for key, x in self.settings if key}
+        made = load(OWN, str(given.pop(0))) if self.name == OWN and given else load("criterion", self.name)
+        if not (isinstance(made, type) and issubclass(made, Criterion)):
+            raise SigmaConfigError(f"{self}: is no criterion (got {made!r}). Make it a subclass of Criterion.")
+        refuse_unknown(self.name, more, [f.alias for f in fields(made)])
+        try:
+            return made(*given, **more)
+        except (TypeError, ValueError) as error:
+            raise SigmaConfigError(f"{self}: {phrase(error)}. Check its settings.") from error
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(f'{key}={_word(x)}' if key else _word(x) for key, x in self.settings)})"
+
+
+def _word(value: Any) -> str:
+    """Return a setting as it is written: an address, a number, true, false, or any other text in quotes."""
+    if not isinstance(value, str) or (re.fullmatch(_OTHER, value) and value not in ("true", "false")):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    return f"'{value}'" if '"' in value else f'"{value}"'
 
 
 # -- joining -----------------------------------------------------------------------------------------------------------
@@ -364,7 +424,7 @@ _NUMBER = r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?"
 _END = r"(?![\w.*<-])"
 _OTHER = rf"(?!(?:{_NUMBER}|and|any|all|by|for|is|not|once|or){_END}){_LEVEL}(?:\.{_LEVEL})*+"
 _UNTOLD = frozenset(
-    ("not", "is", "once", "in all", "any, all", "(", "its end")
+    ("not", "is", "once", "in all", "any, all", "(", "a criterion", "its end")
 )  # optional tokens, not listed in errors
 
 
@@ -379,7 +439,11 @@ class _Parser(Scanner):
         "a number": rf"\s*+({_NUMBER}){_END}",
         "an address": rf"\s*+({_LEVEL}(?:\.{_LEVEL})*+)",
         "another address": rf"\s*+({_OTHER})",
+        "a criterion": r"\s*+((?:[A-Za-z_][\w.-]*+:)?[A-Za-z_]\w*+(?:-\w++)*+)\(",
+        "a setting": r"\s*+(\w++)\s*+=",
+        "a string": r"""\s*+("[^"\n]*+"|'[^'\n]*+')""",
         **{words: _spelt(words) for words in ("by", "for", "once", "and", "or", "not", "is", "in all", "any, all")},
+        "a comma": r"\s*+,",
         **{mark: rf"\s*+\{mark}" for mark in "()"},
         "its end": r"\s*+\Z",
     }
@@ -417,11 +481,28 @@ class _Parser(Scanner):
         return Once(found) if self.take("once") else found
 
     def _atom(self) -> Rule:
+        if name := self.take("a criterion"):
+            return Named(str(name), tuple(self._settings()))
         if not self.take("("):
             return self._question()
         found = yield self._either()
         self.need(")")
         return found
+
+    def _settings(self) -> Iterator[tuple[str, Any]]:
+        while not self.take(")"):
+            yield str(self.take("a setting") or ""), self._value()
+            if not self.take("a comma"):
+                self.need(")")
+                return
+
+    def _value(self) -> str | float:
+        if text := self.take("a string"):
+            return text[1:-1]
+        if number := self.take("a number"):
+            return int(number) if number.lstrip("+-").isdigit() else float(number)
+        word = str(self.need("an address"))
+        return word == "true" if word in ("true", "false") else word
 
     def _question(self) -> Criterion:
         quantifier, address = self.take("any, all"), self.need("an address")

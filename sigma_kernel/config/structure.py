@@ -109,7 +109,7 @@ class Structure:
         origin = get_origin(type_) or type_
         if type_ is Any:
             return value
-        if type_ in _PLAIN:
+        if type_ in _PLAIN and not (type_ is Criterion and isinstance(value, dict)):
             return self.plain(value, type_)
         if isinstance(value, dict) and value.keys() == {OWN} and kind_of(type_) is None:
             return self.load(OWN, _name(value[OWN], OWN))
@@ -132,6 +132,8 @@ class Structure:
         accepted, name = _PLAIN[type_]
         if not isinstance(value, accepted) or (isinstance(value, bool) and type_ is not bool):
             raise Mismatch(name, value)
+        if type_ is Criterion:
+            return Criterion.parse(value).bound(self.load)
         return self.path(value) if type_ is Path else getattr(type_, "parse", type_)(value)
 
     def path(self, text: str) -> Path:

@@ -41,6 +41,7 @@ from sigma_kernel.contracts.optimisation import Slot as Slot
 from sigma_kernel.contracts.optimisation import Transform as Transform
 from sigma_kernel.contracts.optimisation import Update as Update
 from sigma_kernel.contracts.steering import Compute as Compute
+from sigma_kernel.contracts.steering import Criterion as Criterion
 from sigma_kernel.contracts.steering import Hook as Hook
 from sigma_kernel.contracts.steering import HookContext as HookContext
 from sigma_kernel.contracts.steering import Iterations as Iterations

@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment, TimeStep
 from sigma_kernel.contracts.compute import Arrays, Backend, Batches, Burst, Records, Share
-from sigma_kernel.criteria import Criterion
+from sigma_kernel.criteria import Criterion as Criterion
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.settings import gt, in_, optional, whole
 

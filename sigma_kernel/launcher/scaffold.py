@@ -14,7 +14,7 @@ from sigma_kernel.plugins.specs import API_VERSION
 from sigma_kernel.testing.generate import HEADER
 
 FOLDER = Path(__file__).with_name("templates")
-FUNCTIONS = ("activation", "command", "op", "recipe")  # kinds whose component is no class
+FUNCTIONS = ("activation", "command", "lowering", "op", "recipe")  # kinds whose component is no class
 
 
 def kinds() -> list[str]:
@@ -61,7 +61,7 @@ def texts(name: str, kind: str, component: str) -> dict[str, str]:
         ".gitignore": "__pycache__/\n/dist/\n/.venv/\n",
         ".github/workflows/tests.yml": WORKFLOW,
         f"{package}/__init__.py": EXPORTS,
-        f"{package}/__init__.pyi": HEADER + "from $package.$module import $object as $object\n",
+        f"{package}/__init__.pyi": HEADER + "$stubs",
         f"{package}/py.typed": "",
         f"{package}/plugin.py": PLUGIN,
         f"{package}/{words['module']}.py": f'"""$summary"""\n\n{component_text}',
@@ -78,16 +78,24 @@ def _words(name: str, kind: str, component: str) -> dict[str, str]:
     if not re.fullmatch(r"[a-z][a-z0-9_]*+", component) or keyword.iskeyword(component):
         raise SigmaConfigError(f"{component!r}: not a name for a component. Pass --component, such as leaky_gate.")
     title = "".join(word.capitalize() for word in component.split("_"))
-    function = kind in FUNCTIONS
+    module = f"{component}_{kind}" if kind in FUNCTIONS else component
+    place, summary = f"{name.replace('-', '_')}.{module}", _template(kind).partition("\n")[0]
+    offered = {component: (kind, component if kind in FUNCTIONS else title)}
+    if kind == "lowering":  # of an op of the same plugin
+        offered = {component: ("op", component), f"{component}.numpy": (kind, f"{component}_of_array")}
+    records = [f'Component("{of}", "{n}", "{place}:{thing}", "{summary}")' for n, (of, thing) in offered.items()]
     return {
         "distribution": name,
         "package": name.replace("-", "_"),
         "kind": kind,
         "name": component,
         "Name": title,
-        "object": component if function else title,
-        "module": f"{component}_{kind}" if function else component,
-        "summary": _template(kind).partition("\n")[0],
+        "object": offered[component][1],
+        "module": module,
+        "records": "".join(f"        {one},\n" for one in records),
+        "stubs": "".join(f"from {place} import {thing} as {thing}\n" for _, thing in offered.values()),
+        "offered": [*offered][-1],
+        "summary": summary,
         "api": API_VERSION,
         "rooms": "".join(f', "{room} ~=0.1"' for room in re.findall(r'"(sigma-[a-z-]++)"', _template(kind))),
     }
@@ -122,11 +130,11 @@ name = "$package"
 README = """\
 # $distribution
 
-A plugin for Sigma with the $kind `$name`: $summary
+A plugin for Sigma with the $kind `$offered`: $summary
 
     python -m pip install -e '.[test]'
     python -m pytest
-    sigma components $kind $name
+    sigma components $kind $offered
 
 Before a release, `sigma plugins check .` checks metadata, imports, components, tests and the wheel.
 """
@@ -168,7 +176,8 @@ SIGMA_API = "$api"
 @hookimpl
 def sigma_components() -> list[Component]:
     """Return the records of all components."""
-    return [Component("$kind", "$name", "$package.$module:$object", "$summary")]
+    return [
+$records    ]
 '''
 TESTS = """\
 from types import ModuleType

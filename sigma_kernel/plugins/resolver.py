@@ -56,13 +56,14 @@ class Resolver:
     def __call__(self, kind: str, thing: Any) -> Any:
         """Return the component for a name, a table ``{"type": name, setting: value}``, a class or an object.
 
-        Names and tables in its settings are resolved, too, if their types are contracts. For the name of a layer, the
-        result is its class, since the text form of an architecture provides its settings.
+        Names and tables in its settings are resolved, too, if their types are contracts. For the name of a layer or a
+        criterion, the result is its class, since the text form provides its settings.
         """
         if thing is None and kind == "backend":
             thing = self.catalogue.default_backend()
         if isinstance(thing, str):
-            return self.catalogue.load(kind, thing) if kind in ("layer", OWN) else self._made(kind, thing, {})
+            called = kind in ("layer", "criterion", OWN)
+            return self.catalogue.load(kind, thing) if called else self._made(kind, thing, {})
         if isinstance(thing, Mapping) and not has(type(thing)):
             kind, key = (OWN, OWN) if OWN in thing else (kind, "type")
             if key not in thing:
@@ -116,10 +117,12 @@ class Resolver:
     def _read(self, where: str, value: Any, type_: Any) -> Any:
         """Resolve a value by the type of its setting; the same object is returned if nothing in it is resolved."""
         inner = get_args(type_)
+        if type_ in PARSED and isinstance(value, str):
+            value = PARSED[type_](value)
+        if isinstance(value, Criterion):
+            return value.bound(self)
         if (kind := kind_of(type_)) is not None:
             return one(self, where, kind, type_, value)
-        if type_ in PARSED and isinstance(value, str):
-            return PARSED[type_](value)
         if isinstance(value, Mapping) and value.keys() == {OWN}:
             return self(OWN, value[OWN])
         if get_origin(type_) in (Union, UnionType):

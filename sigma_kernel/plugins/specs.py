@@ -29,7 +29,7 @@ KINDS = {  # with the contracts of which a component fulfils one; without one, i
     "backend": "Backend", "layer": "Layer", "activation": "", "optimiser": "Optimiser", "schedule": "Schedule",
     "initialiser": "Initialiser", "modifier": "Transform Modifier", "source": "Source", "reader": "Reader",
     "extractor": "Extractor", "preprocessor": "Preprocessor", "dataset": "Dataset", "iterator": "Iterator",
-    "hook": "Hook", "criterion": "", "metric": "Metric", "operator": "Operator", "merger": "Merger",
+    "hook": "Hook", "criterion": "Criterion", "metric": "Metric", "operator": "Operator", "merger": "Merger",
     "monitor": "Monitor", "exporter": "Exporter", "recipe": "Recipe", "command": "", "op": "", "lowering": "",
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "backend": "BackendSuite LoweringSuite",
         "cases": "Sample samples",
         "checkpoints": "save_checkpoint saved_scores",
+        "criteria": "CriterionSuite",
         "counting": "TWICE growth",
         "data": "DatasetSuite PreprocessorSuite SourceSuite",
         "doing": "Do",

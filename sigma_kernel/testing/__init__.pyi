@@ -8,6 +8,7 @@ from sigma_kernel.testing.checkpoints import save_checkpoint as save_checkpoint
 from sigma_kernel.testing.checkpoints import saved_scores as saved_scores
 from sigma_kernel.testing.counting import TWICE as TWICE
 from sigma_kernel.testing.counting import growth as growth
+from sigma_kernel.testing.criteria import CriterionSuite as CriterionSuite
 from sigma_kernel.testing.data import DatasetSuite as DatasetSuite
 from sigma_kernel.testing.data import PreprocessorSuite as PreprocessorSuite
 from sigma_kernel.testing.data import SourceSuite as SourceSuite

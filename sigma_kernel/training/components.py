@@ -157,7 +157,7 @@ def hooks(
     found: dict[str, Hook] = several(resolve, where, "hook", Hook, chosen)
     for name, hook in found.items():
         with mistakes.at("hooks", name):
-            found[name] = _timed(f"{where}.{name}", hook)
+            found[name] = _timed(resolve, f"{where}.{name}", hook)
             _check_declared(f"{where}.{name}", hook)
             for split in hook.splits if splits is not None else ():
                 check_split(f"{where}.{name}", split, splits or ())
@@ -170,14 +170,16 @@ def check_split(where: str, split: str, splits: Collection[str]) -> None:
         raise SigmaConfigError(f"{where}: the data has no split {split!r}.{near(split, splits, 'There are:')}")
 
 
-def _timed(where: str, hook: Hook) -> Hook:
+def _timed(resolve: Resolve, where: str, hook: Hook) -> Hook:
     """Return a hook with its times and criteria parsed; raise SigmaConfigError for invalid ones."""
     for what, (read, kind, words) in TIMES.items():
         chosen = getattr(hook, what)
-        if isinstance(chosen, str):
+        made = read(chosen) if isinstance(chosen, str) else chosen
+        made = made.bound(resolve) if isinstance(made, Criterion) else made
+        if made is not chosen:
             hook = copy(hook)  # leave the user's object unchanged
-            setattr(hook, what, read(chosen))
-        elif not isinstance(chosen, kind):
+            setattr(hook, what, made)
+        if not isinstance(made, kind):
             raise SigmaConfigError(f"{where}.{what}: must be {words} (got {chosen!r}).")
     return hook
 

@@ -19,6 +19,7 @@ from sigma_hooks.mean_absolute_error import MeanAbsoluteErrorMetric as MeanAbsol
 from sigma_hooks.metrics import AccuracyMetric as AccuracyMetric
 from sigma_hooks.nan_guard import NanGuard as NanGuard
 from sigma_hooks.phase_time import PhaseTime as PhaseTime
+from sigma_hooks.plateau import Plateau as Plateau
 from sigma_hooks.precision import Precision as Precision
 from sigma_hooks.precision import PrecisionMetric as PrecisionMetric
 from sigma_hooks.progress import Progress as Progress

@@ -71,11 +71,13 @@ METRICS = {
     ),
     "r_squared": ("r_squared:RSquaredMetric", "Coefficient of determination, R squared."),
 }
+CRITERIA = {"plateau": ("Plateau", "Whether a value has stopped moving: its latest values lie close together.")}
 
 
 @hookimpl
 def sigma_components() -> list[Component]:
-    """Return the records of all hooks and metrics."""
+    """Return the records of all hooks, metrics and criteria."""
     hooks = [Component("hook", name, f"sigma_hooks.{name}:{thing}", text) for name, (thing, text) in HOOKS.items()]
     metrics = [Component("metric", name, f"sigma_hooks.{path}", text) for name, (path, text) in METRICS.items()]
-    return hooks + metrics
+    criteria = [Component("criterion", n, f"sigma_hooks.{n}:{thing}", text) for n, (thing, text) in CRITERIA.items()]
+    return hooks + metrics + criteria

@@ -15,6 +15,7 @@ from typing import Any
 from attrs import field, frozen
 
 from sigma_kernel.contracts import Backend, Dataset, Hook, Iterator, Optimisation
+from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaConfigError, near
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.registry.addresses import literal
@@ -119,7 +120,8 @@ class Factory:
         if times:
             hook = copy(hook)  # leave the settings' object unchanged
         for what, text in (times or {}).items():
-            setattr(hook, what, read_time(f"{self.name}.hooks.{name}.{what}", what, text))
+            made = read_time(f"{self.name}.hooks.{name}.{what}", what, text)
+            setattr(hook, what, made.bound(self.resolve) if isinstance(made, Criterion) else made)
         return hook
 
     def _hook(self, name: str, table: Any) -> Hook:

@@ -1,0 +1,74 @@
+"""Conformance suite for criteria, to inherit in a plugin's tests.
+
+::
+
+    class TestWithin(CriterionSuite):
+        def make(self) -> Criterion:
+            return Within("x", high=2.0)
+
+        def rows(self) -> list[dict[str, float]]:
+            return [{"x": 1.0}, {"x": 3.0}]
+
+        def expected(self) -> list[bool]:
+            return [True, False]
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from math import nan
+from typing import Any
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.criteria import Criterion
+
+
+class CriterionSuite(ABC):
+    """Conformance tests of a criterion: inherit, and override the three abstract methods."""
+
+    @abstractmethod
+    def make(self) -> Criterion:
+        """Return the criterion under test."""
+
+    @abstractmethod
+    def rows(self) -> Sequence[Mapping[str, float]]:
+        """Return the published values by address, a row for each evaluation, at some of which it holds."""
+
+    @abstractmethod
+    def expected(self) -> Sequence[bool | None]:
+        """Return what it should answer at each row: whether it holds, or None if that is unknown."""
+
+    def answers(self, rows: Sequence[Mapping[str, Any]], anew: bool = False) -> list[bool | None]:
+        """Return its answers; if ``anew``, each is that of a new criterion, with the memory read back from JSON."""
+        criterion, memory, found = self.make(), dict[str, Any](), []
+        for at, row in enumerate(rows, 1):
+            if anew:
+                criterion, memory = self.make(), json.loads(json.dumps(memory))
+            found.append(criterion.answer(lambda address, row=row: self._read(row, address), memory, Moment(at, at)))  # type: ignore[misc]
+        return found
+
+    def _read(self, row: Mapping[str, Any], address: str) -> Any:
+        declared = self.make().addresses()
+        assert address in declared, f"it reads {address!r} without declaring it. Return it from addresses()."
+        return row.get(address)
+
+    def test_it_answers_what_is_expected(self) -> None:
+        found, wanted = self.answers(self.rows()), [*self.expected()]
+        assert found == wanted, f"expected {wanted} (got {found})."
+        assert True in found, f"it never holds (got {found}). Return rows at some of which it does."
+
+    def test_its_memory_is_plain_data_and_is_its_only_state(self) -> None:
+        found, anew = self.answers(self.rows()), self.answers(self.rows(), anew=True)
+        assert found == anew, f"with memory read back from JSON it answers {anew} (got {found}). Keep state in memory."
+
+    def test_it_does_not_hold_where_values_are_unpublished_or_not_numbers(self) -> None:
+        for value in (None, nan):
+            rows = [dict.fromkeys(row, value) for row in self.rows()]
+            assert True not in self.answers(rows), f"it holds for values of {value}. Answer None, for unknown."
+
+    def test_its_text_is_read_back_as_an_equal_criterion(self) -> None:
+        made = self.make()
+        read = Criterion.parse(str(made)).bound(lambda kind, name: type(made))
+        assert read == made, f"{made} is read back as another criterion. Decorate its class with attrs.frozen."
