@@ -48,8 +48,6 @@ def svg(title: str, panels: Mapping[str, Sequence[Line]], x: str = "iteration") 
         f'<g transform="translate({LEFT},{40 + TOP + step * i})">{_panel(name, lines, x, across, colours)}</g>'
         for i, (name, lines) in enumerate(panels.items())
     ]
-    if not drawn:
-        drawn = [f'<text x="16" y="80">{escape("Nothing was measured.")}</text>']
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
@@ -58,7 +56,7 @@ def svg(title: str, panels: Mapping[str, Sequence[Line]], x: str = "iteration") 
             f"<style>{_style()}</style>",
             '<rect class="ground" width="100%" height="100%"/>',
             f'<text x="16" y="26" font-size="16" font-weight="600">{escape(title)}</text>',
-            *drawn,
+            *(drawn or ['<text x="16" y="80">Nothing was measured.</text>']),
             "</svg>\n",
         ]
     )

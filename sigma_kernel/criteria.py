@@ -76,9 +76,8 @@ class Criterion(ABC):
     def __str__(self) -> str:
         """Return the text of a plugin's criterion: its full name, or the path of its class, and its settings."""
         name, path = named(self), f"{type(self).__module__}:{type(self).__qualname__}"
-        given = [(f.alias if f.kw_only or f.default is not NOTHING else "", getattr(self, f.name), f.default)
-                 for f in fields(type(self))]  # fmt: skip
-        settings = [(alias, value) for alias, value, default in given if value != default]
+        given = [(f, getattr(self, f.name)) for f in fields(type(self))]
+        settings = [(f.alias if f.kw_only or f.default is not NOTHING else "", x) for f, x in given if x != f.default]
         return str(Named(name, (*settings,)) if ":" in name else Named(OWN, (("", path), *settings)))
 
     @staticmethod
@@ -423,9 +422,8 @@ _LEVEL = r"(?:[\w*-]++(?:<[\w,-]++>)?|<[\w,-]++>)"
 _NUMBER = r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?"
 _END = r"(?![\w.*<-])"
 _OTHER = rf"(?!(?:{_NUMBER}|and|any|all|by|for|is|not|once|or){_END}){_LEVEL}(?:\.{_LEVEL})*+"
-_UNTOLD = frozenset(
-    ("not", "is", "once", "in all", "any, all", "(", "a criterion", "its end")
-)  # optional tokens, not listed in errors
+# optional tokens, not listed in errors
+_UNTOLD = frozenset(("not", "is", "once", "in all", "any, all", "(", "a criterion", "its end"))
 
 
 def _spelt(words: str) -> str:
@@ -460,10 +458,7 @@ class _Parser(Scanner):
         return found
 
     def _either(self) -> Rule:
-        return self._joined("or", Either, self._both)
-
-    def _both(self) -> Rule:
-        return self._joined("and", Both, self._negation)
+        return self._joined("or", Either, lambda: self._joined("and", Both, self._negation))
 
     def _joined(self, word: str, join: type[_Pair], part: Callable[[], Rule]) -> Rule:
         found = yield part()

@@ -88,9 +88,8 @@ class Environment:
     seed: int = field(default=0, kw_only=True, converter=settings.seed)
     precision: str = field(default="float32", kw_only=True, validator=settings.in_(settings.PRECISIONS))
     folder: Path | None = field(default=None, kw_only=True, converter=optional(Path))
-    monitors: Any = field(
-        factory=dict, kw_only=True, on_setattr=_resolved
-    )  # by name, or a list: objects, names, tables
+    # by name, or a list: objects, names, tables
+    monitors: Any = field(factory=dict, kw_only=True, on_setattr=_resolved)
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder
     most_data: int = field(default=2**26, kw_only=True, validator=[settings.whole, settings.ge(0)])
     catalogue: Catalogue = field(factory=catalogue, kw_only=True)

@@ -11,8 +11,9 @@ import pytest
 
 from sigma_hooks import FunctionHook
 from sigma_kernel import Environment, functions as f
-from sigma_kernel.contracts import Optimisation
+from sigma_kernel.contracts import Operator, Optimisation, Work
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
+from sigma_kernel.launcher import main
 from sigma_kernel.testing.steering import decisive, state_bytes
 from sigma_layers import Dense, Function, FunctionCost, Input
 from sigma_operator_local import LocalOperator
@@ -77,6 +78,19 @@ def test_shards_of_several_optimisers_have_the_gradients_of_the_whole_batch() ->
 
 def test_shards_of_optimisers_in_an_order_are_refused() -> None:
     trainer = playing(operator=LocalOperator(shards=2), order=["first", "second"])
+    with pytest.raises(SigmaConfigError, match="trainer.order: shards compute the gradients .* Use shards = 1"):
+        trainer.prepare()
+
+
+class Undeclared(Operator):
+    """Cuts batches into shards without declaring it."""
+
+    def train(self, work: Work) -> None:
+        LocalOperator(shards=2).train(work)
+
+
+def test_shards_of_optimisers_in_an_order_are_refused_in_the_first_iteration_if_the_operator_declares_none() -> None:
+    trainer = playing(operator=Undeclared(), order=["first", "second"])
     with pytest.raises(SigmaStateError, match="trainer.order: shards compute the gradients .* Use shards = 1"):
         trainer.fit(epochs=1)
 
@@ -383,3 +397,31 @@ def test_an_adversarial_pair_learns_the_mean_and_the_spread_of_a_gaussian(order:
     scale, mean = (trainer.session.host(f"network.layers.generator.{name}").item() for name in ("weights", "biases"))
     assert mean == pytest.approx(real.mean(), abs=0.1)
     assert abs(scale) == pytest.approx(real.std(), abs=0.15)
+
+
+def test_a_file_with_shards_and_an_order_is_refused_by_a_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = """
+format = 1
+run = { operator = { type = "local", shards = 2 } }
+data = { dataset = "xor" }
+network = { architecture = "input(2) + dense(3) + output(2) + softmax_cross_entropy()" }
+
+[trainer]
+epochs = 1
+order = ["b", "a"]
+
+[trainer.optimisers]
+a = { type = "adam", match = "1-dense.*" }
+b = { type = "adam", match = "2-output.*" }
+"""
+    file = tmp_path / "f.toml"
+    file.write_text(text)
+    assert main(["check", str(file)]) == 2
+    assert capsys.readouterr().err == (
+        f"{file}:9: trainer.order: shards compute the gradients of all optimisers from the same state. Use shards = 1, "
+        "or leave out the order.\n"
+    )
+    file.write_text(text.replace("shards = 2", "shards = 1"))
+    assert main(["check", str(file)]) == 0

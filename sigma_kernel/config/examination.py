@@ -18,7 +18,7 @@ from sigma_kernel.training import components as choices
 from sigma_kernel.training.data.dataset import read
 from sigma_kernel.training.hooks.order import ordered
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
-from sigma_kernel.training.preparation import ARCHITECTURE, Missing, Stages, ready_block
+from sigma_kernel.training.preparation import ARCHITECTURE, Missing, Stages, check_shards, ready_block
 from sigma_kernel.training.step.rules import check_optimisers, check_order
 
 
@@ -52,6 +52,7 @@ def _optimisers(stages: Stages) -> None:
     if not chosen.optimisers:
         return
     check_order(name, chosen.optimisers, chosen.order, stages.mistakes)
+    check_shards(chosen, stages.mistakes)
     check_optimisers(name, stages.model, chosen.optimisers, stages.mistakes)
 
 

@@ -15,12 +15,12 @@ from sigma_kernel.config.schema import METRIC
 from sigma_kernel.config.structure import Structure, Wrong, sentence
 from sigma_kernel.config.tables import Writer
 from sigma_kernel.config.writing import UNWRITTEN, toml
-from sigma_kernel.contracts import Dataset, Operator
+from sigma_kernel.contracts import Dataset
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaPluginError, SigmaStateError
 from sigma_kernel.plugins.resolver import KINDS
 from sigma_kernel.settings import NAME
-from sigma_kernel.training.components import one, resolved
+from sigma_kernel.training.components import operator, resolved
 from sigma_kernel.training.data.iterators import Shuffled
 from sigma_kernel.training.files import digest, put_bytes
 from sigma_kernel.training.trainer import Trainer
@@ -77,8 +77,7 @@ class Description:
         """Return the table of a trainer, as ``[trainers.NAME]``."""
         chosen, setup, where = resolved(trainer), trainer.session.setup, f"{trainer.name}."
         base = setup.factory.base
-        operator = one(trainer.resolve, f"{where}operator", "operator", Operator, trainer.operator)
-        parts = {"backend": base.backend, "operator": operator}
+        parts = {"backend": base.backend, "operator": operator(trainer)}
         rules = {name: (rule, trainer.resolve) for name, rule in chosen.initialisers.items()}
         return {
             "data": {

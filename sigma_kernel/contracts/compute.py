@@ -187,7 +187,7 @@ class LoopProgram:
     def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Numbers, n: int) -> Burst:
         """Run ``n`` steps, one call each; see :class:`Program`."""
         values = [state[name] for name in self.step.state]
-        live = [_per_step(steer[name], n) for name in self.step.steer]
+        live: list[Any] = [x if np.ndim(x) else [x] * n for x in (steer[name] for name in self.step.steer)]
         watched = [k for k, name in enumerate(self.step.ring) if name == "loss"]
         records: list[list[np.ndarray]] = []
         for i in range(n):
@@ -200,7 +200,3 @@ class LoopProgram:
                 break
         ring = {name: np.stack([row[k] for row in records]) for k, name in enumerate(self.step.ring)}
         return Burst({**state, **dict(zip(self.step.state, values, strict=True))}, ring, len(records))
-
-
-def _per_step(value: float | np.generic | np.ndarray, n: int) -> Sequence[Any] | np.ndarray:
-    return value if isinstance(value, np.ndarray) and value.ndim else [value] * n

@@ -278,6 +278,8 @@ class Work(Protocol):
 class Operator(ABC):
     """Drive a trainer: bursts between due points, workers, shards."""
 
+    shards: int = 1  # parts into which it cuts every batch; optimisers in an ``order`` need whole ones
+
     @abstractmethod
     def train(self, work: Work) -> None:
         """Train until ``work.boundary()`` returns False; repeat distance, advance, settle."""

@@ -120,6 +120,11 @@ def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) ->
     return found
 
 
+def operator(given: Settings) -> contracts.Operator:
+    """Resolve the operator."""
+    return one(given.resolve, f"{given.name}.operator", "operator", contracts.Operator, given.operator)  # type: ignore[no-any-return]
+
+
 def name_of(chosen: Any) -> str:
     """Return a component's display name: the type in its table, or the name of its class."""
     thing = chosen.get("type", chosen.get(OWN)) if isinstance(chosen, Mapping) else chosen

@@ -35,7 +35,7 @@ from sigma_kernel.training.session.bindings import check_declared
 from sigma_kernel.training.session.state import Setup
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.initial import Initial
-from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.step.model import UNCUT, Model
 from sigma_kernel.training.step.rules import check_matches, live_values, optimised
 from sigma_kernel.training.step.steps import Programs
 
@@ -224,6 +224,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     chosen = stages.chosen
     parts = Parts(stages.hooks, chosen.optimisers, stages.backend, chosen.iterator)
     preparation, _ = stages.rows
+    check_shards(chosen)
     model = optimised(name, stages.model, chosen.optimisers, chosen.order)
     splits = choices.encoded(stages.encoded, model.network, chosen.preprocessors, model.shapes.outputs)
     named = getattr(chosen.data, "classes", ())  # of all splits
@@ -289,6 +290,13 @@ def check_read(network: Network, wanted: Collection[str], there: Collection[str]
             raise SigmaDataError(
                 f"data: section {name!r} is read by nothing. Did you mean {min(known)!r}, that of sample weights?"
             )
+
+
+def check_shards(settings: Settings, mistakes: Mistakes = FIRST) -> None:
+    """Raise SigmaConfigError for optimisers in an order if the operator cuts batches into shards."""
+    with mistakes.at("order"):
+        if settings.order and choices.operator(settings).shards > 1:
+            raise SigmaConfigError(f"{settings.name}.order: {UNCUT}")
 
 
 def check_memory(model: Model) -> None:

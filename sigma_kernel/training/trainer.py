@@ -12,14 +12,14 @@ from typing import Any
 
 from attrs import define, field, fields_dict
 
-from sigma_kernel.contracts import Metric, Operator
+from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, near, refuse_unknown
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import fix
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import seed
 from sigma_kernel.training.arguments import advise
-from sigma_kernel.training.components import SETTINGS, Settings, network, one
+from sigma_kernel.training.components import SETTINGS, Settings, network, operator
 from sigma_kernel.training.data.dataset import kept
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
@@ -137,7 +137,7 @@ class Trainer(Settings):
         failed = True
         try:
             self.session.begin(epochs, iterations)
-            one(self.resolve, f"{self.name}.operator", "operator", Operator, self.operator).train(self.session)
+            operator(self).train(self.session)
             failed = False
         finally:
             self.session.end(failed, hold and not failed)

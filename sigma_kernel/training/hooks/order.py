@@ -14,7 +14,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import attrs
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Hook
@@ -215,24 +215,17 @@ class HookOrder:
     """
 
     hooks: Mapping[str, Hook]
-    names: Sequence[str] = field(init=False)
+    names: Sequence[str] = field(default=Factory(lambda order: ordered(order.hooks), takes_self=True), init=False)
     observers: Mapping[str, tuple[str, ...]] = field(init=False)  # addresses that only an observing program computes
-    judged: frozenset[str] = field(init=False)  # hooks that depend on the wall clock
+    # hooks that depend on the wall clock
+    judged: frozenset[str] = field(default=Factory(lambda self: by_the_clock(self.hooks), takes_self=True), init=False)
     timed: frozenset[str] = field(init=False)  # these, and hooks that depend on when background hooks are done
-
-    @names.default
-    def _(self) -> list[str]:
-        return ordered(self.hooks)
 
     @observers.default
     def _(self) -> dict[str, tuple[str, ...]]:
         observed = {name: [a for a in reads(self.hooks[name]) if a.startswith(OBSERVED)] for name in self.names}
         found = {n: (*a, REPEATED) if self.hooks[n].repeats else tuple(a) for n, a in observed.items()}
         return {name: addresses for name, addresses in found.items() if addresses}
-
-    @judged.default
-    def _(self) -> frozenset[str]:
-        return by_the_clock(self.hooks)
 
     @timed.default
     def _(self) -> frozenset[str]:

@@ -18,13 +18,8 @@ from sigma_kernel.training.components import several
 from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, abroad, inner, meet, reads, taken
 from sigma_kernel.training.step.model import COSTS, OPTIMISERS, Model
 
-ELSEWHERE = (
-    "network.",
-    *OPTIMISERS,
-    "phases.",
-    f"training.{COSTS}",
-    *OBSERVED,
-)  # addresses known only with a traced model
+# how addresses begin that are known only with a traced model
+ELSEWHERE = ("network.", *OPTIMISERS, "phases.", f"training.{COSTS}", *OBSERVED)
 
 
 # -- what would fail ---------------------------------------------------------------------------------------------------
@@ -79,15 +74,11 @@ def check_reads(
                 known = known or shard or any(taken([address], hook.scope, other) for other in hooks.values())
                 elsewhere = (f"{other}.{address.partition('.')[2]}" for other in others)
                 known = known or any(other in others for other, _ in abroad([address], written))
-                if not known and not _observable(model, address):
+                if not known and not (address.startswith(ELSEWHERE) if model is None else model.observable([address])):
                     raise SigmaConfigError(
                         f"{trainer}.hooks.{name}: reads {address!r}, which nothing here publishes. "
                         f"Add the hook that does, or correct the address.{near(address, {*plain, *elsewhere})}"
                     )
-
-
-def _observable(model: Model | None, address: str) -> bool:
-    return address.startswith(ELSEWHERE) if model is None else bool(model.observable([address]))
 
 
 # -- what ends, and what has ended -------------------------------------------------------------------------------------

@@ -74,9 +74,8 @@ class Session:
     _bound: dict[str, Binding] = field(factory=dict, init=False)
     _saves: Saves | None = field(default=None, init=False)  # of hooks that are due together
     _changing: bool = field(default=False, init=False)  # a command is applied that is undone as a whole
-    _own_goals: TrainingProgress = field(
-        factory=TrainingProgress, init=False
-    )  # the goals before those of a replayed ``begin``
+    # the goals before those of a replayed ``begin``
+    _own_goals: TrainingProgress = field(factory=TrainingProgress, init=False)
     _stays_paused: bool = field(default=False, init=False)  # after a resume
     _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were last counted
 
@@ -159,13 +158,13 @@ class Session:
             self.relive(replay)
             if replay.rows and replay.goes_on:
                 self._perhaps_leave(replay)
-                return not self.over  # other commands are applied after the replay
+                return not self.progress.over  # other commands are applied after the replay
         else:
             self.catch_up()
         while True:
-            self.queue.serve(lambda: self.over)
-            if self.over or self.progress.phase is not Phase.PAUSED:
-                return not self.over
+            self.queue.serve(lambda: self.progress.over)
+            if self.progress.over or self.progress.phase is not Phase.PAUSED:
+                return not self.progress.over
             self.queue.wait()
 
     def split(self, workers: int) -> None:
@@ -229,11 +228,6 @@ class Session:
     def moment(self) -> Moment:
         """Return the current moment."""
         return self.state.moment
-
-    @property
-    def over(self) -> bool:
-        """Return whether training leaves at the next boundary."""
-        return self.progress.over
 
     @property
     def status(self) -> str:
@@ -331,16 +325,13 @@ class Session:
         return self._counted - last
 
     def _count_seconds(self) -> None:
-        self._moment(self.moment.advanced(0, 0, self._seconds()))
-
-    def _moment(self, moment: Moment) -> None:
-        self.state = evolve(self.state, moment=moment)
+        self.state = evolve(self.state, moment=self.moment.advanced(0, 0, self._seconds()))
 
     # -- hooks ---------------------------------------------------------------------------------------------------------
     def tick(self, scale: TimeScale) -> None:
         """Run the hooks that are due at an event, such as start or stop."""
         before, now = self.moment, self.moment.ticked(scale)
-        self._moment(now)
+        self.state = evolve(self.state, moment=now)
         self._settled = now
         with self._together():
             for name in self.setup.order.active(self.state.memory) if scale is TimeScale.STOP else ():
@@ -582,7 +573,7 @@ class Session:
 
     def _stop(self, command: commands.StopTraining) -> None:
         """End training at this boundary; if stopped from outside, save first, so that it can be resumed."""
-        if self.over or not self.queue.busy:
+        if self.progress.over or not self.queue.busy:
             return
         place = self.recorder.position
         self.note(command.to_dict())
@@ -732,7 +723,7 @@ class Session:
 
     def _perhaps_leave(self, replay: Replay) -> None:
         """Stop during replay if requested, or at a goal; the next resume replays the rest."""
-        early = self.over and replay.ahead(self.moment.iteration)
+        early = self.progress.over and replay.ahead(self.moment.iteration)
         if self.queue.awaits(commands.StopTraining) or early:
             phase = Phase.RUNNING if self.progress.phase is Phase.ENDING else self.progress.phase
             self.progress = evolve(self._own_goals, phase=phase, interrupted=False)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import attrs
 import numpy as np
 from attrs import evolve, field, frozen
 
@@ -40,16 +41,11 @@ class Setup:
     others: Mapping[str, Any] = field(factory=dict)  # all trainers of the environment, by name
     classes: Sequence[Label] = ()  # labels of the data set's classes, by index
     learned: Mapping[str, Any] = field(factory=dict)  # what the data set needs to read samples for predictions
-    order: HookOrder = field(init=False)
-    live: Live = field(init=False)  # the live values as configured
-
-    @order.default
-    def _(self) -> HookOrder:
-        return HookOrder(self.parts.hooks)
-
-    @live.default
-    def _(self) -> Live:
-        return live_values(self.model)
+    order: HookOrder = field(
+        default=attrs.Factory(lambda made: HookOrder(made.parts.hooks), takes_self=True), init=False
+    )
+    # the live values as configured
+    live: Live = field(default=attrs.Factory(lambda made: live_values(made.model), takes_self=True), init=False)
 
     @property
     def model(self) -> Model:

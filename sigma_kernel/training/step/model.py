@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import Factory, define, evolve, field, frozen
 
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric, Optimisation, Parameter, Slot, Step, Update
@@ -50,6 +50,7 @@ ACTIVATIONS = "activations."
 TOTALS = "totals."
 COSTS = "cost."
 WEIGHTS = "shard.weights."
+UNCUT = "shards compute the gradients of all optimisers from the same state. Use shards = 1, or leave out the order."
 DIRECTIONS = "excitation.directions"  # name of an extra section; no data set has it
 
 
@@ -193,10 +194,7 @@ class Model:
         Raises SigmaStateError if the optimisers are ordered.
         """
         if self.ordered:
-            raise SigmaStateError(
-                "trainer.order: shards compute the gradients of all optimisers from the same state. Use shards = 1, or "
-                "leave out the order."
-            )
+            raise SigmaStateError(f"trainer.order: {UNCUT}")
         shard = Traced(self, batch, cut=True)
         return shard.step_to(
             {}, shard.measured(self.metrics) | shard.layer_state() | _named(GRADIENTS, shard.gradients())
@@ -266,11 +264,9 @@ class Draft(ABC):
     state: dict[str, Node] = field(factory=dict, init=False)
     data: dict[str, Node] = field(factory=dict, init=False)
     steer: dict[str, Node] = field(factory=dict, init=False)
-    slots: dict[tuple[str, str], tuple[Spec, Slot]] = field(init=False)
-
-    @slots.default
-    def _(self) -> dict[tuple[str, str], tuple[Spec, Slot]]:
-        return self.model.slots()
+    slots: dict[tuple[str, str], tuple[Spec, Slot]] = field(
+        default=Factory(lambda draft: draft.model.slots(), takes_self=True), init=False
+    )
 
     def entry(self, name: str, spec: Spec) -> Node:
         """Return the input for a state entry."""
