@@ -17,7 +17,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "data": "Dataset Extractor Iterator Label Preprocessor Reader Source",
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
         "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform Update",
-        "steering": "Compute Criterion Hook HookContext Iterations Merger Metric Operator Outlook Recipe Repeatable Work",
+        "steering": "Compute Criterion Hook HookContext Iterations Merger Metric Operator Outlook Recipe Repeatable"
+        " Work",
         "watching": "AddressEntry Branch HookEntry LayerEntry Monitor StateEntry Stretch Ticket View",
     },
 )
