@@ -1,0 +1,62 @@
+// The page: what stands around every view, and which view is seen.
+import { html, render, useEffect, useState } from "./lib.js";
+import { Banner } from "./shell/banner.js";
+import { Deck } from "./shell/deck.js";
+import { Foot, Help } from "./shell/help.js";
+import { Header } from "./shell/header.js";
+import { useCurves } from "./charts/uselanes.js";
+import { VIEWS } from "./views/index.js";
+import { announce, speakInto } from "./announce.js";
+import { begin } from "./looks.js";
+import { listen } from "./keys.js";
+import { phase, wording } from "./playback.js";
+import { start } from "./session.js";
+import { ofTrainer, store, useStore } from "./store.js";
+import { count } from "./numbers.js";
+import { t } from "./words.js";
+
+const route = () => location.hash.slice(1).split("?")[0];
+const shown = () => VIEWS.find((view) => view.name === route()) ?? VIEWS[0];
+
+// Say a change of state, and keep the title of the window up to date.
+function useAnnouncements() {
+  const now = useStore(phase), name = useStore((state) => state.hello?.name ?? "");
+  const epoch = useStore((state) => ofTrainer(state)?.epoch ?? 0);
+  useEffect(() => {
+    if (now !== "offline") return undefined;
+    const counting = setInterval(() => store.set({}), 1000);
+    return () => clearInterval(counting);
+  }, [now]);
+  useEffect(() => { announce(wording(store.get()).filter(Boolean).join(", ")); }, [now]);
+  useEffect(() => {
+    const of = ofTrainer(store.get())?.epochs;
+    if (name) document.title = t(of ? "title.epoch" : "title", { name, epoch: count(epoch), of: count(of) });
+  }, [name, epoch, now]);
+}
+
+function App() {
+  const [view, see] = useState(shown), [help, open] = useState(false);
+  useStore((state) => state.language);
+  useAnnouncements();
+  useCurves();
+  useEffect(() => {
+    const changed = () => { see(shown()); scrollTo(0, 0); };
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  const about = useStore((state) => state.hello?.version ?? "");
+  return html`
+    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("#main").focus(); }}>${t("skip")}</a>
+    <p class="sr" role="status" aria-live="polite" ref=${speakInto}></p>
+    <${Header} views=${VIEWS} view=${view.name} help=${() => open(true)} />
+    <${Deck} /><${Banner} />
+    <main id="main" tabindex="-1"><section class="view" id=${`v-${view.name}`} aria-labelledby=${`h-${view.name}`}>
+      <h1 class="sr" id=${`h-${view.name}`}>${t(`view.${view.name}`)}</h1><${view.component} key=${view.name} /></section></main>
+    <${Foot} about=${about ? `sigma ${about}` : ""} />
+    <${Help} open=${help} close=${() => open(false)} />`;
+}
+
+begin();
+render(html`<${App} />`, document.querySelector("#page"));
+listen(VIEWS, (name) => { location.hash = name; });
+start();

@@ -1,0 +1,102 @@
+// Which charts there are: the lanes a page begins with, and how an address with wildcards and tags finds its series. Pure.
+import { tail, title } from "../numbers.js";
+import { t } from "../words.js";
+
+const NUMERIC = ["number", "whole"];
+const BETTER_HIGH = /(accuracy|precision|recall|f1|score|r2|auc)$/;
+const MOST = 60; // series of one pattern
+
+export const numeric = (entry) => NUMERIC.includes(entry.type);
+
+// A pattern as the kernel reads it: `*` within a level, `**` any levels, `<tag>` of the node before.
+export function matcher(pattern) {
+  const tags = [...pattern.matchAll(/<([^>]*)>/g)].flatMap(([, names]) => names.split(",").map((name) => name.trim()));
+  const levels = pattern.replace(/<[^>]*>/g, "").split(".");
+  const escaped = (text) => text.replace(/[$()+?[\\\]^{|}-]/g, "\\$&");
+  let source = "";
+  for (const [i, level] of levels.entries()) {
+    const dot = i === levels.length - 1 ? "" : "\\.";
+    if (level === "**") source += dot ? "(?:[^.]+\\.)*" : ".+";
+    else source += escaped(level).replaceAll("**", ".*").replaceAll("*", "[^.]*") + dot;
+  }
+  const found = new RegExp(`^${source}$`);
+  return (entry) => found.test(entry.address) && tags.every((tag) => (entry.tags ?? []).includes(tag));
+}
+
+const isPattern = (text) => /[*<]/.test(text);
+
+// The numeric addresses that a text stands for: itself, a pattern, or a tag.
+export function found(entries, text, trainer = "") {
+  const numbers = entries.filter(numeric);
+  if (!isPattern(text)) {
+    const exact = numbers.filter((entry) => entry.address === text || entry.address === `${trainer}.${text}`);
+    return exact.length ? exact : numbers.filter((entry) => entry.address.endsWith(`.${text}`) || (entry.tags ?? []).includes(text));
+  }
+  const fits = matcher(text), within = trainer ? matcher(`${trainer}.${text}`) : fits;
+  return numbers.filter((entry) => fits(entry) || within(entry)).slice(0, MOST);
+}
+
+// The lanes that a page begins with: losses, accuracies, the learning rate.
+export function usual(entries, trainer) {
+  const mine = entries.filter((entry) => numeric(entry) && entry.address.startsWith(`${trainer}.`));
+  const of = (test) => mine.filter(test).map((entry) => entry.address);
+  const lanes = [];
+  const losses = of((entry) => /^[^.]+\.[^.]+\.loss$/.test(entry.address) && !entry.settable);
+  if (losses.length) lanes.push({ id: "loss", patterns: losses, log: true, tall: 274 });
+  const scores = of((entry) => BETTER_HIGH.test(entry.address) && !entry.settable && !/workers/.test(entry.address));
+  if (scores.length) lanes.push({ id: "score", patterns: scores.slice(0, 6), log: false, tall: 194 });
+  const rates = of((entry) => /^[^.]+\.(optimiser|optimisers\.[^.]+)\.learning_rate$/.test(entry.address));
+  if (rates.length) lanes.push({ id: "rate", patterns: rates, log: true, tall: 76 });
+  return lanes;
+}
+
+// The series of a lane: entries in the order of its patterns, each once.
+export function series(lane, entries, trainer) {
+  const seen = new Map();
+  for (const pattern of lane.patterns) for (const entry of found(entries, pattern, trainer)) seen.set(entry.address, entry);
+  return [...seen.values()];
+}
+
+// The shortest names that tell several addresses apart.
+export function shortNames(addresses) {
+  if (addresses.length === 1) return [addresses[0].split(".").at(-2) ?? addresses[0]];
+  const levels = addresses.map((address) => address.split("."));
+  const least = Math.min(...levels.map((one) => one.length));
+  let head = 0, end = 0;
+  while (head < least - 1 && levels.every((one) => one[head] === levels[0][head])) head += 1;
+  while (end < least - head - 1 && levels.every((one) => one.at(-1 - end) === levels[0].at(-1 - end))) end += 1;
+  return levels.map((one) => one.slice(head, one.length - end).join("."));
+}
+
+export function laneTitle(lane, entries) {
+  if (lane.title) return lane.title;
+  const addresses = entries.map((entry) => entry.address);
+  const tails = new Set((addresses.length ? addresses : lane.patterns).map((address) => tail(address)));
+  return tails.size === 1 ? title([...tails][0]) : lane.patterns.map((pattern) => tail(pattern, 2)).slice(0, 2).join(", ");
+}
+
+export const betterHigh = (address) => BETTER_HIGH.test(address);
+export const asPercent = (entry) => entry.unit === "share" || entry.unit === "%" || /accuracy$/.test(entry.address);
+
+// What stands first in a lane: the validation if there is one.
+export const leading = (all) => Math.max(0, all.findIndex((one) => /(^|\.)validation\./.test(one.address)));
+
+export const completions = (entries, text, trainer) => {
+  const wanted = text.toLowerCase().replaceAll(" ", "_");
+  const numbers = entries.filter(numeric);
+  const rank = (entry) => {
+    const at = entry.address.toLowerCase().indexOf(wanted);
+    return at < 0 ? Infinity : (tail(entry.address).startsWith(wanted) ? 0 : 100) + (entry.settable ? 50 : 0) + entry.address.length / 1000;
+  };
+  const plain = isPattern(text) ? found(entries, text, trainer).map((entry) => ({ value: entry.address }))
+    : numbers.filter((entry) => rank(entry) < Infinity).sort((a, b) => rank(a) - rank(b)).map((entry) => ({ value: entry.address }));
+  const many = isPattern(text) && plain.length > 1 ? [{ value: text, note: t("series.n", { n: plain.length }) }] : group(plain, text, trainer);
+  return [...many, ...plain];
+};
+
+// Where several addresses end alike, offer all of them as one pattern.
+function group(plain, text, trainer) {
+  const ends = new Map();
+  for (const { value } of plain) if (text) ends.set(tail(value), (ends.get(tail(value)) ?? 0) + 1);
+  return [...ends].filter(([, n]) => n > 1).slice(0, 2).map(([end, n]) => ({ value: `${trainer}.**.${end}`, note: t("series.n", { n }) }));
+}

@@ -1,0 +1,73 @@
+// What the journal and the states say about the axis: edits as flags, states as rings and diamonds. Pure.
+import { counts, firstValue } from "../series.js";
+import { count, exact, named } from "../numbers.js";
+import { t } from "../words.js";
+
+const FLAGS = ["set", "attach", "detach", "swap", "exclude", "include", "relabel", "undo"];
+
+// A row's address from the root; rows hold it from their trainer on.
+export const whole = (row) => (row.pattern?.startsWith(`${row.trainer}.`) ? row.pattern : `${row.trainer}.${row.pattern ?? ""}`);
+
+const plain = (value) => (typeof value === "number" ? exact(value) : typeof value === "string" ? value : JSON.stringify(value));
+const bare = (component) => (typeof component === "string" ? component : (component?.type ?? "")).split(":").at(-1);
+
+// The rows of the journal with their branch, and for a `set` what stood there before, as far as the journal knows.
+export function told(journal, trainer, first = firstValue) {
+  const values = new Map(), undone = [];
+  let branch = 0;
+  return journal.filter(([, row]) => row.trainer === undefined || row.trainer === trainer).map(([number, row]) => {
+    const told = { number, row, branch, before: undefined };
+    if (row.command === "rewind") branch = told.branch = row.branch ?? branch;
+    if (row.command === "set") {
+      const address = whole(row);
+      told.before = values.has(address) ? values.get(address) : first(address);
+      values.set(address, row.value);
+      undone.push([address, told.before]);
+    }
+    if (row.command === "undo" && undone.length) {
+      const [address, before] = undone.pop();
+      if (before === undefined) values.delete(address);
+      else values.set(address, before);
+    }
+    return told;
+  });
+}
+
+// What a row changed, as one reads it: "learning rate 0.02 → 0.05".
+export function change({ row, before }) {
+  if (row.command === "set") return before === undefined ? `→ ${plain(row.value)}` : `${plain(before)} → ${plain(row.value)}`;
+  if (row.command === "swap") return `→ ${bare(row.component)}`;
+  if (row.command === "attach") return bare(row.hook);
+  if (row.command === "rewind") return row.parent === undefined ? "" : t("branch.change", { from: row.parent, to: row.branch });
+  if (row.command === "relabel") return `→ ${plain(row.label)}`;
+  return "";
+}
+
+export function subject({ row }) {
+  if (row.command === "set") return whole(row);
+  if (row.command === "rewind") return t(row.scale === "epoch" ? "to.epoch" : "to.iteration", { n: count(row.to) });
+  if (row.command === "exclude" || row.command === "include" || row.command === "relabel") {
+    const rows = row.rows ?? [];
+    return `${row.split ?? "training"} ${rows.slice(0, 3).join(", ")}${rows.length > 3 ? ` ${t("and.more", { n: rows.length - 3 })}` : ""}`;
+  }
+  return row.name ?? row.slot ?? row.cause ?? "";
+}
+
+function flagText(told) {
+  const { row } = told;
+  if (row.command === "set") return `${named(row.pattern)} ${change(told)}`;
+  if (row.command === "swap") return `${row.slot} ${change(told)}`;
+  if (row.command === "undo") return t("did.undo");
+  if (row.rows) return t(`flag.${row.command}`, { n: row.rows.length });
+  return t(`flag.${row.command}`, { name: row.name });
+}
+
+// The edits from outside as flags: {iteration, second, branch, left, text}.
+export function flags(rows, alive) {
+  return rows.filter(({ row }) => FLAGS.includes(row.command) && !row.by).map((one) => ({
+    iteration: one.row.iteration, second: one.row.seconds, branch: one.branch, text: flagText(one), short: shortText(one),
+    left: !counts(alive, one.branch, one.row.iteration),
+  }));
+}
+
+const shortText = ({ row }) => (row.command === "set" ? named(row.pattern) : t(`did.${row.command}`));

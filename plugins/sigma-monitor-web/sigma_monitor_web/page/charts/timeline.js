@@ -1,0 +1,145 @@
+// The timeline: what counts is straight, what was left hangs below; states to go back to; the range that asks before it rewinds.
+import { html, useLayoutEffect, useRef } from "../lib.js";
+import { actions, kept, nearest } from "../playback.js";
+import { maySteer, store, useStore } from "../store.js";
+import { count } from "../numbers.js";
+import { t } from "../words.js";
+import { Canvas } from "./lane.js";
+import { diamond, disc, flag, prepare, rule, write } from "./paint.js";
+import { palette } from "./palette.js";
+
+const LINE = 50, BELOW = 74, STEP = 16, MOST_ROWS = 3;
+
+const rowsOf = (scene) => Math.min(MOST_ROWS, Math.max(1, scene.abandoned.length));
+export const tallness = (scene) => 92 + (rowsOf(scene) - 1) * STEP;
+
+// The row below the line in which a branch hangs: the newest highest.
+const rowOf = (scene, number) => BELOW + Math.min(MOST_ROWS - 1, scene.abandoned.length - 1 - scene.abandoned.findIndex((one) => one.number === number)) * STEP;
+
+export function paintTimeline(canvas, scene, picked, ratio) {
+  const colours = palette(), { frame, sx, axis, now, small } = scene, height = tallness(scene);
+  const pen = prepare(canvas, frame.width, height, ratio);
+  const x = (iteration, second) => sx(axis.place(iteration, second));
+  const end = x(now, axis.clock ? scene.about?.second : undefined);
+  pen.save();
+  pen.beginPath();
+  pen.rect(frame.left - 10, 0, frame.width, height);
+  pen.clip();
+  rule(pen, Math.max(frame.left, x(0, 0)), LINE, end, LINE, colours.accent, { width: 3 });
+  for (const branch of scene.abandoned) hang(pen, branch, scene, x, colours);
+  if (picked) rule(pen, x(picked.iteration), LINE, end, LINE, colours.ghost, { width: 4 });
+  states(pen, scene, x, colours);
+  edits(pen, scene, x, colours, height);
+  const at = picked ? x(picked.iteration) : end;
+  disc(pen, at, LINE, 7, colours.accent);
+  disc(pen, at, LINE, 2.5, colours.surface);
+  pen.restore();
+  if (!small) beside(pen, scene, colours);
+}
+
+function hang(pen, branch, scene, x, colours) {
+  const from = x(branch.from), to = x(branch.end), y = rowOf(scene, branch.number);
+  const bend = Math.min(26, Math.max(4, to - from));
+  Object.assign(pen, { strokeStyle: colours.ghost, lineWidth: 2 });
+  pen.beginPath();
+  pen.moveTo(from, LINE);
+  pen.bezierCurveTo(from + bend * 0.54, LINE, from + bend * 0.3, y, from + bend, y);
+  pen.lineTo(Math.max(to, from + bend), y);
+  pen.moveTo(to - 4, y - 4);
+  pen.lineTo(to + 4, y + 4);
+  pen.moveTo(to + 4, y - 4);
+  pen.lineTo(to - 4, y + 4);
+  pen.stroke();
+  const text = scene.small ? t("branch", { n: branch.number }) : t("branch.left", { n: branch.number, at: count(branch.end) });
+  const own = { colour: colours["ink-3"], paper: colours.surface, family: colours.family };
+  pen.font = `12px ${colours.family}`;
+  const fits = to + 12 + pen.measureText(text).width < scene.frame.right + (scene.small ? 12 : 120);
+  write(pen, text, fits ? to + 12 : from + bend - 4, fits ? y + 4 : y + 15, own);
+}
+
+function states(pen, scene, x, colours) {
+  for (const one of scene.kept) {
+    const at = x(one.iteration, one.second);
+    if (one.saved) diamond(pen, at, LINE, 7, colours.surface, colours.accent, 2);
+    else disc(pen, at, LINE, 4, colours.surface, colours.accent, 2);
+  }
+  const saved = scene.small ? null : scene.kept.filter((one) => one.saved).at(-1);
+  if (saved) write(pen, t("saved"), x(saved.iteration, saved.second), LINE - 12, { colour: colours["ink-3"], paper: colours.surface, family: colours.family, align: "center" });
+}
+
+// Flags with their text where there is room; the newest texts win.
+function edits(pen, scene, x, colours, height) {
+  let free = Infinity;
+  const own = { colour: colours["ink-2"], paper: colours.surface, family: colours.family };
+  const texts = [];
+  for (const one of [...scene.flags].sort((a, b) => b.iteration - a.iteration)) {
+    const at = x(one.iteration, one.second), y = one.left ? rowOf(scene, one.branch) - 14 : 14;
+    flag(pen, at, height, colours, { left: one.left, top: y, size: one.left ? 9 : 13 });
+    if (one.left) continue;
+    pen.font = `12px ${colours.family}`;
+    const room = Math.min(free, scene.frame.width - 8) - at - 18;
+    const text = [scene.small ? one.short : one.text, one.short].find((words) => pen.measureText(words).width < room);
+    if (text) texts.push([text, at + 18]);
+    free = Math.min(free, at - 10);
+  }
+  for (const [text, at] of texts) write(pen, text, at, 23, own);
+}
+
+function beside(pen, scene, colours) {
+  const at = scene.frame.right + 14, own = { paper: colours.surface, family: colours.family };
+  write(pen, t("now"), at, LINE - 2, { ...own, colour: colours.accent, weight: 600 });
+  const epochs = scene.about?.epochs, left = Number.isFinite(epochs) ? Math.max(0, epochs - scene.about.epoch - (scene.about.goal && scene.now >= scene.about.goal ? 0 : 1)) : null;
+  if (left !== null) write(pen, left ? t("epochs.left", { n: count(left) }) : t("epochs.none"), at, LINE + 14, { ...own, colour: colours["ink-3"] });
+}
+
+const spot = (state) => `${t("at.iteration", { n: count(state.iteration) })}, ${t("at.epoch", { n: count(state.epoch) })}`;
+
+function Range({ scene, picked }) {
+  const field = useRef(null), states = kept(scene.state), steers = useStore(maySteer);
+  const pick = (one) => store.set({ picked: one });
+  const slide = (event) => {
+    const found = nearest(states, scene.now, Number(event.target.value));
+    event.target.value = found ? found.iteration : scene.now;
+    pick(found);
+  };
+  const keys = (event) => {
+    const way = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
+    if (event.key === "Escape") return pick(null);
+    if (!way) return undefined;
+    event.preventDefault();
+    const before = states.filter((one) => one.iteration < scene.now);
+    const at = picked ? before.findIndex((one) => one.iteration === picked.iteration) : before.length;
+    return pick(before[Math.max(0, at + way)] ?? null);
+  };
+  const [from, to] = [scene.sx(scene.axis.low), scene.sx(scene.axis.high)];
+  useLayoutEffect(() => {
+    field.current.style.setProperty("left", `${from - 8}px`);
+    field.current.style.setProperty("width", `${to - from + 16}px`);
+    field.current.value = picked ? picked.iteration : scene.now;
+  });
+  const low = Math.round(scene.axis.iterationAt(scene.axis.low)), high = Math.round(scene.axis.iterationAt(scene.axis.high));
+  return html`<input ref=${field} type="range" id="rewind" min=${low} max=${Math.max(high, low + 1)} aria-label=${t("rewind.range")}
+    aria-valuetext=${picked ? spot(picked) : `${t("now")}, ${t("at.iteration", { n: count(scene.now) })}`} disabled=${!steers || !states.length} onInput=${slide} onKeyDown=${keys} />`;
+}
+
+function Ask({ picked, branch, newest }) {
+  return html`<div class="ask" role="group" aria-label=${t("do.rewind")} onKeyDown=${(event) => { if (event.key === "Escape") store.set({ picked: null }); }}>
+    <p>${t("rewind.question", { at: count(picked.iteration), epoch: count(picked.epoch), branch, next: newest + 1 })}</p>
+    <button class="primary" type="button" onClick=${() => actions.rewind(picked.iteration)}>${t("do.rewind")}</button>
+    <button type="button" onClick=${() => store.set({ picked: null })}>${t("cancel")}</button></div>`;
+}
+
+export function Timeline({ scene }) {
+  const picked = useStore((state) => state.picked);
+  const branch = scene.about?.branch ?? 0, start = scene.alive.at(-1)?.from ?? 0;
+  const newest = Math.max(branch, ...scene.state.branches.map((one) => one.number));
+  const states = scene.kept.length;
+  const says = [t("branch.from", { n: branch, at: count(start) }), t("states.kept", { n: states }), ...scene.abandoned.map((one) => t("branch.left", { n: one.number, at: count(one.end) })), ...scene.flags.map((one) => `${count(one.iteration)}: ${one.text}`)].join("; ");
+  return html`<section class="lane timeline" aria-labelledby="l-timeline">
+    <div class="head"><h2 id="l-timeline">${t("timeline")}</h2><p class="note"><b>${t("branch", { n: branch })}</b>${start ? `, ${t("from", { at: count(start) })}` : ""}</p>
+      <p class="note">${t("states.kept", { n: states })}</p></div>
+    <div class="plot"><${Canvas} height=${tallness(scene)} label=${says} paint=${(canvas) => paintTimeline(canvas, scene, picked)} />
+      <${Range} scene=${scene} picked=${picked} /><span class="cross" aria-hidden="true"></span></div>
+    ${picked ? html`<${Ask} picked=${picked} branch=${branch} newest=${newest} />` : null}
+  </section>`;
+}

@@ -1,0 +1,36 @@
+// The lanes as a person left them, and what the page has to follow for them.
+import { useEffect } from "../lib.js";
+import { want } from "../session.js";
+import { memory, store, useStore } from "../store.js";
+import { series, usual } from "./lanes.js";
+
+const key = (name) => `lanes.${name}`;
+
+// The lanes as a person left them, else the usual ones; a change is remembered for runs of this name.
+export function useLanes() {
+  const lanes = useStore((state) => state.lanes), entries = useStore((state) => state.entries);
+  const name = useStore((state) => state.hello?.name ?? ""), trainer = useStore((state) => state.trainer);
+  const put = (next) => { store.set({ lanes: next }); memory.set(key(`${name}.${trainer}`), next); };
+  const shown = lanes ?? (name ? memory.get(key(`${name}.${trainer}`), null) : null) ?? usual(entries, trainer);
+  return {
+    lanes: shown,
+    change: (id, patch) => put(shown.map((lane) => (lane.id === id ? { ...lane, ...patch } : lane))),
+    remove: (id) => put(shown.filter((lane) => lane.id !== id)),
+    move: (id, way) => put(moved(shown, shown.findIndex((lane) => lane.id === id), way)),
+    add: (pattern, log) => put([...shown, { id: `c${Date.now().toString(36)}`, patterns: [pattern], log, tall: 194 }]),
+    reset: () => { store.set({ lanes: null }); memory.set(key(`${name}.${trainer}`), null); },
+  };
+}
+
+function moved(lanes, from, way) {
+  const next = [...lanes], to = Math.min(lanes.length - 1, Math.max(0, from + way));
+  next.splice(to, 0, ...next.splice(from, 1));
+  return next;
+}
+
+// Follow the curves of all lanes, whatever view is seen: the journal tells from them what a setting was before.
+export function useCurves() {
+  const { lanes } = useLanes(), entries = useStore((state) => state.entries), trainer = useStore((state) => state.trainer);
+  const addresses = [...new Set(lanes.flatMap((lane) => series(lane, entries, trainer).map((entry) => entry.address)))];
+  useEffect(() => { want(addresses); }, [addresses.join(" ")]);
+}

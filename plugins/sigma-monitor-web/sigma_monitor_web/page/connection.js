@@ -1,0 +1,99 @@
+// One WebSocket: requests with answers, subscriptions with events, and reconnecting by itself.
+
+const FIRST_DELAY = 500;
+const LONGEST_DELAY = 5000;
+const SILENCE = 6000; // after which the server is asked whether it is still there
+const DENIED = [4401, 4403];
+
+export class Refusal extends Error {
+  constructor({ kind, message }) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+export class Connection {
+  // `changed` hears "online", "offline" and "denied"; `heard` hears that anything has come.
+  constructor(url, { changed, heard = () => {}, open = (at) => new WebSocket(at) }) {
+    Object.assign(this, { url, changed, heard, open });
+    this.number = 0;
+    this.waiting = new Map(); // requests by number
+    this.hearing = new Map(); // subscriptions by number
+    this.delay = FIRST_DELAY;
+    this.socket = null;
+  }
+
+  start() {
+    const socket = this.open(this.url);
+    this.socket = socket;
+    socket.onopen = () => {
+      this.delay = FIRST_DELAY;
+      this.listen();
+      this.changed("online");
+    };
+    socket.onmessage = (event) => this.take(event.data);
+    socket.onclose = (event) => this.lost(event.code);
+  }
+
+  lost(code) {
+    clearTimeout(this.silence);
+    this.socket = null;
+    for (const { reject } of this.waiting.values()) reject(new Refusal({ kind: "offline", message: "" }));
+    this.waiting.clear();
+    this.hearing.clear();
+    if (DENIED.includes(code)) return this.changed("denied");
+    this.changed("offline");
+    this.retry = setTimeout(() => this.start(), this.delay);
+    this.delay = Math.min(this.delay * 2, LONGEST_DELAY);
+  }
+
+  // Without a sign of life for a while, ask for one; without an answer, begin again.
+  listen() {
+    clearTimeout(this.silence);
+    this.silence = setTimeout(() => {
+      const asked = this.socket;
+      this.request("status").catch(() => {});
+      this.silence = setTimeout(() => { if (asked === this.socket) asked?.close(); }, SILENCE);
+    }, SILENCE);
+  }
+
+  take(text) {
+    const answer = JSON.parse(text);
+    this.listen();
+    this.heard();
+    if ("event" in answer) return this.hearing.get(answer.id)?.(answer.event);
+    const asked = this.waiting.get(answer.id);
+    this.waiting.delete(answer.id);
+    if (!asked) return undefined;
+    return "error" in answer ? asked.reject(new Refusal(answer.error)) : asked.resolve(answer.result);
+  }
+
+  send(what, more) {
+    this.number += 1;
+    this.socket.send(JSON.stringify({ id: this.number, do: what, ...more }));
+    return this.number;
+  }
+
+  get ready() {
+    return this.socket?.readyState === 1;
+  }
+
+  request(what, more = {}) {
+    if (!this.ready) return Promise.reject(new Refusal({ kind: "offline", message: "" }));
+    return new Promise((resolve, reject) => this.waiting.set(this.send(what, more), { resolve, reject }));
+  }
+
+  // Hear the events of a subscription; the returned function ends it.
+  subscribe(what, more, hear) {
+    if (!this.ready) return () => {};
+    const number = this.send(what, more);
+    const socket = this.socket;
+    this.hearing.set(number, hear);
+    this.waiting.set(number, { resolve: () => {}, reject: () => this.hearing.delete(number) });
+    return () => {
+      this.hearing.delete(number);
+      this.waiting.delete(number);
+      if (this.ready && socket === this.socket) this.request("cancel", { of: number }).catch(() => {});
+    };
+  }
+}

@@ -1,0 +1,45 @@
+// Keys for everything; they sleep while a field has the focus.
+import { store } from "./store.js";
+import { actions, allowed } from "./playback.js";
+
+const press = (selector) => document.querySelector(selector)?.click();
+const focus = (selector) => {
+  const found = document.querySelector(selector);
+  found?.focus();
+  found?.select?.();
+};
+
+const KEYS = {
+  " ": ["toggle", () => actions.toggle()],
+  ArrowRight: ["step", () => actions.iteration()],
+  "⇧ArrowRight": ["step", () => actions.epoch()],
+  r: ["rewind", () => press("#rewind-button")],
+  s: ["save", () => actions.save()],
+  u: [null, () => actions.undo()],
+  l: [null, () => focus("#live-values [data-rate] input")],
+  t: [null, () => press("#theme")],
+  "/": [null, () => focus("#find-address")],
+  "?": [null, () => press("#keys")],
+  Escape: [null, () => store.set({ picked: null })],
+};
+
+const OWN = "input, select, textarea, [contenteditable], [data-own-keys]";
+
+export function listen(views, go) {
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.target.closest(OWN)) return leave(event);
+    if (event.key === " " && event.target.closest("button, a, summary")) return;
+    const known = KEYS[(event.shiftKey && event.key.length > 1 ? "⇧" : "") + event.key] ?? KEYS[event.key.toLowerCase()];
+    if (known) return act(event, known);
+    if (/^[1-9]$/.test(event.key) && views[event.key - 1]) go(views[event.key - 1].name);
+  });
+}
+
+const leave = (event) => { if (event.key === "Escape") event.target.blur(); };
+
+function act(event, [needs, does]) {
+  if (event.key === "Escape") return does();
+  event.preventDefault();
+  if (!needs || allowed(store.get())[needs]) does();
+}

@@ -1,0 +1,95 @@
+// What playback can do now: the word for the state, its lamp, what the buttons do. Nothing here draws.
+import { ofTrainer, pulse, store } from "./store.js";
+import { command } from "./steer.js";
+import { count, spoken } from "./numbers.js";
+import { t } from "./words.js";
+
+const OVER = ["finished", "stopped", "interrupted", "failed"];
+const KNOWN = ["running", "paused", "compiling", "created", "prepared", ...OVER];
+
+// One of: loading, denied, offline, empty, compiling, running, paused, finished, failed.
+export function phase({ connection, status, trainer }) {
+  const said = status?.status;
+  if (connection === "denied") return "denied";
+  if (OVER.includes(said)) return said === "failed" ? "failed" : "finished"; // also once its process has gone
+  if (connection === "offline" && status) return "offline";
+  if (!status || !KNOWN.includes(said)) return "loading";
+  if (said === "created" || said === "prepared") return (status.trainers?.[trainer]?.iteration ?? 0) > 0 ? "paused" : "empty";
+  return said;
+}
+
+// What the state is called, and what stands beside it.
+export function wording(state) {
+  const now = phase(state), about = ofTrainer(state);
+  return [t(`state.${now}`), beside(now, state, about)];
+}
+
+function beside(now, state, about) {
+  const fate = state.fates.playback;
+  if (fate?.state === "refused") return fate.why;
+  if (fate?.state === "pending" && now !== "offline") return t(`doing.${fate.command}`);
+  if (now === "compiling") return progress(state.status.progress);
+  if (now === "offline") return t("offline.since", { time: spoken((performance.now() - pulse.seen) / 1000) });
+  if (now === "finished" || now === "failed") return state.status.why ?? "";
+  if (now === "paused") return t("paused.where");
+  if (fate?.state === "applied" && fate.command === "save") return t("saved.at", { at: count(fate.at) });
+  if (now === "running") return t("branch", { n: about?.branch ?? 0 });
+  if (now === "empty") return t("empty.nothing");
+  return "";
+}
+
+function progress(at) {
+  if (!at) return "";
+  const step = at.steps ? t("progress.step", { step: at.step, steps: at.steps }) : "";
+  const passed = Number.isFinite(at.second) && at.second >= 1 ? spoken(at.second) : "";
+  return [at.text, step, passed].filter(Boolean).join(", ");
+}
+
+export const left = ({ speed }, about) =>
+  about?.goal && speed > 0 ? Math.max(0, about.goal - about.iteration) / speed : NaN;
+
+// The buttons that can be pressed now.
+export function allowed(state) {
+  const now = phase(state), steers = (state.hello?.scopes ?? []).includes("steer");
+  const live = steers && state.connection === "online";
+  return {
+    toggle: live && now !== "failed" && now !== "loading",
+    step: live && ["running", "paused", "empty"].includes(now),
+    rewind: live && state.states.length > 0,
+    save: live && now !== "loading" && now !== "empty",
+    stop: live && ["running", "paused", "compiling"].includes(now),
+  };
+}
+
+export const going = (state) => ["running", "compiling"].includes(phase(state));
+
+export const actions = {
+  toggle: () => (going(store.get()) ? command("pause") : command("go")),
+  iteration: () => command("step", { count: 1, scale: "iteration" }),
+  epoch: () => command("step", { count: 1, scale: "epoch" }),
+  save: () => command("save"),
+  stop: () => command("stop"),
+  undo: () => command("undo", {}, "undo"),
+  rewind: (to) => command("rewind", { to, scale: "iteration" }).then((done) => { if (done) store.set({ picked: null }); }),
+};
+
+// The states that can be gone back to, oldest first, each once.
+export function kept({ states, trainer, status }) {
+  const branch = status?.trainers?.[trainer]?.branch;
+  const mine = states.filter((one) => one.branch === undefined || one.branch === null || one.branch === branch || one.kept || one.saved);
+  const byIteration = new Map();
+  for (const one of mine) byIteration.set(one.iteration, { ...byIteration.get(one.iteration), ...one, saved: one.saved || byIteration.get(one.iteration)?.saved });
+  return [...byIteration.values()].sort((a, b) => a.iteration - b.iteration);
+}
+
+// The kept state nearest to an iteration, or null where now is nearer.
+export function nearest(states, now, iteration) {
+  let best = null, distance = Math.abs(now - iteration);
+  for (const one of states) {
+    if (one.iteration < now && Math.abs(one.iteration - iteration) < distance) [best, distance] = [one, Math.abs(one.iteration - iteration)];
+  }
+  return best;
+}
+
+export const summary = (about) =>
+  about ? t("progress.whole", { iteration: count(about.iteration), goal: about.goal ? count(about.goal) : "∞" }) : "";

@@ -1,0 +1,191 @@
+// Measured values as growing typed arrays, by address and branch, and what a chart asks of them. Nothing here draws.
+
+const COLUMNS = ["iteration", "epoch", "second", "value", "low", "high"];
+
+// The points of one branch, in the order in which they came.
+export class Stretch {
+  constructor() {
+    this.length = 0;
+    this.room = 0;
+  }
+
+  reserve(more) {
+    const wanted = this.length + more;
+    if (wanted <= this.room) return;
+    this.room = Math.max(256, wanted, this.room * 2);
+    for (const name of COLUMNS) {
+      const column = new Float64Array(this.room);
+      if (this[name]) column.set(this[name].subarray(0, this.length));
+      this[name] = column;
+    }
+  }
+
+  add(rows) {
+    const more = rows.iteration.length;
+    this.reserve(more);
+    for (let i = 0; i < more; i++) {
+      const at = this.length + i;
+      const value = number(rows.value[i]);
+      this.iteration[at] = rows.iteration[i];
+      this.epoch[at] = rows.epoch?.[i] ?? 0;
+      this.second[at] = rows.second?.[i] ?? 0;
+      this.value[at] = value;
+      this.low[at] = number(rows.low?.[i] ?? value);
+      this.high[at] = number(rows.high?.[i] ?? value);
+    }
+    this.length += more;
+  }
+
+  // The first point after an iteration.
+  after(iteration) {
+    return upper(this.iteration, this.length, iteration);
+  }
+}
+
+const number = (value) => (value === null || value === undefined ? NaN : Number(value === "inf" ? Infinity : value === "-inf" ? -Infinity : value));
+
+// The first place in the sorted head of an array whose value is above `wanted`.
+export function upper(sorted, length, wanted) {
+  let low = 0, high = length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] <= wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// All curves that the page has, by address; `next` is the cursor to ask with.
+export class Curves {
+  constructor() {
+    this.all = new Map();
+  }
+
+  clear() {
+    this.all.clear();
+  }
+
+  get(address) {
+    return this.all.get(address) ?? null;
+  }
+
+  cursors(addresses) {
+    return Object.fromEntries(addresses.map((address) => [address, this.get(address)?.next ?? 0]));
+  }
+
+  // Take what the server sent; return whether anything was new.
+  take(answer) {
+    let news = false;
+    for (const [address, { next, stretches }] of Object.entries(answer ?? {})) {
+      const curve = this.all.get(address) ?? { next: 0, version: 0, branches: new Map() };
+      this.all.set(address, curve);
+      curve.next = next;
+      for (const rows of stretches) {
+        if (!rows.iteration.length) continue;
+        if (!curve.branches.has(rows.branch)) curve.branches.set(rows.branch, new Stretch());
+        curve.branches.get(rows.branch).add(rows);
+        curve.version += 1;
+        news = true;
+      }
+    }
+    return news;
+  }
+}
+
+export const curves = new Curves();
+
+// The value that an address had first, where its curve is known.
+export function firstValue(address) {
+  const branches = curves.get(address)?.branches;
+  const first = branches?.get(Math.min(...branches.keys()));
+  return first?.length ? first.value[0] : undefined;
+}
+
+// The branches from the first to the present one: [{number, from, to}], `to` where the next one left it.
+export function chain(branches, present) {
+  const known = new Map(branches.map((branch) => [branch.number, branch]));
+  const found = [];
+  let to = Infinity;
+  for (let at = known.get(present); at && !found.some((one) => one.number === at.number); at = known.get(at.parent)) {
+    found.unshift({ number: at.number, from: at.start ?? 0, to });
+    to = at.start ?? 0;
+  }
+  return found.length ? found : [{ number: present ?? 0, from: 0, to: Infinity }];
+}
+
+// Whether a moment of a branch lies on the line that counts.
+export const counts = (alive, branch, iteration) => alive.some((one) => one.number === branch && iteration <= one.to);
+
+function slice(stretch, from, to, axis) {
+  const columns = { x: stretch[axis].subarray(from, to), length: to - from };
+  for (const name of COLUMNS) columns[name] = stretch[name].subarray(from, to);
+  return columns;
+}
+
+function joined(parts, axis) {
+  if (parts.length === 1) return parts[0];
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  const whole = { length };
+  for (const name of COLUMNS) {
+    whole[name] = new Float64Array(length);
+    let at = 0;
+    for (const part of parts) {
+      whole[name].set(part[name], at);
+      at += part.length;
+    }
+  }
+  whole.x = whole[axis];
+  return whole;
+}
+
+// One curve as the line that counts, and the futures that were left, each with the point at which it leaves.
+export function lines(curve, alive, axis) {
+  const kept = [], left = [];
+  for (const [number_, stretch] of [...curve.branches].sort((a, b) => a[0] - b[0])) {
+    const link = alive.find((one) => one.number === number_);
+    const end = link ? stretch.after(link.to) : 0;
+    if (link && end) kept.push(slice(stretch, 0, end, axis));
+    if (end < stretch.length) left.push({ branch: number_, ...slice(stretch, Math.max(0, end - 1), stretch.length, axis) });
+  }
+  return { alive: kept.length ? joined(kept, axis) : null, left };
+}
+
+// A centred exponential mean, over logarithms where all values are above 0: it neither runs late behind an edit nor follows peaks.
+export function smoothed(values, factor) {
+  const length = values.length, out = new Float64Array(length);
+  if (!factor || length < 3) return Float64Array.from(values);
+  const logarithmic = values.every((value) => value > 0 || Number.isNaN(value));
+  pass(values, out, factor, logarithmic, 1);
+  pass(values, out, factor, logarithmic, -1);
+  for (let i = 0; i < length; i++) out[i] = logarithmic ? Math.exp(out[i] / 2) : out[i] / 2;
+  return out;
+}
+
+function pass(values, out, factor, logarithmic, way) {
+  const length = values.length;
+  let mean = 0, weight = 0;
+  for (let n = 0, i = way > 0 ? 0 : length - 1; n < length; n++, i += way) {
+    const value = logarithmic ? Math.log(values[i]) : values[i];
+    if (Number.isFinite(value)) {
+      mean = mean * factor + value * (1 - factor);
+      weight = weight * factor + (1 - factor);
+    }
+    out[i] += weight ? mean / weight : NaN;
+  }
+}
+
+// The value of a line at a place on the axis: the newest at or before it.
+export function at(line, values, place) {
+  if (!line || !line.length) return null;
+  const index = upper(line.x, line.length, place) - 1;
+  return index < 0 ? null : { index, x: line.x[index], iteration: line.iteration[index], value: values[index] };
+}
+
+// y at x between the points of a line, for marks that know their iteration alone.
+export function between(xs, ys, length, x) {
+  const right = upper(xs, length, x);
+  if (right === 0) return length ? ys[0] : 0;
+  if (right === length) return ys[length - 1];
+  const share = (x - xs[right - 1]) / (xs[right] - xs[right - 1] || 1);
+  return ys[right - 1] + share * (ys[right] - ys[right - 1]);
+}

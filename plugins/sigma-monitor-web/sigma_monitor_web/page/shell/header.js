@@ -1,0 +1,40 @@
+// The header: the run, the views as links, the connection, language, theme, keys.
+import { html } from "../lib.js";
+import { Icon } from "../widgets/icon.js";
+import { Menu } from "../widgets/menu.js";
+import { look } from "../session.js";
+import { store, useStore } from "../store.js";
+import { nextLanguage, nextTheme } from "../looks.js";
+import { t } from "../words.js";
+
+const THEMES = { system: "theme", light: "sun", dark: "moon" };
+
+function Run() {
+  const hello = useStore((state) => state.hello), trainer = useStore((state) => state.trainer);
+  const parts = (hello?.folder ?? "").split("/").filter(Boolean).slice(-2).join("/");
+  const name = html`<b>${hello?.name ?? t("loading")}</b><span class="folder" title=${hello?.folder ?? undefined}>${parts}</span>`;
+  if ((hello?.trainers.length ?? 0) < 2) return html`<p class="run">${name}</p>`;
+  return html`<div class="run">${name}<${Menu} label=${t("trainer.choose")} icon="down" text=${trainer}>${(close) => hello.trainers.map((one) => html`
+    <button class="quiet" type="button" aria-pressed=${String(one === trainer)} onClick=${() => { look(one); close(); }}>${one}</button>`)}<//></div>`;
+}
+
+function Link() {
+  const connection = useStore((state) => state.connection);
+  const on = connection === "online";
+  return html`<span class=${`link ${on ? "" : "off"}`}><${Icon} name=${on ? "dot" : "wait"} /><span>${t(`connection.${connection}`)}</span></span>`;
+}
+
+export function Header({ views, view, help }) {
+  const theme = useStore((state) => state.theme), language = useStore((state) => state.language);
+  return html`<header class="top">
+    <a class="brand" href=${`#${views[0].name}`} aria-label=${t("brand")}><svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true"><path d="M4 3.2h12v3H8.6L12.4 10l-3.8 3.8H16v3H4v-2.1L8.6 10 4 5.3z" /></svg></a>
+    <${Run} />
+    <nav aria-label=${t("views")}>${views.map((one) => html`<a key=${one.name} href=${`#${one.name}`} aria-current=${one.name === view ? "page" : undefined}>${t(`view.${one.name}`)}</a>`)}</nav>
+    <div class="top-end">
+      <${Link} />
+      <button class="quiet icon text" id="language" type="button" aria-label=${t("language")} title=${t("language")} onClick=${nextLanguage}>${language === "en" ? "DE" : "EN"}</button>
+      <button class="quiet icon" id="theme" type="button" aria-label=${t(`theme.${theme}`)} title=${`${t(`theme.${theme}`)} (T)`} aria-keyshortcuts="T" onClick=${nextTheme}><${Icon} name=${THEMES[theme]} /></button>
+      <button class="quiet icon" id="keys" type="button" aria-label=${t("keys")} title=${`${t("keys")} (?)`} onClick=${help}><${Icon} name="keys" /></button>
+    </div>
+  </header>`;
+}

@@ -1,0 +1,82 @@
+// The state of the page in one place. Curves are too large to be copied: they live in series.js, and `drawn` counts their news.
+import { useLayoutEffect, useReducer, useRef } from "./lib.js";
+
+const INITIAL = {
+  view: "train",
+  connection: "connecting", // connecting, online, offline, denied
+  hello: null,
+  trainer: "",
+  status: null, // as the protocol gives it
+  speed: null, // iterations a second
+  entries: [],
+  branches: [],
+  states: [],
+  hooks: [],
+  journal: [], // [number, row]
+  tickets: [],
+  messages: [],
+  edits: {},
+  drawn: 0, // grows with every new point of a curve
+  fates: {}, // of commands given on this page, by where they were given
+  language: "en",
+  theme: "system",
+  axis: "iteration", // iteration, epoch, clock
+  smoothing: 0.9,
+  range: null, // [from, to] on the axis while zoomed
+  picked: null, // the state chosen for rewinding
+  table: false,
+  lanes: null, // the charts, once the addresses are known
+  pinned: [], // addresses of live values that a person asked for
+};
+
+export function createStore(first) {
+  let state = first;
+  const listeners = new Set();
+  return {
+    get: () => state,
+    set(patch) {
+      state = { ...state, ...(typeof patch === "function" ? patch(state) : patch) };
+      for (const listener of [...listeners]) listener(state);
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+export const store = createStore(INITIAL);
+export const pulse = { seen: 0 }; // when the server was last heard, by performance.now()
+export const pointer = createStore({ place: null }); // where the crosshair stands on the axis: it moves too often for the store
+
+// Draw a component again when what it selects has changed. A selection is compared by identity.
+export function useStore(select, from = store) {
+  const [, again] = useReducer((n) => n + 1, 0);
+  const value = select(from.get());
+  const last = useRef(null);
+  last.current = { select, value };
+  useLayoutEffect(() => from.subscribe((state) => { if (!Object.is(last.current.select(state), last.current.value)) again(); }), []);
+  return value;
+}
+
+// The status of the trainer that is looked at.
+export const ofTrainer = (state) => state.status?.trainers?.[state.trainer] ?? null;
+export const maySteer = (state) => state.connection === "online" && (state.hello?.scopes ?? []).includes("steer");
+
+// Settings of the page that outlive it, as far as the browser allows.
+export const memory = {
+  get(key, otherwise) {
+    try {
+      return JSON.parse(localStorage.getItem(`sigma.${key}`)) ?? otherwise;
+    } catch {
+      return otherwise; // no storage, or something else was there
+    }
+  },
+  set(key, value) {
+    try {
+      localStorage.setItem(`sigma.${key}`, JSON.stringify(value));
+    } catch {
+      // private windows may refuse: the choice lasts as long as the page
+    }
+  },
+};

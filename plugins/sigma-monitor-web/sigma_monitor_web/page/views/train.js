@@ -1,0 +1,9 @@
+// Train: the charts on one time axis, and at their side what can be changed while it learns.
+import { html } from "../lib.js";
+import { Board } from "../charts/board.js";
+import { Hooks } from "../widgets/hooks.js";
+import { Knobs } from "../widgets/knobs.js";
+import { Swap } from "../widgets/swap.js";
+import { t } from "../words.js";
+
+export const Train = () => html`<${Board} /><aside class="side" aria-label=${t("steer")}><${Knobs} /><${Hooks} /><${Swap} /></aside>`;

@@ -1,0 +1,93 @@
+// One live value: a widget made from its kind, its address, and the fate of what was asked of it.
+import { html, useEffect, useState } from "../lib.js";
+import { Address } from "./address.js";
+import { Fate } from "./fate.js";
+import { assign } from "../steer.js";
+import { maySteer, useStore } from "../store.js";
+import { exact, parsed, tail, tick, title, typed } from "../numbers.js";
+import { t } from "../words.js";
+
+const finite = (...values) => values.find((value) => Number.isFinite(value));
+
+// How an entry is steered: {kind, low, high, log}. A rate is moved over decades, what has two bounds over its range.
+export function kind(entry) {
+  if (entry.choices?.length) return { kind: "choice" };
+  if (entry.type === "flag") return { kind: "switch" };
+  if (entry.type !== "number" && entry.type !== "whole") return { kind: "text" };
+  const low = finite(entry.low, entry.above), high = finite(entry.high, entry.below);
+  const rate = /(^|_)(rate|decay|epsilon|scale)$/.test(tail(entry.address)) && !(high <= 1 && !/learning_rate$/.test(entry.address));
+  if (entry.type === "number" && (rate || (entry.above === 0 && high === undefined))) return { kind: "slider", log: true, ...decades(entry, high) };
+  if (low !== undefined && high !== undefined && high - low <= 10000) return { kind: "slider", log: false, low, high, most: entry.below === high ? high - (high - low) / 100 : high };
+  return { kind: "number" };
+}
+
+function decades({ value }, high) {
+  const middle = value > 0 ? Math.log10(value) : -2;
+  const top = Math.min(high === undefined ? Infinity : Math.log10(high), Math.max(0, Math.ceil(middle + 0.3)));
+  return { low: Math.min(-4, Math.floor(middle - 1)), high: top };
+}
+
+const rounded = (value) => Number(value.toPrecision(2));
+
+function Slider({ entry, form, shown, off, send }) {
+  const whole = entry.type === "whole", value = parsed(shown) ?? Number(entry.value) ?? form.low;
+  const place = form.log ? Math.log10(value > 0 ? value : 10 ** form.low) : value;
+  const real = (at) => (form.log ? rounded(10 ** at) : whole ? Math.round(at) : Number(at.toPrecision(3)));
+  const meant = (at) => String(Math.min(form.most ?? Infinity, real(Number(at))));
+  const share = Math.min(1, Math.max(0, (place - form.low) / (form.high - form.low)));
+  const fill = (element) => element?.style.setProperty("--v", `calc(8px + (100% - 16px) * ${share})`);
+  const ticks = form.log ? Array.from({ length: Math.floor(form.high - form.low) + 1 }, (_, i) => 10 ** (form.low + i)) : [0, 0.25, 0.5, 0.75, 1].map((part) => real(form.low + part * (form.high - form.low)));
+  return html`<input ref=${fill} type="range" min=${form.low} max=${form.high} step=${form.log ? 0.01 : whole ? 1 : (form.high - form.low) / 200} value=${place} disabled=${off}
+      aria-label=${form.log ? t("slider.log", { name: title(entry.address) }) : title(entry.address)} aria-valuetext=${shown}
+      onInput=${(event) => send(meant(event.target.value), false)} onChange=${(event) => send(meant(event.target.value), true)} />
+    <div class="ticks" aria-hidden="true">${ticks.filter((_, i) => ticks.length < 7 || i % 2 === 0).map((one) => html`<span key=${one}>${tick(one)}</span>`)}</div>`;
+}
+
+// What the person typed as the kernel takes it, or null where it is no such value.
+function meant(entry, text) {
+  if (entry.choices?.length || entry.type === "text") return text;
+  if (entry.type === "flag") return text === "true";
+  const number = parsed(text);
+  return number === null && entry.type === "any" ? text : number;
+}
+
+function Field({ id, entry, form, shown, off, type, send, fate, draft }) {
+  if (form.kind === "switch") {
+    const on = shown === "true";
+    return html`<button id=${id} class="switch" type="button" role="switch" aria-checked=${String(on)} disabled=${off} onClick=${() => send(String(!on), true)}><span></span></button>`;
+  }
+  if (form.kind === "choice") {
+    return html`<select id=${id} disabled=${off} value=${shown} onChange=${(event) => send(event.target.value, true)}>${entry.choices.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select>`;
+  }
+  const numeric = form.kind !== "text";
+  return html`<input id=${id} type="text" class=${numeric ? "" : "wide"} inputmode=${numeric ? "decimal" : undefined} autocomplete="off" spellcheck=${false} disabled=${off} value=${shown}
+    aria-invalid=${fate?.state === "refused" ? "true" : undefined} onInput=${(event) => type(event.target.value)}
+    onKeyDown=${(event) => { if (event.key === "Enter") send(event.target.value, true); if (event.key === "Escape") { type(null); event.target.blur(); } }}
+    onBlur=${(event) => { if (draft !== null && !(fate?.state === "refused" && draft === typed(fate.value))) send(draft, true); }} />`;
+}
+
+// `last`: what the journal says of this address: {at, by, before}.
+export function Knob({ entry, last }) {
+  const fate = useStore((state) => state.fates[entry.address]), steers = useStore(maySteer);
+  const [draft, type] = useState(null);
+  useEffect(() => { if (fate?.state === "applied") type(null); }, [fate]);
+  const value = typed(entry.value), shown = draft ?? (fate?.state === "refused" || fate?.state === "pending" ? typed(fate.value) : value);
+  const form = kind(entry), id = `k-${entry.address.replace(/\W/g, "-")}`;
+  const send = (text, now) => {
+    if (!now) return type(text);
+    const wanted = meant(entry, text);
+    if (text === value && fate?.state !== "refused") return type(null);
+    return assign(entry.address, wanted === null ? text : wanted, entry.value, title(entry.address)).then((done) => { if (done) type(null); });
+  };
+  const seen = fate && fate.state !== "idle" && !(fate.state === "applied" && last && last.at > fate.at) ? fate : last ? { state: "applied", at: last.at, by: last.by, was: last.before } : undefined;
+  const back = seen?.state === "applied" && seen.was !== undefined && typed(seen.was) !== value ? seen.was : undefined;
+  const state = seen?.state ?? "idle";
+  return html`<div class=${`knob is-${state}`} data-rate=${/learning_rate$/.test(entry.address) ? true : undefined}>
+    <div class="knob-top"><label for=${id} title=${entry.doc || undefined}>${title(entry.address)}</label>
+      <${Field} ...${{ id, entry, form, shown, type, send, draft, fate: seen }} off=${!steers} />${entry.unit ? html`<span class="note unit">${entry.unit}</span>` : null}</div>
+    <${Address} of=${entry.address} />
+    ${form.kind === "slider" ? html`<${Slider} ...${{ entry, form, shown, send }} off=${!steers} />` : null}
+    <${Fate} fate=${seen} stays=${state === "refused" ? value : ""}>${back === undefined ? null : html`<button class="link-b" type="button" disabled=${!steers}
+      onClick=${() => send(typed(back), true)}>${t("fate.back", { value: typeof back === "number" ? exact(back) : typed(back) })}</button>`}<//>
+  </div>`;
+}
