@@ -149,6 +149,19 @@ def test_own_layers_costs_hooks_initialisers_functions_and_data_are_opened_once_
     assert main(["evaluate", str(folder)]) == 2  # trust ends with the command
 
 
+def test_data_of_ones_own_code_are_divided_again_when_their_run_is_opened(own: Any, tmp_path: Path) -> None:
+    share = {"split": {"training": 0.5, "validation": 0.5}, "split_by": "block"}
+    folder, _ = trained(tmp_path, own, validation_split=share)
+    model, whole = load(folder, trust=["acme_own"]), np.linspace(-1, 1, 12)[:, None]
+    assert model.evaluate() == model.evaluate((whole[6:], 3 * whole[6:]))
+    assert model.evaluate("training") == model.evaluate((whole[:6], 3 * whole[:6]))
+    for command in (["evaluate"], ["resume", "--epochs", "3"], ["replay", "--check"]):
+        assert main([*command, str(folder), "--trust", "acme_own"]) == 0
+    file = (folder / "config.toml").read_text()
+    (tmp_path / "wrong.toml").write_text(file.replace("training = 0.5", "training = 1.5"))
+    assert main(["check", str(tmp_path / "wrong.toml"), "--trust", "acme_own"]) == 2
+
+
 @pytest.mark.parametrize("trust", ["acme", "acme_own.part", "acme_own.parts.Swish", "parts", "acme_own:", ""])
 def test_trust_is_by_the_exact_name_of_a_package_or_a_module(trust: str, own: Any) -> None:
     with pytest.raises(SigmaConfigError, match="is code that no plugin offers"):

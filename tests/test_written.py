@@ -334,6 +334,44 @@ def test_a_saved_network_predicts_with_the_same_bits_without_a_run_folder(name: 
         after.evaluate("training")
 
 
+SHARE = {"split": {"training": 0.5, "validation": 0.3, "test": 0.2}, "split_by": "stratified", "seed": 3}
+
+
+@pytest.mark.parametrize("share", [0.25, SHARE], ids=["number", "table"])
+@pytest.mark.parametrize("kind", ["rows", "arrays", "stream"])
+@pytest.mark.parametrize("where", ["run", "saved"])
+def test_data_given_later_are_divided_as_in_training(
+    kind: str, where: str, share: Any, tmp_path: Path
+) -> None:
+    data: Any = {
+        "rows": (X, Y), "arrays": Arrays(inputs=X, targets=Y), "stream": Stream([*zip(X, map(int, Y), strict=True)]),
+    }[kind]  # fmt: skip
+    with environment(tmp_path, data=data, validation_split=share, epochs=1) as made:
+        made.run()
+        trainer = made.trainer("trainer")
+        folder = made.run_folder if where == "run" else trainer.save(tmp_path / "model")
+        wanted = {name: trainer.evaluate(name) for name in trainer.session.setup.evaluator.splits}
+    assert folder is not None
+    if where == "run":  # the rows of each split are kept with it
+        model = load(folder)
+        assert {name: model.evaluate(name) for name in wanted} == wanted
+    model = load(folder)
+    model.trainer.data = data
+    assert {name: model.evaluate(name) for name in wanted} == wanted
+    assert model.trainer.session.setup.evaluator.splits.keys() == wanted.keys()
+
+
+def test_splits_that_are_given_later_replace_the_shares(tmp_path: Path) -> None:
+    with environment(tmp_path, data=(X, Y), validation_split=0.25) as made:
+        path = made.trainer("trainer").save(tmp_path / "model")
+    model = load(path)
+    model.trainer.data = {"training": (X, Y), "validation": (X[:10], Y[:10])}
+    with pytest.raises(SigmaConfigError, match="validation_split: the data has splits already: validation. Leave one"):
+        model.evaluate()
+    model.trainer.validation_split = None
+    assert model.evaluate() == model.evaluate((X[:10], Y[:10]))
+
+
 def test_a_trainer_of_a_file_is_saved_too_and_a_named_data_set_evaluates(tmp_path: Path) -> None:
     text = """
         format = 1

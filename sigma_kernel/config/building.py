@@ -80,6 +80,7 @@ def _verifying(run: Run | None, taken: Collection[str], catalogue: Catalogue) ->
 def _data(data: Data) -> dict[str, Any]:
     return {
         "data": data.dataset.make(),
+        "validation_split": data.validation_split,
         "batch_size": data.batch_size,
         "last_batch": data.last_batch,
         "preprocessors": {name: choice.make() for name, choice in data.preprocessors.items()},

@@ -60,7 +60,7 @@ def _block(stages: Stages) -> None:
     """Check the first block of data as training would."""
     model, (preparation, _) = stages.fitting, stages.rows
     with stages.mistakes.at("data"):
-        splits = choices.encoded(stages.encoded, model.network, stages.chosen.preprocessors, model.shapes.outputs)
+        splits = choices.encoded(stages.encoded, model.network, stages.chosen, model.shapes.outputs)
         ready_block(model, preparation, read(splits["training"], 0))
 
 

@@ -82,6 +82,7 @@ class Description:
         return {
             "data": {
                 "dataset": self._at(f"{where}data", self._data, trainer, chosen.data),
+                "validation_split": self._at(f"{where}validation_split", self.writer.value, trainer.validation_split),
                 "batch_size": setup.feed.batch_size,
                 "last_batch": trainer.last_batch,
                 "iterator": self._iterator(f"{where}iterator", base.iterator),
@@ -159,7 +160,7 @@ class Description:
             with suppress(SigmaConfigError, Wrong):  # what has no table, its rows are saved
                 return self._readable(self.writer.table(chosen), Dataset)
         splits = trainer.session.setup.factory.splits
-        table = {"type": ROWS, "splits": [*splits]}
+        table = {"type": ROWS, "splits": [*splits], "divided": None if trainer.validation_split is None else True}
         if self.folder is None or sum(map(_size, splits.values())) > self.limit:
             self.unsaved.append(trainer.name)
             return table

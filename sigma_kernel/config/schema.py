@@ -86,6 +86,7 @@ class Data:
     slot: ClassVar[str] = "dataset"
 
     dataset: Choice[Dataset]
+    validation_split: float | Mapping[str, Any] | None = None  # of data without splits of their own
     batch_size: int | None = field(default=None, validator=settings.optional(settings.ge(1)))  # None: the trainer's
     last_batch: Literal["keep", "drop"] = "keep"
     iterator: Choice[Iterator] | None = None

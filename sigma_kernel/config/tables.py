@@ -53,8 +53,8 @@ class Writer:
     def value(self, value: Any) -> Any:
         """Return a setting as plain values: tables, lists, numbers, strings."""
         match value:
-            case bool() | str():
-                return value if isinstance(value, bool) else str(value)
+            case None | bool() | str():
+                return str(value) if isinstance(value, str) else value
             case TimeStep() | Criterion():
                 return str(value)
             case Path():

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
 import numpy as np
-from attrs import define, evolve, field
+from attrs import define, evolve, field, fields
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.config import choosing
@@ -30,16 +31,18 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.training import files as folders
-from sigma_kernel.training.arguments import advise
 from sigma_kernel.training.checkpoints import store as checkpoints
 from sigma_kernel.training.checkpoints.compatibility import check_fit
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
+from sigma_kernel.training.components import Learned, Settings
 from sigma_kernel.training.data.dataset import samples as arrays_of, specs
 from sigma_kernel.training.data.preprocessing import FITTED, Preparation
 from sigma_kernel.training.history.metrics import History
-from sigma_kernel.training.preparation import BATCH, Stages
+from sigma_kernel.training.preparation import BATCH, Stages, prepared
 from sigma_kernel.training.runs.resume import fit, history
+from sigma_kernel.training.session.state import Setup
 from sigma_kernel.training.step.evaluator import Evaluator
+from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs, Steps
@@ -74,7 +77,7 @@ class Trained:
 
     def names(self, output: str) -> Sequence[Label]:
         """Return the labels of the classes of an output by index; empty if it has none."""
-        own = self.checkpoint.values.get("learned", {}).get("classes", {})
+        own = self._held("classes")
         return own.get(self.network.targets(output), ()) if own else self.classes
 
     @property
@@ -98,13 +101,49 @@ class Trained:
         evaluator, steps, arrays = self._ready(samples)
         return evaluator.classify(steps, arrays, self.classes)
 
-    @advise("Name a split of the data, such as 'validation'; for other rows, compare predict(x) with y.")
-    def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
-        """Return the loss and metrics by name over a split of the data; the data are read now."""
+    def evaluate(self, on: Any = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
+        """Return the loss and metrics by name over a split of the data, which are read now, or over other data.
+
+        Other data are whatever a trainer takes as the data of a split, such as a tuple ``(inputs, targets)``.  They are
+        read like those of the training: with its classes, its columns by name, and its preprocessors.
+        """
+        if metrics is not None and not isinstance(metrics, Mapping):
+            raise SigmaConfigError("evaluate: metrics are a table by name. For other data, write evaluate((x, y)).")
+        setup = self.trainer.session.setup if isinstance(on, str) else self._other(on)
+        evaluator = evolve(setup.evaluator, batch_size=self._batch_size)
+        try:
+            steps = Steps(setup.programs, self._arrays, self._live(setup.model), Moment())
+            return evaluator.evaluate(steps, on if isinstance(on, str) else "training", metrics or {})
+        finally:
+            evaluator.close()
+
+    def _other(self, data: Any) -> Setup:
+        """Return the setup for other data."""
+        settings = {one.name: getattr(self.trainer, one.name) for one in fields(Settings)}
+        given = {"data": {"training": data}, "batch_size": None, "validation_split": None}
+        setup, _ = prepared(Settings(**{**settings, **given}))
+        _check_fit(self.path, self.checkpoint, self.trainer.name, setup.model)
+        return setup
+
+    def _held(self, name: str) -> Mapping[str, Any]:
+        found = self.checkpoint.values.get("learned", {}).get(name)
+        return found if isinstance(found, Mapping) else {}
+
+    def _live(self, model: Model) -> Live:
+        return live_values(model).changed(self.checkpoint.values.get("live", {}))
+
+    def _learned(self) -> Learned:
+        """Return what the training has learned from its data, and its state."""
         values = self.checkpoint.values
+        own, costs = self._held("classes"), self.network.costs
+        sections = {cost.layer.targets for cost in costs if cost.layer.chooses or cost.layer.decides}
         changes = {slot: one for slot, one in values.get("changes", {}).items() if slot != "backend"}  # load() chose it
-        fit(self.path, evolve(self.checkpoint, values={**values, "changes": changes}), self.trainer.session)
-        return self.trainer.evaluate(on, metrics)
+        return Learned(
+            self._held("frames"),
+            {n: own.get(n, ()) if own else self.classes for n in sections},
+            self._preparation().fitted,
+            partial(fit, self.path, evolve(self.checkpoint, values={**values, "changes": changes})),
+        )
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Return a copy of every parameter by its address."""
@@ -114,13 +153,12 @@ class Trained:
     def inference(self) -> Inference:
         """Return the network as exporters receive it: its graph, its arrays on the host, its classes."""
         model, stored = self._model({}), self.checkpoint.arrays
-        live = live_values(model).changed(self.checkpoint.values.get("live", {}))
         return Inference(
             architecture=str(self.network),
             classes=tuple(map(str, self.classes)),
             arrays={name.removeprefix(LAYERS): np.array(stored[name]) for name in sorted(model.held())},
             step=model.prediction,
-            live={name: value for name, value in live.base.items() if name.startswith(LAYERS)},
+            live={name: value for name, value in self._live(model).base.items() if name.startswith(LAYERS)},
         )
 
     def _ready(self, samples: Any) -> tuple[Evaluator, Steps, Mapping[str, np.ndarray]]:
@@ -128,7 +166,7 @@ class Trained:
         learned = self.checkpoint.values.get("learned", {})
         arrays = arrays_of(samples, [*self.shapes], learned, self.trainer.resolve)
         evaluator = self._evaluator(arrays)
-        live = live_values(evaluator.programs.model).changed(self.checkpoint.values.get("live", {}))
+        live = self._live(evaluator.programs.model)
         return evaluator, Steps(evaluator.programs, self._arrays, live, Moment()), arrays
 
     def _evaluator(self, arrays: Mapping[str, np.ndarray]) -> Evaluator:
@@ -139,11 +177,13 @@ class Trained:
         key = tuple(types.get(name, "") for name in self.shapes)
         if key not in self._evaluators:
             programs = Programs(self._model(types), self._stages.backend)
-            size = int(self.checkpoint.values.get("batch_size") or self.trainer.batch_size or BATCH)
-            self._evaluators[key] = Evaluator(
-                programs, {}, size, prepare, prepare, self.checkpoint.values.get("learned", {})
-            )
+            learned = self.checkpoint.values.get("learned", {})
+            self._evaluators[key] = Evaluator(programs, {}, self._batch_size, prepare, prepare, learned)
         return self._evaluators[key]
+
+    @property
+    def _batch_size(self) -> int:
+        return int(self.checkpoint.values.get("batch_size") or self.trainer.batch_size or BATCH)
 
     def _model(self, types: Mapping[str, str]) -> Model:
         """Trace the model for samples of these dtypes, without costs."""
@@ -182,10 +222,7 @@ def load(
     stages = Stages(chosen)
     model = stages.own or stages.fitting  # reads the data if an input layer infers its shape from them
 
-    def fits(path: Path, found: Checkpoint) -> None:
-        held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
-        check_fit(path, evolve(found, arrays=held), chosen.name, model.held())
-
+    fits = partial(_check_fit, trainer=chosen.name, model=model)
     path, found = choosing.chosen(folder, chosen.name, checkpoint, log, fits)
     if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
         history(folder, environment.trainers, log)  # raises unless `sigma resume --set` changed it
@@ -194,7 +231,15 @@ def load(
     shapes = {name: model.sections[name].shape for name in stages.network.sections(costs=False)}
     summary = document_in(folder / "summary.json", log)
     arrays = {name: stages.backend.to_device(found.arrays[name]) for name in model.held()}
-    return Trained(chosen, stages.network, path, found, summary, shapes, stages, arrays)
+    trained = Trained(chosen, stages.network, path, found, summary, shapes, stages, arrays)
+    chosen.learned = trained._learned()
+    return trained
+
+
+def _check_fit(path: Path, found: Checkpoint, trainer: str, model: Model) -> None:
+    """Raise SigmaCheckpointError unless the parameters and the layer state of a checkpoint are those of a model."""
+    held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
+    check_fit(path, evolve(found, arrays=held), trainer, model.held())
 
 
 def saved_parameters(run: Path | str, trainer: str | None = None) -> dict[str, np.ndarray]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
-from attrs import define, field, fields, has
+from attrs import define, field, fields, frozen, has
 
 from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
@@ -28,6 +29,16 @@ TIMES: dict[str, tuple[Callable[[str], Any], Any, str]] = {  # when a hook fires
     "every": (TimeStep.parse, TimeStep, "a time, such as '1 epoch' or every(1, 'epoch')"),
     "when": (Criterion.parse, Criterion | None, "a criterion, such as 'epoch reaches 3' or when('epoch').reaches(3)"),
 }
+
+
+@frozen(eq=False)
+class Learned:
+    """What an earlier training derived from its data, which is how later data are read, and its state."""
+
+    frames: Mapping[str, Any] = field(factory=dict)  # tables of what extracts sections that were frames
+    labels: Mapping[str, Sequence[Label]] = field(factory=dict)  # of classes, by section
+    fitted: Mapping[str, Mapping[str, np.ndarray]] = field(factory=dict)  # by preprocessor
+    restore: Callable[[Any], object] = id  # a session; there is nothing to restore
 
 
 @define(eq=False)
@@ -65,9 +76,12 @@ class Settings:
     hooks: Mapping[str, Hook] = field(factory=dict)
     metrics: Mapping[str, Metric] = field(factory=dict)
     others: Mapping[str, Any] = field(factory=dict)  # all trainers of the environment, by name
+    learned: Learned = Learned()  # set by ``load``
 
 
-SETTINGS = [f.name for f in fields(Settings) if f.name not in ("name", "resolve", "others")]  # those that users set
+SETTINGS = [
+    f.name for f in fields(Settings) if f.name not in ("name", "resolve", "others", "learned")
+]  # those that users set
 
 
 def resolved(given: Settings) -> Settings:
@@ -220,11 +234,14 @@ def data(resolve: Resolve, chosen: Any) -> Any:
     return resolve("dataset", chosen) if named else chosen
 
 
-def splits(resolve: Resolve, where: str, chosen: Any, share: Any = None) -> dict[str, Dataset]:
+def splits(given: Settings) -> dict[str, Dataset]:
     """Return the data set of each split: only ``training`` if no splits were given, cut in parts if there is a share.
 
-    Columns with names are in the order of the training split in all of them.
+    Columns with names are in the order of the training split in all of them, or as learned from earlier data.
     """
+    where, chosen, share = given.name, given.data, given.validation_split
+    if getattr(chosen, "divided", False):  # by this share, when the rows were saved
+        share = None
     if not isinstance(chosen, Mapping) or not _in_splits(chosen):
         chosen = {"training": chosen}
     if chosen.get("training") is None:
@@ -232,11 +249,12 @@ def splits(resolve: Resolve, where: str, chosen: Any, share: Any = None) -> dict
         raise SigmaConfigError(f"{where}: there is no data to train on. Set data, such as Arrays(inputs=...).{hint}")
     alone = len(chosen) == 1
     places = {name: f"{where}.data" if alone else f"{where}.data.{name}" for name in chosen}
-    made = {name: dataset(_whole(x), places[name], resolve) for name, x in chosen.items()}
-    first = made["training"]
-    if share is not None:
-        return _divided(resolve, f"{where}.validation_split", made, share)
-    return {name: x if x is first else x.aligned(first) for name, x in made.items()}
+    made = {name: dataset(_whole(x), places[name], given.resolve) for name, x in chosen.items()}
+    first: Any = made["training"]
+    if given.learned.frames:
+        first = SimpleNamespace(tables={n: given.resolve("extractor", x) for n, x in given.learned.frames.items()})
+    made = {name: x if x is first else x.aligned(first) for name, x in made.items()}
+    return made if share is None else _divided(given.resolve, f"{where}.validation_split", made, share)
 
 
 def _whole(chosen: Any) -> Any:
@@ -254,22 +272,20 @@ def _divided(resolve: Resolve, where: str, made: Mapping[str, Dataset], share: A
 
 
 def encoded(
-    splits: Mapping[str, Dataset],
-    network: Network,
-    steps: Mapping[str, Preprocessor],
-    outputs: Mapping[str, Spec] | None = None,
+    splits: Mapping[str, Dataset], network: Network, given: Settings, outputs: Mapping[str, Spec] | None = None
 ) -> dict[str, Dataset]:
     """Encode every section as the network reads it: class indices for classification costs, else numbers.
 
-    If the specs of ``outputs`` are known, they give the number of classes.
+    If the specs of ``outputs`` are known, they give the number of classes; labels may be learned from earlier data.
     """
-    takers = {step.section: 0 for step in steps.values() if step.takes_classes}
+    takers = {step.section: 0 for step in given.preprocessors.values() if step.takes_classes}
     for cost in network.costs:
         if cost.layer.chooses or cost.layer.decides:
             known = outputs[cost.sources[0]].shape[-1:] if outputs else ()
             takers[cost.layer.targets] = 2 if cost.layer.decides else sum(known)
     for section in network.sections(there=splits["training"].sections):
-        first = _encoded(splits["training"], section, takers.get(section))
+        labels = given.learned.labels.get(section, ())
+        first = _encoded(splits["training"], section, takers.get(section), labels)
         names = first.class_names(section)
         others = {name: _encoded(x, section, takers.get(section), names) for name, x in splits.items()}
         splits = {**others, "training": first}

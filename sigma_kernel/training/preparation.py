@@ -102,8 +102,7 @@ class Stages:
     @stage(*DATASET)
     def data(self) -> dict[str, Dataset]:
         """Return the data set of each split."""
-        settings = self.settings
-        return choices.splits(settings.resolve, settings.name, self.chosen.data, settings.validation_split)
+        return choices.splits(self.chosen)
 
     @stage("hooks")
     def hooks(self) -> dict[str, Hook]:
@@ -118,7 +117,7 @@ class Stages:
     def encoded(self) -> dict[str, Dataset]:
         """Return the splits encoded as the network reads them."""
         with suppress(Missing):
-            return choices.encoded(self.data, self.network, self.chosen.preprocessors)
+            return choices.encoded(self.data, self.network, self.chosen)
         return self.data
 
     @stage(*DATASET)
@@ -127,7 +126,7 @@ class Stages:
         training, done, path = self.encoded["training"], Preparation(self.precision), ("data", "preprocessors")
         for name, step in self.chosen.preprocessors.items():
             with self.mistakes.at(*path, name):
-                done = done.then(name, step, training)
+                done = done.then(name, step, training, self.settings.learned.fitted.get(name))
                 continue
             raise Missing  # so that later ones are not blamed
         block = read(training, 0)  # read after fitting, so that only one block is held
@@ -226,7 +225,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     preparation, _ = stages.rows
     check_shards(chosen)
     model = optimised(name, stages.model, chosen.optimisers, chosen.order)
-    splits = choices.encoded(stages.encoded, model.network, chosen.preprocessors, model.shapes.outputs)
+    splits = choices.encoded(stages.encoded, model.network, chosen, model.shapes.outputs)
     named = getattr(chosen.data, "classes", ())  # of all splits
     classes = choices.class_names(splits["training"], model.network)
     learned = getattr(chosen.data, "learned", {}) or getattr(splits["training"], "learned", {})

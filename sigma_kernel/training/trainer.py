@@ -70,7 +70,9 @@ class Trainer(Settings):
                 optimisers = [owner.type for owner in setup.model.optimisers.values()]
                 for component in (*optimisers, *(placed.layer for placed in setup.model.network.layers)):
                     fix(component)
-                self._session = Session(setup=setup, initial=initial, recorder=self.recorder, registry=self.registry)
+                session = Session(setup=setup, initial=initial, recorder=self.recorder, registry=self.registry)
+                self.learned.restore(session)
+                self._session = session
             return self._session
 
     def told(self, pattern: str) -> dict[str, Any]:

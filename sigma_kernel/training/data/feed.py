@@ -97,6 +97,11 @@ class Feed:
         self._reader = ThreadPoolExecutor(2, thread_name_prefix="sigma-data")
         self._orders, self._blocks = Prefetch(self._drawn, self._reader), Prefetch(self._load, self._reader)
 
+    def inside(self, at: Cursor) -> Cursor:
+        """Return a cursor; if it is not in these data, as it was for others, the start of its epoch."""
+        data = self.dataset
+        return at if at.block < data.blocks and at.row < data.rows(at.block) else self.start(at.epoch)
+
     # -- counting ------------------------------------------------------------------------------------------------------
     def batches(self, block: int) -> int:
         """Return the number of minibatches in a block."""
@@ -112,9 +117,9 @@ class Feed:
         return self._before[at.block] + at.row // self.batch_size
 
     # -- handing out ---------------------------------------------------------------------------------------------------
-    def start(self) -> Cursor:
-        """Return the cursor of the first minibatch; a block without one is skipped."""
-        return Cursor() if self.batches(0) else self._next_block(Cursor())
+    def start(self, epoch: int = 0) -> Cursor:
+        """Return the cursor of the first minibatch of an epoch; a block without one is skipped."""
+        return Cursor(epoch) if self.batches(0) else self._next_block(Cursor(epoch))
 
     def next(self, at: Cursor, most: int) -> Batches:
         """Return up to ``most`` minibatches of equal size from one block, starting at a cursor."""

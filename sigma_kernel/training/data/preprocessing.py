@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -24,13 +25,13 @@ class Preparation:
     preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
     fitted: Mapping[str, Host] = field(factory=dict)
 
-    def then(self, name: str, step: Preprocessor, dataset: Dataset) -> Preparation:
-        """Add one more preprocessor, fitted on the data set as the earlier ones transform it."""
+    def then(self, name: str, step: Preprocessor, dataset: Dataset, known: Mapping[str, Any] | None) -> Preparation:
+        """Add one more preprocessor, fitted on the data set as the earlier ones transform it, unless that is known."""
         if step.section not in dataset.sections:
             raise SigmaDataError(f"preprocessor {name!r}: the data has no section {step.section!r}.")
         section = Section(dataset, step.section, self)
         with inside(f"preprocessor {name!r}", step):
-            fitted = step.fit(section)
+            fitted = step.fit(section) if known is None else dict(known)
             arrays = isinstance(fitted, dict) and all(isinstance(x, np.ndarray | np.generic) for x in fitted.values())
             expect(arrays, "fit() must return arrays by name", fitted)
         if not all(map(_finite, fitted.values())):

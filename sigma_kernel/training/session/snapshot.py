@@ -48,7 +48,7 @@ def restored(saved: Checkpoint, setup: Setup) -> RunState:
         arrays={name: setup.to_device(value) for name, value in saved.arrays.items() if name not in kept},
         kept=kept,
         moment=Moment(**values.get("clock", {})),
-        cursor=Cursor(*values["cursor"]) if "cursor" in values else setup.feed.start(),
+        cursor=setup.feed.inside(Cursor(*values["cursor"])) if "cursor" in values else setup.feed.start(),
         live=setup.live.changed(_steered(setup.live.base, values)),
         memory=setup.order.blank() | memory,
         published=dict(values.get("published", {})),

@@ -30,11 +30,13 @@ class Saved(Splits):
         path: Path of the file; without one, the rows were not kept.
         sha256: SHA-256 of the file, in hexadecimal digits.
         splits: Names of the splits.
+        divided: Whether the splits are the parts that ``validation_split`` made of the rows.
     """
 
     path: Path | None = None
     sha256: str = ""
     splits: tuple[str, ...] = field(default=("training",), converter=tuple)
+    divided: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
