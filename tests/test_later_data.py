@@ -23,6 +23,7 @@ SOME = np.flatnonzero(WORDS != "ant")[:7]  # without the first class, on another
 def trainer(data: Any, folder: Path | None = None, **settings: Any) -> Any:
     network = "input(3) + dense(8, activation='tanh') + output(3) + softmax_cross_entropy()"
     chosen = {"network": network, "batch_size": 20, "optimiser": {"type": "adam", "learning_rate": 0.05}, "epochs": 4}
+    chosen["hooks"] = {"score": {"type": "accuracy", "on": "training", "every": "1 epoch"}}
     steps = ["standardise"]
     return Environment("later", seed=1, folder=folder).create_trainer(
         data=data, preprocessors=steps, **{**chosen, **settings}
@@ -63,6 +64,13 @@ def test_other_data_are_evaluated_with_the_classes_columns_and_statistics_of_the
     model = load(path)
     model.trainer.data, model.trainer.batch_size = LATER[name], 7
     assert model.evaluate("training") == {"loss": pytest.approx(wanted, rel=1e-5)}
+
+
+def test_hooks_on_a_split_that_other_data_lack_do_not_matter(tmp_path: Path) -> None:
+    hooks = {"score": {"type": "accuracy", "on": "validation", "every": "1 epoch"}}
+    made = trainer((X, WORDS), validation_split=0.2, hooks=hooks)
+    made.fit()
+    assert load(made.save(tmp_path / "model")).evaluate((X, WORDS))["loss"] > 0
 
 
 def test_the_data_of_the_training_give_the_same_bits(trained: tuple[Any, Path]) -> None:

@@ -340,9 +340,7 @@ SHARE = {"split": {"training": 0.5, "validation": 0.3, "test": 0.2}, "split_by":
 @pytest.mark.parametrize("share", [0.25, SHARE], ids=["number", "table"])
 @pytest.mark.parametrize("kind", ["rows", "arrays", "stream"])
 @pytest.mark.parametrize("where", ["run", "saved"])
-def test_data_given_later_are_divided_as_in_training(
-    kind: str, where: str, share: Any, tmp_path: Path
-) -> None:
+def test_data_given_later_are_divided_as_in_training(kind: str, where: str, share: Any, tmp_path: Path) -> None:
     data: Any = {
         "rows": (X, Y), "arrays": Arrays(inputs=X, targets=Y), "stream": Stream([*zip(X, map(int, Y), strict=True)]),
     }[kind]  # fmt: skip

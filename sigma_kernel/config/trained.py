@@ -119,9 +119,8 @@ class Trained:
 
     def _other(self, data: Any) -> Setup:
         """Return the setup for other data."""
-        settings = {one.name: getattr(self.trainer, one.name) for one in fields(Settings)}
-        given = {"data": {"training": data}, "batch_size": None, "validation_split": None}
-        setup, _ = prepared(Settings(**{**settings, **given}))
+        given = {"data": {"training": data}, "batch_size": None, "validation_split": None, "hooks": {}}
+        setup, _ = prepared(Settings(**{one.name: getattr(self.trainer, one.name) for one in fields(Settings)} | given))
         _check_fit(self.path, self.checkpoint, self.trainer.name, setup.model)
         return setup
 

@@ -25,7 +25,7 @@ class Preparation:
     preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
     fitted: Mapping[str, Host] = field(factory=dict)
 
-    def then(self, name: str, step: Preprocessor, dataset: Dataset, known: Mapping[str, Any] | None) -> Preparation:
+    def then(self, name: str, step: Preprocessor, dataset: Dataset, known: Any = None) -> Preparation:
         """Add one more preprocessor, fitted on the data set as the earlier ones transform it, unless that is known."""
         if step.section not in dataset.sections:
             raise SigmaDataError(f"preprocessor {name!r}: the data has no section {step.section!r}.")
