@@ -106,7 +106,7 @@ def test_the_plugin_suite_says_what_to_change(distribution, tmp_path, monkeypatc
     distribution("acme-gates", text=f"import numpy\n{text}")
     found = dict(line.split(": ", 1) for line in failures(import_module("acme_gates.plugin").__name__))
     heavy = found["test_component_records_import_neither_numpy_nor_the_components"]
-    assert heavy.startswith("acme_gates.plugin: imports numpy, which makes every command slow. ")
+    assert ", but: acme_gates.plugin: imports numpy, which makes every command slow. " in heavy
     missing = found["test_every_component_record_resolves_to_its_kind"]
     assert "'acme-gates:gate': acme_gates.nowhere:swing cannot be loaded (" in missing
     assert "Reinstall it: python -m pip install" in missing

@@ -4,32 +4,36 @@ That is: samples of every op, small networks and environments, hooks and operato
 computes nothing, and checkpoints with given arrays.
 """
 
+import sys
+
 from sigma_kernel.lazy import lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_exports(
-    __name__,
-    {
-        "backend": "BackendSuite LoweringSuite",
-        "cases": "Sample samples",
-        "checkpoints": "save_checkpoint saved_scores",
-        "criteria": "CriterionSuite",
-        "counting": "TWICE growth",
-        "data": "DatasetSuite PreprocessorSuite SourceSuite",
-        "doing": "Do",
-        "exporters": "ExporterSuite inference",
-        "functions": "ActivationSuite OpSuite",
-        "hooks": "HookSuite small_classifier small_regression",
-        "initialisers": "InitialiserSuite RandomInitialiserSuite distance draw",
-        "launching": "CommandSuite RecipeSuite",
-        "layers": "CostSuite LayerSuite by_name traced",
-        "metrics": "MergerSuite MetricSuite",
-        "null": "NullBackend",
-        "optimisers": "GradientOptimiserSuite ModifierSuite OptimiserSuite START ScheduleSuite TransformSuite Trial"
-        " small_network"
-        " transformed",
-        "plugin": "PluginSuite fresh_catalogue",
-        "records": "ExtractorSuite IteratorSuite Memory ReaderSuite",
-        "steering": "Descent Desk Note OperatorSuite Slow Sweep small_environment state_bytes",
-        "watching": "FakeView MonitorSuite ViewSuite",
-    },
-)
+MODULES = {
+    "backend": "BackendSuite LoweringSuite",
+    "cases": "Sample samples",
+    "checkpoints": "save_checkpoint saved_scores",
+    "criteria": "CriterionSuite",
+    "counting": "TWICE growth",
+    "data": "DatasetSuite PreprocessorSuite SourceSuite",
+    "doing": "Do",
+    "exporters": "ExporterSuite inference",
+    "functions": "ActivationSuite OpSuite",
+    "hooks": "HookSuite small_classifier small_regression",
+    "initialisers": "InitialiserSuite RandomInitialiserSuite distance draw",
+    "launching": "CommandSuite RecipeSuite",
+    "layers": "CostSuite LayerSuite by_name traced",
+    "metrics": "MergerSuite MetricSuite",
+    "null": "NullBackend",
+    "optimisers": "GradientOptimiserSuite ModifierSuite OptimiserSuite START ScheduleSuite TransformSuite Trial"
+    " small_network"
+    " transformed",
+    "plugin": "PluginSuite fresh_catalogue",
+    "records": "ExtractorSuite IteratorSuite Memory ReaderSuite",
+    "suite": "Suite",
+    "steering": "Descent Desk Note OperatorSuite Slow Sweep small_environment state_bytes",
+    "watching": "FakeView MonitorSuite ViewSuite",
+}
+if "pytest" in sys.modules:  # its failures then show the values that were compared
+    sys.modules["pytest"].register_assert_rewrite(*(f"{__name__}.{module}" for module in MODULES))
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, MODULES)

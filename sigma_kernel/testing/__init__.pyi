@@ -56,6 +56,7 @@ from sigma_kernel.testing.steering import Slow as Slow
 from sigma_kernel.testing.steering import Sweep as Sweep
 from sigma_kernel.testing.steering import small_environment as small_environment
 from sigma_kernel.testing.steering import state_bytes as state_bytes
+from sigma_kernel.testing.suite import Suite as Suite
 from sigma_kernel.testing.watching import FakeView as FakeView
 from sigma_kernel.testing.watching import MonitorSuite as MonitorSuite
 from sigma_kernel.testing.watching import ViewSuite as ViewSuite

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -34,6 +34,7 @@ from sigma_kernel.graph.ops import op
 from sigma_kernel.plugins.catalogue import Lowerings
 from sigma_kernel.testing.cases import Sample, samples
 from sigma_kernel.testing.edges import FLOATS, SIGNED, TIES, denormals, edges, outside
+from sigma_kernel.testing.suite import Suite
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
 STATE = ("weights", "iteration")
@@ -104,7 +105,7 @@ def unknown_ops() -> Iterator[dict[str, tuple[Callable[[Node], Node], Callable[[
             MEANINGS.pop(name, None)
 
 
-class BackendSuite(ABC):
+class BackendSuite(Suite):
     """Conformance tests of a backend: inherit, and override :meth:`make`."""
 
     precisions: Sequence[str] = ("float32", "float64")
@@ -113,8 +114,13 @@ class BackendSuite(ABC):
     def make(self) -> Backend:
         """Return the backend under test."""
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        self.make().to_host(self.make().to_device(np.ones(3, np.float32)))
+
     # -- graphs --------------------------------------------------------------------------------------------------------
     def test_every_op_agrees_with_its_meaning(self) -> None:
+        """Correct the op's kernel: sigma_kernel.graph.meaning defines each op."""
         every = [sample for group in samples().values() for sample in group]
         for precision in self.precisions:
             for sample, results in self._each(every, precision):
@@ -122,6 +128,7 @@ class BackendSuite(ABC):
                     _alike(found, wanted, precision, str(sample))
 
     def test_edge_inputs_agree_with_the_meaning(self) -> None:
+        """Treat infinities, NaN, signed zeros and empty arrays as docs/numbers.md says."""
         for precision in self.precisions:
             for sample, (found,) in self._each(list(edges()), precision):
                 (wanted,) = _meant(sample, precision)
@@ -131,6 +138,7 @@ class BackendSuite(ABC):
                     np.testing.assert_array_equal(signs[0], signs[1], err_msg=f"the sign of a zero: {sample}")
 
     def test_denormals_are_kept_or_flushed_to_zero(self) -> None:
+        """Compute numbers close to zero as they are, or as zero."""
         for precision in self.precisions:
             pairs = list(denormals(precision))
             results = self._each([sample for sample, _ in pairs], precision)
@@ -141,11 +149,13 @@ class BackendSuite(ABC):
                 assert np.logical_or(*near).all(), f"{sample}: {found} is neither of {wanted}"
 
     def test_indices_outside_their_axis_are_refused(self) -> None:
+        """Raise a SigmaError that names the indices."""
         for sample in outside():
             with pytest.raises(SigmaError, match=r"\b(place|indices)"):
                 list(self._each([sample], "float32"))
 
     def test_derivatives_at_ties_are_the_documented_ones(self) -> None:
+        """Choose the slopes that sigma_kernel.functions documents."""
         for precision in self.precisions:
             arrays = [tie.at.astype(precision) for tie in TIES.values()]
             found = self._together([tie.graph(precision) for tie in TIES.values()], arrays)
@@ -168,6 +178,7 @@ class BackendSuite(ABC):
         return [backend.to_host(x) for x in backend.lower(whole, {})(*map(backend.to_device, arrays))]
 
     def test_a_donated_input_gives_the_same_result(self) -> None:
+        """Overwrite a donated input only after it has been read for the last time."""
         backend = self.make()
         x, y = symbol((7, 3)), symbol((7, 3))
         graph = Graph((x, y), (x * 2.0 + y, f.sum(x, axis=0)))
@@ -178,6 +189,7 @@ class BackendSuite(ABC):
             np.testing.assert_array_equal(backend.to_host(a), backend.to_host(b))
 
     def test_a_donated_input_that_is_also_a_result_survives(self) -> None:
+        """Copy an input that is returned."""
         backend = self.make()
         x = symbol((5,))
         doubled, same = backend.lower(Graph((x,), (x * 2.0, x)), {0: 0})(backend.to_device(np.ones(5, np.float32)))
@@ -185,6 +197,7 @@ class BackendSuite(ABC):
         np.testing.assert_array_equal(backend.to_host(doubled), np.full(5, 2.0))
 
     def test_results_survive_the_next_call(self) -> None:
+        """Return new arrays, not buffers of the program."""
         backend = self.make()
         x = symbol((5,))
         call = backend.lower(Graph((x,), (x + 1.0, x)), {})
@@ -194,6 +207,7 @@ class BackendSuite(ABC):
         np.testing.assert_array_equal(backend.to_host(first[1]), np.zeros(5))
 
     def test_arrays_on_the_device_are_copies(self) -> None:
+        """Copy in to_device() and in to_host()."""
         backend = self.make()
         host = np.ones(4, np.float32)
         device = backend.to_device(host)
@@ -203,6 +217,7 @@ class BackendSuite(ABC):
         np.testing.assert_array_equal(backend.to_host(device), np.ones(4))
 
     def test_arrays_that_are_not_contiguous_keep_their_values(self) -> None:
+        """Respect strides in to_device()."""
         backend = self.make()
         host = np.arange(24, dtype=np.float32).reshape(4, 6)
         for view in (host.T, host[::2, 1::2], host[:, ::-1]):
@@ -222,6 +237,7 @@ class BackendSuite(ABC):
                 np.testing.assert_allclose(found, other, rtol=slack, atol=slack, err_msg=f"large result {place}")
 
     def test_large_results_have_the_same_bits_each_time(self) -> None:
+        """Sum in an order that depends on shapes alone."""
         arrays = [np.random.default_rng(1).normal(size=shape).astype(np.float32) for shape in LARGE]
         inputs = [symbol(x.shape) for x in arrays]
         backend = self.make()
@@ -231,6 +247,7 @@ class BackendSuite(ABC):
         assert len({*found}) == 1
 
     def test_arrays_in_any_layout_give_the_same_results(self) -> None:
+        """Respect the strides of operands."""
         backend, x, y = self.make(), symbol((6, 4)), symbol((4,))
         call = backend.lower(Graph((x, y), (x @ f.reshape(y, (4, 1)), f.exp(x) + y, f.sum(x, axis=0), x.T)), {})
         host = np.random.default_rng(0).normal(size=(12, 8)).astype(np.float32)
@@ -243,6 +260,7 @@ class BackendSuite(ABC):
                 np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
 
     def test_results_share_no_memory_with_operands(self) -> None:
+        """Copy an operand that is a result."""
         backend, x = self.make(), symbol((3, 4))
         call = backend.lower(Graph((x,), (x, f.reshape(x, (4, 3)), x.T, f.stop(x))), {})
         given = backend.to_device(np.ones((3, 4), np.float32))
@@ -268,6 +286,7 @@ class BackendSuite(ABC):
                     _alike(found[0], np.asarray(wanted(values), precision), precision, name)
 
     def test_scalars_stay_scalars(self) -> None:
+        """Return arrays of shape () for results without axes."""
         backend = self.make()
         assert backend.to_host(backend.to_device(np.array(3, np.int32))).shape == ()
 
@@ -292,6 +311,7 @@ class BackendSuite(ABC):
         return bursts
 
     def test_one_burst_equals_single_steps_bit_for_bit(self) -> None:
+        """Compute an iteration of a burst exactly as a single one."""
         backend = self.make()
         (whole,), singles = self._run(backend, [8]), self._run(backend, [1] * 8)
         for name in STATE:
@@ -302,6 +322,7 @@ class BackendSuite(ABC):
         assert int(backend.to_host(whole.state["iteration"])) == 8
 
     def test_training_steps_agree_with_a_handwritten_numpy_loop(self) -> None:
+        """Pass each row of `rows` to the step, and its results to the next one."""
         backend = self.make()
         _, block, rows = self._start(backend)
         x, y, w = backend.to_host(block["inputs"]), backend.to_host(block["targets"]), np.zeros((3, 1))
@@ -312,6 +333,7 @@ class BackendSuite(ABC):
         np.testing.assert_allclose(backend.to_host(burst.state["weights"]), w, rtol=1e-5, atol=1e-6)
 
     def test_a_live_value_may_be_one_number_or_one_per_step(self) -> None:
+        """Take entry i of a live value with an axis in iteration i."""
         backend = self.make()
         one, many = (self._run(backend, [8], rate)[0] for rate in (np.float32(0.5), np.full(8, 0.5, np.float32)))
         assert backend.to_host(one.state["weights"]).tobytes() == backend.to_host(many.state["weights"]).tobytes()
@@ -321,6 +343,7 @@ class BackendSuite(ABC):
         assert backend.to_host(falling.state["weights"]).tobytes() == backend.to_host(single.state["weights"]).tobytes()
 
     def test_a_burst_ends_after_a_non_finite_loss(self) -> None:
+        """Stop after the iteration whose loss is not finite, and count it in `done`."""
         backend = self.make()
         state, block, rows = self._start(backend)
         spoilt = backend.to_host(block["inputs"])
@@ -332,6 +355,7 @@ class BackendSuite(ABC):
         assert np.isnan(burst.ring["loss"][3])
 
     def test_inputs_that_a_step_only_reads_stay_valid(self) -> None:
+        """Overwrite donated inputs only."""
         backend = self.make()
         state, block, rows = self._start(backend)
         full = training_step()
@@ -343,6 +367,7 @@ class BackendSuite(ABC):
         np.testing.assert_array_equal(backend.to_host(state["weights"]), np.zeros((3, 1)))
 
     def test_many_threads_may_use_one_backend_at_once(self) -> None:
+        """Protect what the backend shares between programs."""
         backend = self.make()
         with ThreadPoolExecutor(8) as pool:
             found = list(
@@ -351,6 +376,7 @@ class BackendSuite(ABC):
         assert len({weights.tobytes() for weights in found}) == 1
 
     def test_many_threads_may_call_one_program_at_once(self) -> None:
+        """Give each call buffers of its own."""
         backend = self.make()
         x = symbol((64, 64))
         call = backend.lower(Graph((x,), (f.tanh(x @ x) + x,)), {})
@@ -361,11 +387,13 @@ class BackendSuite(ABC):
         assert alone == together
 
     def test_equal_runs_give_equal_bits(self) -> None:
+        """Compute in an order that depends on shapes alone."""
         backend = self.make()
         first, second = (backend.to_host(self._run(backend, [8])[0].state["weights"]).tobytes() for _ in range(2))
         assert first == second
 
     def test_an_unknown_dtype_is_refused(self) -> None:
+        """Raise a SigmaError that names a dtype that is not among `dtypes`."""
         unknown = sorted({"float16", "bfloat16"} - self.make().dtypes)
         if unknown:
             x: Node = symbol((2,), unknown[0])
@@ -373,7 +401,7 @@ class BackendSuite(ABC):
                 self.make().lower(Graph((x,), (x + 1.0,)), {})
 
 
-class LoweringSuite(ABC):
+class LoweringSuite(Suite):
     """Conformance tests of an op's kernel on one backend.
 
     Inherit, set ``name`` to the backend's, and override two methods::
@@ -404,14 +432,22 @@ class LoweringSuite(ABC):
         backend = self.make()
         return [backend.to_host(x) for x in backend.lower(graph, {})(*map(backend.to_device, arrays))]
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        for sample in self.samples():
+            self._run(sample.graph(), *sample.arrays)
+
     def test_the_backend_finds_the_kernel(self) -> None:
+        """Add a record of the kind lowering, named op.backend, and install the project."""
         for sample in self.samples():
             assert sample.op in Lowerings(self.name), f"no plugin offers {sample.op}.{self.name}"
 
     def test_values_shapes_and_dtypes_agree_with_the_op(self) -> None:
+        """Correct the kernel, or the expansion: they are the same function."""
         self._agree(self.samples())
 
     def test_edge_values_agree_with_the_op(self) -> None:
+        """Treat infinities, NaN and signed zeros as the op does."""
         self._agree([evolve(x, arrays=(np.resize(FLOATS, x.arrays[0].shape), *x.arrays[1:])) for x in self.samples()])
 
     def _agree(self, samples: Sequence[Sample]) -> None:
@@ -420,6 +456,7 @@ class LoweringSuite(ABC):
             _alike(found, wanted, precision, str(sample))
 
     def test_the_gradient_agrees_with_finite_differences(self) -> None:
+        """Correct the op's gradient rule, or the kernel."""
         for sample in self.samples():
             graph, draw, arrays = sample.graph(), np.random.default_rng(0), sample.arrays
             loss = f.sum(f.sin(graph.outputs[0] * 1.3 + 0.5))
@@ -431,6 +468,7 @@ class LoweringSuite(ABC):
             np.testing.assert_allclose(found, (high - low) / 2e-5, rtol=1e-6, atol=1e-7, err_msg=str(sample))
 
     def test_equal_operands_give_equal_bits_in_any_row(self) -> None:
+        """Compute each row as all others, also the last ones of an array."""
         for sample in self.samples():
             graph, rank = sample.graph(), len(sample.graph().outputs[0].shape)
             turned = [x[::-1] if x.ndim == rank > 1 else x for x in sample.arrays]

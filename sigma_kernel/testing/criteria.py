@@ -16,16 +16,17 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from math import nan
 from typing import Any
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.criteria import Criterion
+from sigma_kernel.testing.suite import Suite
 
 
-class CriterionSuite(ABC):
+class CriterionSuite(Suite):
     """Conformance tests of a criterion: inherit, and override the three abstract methods."""
 
     @abstractmethod
@@ -55,20 +56,24 @@ class CriterionSuite(ABC):
         return row.get(address)
 
     def test_it_answers_what_is_expected(self) -> None:
+        """Compare answer() with expected(), row by row."""
         found, wanted = self.answers(self.rows()), [*self.expected()]
         assert found == wanted, f"expected {wanted} (got {found})."
         assert True in found, f"it never holds (got {found}). Return rows at some of which it does."
 
     def test_its_memory_is_plain_data_and_is_its_only_state(self) -> None:
+        """Keep nothing on the criterion, which is evaluated from a saved memory."""
         found, anew = self.answers(self.rows()), self.answers(self.rows(), anew=True)
         assert found == anew, f"with memory read back from JSON it answers {anew} (got {found}). Keep state in memory."
 
     def test_it_does_not_hold_where_values_are_unpublished_or_not_numbers(self) -> None:
+        """Look for None and NaN before comparing."""
         for value in (None, nan):
             rows = [dict.fromkeys(row, value) for row in self.rows()]
             assert True not in self.answers(rows), f"it holds for values of {value}. Answer None, for unknown."
 
     def test_its_text_is_read_back_as_an_equal_criterion(self) -> None:
+        """Use settings that are numbers, booleans or strings."""
         made = self.make()
         read = Criterion.parse(str(made)).bound(lambda kind, name: type(made))
         assert read == made, f"{made} is read back as another criterion. Decorate its class with attrs.frozen."

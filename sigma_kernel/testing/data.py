@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import io
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -23,9 +23,10 @@ from attrs import frozen
 
 from sigma_kernel.contracts import Dataset, Label, Preprocessor, Source
 from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.testing.suite import Suite
 
 
-class SourceSuite(ABC):
+class SourceSuite(Suite):
     """Conformance tests of a source: inherit, and override :meth:`make` and :meth:`missing`."""
 
     @abstractmethod
@@ -37,6 +38,7 @@ class SourceSuite(ABC):
         """Return a source of the same kind that cannot be opened."""
 
     def test_it_returns_the_same_bytes_each_time_it_is_opened(self) -> None:
+        """Return a new file, in binary mode, from each open()."""
         source = self.make()
         with source.open() as first, source.open() as second:
             a, b = first.read(), second.read()
@@ -45,24 +47,31 @@ class SourceSuite(ABC):
         assert a == b
 
     def test_it_has_a_name_for_error_messages(self) -> None:
+        """Set `name`, a string by which people recognise the source."""
         assert self.make().name
         assert str(self.make().name) == self.make().name
 
     def test_an_unreadable_source_is_a_data_error_that_names_it(self) -> None:
+        """Raise SigmaDataError with the source's name."""
         source = self.missing()
         with pytest.raises(SigmaDataError) as caught, source.open() as file:
             file.read()
         assert source.name in str(caught.value)
 
 
-class DatasetSuite(ABC):
+class DatasetSuite(Suite):
     """Conformance tests of a dataset: inherit, and override :meth:`make`."""
 
     @abstractmethod
     def make(self) -> Dataset:
         """Return a small dataset to test."""
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        self.make().block(0)
+
     def test_blocks_have_the_declared_shapes_and_dtypes(self) -> None:
+        """Let `sections` and rows() say what block() returns."""
         dataset = self.make()
         assert dataset.blocks > 0
         for number in range(dataset.blocks):
@@ -73,6 +82,7 @@ class DatasetSuite(ABC):
                 assert str(block[name].dtype) == spec.dtype, name
 
     def test_the_length_of_a_stream_is_that_of_all_blocks(self) -> None:
+        """Sum rows() over all blocks in __len__()."""
         dataset = self.make()
         assert len(dataset) == sum(dataset.rows(number) for number in range(dataset.blocks)) > 0
 
@@ -80,16 +90,19 @@ class DatasetSuite(ABC):
         return {n: {name: x.tobytes() for name, x in dataset.block(n).items()} for n in numbers}
 
     def test_reading_a_block_twice_gives_the_same_values(self) -> None:
+        """Make a block from its number alone."""
         dataset = self.make()
         for number in reversed(range(dataset.blocks)):
             assert self._blocks(dataset, [number]) == self._blocks(dataset, [number])
 
     def test_blocks_do_not_depend_on_what_was_read_before(self) -> None:
+        """Make a block from its number alone, without a position that moves."""
         used, order = self.make(), [*range(self.make().blocks)]
         first = self._blocks(used, order)
         assert self._blocks(used, order[::-1]) == first == self._blocks(self.make(), order[::-1])
 
     def test_a_block_stays_as_it_is_while_others_are_read(self) -> None:
+        """Give each block arrays of its own."""
         dataset = self.make()
         for number in range(dataset.blocks):
             held = dataset.block(number)
@@ -100,6 +113,7 @@ class DatasetSuite(ABC):
             assert not refilled, f"{refilled}: reading another block changes block {number}. Return new arrays."
 
     def test_a_block_that_a_reader_overwrites_is_read_again_as_it_was(self) -> None:
+        """Keep what blocks are made of apart from them."""
         dataset = self.make()
         for number in range(dataset.blocks):
             before = self._blocks(dataset, [number])
@@ -110,6 +124,7 @@ class DatasetSuite(ABC):
             assert self._blocks(dataset, [number]) == before, "return copies, or arrays that are not writeable"
 
     def test_blocks_can_be_read_by_several_threads_at_once(self) -> None:
+        """Protect what reading changes, such as an open file."""
         dataset = self.make()
         wanted = self._blocks(dataset, range(dataset.blocks))
         with ThreadPoolExecutor(4) as pool:
@@ -124,6 +139,7 @@ class DatasetSuite(ABC):
             return dataset.encode(section, 0)
 
     def test_encoding_a_section_leaves_the_data_set_and_its_rows_as_they_were(self) -> None:
+        """Return another data set from encode()."""
         dataset = self.make()
         before = self._blocks(dataset, range(dataset.blocks))
         for name in dataset.sections:
@@ -145,7 +161,7 @@ class _Lazy(Iterable[np.ndarray]):
         return iter(self.blocks)
 
 
-class PreprocessorSuite(ABC):
+class PreprocessorSuite(Suite):
     """Conformance tests of a preprocessor: inherit, and override the two abstract methods."""
 
     @abstractmethod
@@ -156,7 +172,13 @@ class PreprocessorSuite(ABC):
     def values(self) -> np.ndarray:
         """Return values of its section, at least four rows."""
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        made, values = self.make(), self.values()
+        made.apply(values, made.fit([values]))
+
     def test_it_keeps_the_rows_and_does_not_modify_its_input(self) -> None:
+        """Return a new array with as many rows from apply()."""
         preprocessor, values = self.make(), self.values()
         before = values.copy()
         changed = preprocessor.apply(values, preprocessor.fit([values]))
@@ -164,6 +186,7 @@ class PreprocessorSuite(ABC):
         assert np.array_equal(values, before)
 
     def test_the_fitted_values_are_arrays_and_sufficient_to_apply(self) -> None:
+        """Return all that apply() needs from fit(), as arrays."""
         values = self.values()
         fitted = self.make().fit([values[: len(values) // 2]])
         assert all(isinstance(value, np.ndarray) for value in fitted.values())
@@ -171,12 +194,14 @@ class PreprocessorSuite(ABC):
         assert np.array_equal(first, second)
 
     def test_a_preprocessor_treats_each_row_separately(self) -> None:
+        """Take statistics from what was fitted, not from the rows to apply to."""
         preprocessor, values = self.make(), self.values()
         fitted = preprocessor.fit([values])
         whole, part = preprocessor.apply(values, fitted), preprocessor.apply(values[1:3], fitted)
         assert np.array_equal(whole[1:3], part)
 
     def test_fitting_again_forgets_what_was_fitted_before(self) -> None:
+        """Keep nothing on the preprocessor."""
         used, values = self.make(), self.values()
         used.fit([values[:2] + values[:2]])
         used.apply(values, used.fit([values[1:]]))
@@ -184,6 +209,7 @@ class PreprocessorSuite(ABC):
         assert {name: x.tobytes() for name, x in found.items()} == {name: x.tobytes() for name, x in wanted.items()}
 
     def test_applying_learns_nothing(self) -> None:
+        """Change neither the preprocessor nor the fitted values in apply()."""
         preprocessor, values = self.make(), self.values()
         fitted = preprocessor.fit([values[: len(values) // 2]])
         first, before = preprocessor.apply(values[:2], fitted), {name: x.tobytes() for name, x in fitted.items()}
@@ -192,6 +218,7 @@ class PreprocessorSuite(ABC):
         assert np.array_equal(preprocessor.apply(values[:2], fitted), first)
 
     def test_the_fitted_values_can_be_saved(self) -> None:
+        """Return arrays of numbers from fit(), no objects."""
         values, fitter = self.values(), self.make()
         fitted = fitter.fit([values])
         saved: dict[str, np.ndarray] = {}
@@ -203,6 +230,7 @@ class PreprocessorSuite(ABC):
         assert np.array_equal(self.make().apply(values, saved), fitter.apply(values, fitted))
 
     def test_blocks_are_read_as_often_as_they_are_needed_and_stay_as_they_are(self) -> None:
+        """Iterate over the blocks, and change none."""
         values = self.values()
         kept = values.copy()
         lazy = _Lazy([values[:3], values[3:]])
@@ -212,12 +240,14 @@ class PreprocessorSuite(ABC):
             np.testing.assert_allclose(fitted[name], value, rtol=1e-9, atol=1e-12, err_msg=name)
 
     def test_a_single_row_is_transformed_to_the_dtype_of_many(self) -> None:
+        """Choose the dtype from that of the values, and keep the axis of rows."""
         preprocessor, values = self.make(), self.values()
         fitted = preprocessor.fit([values])
         many, one = preprocessor.apply(values, fitted), preprocessor.apply(values[:1], fitted)
         assert (one.dtype, one.shape) == (many.dtype, (1, *many.shape[1:]))
 
     def test_the_fitted_values_do_not_depend_on_the_blocks(self) -> None:
+        """Merge the statistics of blocks weighted by their rows."""
         preprocessor, values = self.make(), self.values()
         whole, cut = preprocessor.fit([values]), preprocessor.fit([values[:1], values[1:3], values[3:]])
         assert whole.keys() == cut.keys()

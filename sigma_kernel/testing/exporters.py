@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
@@ -21,6 +21,7 @@ from attrs import evolve
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Exporter, Inference, Step
 from sigma_kernel.graph.node import Graph, symbol
+from sigma_kernel.testing.suite import Suite
 
 LAYERS = "network.layers."
 FILE = "some model.file"  # an exporter has no say in the name
@@ -44,7 +45,7 @@ def inference() -> Inference:
     return Inference(text, ("no", "yes"), arrays, step, {})
 
 
-class ExporterSuite(ABC):
+class ExporterSuite(Suite):
     """Conformance tests of an exporter: inherit, and override :meth:`make`."""
 
     @abstractmethod
@@ -69,13 +70,16 @@ class ExporterSuite(ABC):
             return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     def test_it_writes_the_file_it_is_asked_for(self) -> None:
+        """Write the path as it is given, with its extension."""
         found = self.exported()
         assert found.get(FILE), f"wrote {', '.join(found) or 'nothing'} instead of {FILE}"
 
     def test_it_writes_the_same_bytes_every_time(self) -> None:
+        """Leave out times, and sort what has no order."""
         assert self.exported() == self.exported(), "two exports of one network differ"
 
     def test_the_parameters_are_in_the_file(self) -> None:
+        """Write every array with all its digits."""
         network = self.network()
         first = self.exported(network)
         for name in network.arrays:
@@ -84,6 +88,7 @@ class ExporterSuite(ABC):
                 assert self.exported(changed) != first, f"{name}: {what} does not change the file. Write every number."
 
     def test_it_leaves_the_arrays_as_they_are(self) -> None:
+        """Copy what is to be changed."""
         network = self.network()
         before = {name: values.copy() for name, values in network.arrays.items()}
         self.exported(network)

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import pickle
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -32,9 +32,10 @@ from sigma_kernel.graph.rewriting import rewrite
 from sigma_kernel.testing.cases import Sample
 from sigma_kernel.testing.gradients import SCALES, Slopes
 from sigma_kernel.testing.null import NullBackend
+from sigma_kernel.testing.suite import Suite
 
 
-class ActivationSuite(ABC):
+class ActivationSuite(Suite):
     """Conformance tests of an activation: inherit, and override the two abstract methods."""
 
     scales: ClassVar[Sequence[float]] = SCALES  # of inputs at which gradients are checked
@@ -56,6 +57,10 @@ class ActivationSuite(ABC):
         """Return numbers of every size, and zero, in rows of 5."""
         draw = np.random.default_rng(0).normal(size=(12, 5))
         return np.concatenate([draw * scale for scale in self.scales] + [np.zeros((1, 5))])
+
+    def use(self) -> None:
+        """Make it, and use it once."""
+        self.run(np.ones((3, 5)))
 
     def test_it_is_what_others_compute(self) -> None:
         """Compare with ``expected`` in both precisions."""
@@ -106,7 +111,7 @@ class ActivationSuite(ABC):
         assert trace(self.make(), spec) == trace(self.make(), spec)
 
 
-class OpSuite(ABC):
+class OpSuite(Suite):
     """Conformance tests of a plugin's op: inherit, and override the two abstract methods.
 
     The op is run on :meth:`backends`; by default on one that computes the meanings of ops.
@@ -133,13 +138,20 @@ class OpSuite(ABC):
     def _result(self, graph: Graph, *operands: np.ndarray) -> np.ndarray:
         return np.asarray(interpret(graph, numpy_namespace())(*operands)[0])
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        for sample in self.samples():
+            self._result(sample.graph(), *sample.arrays)
+
     def test_it_is_in_the_table_under_the_name_of_its_distribution(self) -> None:
+        """Make it with op("distribution:name", ...)."""
         made = self.make()
         assert made.name in OPS
         assert ":" in made.name, f"{made.name}: is not of the form distribution:name"
         assert made.expansion is not None or made.name in MEANINGS, f"{made.name}: has neither meaning nor expansion"
 
     def test_results_have_the_shape_and_dtype_that_its_rules_say(self) -> None:
+        """Correct its shape rule, its dtype rule, or what it computes."""
         for sample in self.samples():
             assert sample.op == self.make().name
             for precision in ("float32", "float64"):
@@ -148,6 +160,7 @@ class OpSuite(ABC):
                 assert (found.shape, found.dtype.name) == (graph.outputs[0].shape, graph.outputs[0].dtype), str(sample)
 
     def test_results_are_what_others_compute(self) -> None:
+        """Correct its meaning or its expansion."""
         for sample in self.samples():
             wanted = self.expected(*sample.arrays, **sample.attrs)
             if wanted is not None:
@@ -156,6 +169,7 @@ class OpSuite(ABC):
                 )
 
     def test_meaning_and_expansion_agree(self) -> None:
+        """Correct one of them: they are the same function."""
         made = self.make()
         expand = made.expansion
         for sample in self.samples() if expand and made.name in MEANINGS else ():
@@ -169,6 +183,7 @@ class OpSuite(ABC):
         return Slopes(graph.inputs, output, places) if places and output.dtype in FLOATS else None
 
     def test_its_gradient_agrees_with_finite_differences(self) -> None:
+        """Correct its gradient rule."""
         for sample in self.samples():
             graph = sample.graph()
             if (slopes := self._slopes(graph, graph.outputs[0])) is not None:
@@ -177,6 +192,7 @@ class OpSuite(ABC):
                     slopes.check([x * scale if x.dtype == np.float64 else x for x in sample.arrays], scale)
 
     def test_the_gradient_of_its_gradient_agrees_with_finite_differences(self) -> None:
+        """Write the gradient rule in ops that have gradients."""
         for sample in self.samples():
             graph = sample.graph()
             places = [x for x in graph.inputs if x.dtype in FLOATS]
@@ -186,6 +202,7 @@ class OpSuite(ABC):
                 Slopes(graph.inputs, first, [i for i, x in enumerate(graph.inputs) if x in places]).check(sample.arrays)
 
     def test_graphs_with_it_print_and_pickle(self) -> None:
+        """Use attributes that are plain values."""
         for sample in self.samples():
             graph = sample.graph()
             assert self.make().name in str(graph)
@@ -194,6 +211,7 @@ class OpSuite(ABC):
             assert self._result(again, *sample.arrays).tobytes() == self._result(graph, *sample.arrays).tobytes()
 
     def test_rewriting_keeps_its_results(self) -> None:
+        """Make its results depend on its operands and attributes alone."""
         for sample in self.samples():
             graph = sample.graph()
             for keep in (OPS, ()):
@@ -201,6 +219,7 @@ class OpSuite(ABC):
                 np.testing.assert_allclose(found, self._result(graph, *sample.arrays), rtol=1e-10, err_msg=str(sample))
 
     def test_operands_that_it_cannot_take_are_refused_with_its_name(self) -> None:
+        """Let its shape rule raise for operands that do not fit."""
         sample = self.samples()[0]
         with pytest.raises(SigmaGraphError, match=self.make().name):
             self.make()(*[symbol((2, 3))] * (len(sample.arrays) + 7), **sample.attrs)
@@ -208,6 +227,7 @@ class OpSuite(ABC):
             self.make()(*map(symbol, [x.shape for x in sample.arrays]), **sample.attrs, no_such_attribute=1)
 
     def test_operands_are_unchanged(self) -> None:
+        """Compute with new arrays in the meaning."""
         for sample in self.samples():
             before = [x.copy() for x in sample.arrays]
             self._result(sample.graph(), *sample.arrays)
@@ -215,6 +235,7 @@ class OpSuite(ABC):
                 np.testing.assert_array_equal(now, then)
 
     def test_backends_compute_its_meaning(self) -> None:
+        """Use functions of the array namespace that is passed to the meaning."""
         for backend in self.backends():
             for sample in self.samples():
                 wanted = self._result(sample.graph("float32"), *sample.at("float32"))

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from copy import copy, deepcopy
 from pathlib import Path
@@ -29,6 +29,7 @@ from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.held import attributes, changed
 from sigma_kernel.testing.steering import Desk, Sweep, small_environment, state_bytes
+from sigma_kernel.testing.suite import Suite
 from sigma_kernel.training.checkpoints.encoding import packed
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.hooks.order import by_the_clock, reads
@@ -162,7 +163,7 @@ def _settings(hook: Hook) -> dict[str, Any]:
     return {name: value for name, value in attributes(hook).items() if not callable(value)}
 
 
-class HookSuite(ABC):
+class HookSuite(Suite):
     """Conformance tests of a hook: inherit, and override :meth:`make`; also :meth:`environment` for another network."""
 
     in_background: ClassVar[bool] = True  # False for a hook that guards, repeats, keeps or brings back
@@ -196,8 +197,13 @@ class HookSuite(ABC):
             seen.arrays = {name: x for name, x in state_bytes(trainer).items() if name.startswith("network.")}
         return seen
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        self.run(self.make())
+
     # -- alone ---------------------------------------------------------------------------------------------------------
     def test_it_declares_when_it_fires_and_what_it_reads_and_writes(self) -> None:
+        """Return lists of addresses from reads, writes, requires and splits."""
         hook = self.make()
         assert isinstance(hook.every, TimeStep)
         for addresses in (hook.reads, hook.writes, hook.requires, hook.splits, hook.settable):
@@ -207,10 +213,12 @@ class HookSuite(ABC):
         assert hook.on_error in ("fail", "mute", "ignore")
 
     def test_it_runs_before_anything_has_been_published(self) -> None:
+        """Expect None from context.read()."""
         self.make().fire(Desk())
         self.make().at_end(Desk())
 
     def test_it_declares_that_it_ends_training(self) -> None:
+        """Set `ends = True` in the class."""
         hook, desk = self.make(), Desk(self.values())
         for _ in range(12):
             hook.fire(desk)
@@ -218,6 +226,7 @@ class HookSuite(ABC):
         assert not stops or hook.ends or hook.guards, "a hook that sends `stop` must declare `ends = True`"
 
     def test_its_memory_is_plain_data_and_is_its_only_state(self) -> None:
+        """Keep numbers, strings, lists and dictionaries in context.memory."""
         one, other = Desk(self.values()), Desk(self.values())
         hook = self.make()
         hook.fire(one)
@@ -231,10 +240,12 @@ class HookSuite(ABC):
 
     # -- in a session --------------------------------------------------------------------------------------------------
     def test_it_runs_in_a_session_and_does_only_what_it_declared(self) -> None:
+        """Declare what it reads, writes and evaluates."""
         memory = self.run(self.make()).memory
         assert json.loads(json.dumps(packed(memory))) == packed(memory)
 
     def test_it_publishes_what_it_declares(self) -> None:
+        """Publish every address in `writes`."""
         hook = self.make()
         found = self.run(hook)
         silent = {address for address in hook.writes if literal(address)} - {address for address, _ in found.published}
@@ -244,9 +255,11 @@ class HookSuite(ABC):
         )
 
     def test_it_runs_in_a_session_in_which_what_it_reads_comes_late(self) -> None:
+        """Expect None from context.read() until there is a value."""
         self.run(self.make(), late=True)
 
     def test_it_keeps_nothing_on_itself(self) -> None:
+        """Keep state in context.memory."""
         hook = self.make()
         first, second = self.run(hook), self.run(hook)
         kept = sorted({*first.kept})
@@ -255,16 +268,19 @@ class HookSuite(ABC):
             assert (first.published, first.memory) == (second.published, second.memory)
 
     def test_equal_sessions_give_equal_values_unless_it_declares_the_clock(self) -> None:
+        """Set `timed = True` if it uses the clock or random numbers."""
         first, second = self.run(self.make()), self.run(self.make())
         if not by_the_clock({"it": self.make()}):
             assert (first.published, first.commands, first.memory) == (second.published, second.commands, second.memory)
 
     def test_it_changes_training_by_commands_only(self) -> None:
+        """Change no array that it reads; send commands."""
         found = self.run(self.make())
         if not found.commands:
             assert found.arrays == self.run(None).arrays
 
     def test_it_runs_in_the_background_on_a_snapshot(self) -> None:
+        """Set `in_background = False` in the suite if it has to act at once."""
         if self.in_background:
             found = self.run(evolve(self.make(), background=True))
             if not found.commands:

@@ -9,7 +9,7 @@ Inherit one in a plugin's tests and override ``make``::
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from sigma_kernel.contracts import Initialiser, Parameter
 from sigma_kernel.graph.random import Draw
+from sigma_kernel.testing.suite import Suite
 
 
 def draw(initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: int = 0) -> np.ndarray:
@@ -24,7 +25,7 @@ def draw(initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: 
     return initialiser.values("2-dense.weights", parameter, Draw(seed, stream))
 
 
-class InitialiserSuite(ABC):
+class InitialiserSuite(Suite):
     """Conformance tests of an initialiser, run on ``parameters``."""
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -39,6 +40,10 @@ class InitialiserSuite(ABC):
     @abstractmethod
     def make(self) -> Initialiser:
         """Return the initialiser under test."""
+
+    def use(self) -> None:
+        """Make it, and use it once."""
+        draw(self.make(), self.parameters[0])
 
     def test_values_have_the_parameters_shape_in_float64(self) -> None:
         """Draw values for every parameter."""

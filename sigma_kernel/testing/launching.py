@@ -16,7 +16,7 @@ import json
 import subprocess
 import sys
 import tomllib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any, ClassVar, NamedTuple
@@ -32,11 +32,12 @@ from sigma_kernel.launcher.output import say
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.discovery import Plugin
 from sigma_kernel.testing.doing import Do
+from sigma_kernel.testing.suite import Suite
 
 FEW = 3  # iterations to train
 
 
-class RecipeSuite(ABC):
+class RecipeSuite(Suite):
     """Conformance tests of a recipe: inherit, and override :meth:`make`."""
 
     settings: ClassVar[Sequence[str]] = ()  # ``a.b.c=value``, to make it small: the data, the backend
@@ -50,7 +51,12 @@ class RecipeSuite(ABC):
         made = self.make()
         return config.load(made.text, self.settings, name=made.name, catalogue=installed)
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        self.load()
+
     def test_it_describes_itself_and_runs_under_its_own_name(self) -> None:
+        """Begin with a comment, and set [run] name to the recipe's."""
         made = self.make()
         first = made.text.partition("\n")[0]
         assert first.startswith("# "), "the first line of a recipe says what it is for: # Classify digits."
@@ -58,10 +64,12 @@ class RecipeSuite(ABC):
         assert tomllib.loads(made.text)["run"]["name"] == made.name
 
     def test_it_is_a_valid_configuration(self) -> None:
+        """Run `sigma check` on its text."""
         found = self.load()
         assert config.load(config.resolved(found)) == found
 
     def test_its_components_are_not_mistaken_for_those_of_other_plugins(self) -> None:
+        """Set [run] prefer to the distributions it means."""
         installed = catalogue()
         offered = tuple(
             one._replace(distribution="a-rival") for one in installed.components() if one.kind != "lowering"
@@ -69,11 +77,13 @@ class RecipeSuite(ABC):
         self.load(Catalogue((*installed.plugins, Plugin("a-rival", components=offered))))  # a name of two is refused
 
     def test_something_ends_its_training(self) -> None:
+        """Set [trainer] epochs, or add a hook that ends training."""
         found = self.load()
         with config.build(found) as environment:
             config.prepare(found, environment, begins=True)
 
     def test_it_begins_to_train(self) -> None:
+        """Run it with `sigma run`."""
         with config.build(self.load()) as environment:
             for trainer in environment.trainers.values():
                 stop = Do(every=after(FEW, "iteration"), does=lambda context: context.command("stop"), ends=True)
@@ -85,6 +95,7 @@ class RecipeSuite(ABC):
                 assert np.isfinite(losses).all()
 
     def test_it_names_a_seed_so_that_its_result_can_be_repeated(self) -> None:
+        """Set [run] seed."""
         assert "seed" in tomllib.loads(self.make().text)["run"]
 
 
@@ -96,7 +107,7 @@ class Called(NamedTuple):
     err: str
 
 
-class CommandSuite(ABC):
+class CommandSuite(Suite):
     """Conformance tests of a command: inherit, and override the two abstract methods."""
 
     heavy: ClassVar[Sequence[str]] = ("numpy", "matplotlib", "torch", "jax")  # not to be imported for ``--help``
@@ -131,6 +142,7 @@ class CommandSuite(ABC):
         return Called(code, out.getvalue(), err.getvalue())
 
     def test_importing_it_is_light(self) -> None:
+        """Import heavy libraries in the function, when the command is called."""
         module = getattr(self.make().callback, "__module__", "")
         code = f"import sys, {module}; print(*sys.modules)"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -139,6 +151,7 @@ class CommandSuite(ABC):
         assert loaded.isdisjoint(self.heavy), f"{module} imports {loaded & {*self.heavy}}"
 
     def test_its_help_says_what_it_does_and_what_each_option_means(self) -> None:
+        """Write a docstring, and `help` for each option."""
         made, done = self.make(), self.call("--help")
         assert (done.code, done.err) == (0, "")
         assert done.out.startswith(f"Usage: sigma {made.name}")
@@ -147,10 +160,12 @@ class CommandSuite(ABC):
         assert not [one.name for one in options if not one.help and not one.hidden], "every option has a help text"
 
     def test_an_ordinary_call_succeeds(self) -> None:
+        """Call it with arguments() in a terminal."""
         done = self.call(*self.arguments())
         assert done.code == 0, done.err
 
     def test_a_mistake_ends_with_a_message_on_stderr(self) -> None:
+        """Raise a SigmaError or a click.ClickException."""
         for arguments in self.mistakes():
             done = self.call(*arguments)
             assert done.code in (1, 2, 3), f"{arguments}: exit code {done.code}"
@@ -159,6 +174,7 @@ class CommandSuite(ABC):
             assert "Traceback" not in done.err
 
     def test_json_is_one_document_on_stdout(self) -> None:
+        """Print one JSON object, and everything for people on stderr."""
         if any("--json" in one.opts for one in self.make().params):
             found: Any = json.loads(self.call(*self.arguments(), "--json").out)
             assert isinstance(found, dict)

@@ -12,7 +12,7 @@ Inherit one in a plugin's tests, override ``make``, and set the specs of the inp
 from __future__ import annotations
 
 import pickle
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from inspect import signature
@@ -34,6 +34,7 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.testing.gradients import SCALES, Slopes
 from sigma_kernel.testing.held import attributes, changed
+from sigma_kernel.testing.suite import Suite
 
 Arrays = Sequence[np.ndarray]
 WORDS = (((2,), "key"), ((), "iteration"), ((), "row"), ((), "scan"))
@@ -104,7 +105,7 @@ def traced(
     return TracedLayer(Graph(nodes, outputs), names, shapes, len(inputs), totals, tuple(trace.state))
 
 
-class LayerSuite(ABC):
+class LayerSuite(Suite):
     """Conformance tests of a layer; ``inputs`` are the specs of one sample, with floats in the test's precision."""
 
     inputs: ClassVar[Sequence[Spec]] = (Spec((4,)),)
@@ -137,6 +138,11 @@ class LayerSuite(ABC):
     def expected_shape(self, batch: int, output: tuple[int, ...]) -> tuple[int, ...]:
         """Return the expected output shape for a batch of another size, given the shape for a batch of 3."""
         return (batch, *output[1:])
+
+    def use(self) -> None:
+        """Make it, and use it once."""
+        for training in (True, False):
+            self.run(training=training)
 
     def test_it_runs_in_training_and_evaluation_and_for_a_batch_of_one(self) -> None:
         """Compare the shapes of outputs with each other and with those of the graph."""

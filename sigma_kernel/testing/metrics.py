@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -29,11 +29,12 @@ from sigma_kernel.contracts import Merger, Metric
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Spec, trace
+from sigma_kernel.testing.suite import Suite
 
 Rows = tuple[np.ndarray, np.ndarray]
 
 
-class MetricSuite(ABC):
+class MetricSuite(Suite):
     """Conformance tests of a metric: inherit, and override the three abstract methods.
 
     Results are compared with ``expected`` to ``tolerance``, relative to the greatest.
@@ -73,23 +74,32 @@ class MetricSuite(ABC):
         scale = np.max(np.abs(np.asarray(wanted, float)), initial=1e-12)
         np.testing.assert_allclose(found, wanted, rtol=0, atol=self.tolerance * scale)
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        rows = self.batch()
+        self.merged(self.make(), [len(rows[0])], rows)
+
     def test_it_is_what_others_compute(self) -> None:
+        """Compare totals() and value() with expected()."""
         rows = self.batch()
         assert len(rows[0]) == len(rows[1]) >= 6
         self.alike(self.merged(self.make(), [len(rows[0])], rows), self.expected(*rows))
 
     @pytest.mark.parametrize("precision", ["float32", "float64"])
     def test_both_precisions_give_the_same(self, precision: str) -> None:
+        """Count in a dtype that holds the sums."""
         rows = tuple(x.astype(precision) if x.dtype.kind == "f" else x for x in self.batch())
         self.alike(self.merged(self.make(), [len(rows[0])], (rows[0], rows[1])), self.expected(*self.batch()))
 
     def test_batches_of_any_size_give_the_metric_of_all_rows(self) -> None:
+        """Return sums from totals(), and divide in value()."""
         rows, metric = self.batch(), self.make()
         count = len(rows[0])
         for sizes in ([1] * count, [count - 1, 1], [1, count - 1], [count // 2, count - count // 2]):
             self.alike(self.merged(metric, sizes, rows), self.expected(*rows))
 
     def test_the_order_of_rows_does_not_matter(self) -> None:
+        """Return sums over rows from totals()."""
         rows = self.batch()
         order = np.random.default_rng(0).permutation(len(rows[0]))
         self.alike(
@@ -97,6 +107,7 @@ class MetricSuite(ABC):
         )
 
     def test_merging_is_the_same_in_any_order_and_changes_no_operand(self) -> None:
+        """Add totals to a new array in merge()."""
         rows, metric = self.batch(), self.make()
         a, b, c = (self.totals(metric, (rows[0][at], rows[1][at])) for at in (slice(2), slice(2, 3), slice(3, None)))
         before = [x.copy() for x in (a, b, c)]
@@ -107,16 +118,19 @@ class MetricSuite(ABC):
             np.testing.assert_array_equal(now, then)
 
     def test_totals_have_the_same_shape_for_any_number_of_rows(self) -> None:
+        """Sum over the rows in totals()."""
         rows, metric = self.batch(), self.make()
         shapes = {self.totals(metric, (rows[0][:n], rows[1][:n])).shape for n in range(1, len(rows[0]) + 1)}
         assert len(shapes) == 1, f"totals have shapes {shapes}: they must be sums over rows"
 
     def test_the_value_can_be_published(self) -> None:
+        """Return a float, or lists of floats, from value()."""
         rows = self.batch()
         value = self.merged(self.make(), [len(rows[0])], rows)
         assert json.loads(json.dumps(value)) == value, "a metric's value must be a number or a list of numbers"
 
     def test_predictions_that_are_not_finite_do_not_pass_as_the_best(self) -> None:
+        """Let NaN through, or count it as wrong."""
         rows, metric = self.batch(), self.make()
         bad = (np.full_like(rows[0], np.nan), rows[1])
         found = np.asarray(self.merged(metric, [len(rows[0])], bad), float)
@@ -125,28 +139,35 @@ class MetricSuite(ABC):
         assert not alike, "predictions of NaN are as good as those of the batch"
 
     def test_it_has_no_memory(self) -> None:
+        """Keep nothing on the metric."""
         rows, used = self.batch(), self.make()
         before = pickle.dumps(used)
         self.merged(used, [1, len(rows[0]) - 1], rows)
         assert pickle.dumps(used) == before, "a metric keeps nothing: totals hold all that it counts"
 
 
-class MergerSuite(ABC):
+class MergerSuite(Suite):
     """Conformance tests of a merger: inherit, and override :meth:`make`."""
 
     @abstractmethod
     def make(self) -> Merger:
         """Return the merger under test."""
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        self.make().merge(np.ones((3, 5)), np.ones((3, 5)))
+
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (0, 4)])
     def test_a_result_has_the_shape_and_dtype_of_its_operands(self, shape: tuple[int, ...], dtype: str) -> None:
+        """Compute in the dtype of the operands."""
         draw = np.random.default_rng(0)
         a, b = (draw.normal(size=shape).astype(dtype) for _ in range(2))
         found = np.asarray(self.make().merge(a, b))
         assert (found.shape, found.dtype) == (a.shape, a.dtype)
 
     def test_operands_are_unchanged_and_not_part_of_the_result(self) -> None:
+        """Return a new array."""
         a, b = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
         before = a.copy(), b.copy()
         found = self.make().merge(a, b)
@@ -155,13 +176,16 @@ class MergerSuite(ABC):
         np.testing.assert_array_equal((a, b), before)
 
     def test_equal_operands_give_equal_bits(self) -> None:
+        """Draw no random numbers, and keep no state."""
         a, b = (np.random.default_rng(i).normal(size=(7, 5)).astype(np.float32) for i in range(2))
         assert self.make().merge(a, b).tobytes() == self.make().merge(a, b).tobytes()
 
     def test_equal_shards_give_what_one_of_them_would(self) -> None:
+        """Add the results, which are weighted by their shares already."""
         values = np.random.default_rng(0).normal(size=(4, 3))
         np.testing.assert_allclose(self.make().merge(0.25 * values, 0.75 * values), values, rtol=1e-12)
 
     def test_a_value_that_is_not_finite_is_not_hidden(self) -> None:
+        """Let NaN and infinities through, so that training stops."""
         found = self.make().merge(np.array([np.nan, 1.0, np.inf]), np.array([1.0, np.nan, 1.0]))
         assert not np.isfinite(found).any()

@@ -13,7 +13,7 @@ Inherit one in a plugin's tests and override ``make``::
 from __future__ import annotations
 
 import pickle
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -29,6 +29,7 @@ from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, Spec, symbol
 from sigma_kernel.network.tracing import live_settings
+from sigma_kernel.testing.suite import Suite
 
 Loss = Callable[[Mapping[str, Node]], Node]
 Values = Mapping[str, np.ndarray]
@@ -182,20 +183,24 @@ def _built(optimiser: Optimiser, objective: SmallObjective) -> Update:
 
 
 # -- suites ------------------------------------------------------------------------------------------------------------
-class OptimiserSuite(ABC):
+class OptimiserSuite(Suite):
     """Conformance tests of an optimiser."""
 
     @abstractmethod
     def make(self) -> Optimiser:
         """Return the optimiser under test, with settings suited to losses around 1."""
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        Trial(self.make()).run(1)
+
     def test_the_loss_falls(self) -> None:
-        """Train a small network."""
+        """Step against the gradient, and let make() return settings for losses around 1."""
         losses = Trial(self.make()).run(60)
         assert losses[-1] < losses[0]
 
     def test_frozen_parameters_are_untouched(self) -> None:
-        """Freeze one parameter: it stays, has no slots, and the others move."""
+        """Update the parameters of the objective only."""
         trial = Trial(self.make(), frozen=frozenset({"0-dense.biases"}))
         trial.run(3)
         assert np.array_equal(trial.values["0-dense.biases"], START["0-dense.biases"])
@@ -203,7 +208,7 @@ class OptimiserSuite(ABC):
         assert not np.array_equal(trial.values["0-dense.weights"], START["0-dense.weights"])
 
     def test_shapes_and_dtypes_stay_as_they_are(self) -> None:
-        """Compare the update's nodes with the nodes they replace, in float32 and float64."""
+        """Compute in the shape and dtype of the operands; numbers take theirs."""
         for dtype in ("float32", "float64"):
             trial = Trial(self.make(), dtype=dtype)
             before = [*trial.values.values(), *trial.slots.values()]
@@ -212,17 +217,17 @@ class OptimiserSuite(ABC):
             assert [(x.shape, x.dtype) for x in before] == [(x.shape, x.dtype) for x in after]
 
     def test_a_zero_gradient_keeps_all_values_finite(self) -> None:
-        """Minimise a loss that does not depend on its parameters."""
+        """Add an epsilon to what the gradient is divided by."""
         trial = Trial(self.make(), lambda parameters: f.sum(parameters["0-dense.biases"]) * 0.0)
         trial.run(3)
         assert all(np.isfinite(value).all() for value in (*trial.values.values(), *trial.slots.values()))
 
     def test_two_builds_give_the_same_graph(self) -> None:
-        """Build twice: an update depends on the settings alone."""
+        """Build the update from the settings alone."""
         assert Trial(self.make()).graph == Trial(self.make()).graph
 
     def test_live_settings_are_inputs_within_their_ranges(self) -> None:
-        """Check that the optimiser requests every live setting from the objective."""
+        """Read live settings from `hyper`, or with objective.setting(), not from self."""
         optimiser = self.make()
         asked = {name for _, name in Trial(optimiser).objective.settings}
         for name, setting in live_settings(optimiser).items():
@@ -230,7 +235,7 @@ class OptimiserSuite(ABC):
             assert name in asked
 
     def test_every_live_setting_has_an_effect(self) -> None:
-        """Train with another value of each."""
+        """Use every live setting, or declare it no more."""
         for name, other in _others(self.make()).items():
             usual, changed = Trial(self.make()), Trial(self.make(), overrides={(a, name): other for a in START})
             usual.run(3)
@@ -238,7 +243,7 @@ class OptimiserSuite(ABC):
             assert any(not np.array_equal(usual.values[a], changed.values[a]) for a in START), f"{name} is ignored"
 
     def test_every_slot_is_returned_and_updated(self) -> None:
-        """Train for three steps, and compare the slots with what they were."""
+        """Return a new value for each slot from the update."""
         trial = Trial(self.make())
         before = dict(trial.slots)
         assert {*trial.written} == {*before}, "build() must return a value for each slot"
@@ -248,7 +253,7 @@ class OptimiserSuite(ABC):
             assert not all(same), f"slot {slot!r} is never updated"
 
     def test_the_order_of_parameters_does_not_matter(self) -> None:
-        """Train with the parameters in reverse order."""
+        """Treat the parameters alike, wherever they stand."""
         usual, turned = Trial(self.make()), Trial(self.make(), start=dict(reversed([*START.items()])))
         usual.run(3)
         turned.run(3)
@@ -269,7 +274,7 @@ class GradientOptimiserSuite(OptimiserSuite):
 
     @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
     def test_it_is_what_others_compute(self, scale: float) -> None:
-        """Give it small and large gradients, one row after another."""
+        """Compare the formula of update() with that of expected()."""
         draw = np.random.default_rng(4)
         start, gradients = draw.normal(size=7), draw.normal(size=(6, 7)) * scale
         found = stepped(evolve(self.make(), schedules={}, transforms={}, modifiers={}), start, gradients)
@@ -278,7 +283,7 @@ class GradientOptimiserSuite(OptimiserSuite):
             np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-12, err_msg=f"step {step}")
 
     def test_settings_of_one_parameter_apply_to_it_only(self) -> None:
-        """Set one parameter's learning rate to 0: it stays, and the others change as without that."""
+        """Read settings from `hyper`, which is the parameter's own."""
         optimiser, still = evolve(self.make(), schedules={}), "1-dense.weights"
         usual, held = Trial(optimiser), Trial(optimiser, overrides={(still, "learning_rate"): 0.0})
         usual.run(1)
@@ -318,7 +323,7 @@ def _others(component: Any) -> dict[str, float]:
     return found
 
 
-class TransformSuite(ABC):
+class TransformSuite(Suite):
     """Conformance tests of a gradient transform."""
 
     @abstractmethod
@@ -329,46 +334,50 @@ class TransformSuite(ABC):
         """Return each gradient, filled with ``size``, before and after the transform."""
         return transformed(transform, {address: np.full(value.shape, size) for address, value in START.items()})
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        self.transformed(self.make())
+
     def test_shapes_and_dtypes_stay_as_they_are(self) -> None:
-        """Compare each gradient with its original."""
+        """Compute in the shape and dtype of the operands; numbers take theirs."""
         for before, after in self.transformed(self.make()).values():
             assert (before.shape, before.dtype) == (after.shape, after.dtype)
 
     def test_gradients_that_do_not_match_are_untouched(self) -> None:
-        """Match one parameter only."""
+        """Transform what concerned() returns, and return the others as they are."""
         pairs = self.transformed(evolve(self.make(), match="0-dense.weights"), size=100.0)
         changed = {address for address, (before, after) in pairs.items() if not np.array_equal(before, after)}
         assert changed == {"0-dense.weights"}
 
     def test_a_pattern_that_matches_nothing_changes_nothing(self) -> None:
-        """Match no parameter."""
+        """Allow for no gradient that is concerned."""
         pairs = self.transformed(evolve(self.make(), match="9-dense.weights"))
         assert all(np.array_equal(before, after) for before, after in pairs.values())
 
     def test_vanishing_gradients_stay_finite(self) -> None:
-        """Transform zeros, which have no direction."""
+        """Divide by no norm that may be zero."""
         assert all(np.isfinite(after).all() for _, after in self.transformed(self.make(), size=0.0).values())
 
     def test_large_gradients_stay_finite(self) -> None:
-        """Transform gradients whose squares are large."""
+        """Scale before squaring, so that float32 does not overflow."""
         assert all(np.isfinite(after).all() for _, after in self.transformed(self.make(), size=1e8).values())
 
     def test_the_order_of_gradients_does_not_matter(self) -> None:
-        """Transform them in reverse order."""
+        """Treat the gradients alike, wherever they stand."""
         gradients = {address: value * 100.0 for address, value in START.items()}
         usual = transformed(self.make(), gradients)
         for address, (_, after) in transformed(self.make(), dict(reversed([*gradients.items()]))).items():
             np.testing.assert_allclose(after, usual[address][1], rtol=1e-12, err_msg=address)
 
     def test_every_live_setting_has_an_effect(self) -> None:
-        """Transform with another value of each."""
+        """Use every live setting, or declare it no more."""
         gradients = {address: value * 100.0 for address, value in START.items()}
         for name, other in _others(self.make()).items():
             usual, changed = (transformed(x, gradients) for x in (self.make(), _with(self.make(), name, other)))
             assert any(not np.array_equal(usual[a][1], changed[a][1]) for a in START), f"{name} is ignored"
 
 
-class ModifierSuite(ABC):
+class ModifierSuite(Suite):
     """Conformance tests of a parameter modifier: inherit, and override :meth:`make`."""
 
     idempotent: ClassVar[bool] = True  # modifying twice is the same as once
@@ -385,10 +394,14 @@ class ModifierSuite(ABC):
         settings = [np.asarray(one.value, values.dtype) for one in live.values()]
         return np.asarray(interpret(graph, numpy_namespace())(values, *settings)[0])
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        self.modified(self.make(), np.ones((5, 3)))
+
     @pytest.mark.parametrize("shape", [(7,), (5, 3), (1, 4), (6, 2, 3, 3)])
     @pytest.mark.parametrize("precision", ["float32", "float64"])
     def test_shape_and_dtype_stay_as_they_are(self, shape: tuple[int, ...], precision: str) -> None:
-        """Modify parameters of one to four axes, at zero and far from it."""
+        """Compute in the dtype of the parameter, and avoid dividing by zero."""
         for scale in (0.0, 1.0, 1e6):
             values = (scale * np.random.default_rng(0).normal(size=shape)).astype(precision)
             found = self.modified(self.make(), values)
@@ -396,22 +409,22 @@ class ModifierSuite(ABC):
             assert np.isfinite(found).all(), f"values of scale {scale:g}"
 
     def test_modifying_twice_is_the_same_as_once_where_that_is_promised(self) -> None:
-        """Modify a modified parameter."""
+        """Set `idempotent = False` in the suite if it is not meant to be."""
         once = self.modified(self.make(), 100.0 * np.random.default_rng(0).normal(size=(5, 3)))
         if self.idempotent:
             np.testing.assert_allclose(self.modified(self.make(), once), once, rtol=1e-9)
 
     def test_it_modifies_something_and_every_live_setting_has_an_effect(self) -> None:
-        """Modify large values, with other settings, too."""
+        """Use every live setting, from `settings`, on values around 100."""
         values = 100.0 * np.random.default_rng(0).normal(size=(5, 3))
         usual = self.modified(self.make(), values)
-        assert not np.array_equal(usual, values)
+        assert not np.array_equal(usual, values), "values around 100 stay as they are"
         for name, other in _others(self.make()).items():
             changed = self.modified(_with(self.make(), name, other), values)
             assert not np.array_equal(changed, usual), f"{name} is ignored"
 
     def test_equal_parameters_give_equal_bits(self) -> None:
-        """Modify with one object and with another, twice."""
+        """Draw no random numbers, and keep no state."""
         values, one = np.random.default_rng(0).normal(size=(5, 3)), self.make()
         assert len({self.modified(x, values).tobytes() for x in (one, one, self.make())}) == 1
 
@@ -429,7 +442,7 @@ def transformed(transform: Transform, gradients: Values) -> dict[str, tuple[np.n
     return {address: (given[address], result) for address, result in zip(after, results, strict=True)}
 
 
-class ScheduleSuite(ABC):
+class ScheduleSuite(Suite):
     """Conformance tests of a schedule."""
 
     @abstractmethod
@@ -445,14 +458,14 @@ class ScheduleSuite(ABC):
         return found
 
     def test_there_is_one_finite_factor_for_each_iteration(self) -> None:
-        """Compute the factors of 40 iterations, 10 per epoch."""
+        """Return float64, one factor per iteration."""
         factors = self._factors(self.make(), np.arange(40), np.arange(40) // 10)
-        assert factors.shape == (40,)
-        assert factors.dtype == np.float64
-        assert np.isfinite(factors).all()
+        came = f"factors of 40 iterations are {factors.dtype} of shape {factors.shape}"
+        assert factors.shape == (40,) and factors.dtype == np.float64, came  # noqa: PT018
+        assert np.isfinite(factors).all(), f"not all of them are finite: {factors}"
 
     def test_a_long_burst_equals_many_short_bursts(self) -> None:
-        """Compute factors of single iterations, in any order: a schedule is stateless."""
+        """Compute each factor from its iteration and epoch alone."""
         schedule, iterations, epochs = self.make(), np.arange(40), np.arange(40) // 10
         whole = self._factors(schedule, iterations, epochs)
         single = [self._factors(schedule, iterations[[i]], epochs[[i]])[0] for i in reversed(range(40))]

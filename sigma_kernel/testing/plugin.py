@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module, metadata
@@ -22,6 +22,7 @@ from sigma_kernel.plugins.catalogue import _catalogue as discovered, catalogue, 
 from sigma_kernel.plugins.discovery import normal
 from sigma_kernel.plugins.specs import GROUP, Component
 from sigma_kernel.testing import generate
+from sigma_kernel.testing.suite import Suite
 
 SENTENCE = re.compile(r"[A-Z0-9](\S| (?! )){0,100}\.")
 
@@ -34,7 +35,7 @@ def fresh_catalogue() -> Iterator[None]:
     discovered.cache_clear()
 
 
-class PluginSuite(ABC):
+class PluginSuite(Suite):
     """Conformance tests of a plugin: inherit, and override :meth:`make`.
 
     Exports are tested for packages that use :func:`sigma_kernel.lazy_exports`.
@@ -65,6 +66,7 @@ class PluginSuite(ABC):
         return names[0] if names else normal(self.package().__name__)
 
     def test_an_entry_point_names_the_module_and_the_plugin_is_ready(self) -> None:
+        """Look at `sigma plugins doctor`, and install the project again."""
         entries = [entry for entry in metadata.entry_points(group=GROUP) if entry.value == self.make().__name__]
         assert len(entries) == 1, f"{len(entries)} entry points name {self.make().__name__}. Is the project installed?"
         assert entries[0].dist is not None
@@ -73,6 +75,7 @@ class PluginSuite(ABC):
         assert [record._replace(distribution="") for record in found.components] == self.records()
 
     def test_component_records_import_neither_numpy_nor_the_components(self) -> None:
+        """Keep plugin.py light."""
         heavy = {"numpy", *(record.path.partition(":")[0] for record in self.records())}
         code = f"import sys, {self.make().__name__} as plugin; plugin.sigma_components(); print(*sys.modules)"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -84,35 +87,42 @@ class PluginSuite(ABC):
         )
 
     def test_every_component_record_resolves_to_its_kind(self) -> None:
+        """Correct the path or the kind of the record."""
         distribution = self.distribution()
         found = problems(record._replace(distribution=distribution) for record in self.records())
         assert not found, " ".join(found)
 
     def test_every_summary_is_a_sentence_on_one_line(self) -> None:
+        """Begin with a capital or a digit, and end with a period."""
         assert [record.summary for record in self.records() if not SENTENCE.fullmatch(record.summary)] == []
 
     def test_the_package_exports_the_components_of_its_records(self) -> None:
+        """Pass components=sigma_components() to lazy_exports()."""
         package, exports = self.package(), self.exports()
         for record in self.records() if exports else ():
             name = record.path.partition(":")[2]
             assert getattr(package, name, None) is load(record), f"{package.__name__}.{name}"
 
     def test_no_module_hides_an_exported_name(self) -> None:
+        """Call the module by another name than the component."""
         package = self.package().__name__
         assert [name for name in self.exports() if find_spec(f"{package}.{name}")] == []  # importing it would
 
     def test_a_star_import_has_every_exported_name(self) -> None:
+        """Take __all__ from lazy_exports()."""
         names: dict[str, object] = {}
         exec(f"from {self.package().__name__} import *", names)
         assert names.keys() >= self.exports().keys()
 
     def test_a_misspelt_name_is_an_attribute_error(self) -> None:
+        """Take __getattr__ from lazy_exports()."""
         package = self.package()
         for name in ("no_such_name", *(f"{known}_" for known in self.exports())):
             with pytest.raises(AttributeError, match=name):
                 getattr(package, name)
 
     def test_type_checkers_see_the_same_names(self) -> None:
+        """Generate __init__.pyi again, and add py.typed."""
         stubs = generate.stubs(self.package().__name__) if self.exports() else {}
         assert not stubs or Path(str(self.package().__file__)).with_name("py.typed").exists()
         stale = [path for path, text in stubs.items() if not path.exists() or path.read_text("utf-8") != text]

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import io
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import IO, ClassVar
@@ -26,6 +26,7 @@ from attrs import frozen
 
 from sigma_kernel.contracts import Extractor, Iterator, Reader, Source
 from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.testing.suite import Suite
 
 
 @frozen
@@ -50,7 +51,7 @@ class Unopenable(Source):
         raise SigmaDataError(f"{self.name}: no such file. Give another.")
 
 
-class ReaderSuite(ABC):
+class ReaderSuite(Suite):
     """Conformance tests of a reader: inherit, and override :meth:`make` and :meth:`data`."""
 
     name: ClassVar[str] = "some bytes"  # of the source, for a reader that looks at it
@@ -67,7 +68,12 @@ class ReaderSuite(ABC):
         """Return what a new reader reads from bytes."""
         return self.make().read(Memory(data, self.name))
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        self.read(self.data())
+
     def test_it_returns_named_arrays_with_one_row_per_record(self) -> None:
+        """Return arrays of equal length by name, none of objects."""
         found = self.read(self.data())
         assert found
         assert all(isinstance(name, str) and isinstance(values, np.ndarray) for name, values in found.items())
@@ -75,6 +81,7 @@ class ReaderSuite(ABC):
         assert not any(values.dtype.kind == "O" for values in found.values())
 
     def test_reading_twice_gives_the_same_and_shares_nothing(self) -> None:
+        """Return new arrays from each read()."""
         reader, source = self.make(), Memory(self.data(), self.name)
         first, second = reader.read(source), reader.read(source)
         assert first.keys() == second.keys()
@@ -83,11 +90,13 @@ class ReaderSuite(ABC):
             assert not np.shares_memory(values, second[name])
 
     def test_a_file_cut_anywhere_is_read_or_refused_with_a_data_error(self) -> None:
+        """Raise SigmaDataError for whatever the format does not allow."""
         data = self.data()
         for size in {len(data) * i // 24 for i in range(24)}:
             self._tried(data[:size])
 
     def test_a_file_with_changed_bytes_is_read_or_refused_with_a_data_error(self) -> None:
+        """Raise SigmaDataError for whatever the format does not allow."""
         data, draw = self.data(), np.random.default_rng(0)
         for _ in range(100):
             changed = bytearray(data)
@@ -103,11 +112,12 @@ class ReaderSuite(ABC):
         assert len({len(values) for values in found.values()}) <= 1
 
     def test_errors_of_the_source_pass_unchanged(self) -> None:
+        """Catch no SigmaError of source.open()."""
         with pytest.raises(SigmaDataError, match="nowhere"):
             self.make().read(Unopenable())
 
 
-class ExtractorSuite(ABC):
+class ExtractorSuite(Suite):
     """Conformance tests of an extractor: inherit, and override :meth:`make` and :meth:`records`."""
 
     @abstractmethod
@@ -123,29 +133,33 @@ class ExtractorSuite(ABC):
         return self.make().extract({name: values[::step] for name, values in self.records().items()})
 
     def test_sections_have_one_row_per_sample(self) -> None:
+        """Return arrays of equal length by name, none of objects."""
         found = self.extract()
         assert found
         assert len({len(values) for values in found.values()}) == 1
         assert all(isinstance(values, np.ndarray) and values.dtype.kind != "O" for values in found.values())
 
     def test_records_are_unchanged(self) -> None:
+        """Copy what is to be changed."""
         records = {name: values.copy() for name, values in self.records().items()}
         self.make().extract(records)
         for name, values in self.records().items():
             np.testing.assert_array_equal(records[name], values)
 
     def test_samples_are_in_the_order_of_their_records(self) -> None:
+        """Keep the order, and treat each record alone."""
         forward, backward = self.extract(), self.extract(-1)
         assert forward.keys() == backward.keys()
         for name, values in forward.items():
             np.testing.assert_array_equal(values[::-1], backward[name])
 
     def test_a_missing_array_is_a_data_error(self) -> None:
+        """Raise SigmaDataError with the name of the array."""
         with pytest.raises(SigmaDataError):
             self.make().extract({})
 
 
-class IteratorSuite(ABC):
+class IteratorSuite(Suite):
     """Conformance tests of an iterator: inherit, and override :meth:`make`."""
 
     @abstractmethod
@@ -158,12 +172,14 @@ class IteratorSuite(ABC):
 
     @pytest.mark.parametrize("rows", [1, 2, 23, 1000])
     def test_every_row_comes_once(self, rows: int) -> None:
+        """Return a permutation of range(rows), as integers."""
         for epoch, block in ((0, 0), (1, 0), (0, 1), (7, 3)):
             found = self.indices(3, epoch, block, rows)
             assert found.dtype.kind in "iu"
             assert sorted(found.tolist()) == [*range(rows)]
 
     def test_the_order_depends_on_the_arguments_alone(self) -> None:
+        """Draw from a generator of seed, epoch and block; keep no state."""
         iterator = self.make()
         first = np.array(iterator.indices(5, 2, 1, 23))
         np.random.default_rng(0)
@@ -172,9 +188,11 @@ class IteratorSuite(ABC):
         np.testing.assert_array_equal(self.indices(5, 2, 1), first)
 
     def test_seeds_and_epochs_beyond_32_bits_are_taken(self) -> None:
+        """Pass them to numpy.random.default_rng as a list."""
         assert sorted(self.indices(2**64 - 1, 2**31, 2**20).tolist()) == [*range(23)]
 
     def test_an_order_may_be_overwritten(self) -> None:
+        """Return a new array each time."""
         iterator = self.make()
         first = iterator.indices(0, 0, 0, 23)
         kept = np.array(first)

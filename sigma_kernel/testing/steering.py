@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from math import inf
 from pathlib import Path
@@ -27,6 +27,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.minimisation import Plain
 from sigma_kernel.testing.null import NullBackend
+from sigma_kernel.testing.suite import Suite
 from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.trainer import Trainer
 
@@ -195,14 +196,20 @@ def decisive(trainer: Trainer) -> tuple[dict[str, bytes], dict[str, Any]]:
     return state_bytes(trainer), {**values, "clock": clock, "progress": None}
 
 
-class OperatorSuite(ABC):
+class OperatorSuite(Suite):
     """Conformance tests of an operator: inherit, and override :meth:`make`."""
 
     @abstractmethod
     def make(self) -> Operator:
         """Return the operator under test."""
 
+    def use(self) -> None:
+        """Make it, and use it once."""
+        with small_environment(self.make()) as sigma:
+            sigma.trainer("trainer").fit(iterations=1)
+
     def test_training_stops_at_the_goal(self) -> None:
+        """Return from train() when work.boundary() is False, and advance by work.distance() at most."""
         with small_environment(self.make()) as sigma:
             history = sigma.trainer("trainer").fit(epochs=3)
             moment = sigma.trainer("trainer").session.moment
@@ -210,6 +217,7 @@ class OperatorSuite(ABC):
         assert len(history["training.loss"]) == 15
 
     def test_the_same_seed_gives_the_same_bits(self) -> None:
+        """Merge shards in an order that depends on nothing else."""
         found = []
         for _ in range(2):
             with small_environment(self.make()) as sigma:
@@ -218,6 +226,7 @@ class OperatorSuite(ABC):
         assert found[0] == found[1]
 
     def test_hooks_fire_exactly_when_they_are_due(self) -> None:
+        """Call work.settle() after each work.advance(), by work.distance() at most."""
         fired: dict[str, list[tuple[int, int]]] = {"third": [], "epoch": []}
         hooks = {
             "third": Note(fired["third"], every=every(3, "iteration")),
@@ -229,6 +238,7 @@ class OperatorSuite(ABC):
         assert fired["epoch"] == [(5, 1), (10, 2)]
 
     def test_an_environment_can_be_paused_stepped_resumed_and_stopped(self) -> None:
+        """Call work.boundary() before each burst."""
         with small_environment(self.make(), hooks={"slow": Slow()}) as sigma:
             thread = threading.Thread(target=sigma.run)
             thread.start()
@@ -245,6 +255,7 @@ class OperatorSuite(ABC):
             assert sigma.state == "stopped"
 
     def test_a_reset_starts_again_with_the_same_bits(self) -> None:
+        """Keep no state of training on the operator."""
         with small_environment(self.make()) as sigma:
             trainer = sigma.trainer("trainer")
             trainer.fit(epochs=2)

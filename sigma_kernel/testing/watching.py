@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -40,6 +40,7 @@ from sigma_kernel.curves import Curve, thinned
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
 from sigma_kernel.registry.addresses import matches
 from sigma_kernel.testing.steering import Slow, Sweep, small_environment, state_bytes, until
+from sigma_kernel.testing.suite import Suite
 
 
 @define(eq=False)
@@ -151,7 +152,7 @@ class FakeView:
         return list(enumerate(self.texts, 1))[after:]
 
 
-class ViewSuite(ABC):
+class ViewSuite(Suite):
     """Conformance tests of a view: inherit, and override :meth:`make` and :meth:`train`."""
 
     @abstractmethod
@@ -159,6 +160,7 @@ class ViewSuite(ABC):
         """Return a context with the view of a run whose trainers have trained for an epoch or more."""
 
     def test_every_entry_that_has_a_value_can_be_read(self) -> None:
+        """Let get() return what entries() tells."""
         with self.make() as view:
             entries = view.entries()
             assert entries
@@ -167,15 +169,18 @@ class ViewSuite(ABC):
                 assert [found.address for found in view.entries(entry.address)] == [entry.address]
 
     def test_only_arrays_have_shapes_and_no_array_has_a_value(self) -> None:
+        """Tell the shapes of arrays, and no values of theirs."""
         with self.make() as view:
             assert all(entry.type == "array" or entry.shape is None for entry in view.entries())
             assert all(entry.value is None for entry in view.entries() if entry.type == "array")
 
     def test_an_unknown_address_is_refused(self) -> None:
+        """Raise SigmaAddressError."""
         with self.make() as view, pytest.raises(SigmaAddressError):
             view.get("nowhere.at.all")
 
     def test_the_loss_of_every_trainer_was_measured_at_increasing_iterations(self) -> None:
+        """Return one stretch per branch, of arrays of equal length."""
         with self.make() as view:
             assert view.trainers()
             for trainer in view.trainers():
@@ -187,6 +192,7 @@ class ViewSuite(ABC):
                     assert len({len(getattr(one.curve, name)) for name in asdict(one.curve, recurse=False)}) == 1
 
     def test_reading_on_from_a_cursor_gives_nothing_twice(self) -> None:
+        """Return the points after the cursor only."""
         with self.make() as view:
             for trainer in view.trainers():
                 cursor, first = view.stretches(f"{trainer}.training.loss")
@@ -196,6 +202,7 @@ class ViewSuite(ABC):
                 assert all((one.curve.iterations > last).all() for one in more if one.branch == first[-1].branch)
 
     def test_few_points_keep_the_extremes_of_many(self) -> None:
+        """Keep the least and the greatest value of the points that are left out."""
         with self.make() as view:
             for trainer in view.trainers():
                 address = f"{trainer}.training.loss"
@@ -208,10 +215,12 @@ class ViewSuite(ABC):
                     assert np.nanmax(thin.curve.high) == np.nanmax(full.curve.high)
 
     def test_what_was_not_measured_is_empty(self) -> None:
+        """Return cursor 0 and no stretches."""
         with self.make() as view:
             assert view.stretches(f"{view.trainers()[0]}.never.measured") == (0, [])
 
     def test_every_layer_has_its_sources_before_it(self) -> None:
+        """Return the layers in the order of the network."""
         with self.make() as view:
             for trainer in view.trainers():
                 before: set[str] = set()
@@ -220,6 +229,7 @@ class ViewSuite(ABC):
                     before.add(layer.name)
 
     def test_states_are_in_order_and_can_be_reached(self) -> None:
+        """Return each state once, by iteration, that a rewind can reach."""
         with self.make() as view:
             for trainer in view.trainers():
                 states = view.states(trainer)
@@ -227,6 +237,7 @@ class ViewSuite(ABC):
                 assert all(state.kept or state.saved for state in states)
 
     def test_numbered_entries_are_read_on_from_the_last(self) -> None:
+        """Return the entries after a number, by their numbers."""
         with self.make() as view:
             for read in (view.journal, view.messages):
                 numbers = [number for number, _ in read(0)]
@@ -234,6 +245,7 @@ class ViewSuite(ABC):
                 assert [number for number, _ in read(numbers[-1] if numbers else 0)] == []
 
     def test_an_unknown_command_is_refused_on_its_ticket(self) -> None:
+        """Return a ticket for whatever is sent, and refuse on it."""
         with self.make() as view:
             ticket = view.send("nonsense", of="every kind")
             with pytest.raises(SigmaStateError):
@@ -244,7 +256,7 @@ class ViewSuite(ABC):
             assert ticket.number in [one.number for one in view.tickets()]
 
 
-class MonitorSuite(ABC):
+class MonitorSuite(Suite):
     """Conformance tests of a monitor: inherit, and override :meth:`make`."""
 
     @abstractmethod
@@ -256,6 +268,7 @@ class MonitorSuite(ABC):
         return Sweep()
 
     def test_the_monitor_watches_a_run_and_ends_with_it(self) -> None:
+        """Return from watch() once view.wait() is True, and raise nothing."""
         with small_environment(self.operator(), hooks={"slow": Slow()}) as sigma:
             sigma.monitors["it"] = self.make()
             thread = threading.Thread(target=sigma.run)
@@ -268,6 +281,7 @@ class MonitorSuite(ABC):
             assert not [text for _, text in sigma.messages.after(0) if "failed" in text]
 
     def test_it_does_not_change_the_bits_of_the_run(self) -> None:
+        """Send no commands by itself."""
         found = []
         for monitors in ({}, {"it": self.make()}):
             with small_environment(self.operator()) as sigma:

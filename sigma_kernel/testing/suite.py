@@ -1,0 +1,102 @@
+"""The base of the conformance suites: what a failure says, and in which test a component fails that cannot run."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
+from inspect import getdoc
+from typing import Any
+
+import attrs
+import pytest
+
+from sigma_kernel.errors import named, said
+
+FAILURES = (Exception, pytest.fail.Exception)
+FIRST = "test_it_can_be_made_and_used"
+
+
+def explained(test: Callable[..., None]) -> Callable[..., None]:
+    """Return a test whose failure is a sentence; it is skipped if the component cannot be used at all."""
+
+    @wraps(test)
+    def run(suite: Suite, *given: Any, **settings: Any) -> None:
+        try:
+            test(suite, *given, **settings)
+        except FAILURES as error:
+            needs = suite.make if test.__name__ in vars(Suite) else suite.use
+            if test.__name__ != FIRST and (why := _unusable(suite, needs)):
+                pytest.skip(f"{why}; see {FIRST}")
+            raise AssertionError(_sentence(suite, test, error)).with_traceback(error.__traceback__) from None
+
+    return run
+
+
+def _unusable(suite: Suite, needs: Callable[[], Any]) -> str:
+    """Return why the component cannot be made or used at all; empty if it can."""
+    try:
+        needs()
+    except FAILURES as error:
+        return f"{type(suite).__name__}: it cannot be made and used ({_came(error)})"
+    return ""
+
+
+def _sentence(suite: Suite, test: Callable[..., None], error: BaseException) -> str:
+    """Return which component failed, what was expected, what came, and what the test does."""
+    try:
+        made = suite.make()
+        name = named(made)
+        kept = name.startswith(("builtins.", "click.", "sigma_kernel."))  # of a class that is not the plugin's
+        name = getattr(made, "name", getattr(made, "__name__", name)) if kept else name
+    except Exception:  # which is the failure, or not the one to report
+        name = type(suite).__name__
+    expected = test.__name__.removeprefix("test_").replace("_", " ")
+    does, whole = " ".join((getdoc(test) or "").split()), str(error).strip()
+    sentence = f"{name}: expected that {expected}, but: {_came(error)}. {does}".rstrip()
+    return f"{sentence}\n\n{whole}" if "\n" in whole else sentence
+
+
+def _came(error: BaseException) -> str:
+    """Return what an error says, on one line: what was compared is left out."""
+    text = str(error) if isinstance(error, (AssertionError, pytest.fail.Exception)) else said(error)
+    first, *more = [line.strip() for line in text.splitlines() if line.strip()] or ["it does not hold"]
+    more = [line for line in more[:1] if line.startswith("Mismatched")]  # of NumPy's comparisons
+    return ", ".join([first, *more]).removesuffix(".")
+
+
+class Suite(ABC):
+    """Conformance tests of one component, to inherit.
+
+    A component that cannot be made or used at all fails in one test; all others that fail are then skipped.
+    """
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Let failures of the tests of this package say what was expected."""
+        super().__init_subclass__(**settings)
+        for name, test in [*vars(cls).items()] if cls.__module__.startswith(f"{__package__}.") else ():
+            if name.startswith("test_") and callable(test):
+                setattr(cls, name, explained(test))
+
+    @abstractmethod
+    def make(self) -> Any:
+        """Return what is tested."""
+
+    def use(self) -> None:
+        """Make the component, and use it once as its tests do."""
+        self.make()
+
+    def test_it_can_be_made_and_used(self) -> None:
+        """Correct what it raises: the other tests need it."""
+        self.use()
+
+    def test_its_settings_are_fields_of_its_class(self) -> None:
+        """Decorate the class with attrs.define or attrs.frozen."""
+        made = self.make()
+        every = [vars(cls) for cls in (made if isinstance(made, type) else type(made)).__mro__]
+        found = [name for members in every for name, value in members.items() if type(value) is type(attrs.field())]
+        assert not found, f"{', '.join(found)}: declared with field() or live() in a class that attrs did not make"
+
+
+for _name in [name for name in vars(Suite) if name.startswith("test_")]:
+    setattr(Suite, _name, explained(getattr(Suite, _name)))
