@@ -122,3 +122,14 @@ def test_settings_are_compared_by_dotted_key() -> None:
     assert differing([first, {**first, "e": "y"}, {"a.b": 1}]) == ["a.c.d", "e"]
     assert differing([first]) == []
     assert differing([]) == []
+
+
+def test_in_a_pipe_every_column_of_a_run_is_on_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two(tmp_path)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["runs", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert [len(line.split()) for line in out.splitlines()] == [6, 6, 6]
+    assert err == ""

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from typing import Any, TextIO
 
 import click
 
 from sigma_kernel.tables import aligned
+
+NARROW, INDENT = 24, "    "  # text has at least so many columns beside others, or else its own lines
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 
@@ -71,6 +75,23 @@ def document(value: Any) -> None:
 
 
 def table(rows: Iterable[Sequence[str]]) -> None:
-    """Print rows on stdout with aligned columns."""
-    for line in aligned(rows):
-        click.echo(line)
+    """Print rows on stdout with aligned columns.
+
+    On a terminal, the last column is wrapped to fit its width; in a pipe or a file, each row is one line, in full.
+    """
+    cells, columns = [list(row) for row in rows], width()
+    for line, row in zip(aligned(cells), cells, strict=True):
+        click.echo(line if columns is None or len(line) <= columns else _wrapped(line, len(row[-1].rstrip()), columns))
+
+
+def width() -> int | None:
+    """Return the columns of the terminal that stdout is; None for a pipe or a file."""
+    return get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _wrapped(line: str, last: int, columns: int) -> str:
+    """Wrap the last characters of a line below each other, or below the line if there is little room beside it."""
+    head, text = line[: len(line) - last], line[len(line) - last :]
+    if columns - len(head) < NARROW:
+        return f"{head.rstrip()}\n{textwrap.fill(text, columns, initial_indent=INDENT, subsequent_indent=INDENT)}"
+    return textwrap.fill(text, columns, initial_indent=head, subsequent_indent=" " * len(head))

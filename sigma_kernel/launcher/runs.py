@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import Any
 
 import click
@@ -14,7 +12,7 @@ import click
 from sigma_kernel.config import read
 from sigma_kernel.config.stored import document_in
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.launcher.output import document, json_option, say, table
+from sigma_kernel.launcher.output import document, json_option, say, table, width
 from sigma_kernel.training import files
 from sigma_kernel.training.runs.run_folder import lock
 
@@ -100,7 +98,7 @@ def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _print(found: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
-    """Print a table as wide as the terminal; columns that do not fit are counted."""
+    """Print a table as wide as the terminal; columns that do not fit are counted. In a pipe or a file, print all."""
     metrics = dict.fromkeys(name for one in found for name in one["metrics"])
     columns = [
         ["RUN", *(Path(one["folder"]).name for one in found)],
@@ -110,7 +108,8 @@ def _print(found: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
         *([name, *(_cell(one["metrics"].get(name)) for one in found)] for name in metrics),
         *([_short(key), *(_cell(one["settings"][key]) for one in found)] for key in settings),
     ]
-    shown = _fitting(columns, get_terminal_size().columns) if sys.stdout.isatty() else columns
+    room = width()
+    shown = columns if room is None else _fitting(columns, room)
     table(zip(*shown, strict=True))
     if len(shown) < len(columns):
         names = ", ".join(column[0] for column in columns[len(shown) :])
