@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from sigma_data import Stream
 from sigma_kernel.contracts import Batches, Dataset, Iterator, Preprocessor
-from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.errors import SigmaComponentError, SigmaDataError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.data.dataset import Rows
@@ -127,6 +127,17 @@ def test_a_custom_iterator_is_used() -> None:
             return np.arange(rows)[::-1]
 
     assert _taken(_feed(4, batch=2, iterator=Backwards()), 2) == [[3, 2], [1, 0]]
+
+
+@pytest.mark.parametrize("order", [[0, 0, 1, 2], [1, 2, 3, 3], [0, 1, 2, 4], [-1, 0, 1, 2], [0, 1, 2], [0.0, 1, 2, 3]])
+def test_an_order_that_is_no_permutation_is_refused(order: list[float]) -> None:
+    class Wrong(Iterator):
+        def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+            return np.array(order)
+
+    rule = r"Wrong\): indices\(\) must return a permutation of range\(4\), each row once \(got"
+    with pytest.raises(SigmaComponentError, match=rule):
+        _taken(_feed(4, batch=2, iterator=Wrong()), 1)
 
 
 # -- remainders --------------------------------------------------------------------------------------------------------
