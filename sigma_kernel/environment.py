@@ -14,12 +14,12 @@ import signal
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial, wraps
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from attrs import Factory, define, field, fields
+from attrs import Factory, define, field
 from attrs.converters import optional
 
 from sigma_kernel import settings
@@ -33,6 +33,7 @@ from sigma_kernel.plugins.specs import Component
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.training import files as folder
+from sigma_kernel.training.arguments import BELONGS
 from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.checkpoints.store import recover
 from sigma_kernel.training.commands import types as commands
@@ -59,22 +60,8 @@ def _resolved(environment: Environment, _: object, monitors: Any) -> dict[str, M
     return several(Resolver(environment.catalogue), "monitors", "monitor", Monitor, monitors)
 
 
-def _strict(made: type[Environment]) -> type[Environment]:
-    """Make a class refuse unknown settings, naming the nearest known one."""
-    init = made.__init__
-
-    @wraps(init)
-    def checked(self: Environment, *given: Any, **settings: Any) -> None:
-        refuse_unknown("environment", settings, [f.name for f in fields(made) if f.init])
-        init(self, *given, **settings)
-
-    made.__init__ = checked  # type: ignore[method-assign]
-    return made
-
-
-@_strict
 @define(eq=False, repr=False)
-class Environment:
+class Environment(settings.Settled):
     """Several trainers that are run and ended together, watched by monitors.
 
     With a ``folder``, each run creates a run folder in it; without one nothing is written.  Arrays that were given as
@@ -134,7 +121,7 @@ class Environment:
             raise SigmaConfigError(f"trainer {name!r}: already exists. Choose another name.")
         if "." in name:
             raise SigmaConfigError(f"trainer {name!r}: its name is one level of addresses, without dots.")
-        refuse_unknown(f"trainer {name!r}", settings, SETTINGS)
+        refuse_unknown(f"trainer {name!r}", settings, SETTINGS, remedies=BELONGS)
         self.trainers[name] = Trainer(
             name=name,
             resolve=Resolver(self.catalogue),

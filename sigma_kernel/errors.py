@@ -6,12 +6,12 @@ Every error that a user can cause is a :class:`SigmaError`. Its message gives th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 from typing import Any
 
-LONGEST = 100  # characters of a name to look for similar ones; this takes quadratic time
+LONGEST, MOST = 100, 3  # characters of a name to look for similar ones, in quadratic time; suggestions for its end
 
 
 class SigmaError(Exception):
@@ -78,11 +78,16 @@ def said(error: BaseException) -> str:
 
 # -- whose error it is -------------------------------------------------------------------------------------------------
 _NAMES: dict[str, str] = {}  # full names of plugins' components by the path of their object
+# names of Sigma by those of other libraries, in lower case and without _
+_ELSEWHERE = {"lr": ["learning_rate"], "model": ["network"], "callbacks": ["hooks"], "valacc": ["validation.accuracy"]}
 
 
-def name_components(names: Iterable[tuple[str, str]]) -> None:
-    """Let :func:`inside` name these components: pairs of ``module:Object`` and ``distribution:name``."""
-    _NAMES.update(names)
+def name_components(records: Iterable[Any]) -> None:
+    """Let :func:`inside` name these components, and :func:`near` suggest them and their settings."""
+    for one in records:
+        _NAMES[one.path] = one.full_name
+        for theirs, _, ours in (pair.partition("=") for pair in one.also_known_as.split()):
+            _ELSEWHERE.setdefault(theirs.lower().replace("_", ""), []).append(ours or one.name)
 
 
 def named(component: object) -> str:
@@ -145,22 +150,28 @@ def inside(what: str, component: object) -> AbstractContextManager[None]:
 def near(name: str, known: Iterable[str], listed: str = "") -> str:
     """Return `` Did you mean 'x'?`` if a known name is similar; otherwise all of them after the words ``listed``.
 
-    Upper and lower case are the same: ``ReLU`` is similar to ``relu``.
+    Upper and lower case are the same: ``ReLU`` is similar to ``relu``. The last levels of an address are similar to it.
+    For a name of another library, it is `` Sigma calls it 'x'.``
     """
     names = list(known)
-    lower = {one.lower(): one for one in names}
-    if len(name) <= LONGEST and (found := get_close_matches(name.lower(), lower, n=1)):
-        return f" Did you mean {lower[found[0]]!r}?"
+    if theirs := [one for one in _ELSEWHERE.get(name.lower().replace("_", ""), ()) if one in names]:
+        return f" Sigma calls it {theirs[0]!r}."
+    lower, name = {one.lower(): one for one in names}, name.lower()[:LONGEST]
+    ends = [one for one in lower if one.endswith(f".{name}")][:MOST]
+    if found := ends or get_close_matches(name, lower, n=1):
+        return f" Did you mean {' or '.join(repr(lower[one]) for one in found)}?"
     return f" {listed} {', '.join(names) or 'none'}." if listed else ""
 
 
 def refuse_unknown(
-    where: str, settings: Iterable[str], known: Collection[str], error: type[SigmaError] = SigmaConfigError
-) -> None:
-    """Raise an error for a setting that is not among those known, with a similar one or all of them."""
+    where: str, settings: Iterable[str], known: Collection[str], error: type[SigmaError] = SigmaConfigError,
+    remedies: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
+    """Raise an error for a setting that is not among those known, with its remedy, a similar one or all of them."""
     for name in settings:
         if name not in known:
-            raise error(f"{where}: has no setting {name!r}.{near(name, known, 'It has')}")
+            remedy = f" {remedies[name]}" if remedies and name in remedies else near(name, known, "It has")
+            raise error(f"{where}: has no setting {name!r}.{remedy}")
 
 
 class Mistakes:

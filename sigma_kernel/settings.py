@@ -6,9 +6,10 @@ Those with the name of a validator in :mod:`attrs.validators` do the same; :func
 from __future__ import annotations
 
 import re
+from abc import ABC
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from functools import cache
-from inspect import cleandoc
+from functools import cache, lru_cache, wraps
+from inspect import Signature, cleandoc, signature as inspected
 from math import inf, isfinite
 from numbers import Integral, Real
 from textwrap import shorten
@@ -17,7 +18,7 @@ from typing import Any, Literal, get_args
 from attrs import Attribute, field, fields, frozen, validators
 from attrs.validators import and_ as and_, optional as optional
 
-from sigma_kernel.errors import SigmaConfigError, SigmaError
+from sigma_kernel.errors import SigmaConfigError, SigmaError, refuse_unknown
 from sigma_kernel.scanning import OWN
 
 Check = Callable[[Any, "Attribute[Any]", Any], Any]
@@ -168,6 +169,45 @@ def documented(made: Any) -> Mapping[str, str]:
         _, _, section = cleandoc(one.__doc__ or "").partition("\nArgs:\n")
         found |= {name: " ".join(text.split()) for name, text in _DOCUMENTED.findall(section.partition("\n\n")[0])}
     return found
+
+
+signature: Callable[[Callable[..., Any]], Signature] = lru_cache(1024)(inspected)  # cached: many layers, few classes
+
+
+def check_call(where: str, made: Any, given: Any, settings: Any, kind: type[SigmaError] = SigmaConfigError) -> None:
+    """Raise an error if a class or a function cannot be called with these settings, positional and by name."""
+    known = signature(made).parameters
+    if all(p.kind is not p.VAR_KEYWORD for p in known.values()):
+        refuse_unknown(where, settings, known, kind)
+    try:
+        signature(made).bind(*given, **settings)
+    except TypeError as error:
+        raise kind(f"{where}: {error}. It has {', '.join(known)}.") from error
+
+
+class Settled(ABC):  # noqa: B024  its subclasses are abstract
+    """The base of attrs classes with settings: refuse unknown ones, and other values where ``int`` is declared."""
+
+    __slots__ = ()
+
+    @classmethod
+    def __attrs_init_subclass__(cls) -> None:
+        init: Any = cls.__init__
+        whole = [f.name for f in fields(cls) if f.init and f.type in (int, "int")]  # type: ignore[arg-type]
+
+        @wraps(init)
+        def made(self: Any, *given: Any, **settings: Any) -> None:
+            try:
+                init(self, *given, **settings)
+            except TypeError:
+                check_call(type(self).__name__, type(self), given, settings)
+                raise
+            for name in whole:
+                if isinstance(value := getattr(self, name), float | str):
+                    rule = f"must be a whole number (got {value!r}). Use // or int()."
+                    raise SigmaConfigError(f"{type(self).__name__}.{name.lstrip('_')}: {rule}")
+
+        cls.__init__ = made  # type: ignore[method-assign]
 
 
 def brief(made: Any) -> str:

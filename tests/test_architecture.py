@@ -274,7 +274,6 @@ OWN = ("self", "cls")
 FLOORS = 8  # of training: the modules on its longest import chain
 FOREIGN = {  # assignments to fields of other objects
     "config.reading": {"found.document"},  # a function's own table
-    "environment": {"made.__init__"},  # of the class that is decorated
     "config.trained": {"chosen.backend", "chosen.learned"},  # settings of objects that it has just made
     "launcher.group": {"warnings.showwarning"},
     "launcher.run": {"environment.monitors"},

@@ -101,6 +101,23 @@ def test_every_documented_setting_exists() -> None:
         assert set(documented(made)) <= known, made
 
 
+def test_a_class_without_documentation_is_described_by_its_record(
+    distribution: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = """
+        from attrs import define
+        from sigma_kernel import Layer
+        @define(eq=False)
+        class Bare(Layer):
+            def forward(self, context, x):
+                return x
+    """
+    distribution("acme-layers", '"layer", "bare", "acme_layers.bare:Bare", "Do nothing."', bare=code)
+    found = describe("layer", "bare")
+    assert (found["about"], found["doc"]) == ("Do nothing.", "Do nothing.")
+    assert [one["doc"][:17] for one in found["settings"]] == ["Name of the layer", "Parameters of oth"]
+
+
 @pytest.mark.rooms
 def test_every_description_is_plain_data_and_fits_the_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

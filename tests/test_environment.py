@@ -435,7 +435,7 @@ def test_two_threads_that_request_the_session_get_the_same_one(monkeypatch: pyte
 def test_an_unknown_setting_is_refused_with_similar_names() -> None:
     with pytest.raises(SigmaConfigError) as error:
         Environment("it", sed=3)  # type: ignore[call-arg]
-    assert str(error.value) == "environment: has no setting 'sed'. Did you mean 'seed'?"
+    assert str(error.value) == "Environment: has no setting 'sed'. Did you mean 'seed'?"
     with pytest.raises(SigmaConfigError, match="has no setting 'x'. It has name, seed, precision, folder, monitors"):
         Environment(x=3)  # type: ignore[call-arg]
 

@@ -161,13 +161,31 @@ def test_components_are_listed_by_kind_for_people(distribution, capsys):
     assert line.split()[:3] == ["layer", "scale_x", "acme-layers"]
 
 
+@pytest.mark.parametrize(("columns", "beside"), [(80, True), (60, False)])
+def test_a_table_fits_the_terminal_and_in_a_pipe_each_row_is_a_line(distribution, capsys, monkeypatch, columns, beside):
+    summary = "Multiply " + "each element by one and " * 5 + "the same number."
+    name = "a-rather-long-name-of-a-layer"
+    distribution("acme-layers", f'"layer", {name!r}, "acme_layers.scale:Scale", {summary!r}', GREET)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["components", "layer"]) == 0
+    piped = [line for line in capsys.readouterr().out.splitlines() if name in line]
+    assert [line.split(maxsplit=3) for line in piped] == [["layer", name, "acme-layers", summary]]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert main(["components", "layer"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    shown = "\n".join(lines).partition(name)[2].partition("\nlayer")[0]
+    assert " ".join(shown.split()) == f"acme-layers {summary}"
+    assert ("Multiply" in shown.partition("\n")[0]) is beside
+
+
 def test_components_are_listed_as_one_json_document(distribution, capsys):
     distribution("acme-layers", SCALE, GREET)
     assert main(["components", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["components"]
     assert {
         "kind": "layer", "name": "scale_x", "distribution": "acme-layers", "path": "acme_layers.scale:Scale",
-        "summary": "Multiply by one number.", "preference": 0,
+        "summary": "Multiply by one number.", "preference": 0, "also_known_as": "",
     } in found  # fmt: skip
     ranks = [list(KINDS).index(component["kind"]) for component in found]
     assert ranks == sorted(ranks)

@@ -286,7 +286,9 @@ def test_a_cycle_of_hooks_is_named():
 
 def test_a_layer_that_follows_itself_is_a_cycle():
     a = Dense(4)
-    with pytest.raises(SigmaNetworkError, match=r"dense -> dense is a cycle.*2 \* layer"):
+    with pytest.raises(
+        SigmaNetworkError, match=r"dense -> dense is a cycle.*2 \* layer.*share={'weights': '1-dense.wei"
+    ):
         Network.build(Input() + a + a)
 
 
@@ -310,7 +312,7 @@ def test_an_empty_network_is_refused():
 
 
 def test_a_layer_without_inputs_is_refused():
-    with pytest.raises(SigmaNetworkError, match="0-dense: nothing leads to it. Put an Input"):
+    with pytest.raises(SigmaNetworkError, match="0-dense: nothing leads to it. Write Input"):
         Network.build(Dense(3))
 
 

@@ -14,6 +14,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.discovery import find
+from sigma_kernel.plugins.resolver import Resolver
 
 SCALE = '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number."'
 BROKEN = {
@@ -159,8 +160,14 @@ def test_the_default_backend_is_the_preferred_one_that_can_be_imported(distribut
     acme = distribution("acme-backends", *BACKENDS, slow=slow, fast=fast, far=far)
     assert Catalogue((acme,)).default_backend() == "acme-backends:fast"
     monkeypatch.setenv("SIGMA_BACKEND", "slow")
-    assert Catalogue((acme,)).default_backend() == "slow"
-    assert Catalogue(()).default_backend() == "slow"
+    assert Catalogue((acme,)).default_backend() == "acme-backends:slow"
+    with pytest.raises(SigmaConfigError, match=r"^SIGMA_BACKEND: backend 'slow': no plugin offers it\."):
+        Catalogue(()).default_backend()
+    monkeypatch.setenv("SIGMA_BACKEND", "jax")
+    with pytest.raises(
+        SigmaPluginError, match=r"^SIGMA_BACKEND: backend 'jax': sigma-backend-jax offers it, but is not"
+    ):
+        Catalogue((acme,)).default_backend()
 
 
 def test_a_backend_that_cannot_be_imported_is_not_the_default_and_says_why(distribution, monkeypatch):
@@ -331,3 +338,33 @@ def test_importing_the_kernel_imports_nothing_until_it_is_used():
     assert (
         done.stdout == "['sigma_kernel.contracts', 'sigma_kernel.lazy', 'sigma_kernel.systems']\n"
     )  # two lists of names
+
+
+def test_a_name_of_another_library_is_answered_with_that_of_sigma(distribution):
+    code = """
+        from attrs import define
+        from sigma_kernel.contracts import Optimiser
+        @define(eq=False)
+        class Descent(Optimiser):
+            step_length: float = 0.1
+            def build(self, objective): ...
+    """
+    record = '"optimiser", "acme_descent", "acme_descent.descent:Descent", "Go down."'
+    distribution("acme-descent", f'{record}, also_known_as="Acme_GD eta=step_length"', descent=code)
+    for name in ("acme_gd", "AcmeGD"):
+        with pytest.raises(SigmaConfigError, match=r"no plugin offers it\. Sigma calls it 'acme_descent'\.$"):
+            catalogue().resolve("optimiser", name)
+    with pytest.raises(SigmaConfigError, match=r"^layer 'acme_gd': no plugin offers it\. `sigma components layer`"):
+        catalogue().resolve("layer", "acme_gd")  # another kind
+    made = catalogue().load("optimiser", "acme_descent")
+    with pytest.raises(SigmaConfigError, match=r"^Descent: has no setting 'eta'\. Sigma calls it 'step_length'\.$"):
+        made(eta=1)
+    with pytest.raises(SigmaConfigError, match=r"^optimiser 'acme_descent': has no setting 'eta'\. Sigma calls it"):
+        Resolver(catalogue())("optimiser", {"type": "acme_descent", "eta": 1})
+
+
+@pytest.mark.parametrize("names", ["sgd, gd", "lr=", "=a", 3, None])
+def test_names_of_other_libraries_are_separated_by_blanks(distribution, names):
+    plugin = distribution("acme-layers", f'"layer", "scale", "acme.scale:Scale", "Scale.", also_known_as={names!r}')
+    assert "Component: also_known_as" in plugin.reason
+    assert "is not of the form 'sgd lr=learning_rate'" in plugin.reason

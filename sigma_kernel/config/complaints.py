@@ -31,14 +31,19 @@ def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> S
     """
     lines, causes = set(), list[Exception]()
     for path, error in wrong:
-        line, cause = (error.line, error.error) if isinstance(error, InText) else (1, error)
+        line, cause = (error.line, error.error) if isinstance(error, InText) else (0, error)
         told = in_words_of_files(sentence(error)) + _share(document.values, path, sentence(error))
         told = told.removeprefix(f"{path[-1]}: ") if path else told  # the path says it already
         lines.add(document.describe(path, told, line))
         causes.append(cause)
-    text = "\n".join(text for _, text in sorted(lines))
+    text = "\n".join(text for _, text in sorted(lines, key=_in_order))
     kinds = (kind for kind in (SigmaPluginError, SigmaDataError) if all(isinstance(cause, kind) for cause in causes))
     return next(kinds, SigmaConfigError)(text)
+
+
+def _in_order(found: tuple[int, str]) -> tuple[int, list[tuple[int, str]]]:
+    """Return a sort key of a line's number and text, in which column 3 is before column 12."""
+    return found[0], [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d++)", found[1])]
 
 
 def in_words_of_files(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from inspect import getdoc
+from inspect import cleandoc
 from types import FunctionType
 from typing import Any, Literal, get_args, get_origin
 
@@ -35,8 +35,8 @@ def describe(kind: str, name: str) -> dict[str, Any]:
     component = catalogue().resolve(kind, name)
     thing: Any = load(component)
     check_contract(component, thing)
-    doc = getdoc(thing) if isinstance(thing, type | FunctionType) else None  # other objects have that of their class
-    text = (doc or component.summary).partition("\nArgs:\n")[0].rstrip()
+    doc = thing.__doc__ if isinstance(thing, type | FunctionType) else None  # other objects have that of their class
+    text = cleandoc(doc or component.summary).partition("\nArgs:\n")[0].rstrip()
     found = component._asdict() | {"about": _sentence(text), "doc": text, "settings": []}
     if isinstance(thing, type):
         found["settings"] = _settings(thing)

@@ -55,16 +55,16 @@ class Document:
 
     __repr__ = brief
 
-    def describe(self, path: Path, text: str, text_line: int = 1) -> tuple[int, str]:
+    def describe(self, path: Path, text: str, text_line: int = 0) -> tuple[int, str]:
         """Return a line number and ``file:line: dotted.path: text``, or 0 and ``--set dotted.path: text``.
 
-        A path that is not in the file is reported at its nearest parent; ``text_line`` is a line within a string.
+        A path that is not in the file is reported at its nearest parent; ``text_line`` is that within a string.
         """
         origin = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in self.places), ())
         place, where = self.places.get(origin, 1), f"{dotted(path)}: " if path else ""
         if isinstance(place, tuple):
             return 0, f"{place[0]}: {where if path != place[1] else ''}{text}"
-        line = place if text_line == 1 else self.texts[path] + text_line - 1
+        line = place if text_line == 0 else self.texts[path] + text_line - 1
         return line, f"{self.name}:{line}: {where}{text}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from sigma_kernel.config.complaints import InText, complaint
 from sigma_kernel.config.document import Document, Path as Place, override, parse, read
 from sigma_kernel.config.schema import ArchitectureText, Configuration, Several, Single
-from sigma_kernel.config.structure import Faults, Mismatch, Structure
+from sigma_kernel.config.structure import Faults, Mismatch, Structure, Wrong
 from sigma_kernel.config.tables import Writer
 from sigma_kernel.config.writing import UNWRITTEN
 from sigma_kernel.errors import SigmaConfigError, SigmaError
@@ -81,12 +81,17 @@ class _Structure(Structure):
         """Return the text with every layer as ``distribution:name``; errors keep their line and column."""
         if not isinstance(text, str):
             raise Mismatch("a string", text)
-        try:
-            ends = notation.parse(text, self.load)
-        except SigmaError as error:
-            found = _IN_TEXT.match(str(error))
-            if found is None:
-                raise
-            said = f"column {found['column']}: {str(error)[found.end() :]}"
-            raise InText(int(found["line"]), said, error) from None
+        faults = Faults()
+        with faults.at():
+            ends = notation.parse(text, self.load, faults)
+        if faults.found:
+            raise Wrong([(path, _in_text(error)) for path, error in faults.found])
         return write(ends, Writer(self.catalogue).called, Writer(self.catalogue).value)
+
+
+def _in_text(error: Exception) -> Exception:
+    """Return an error in the text of an architecture with its line apart, so that the line of the file can be named."""
+    found = _IN_TEXT.match(str(error))
+    if found is None or not isinstance(error, SigmaError):
+        return error
+    return InText(int(found["line"]), f"column {found['column']}: {str(error)[found.end() :]}", error)

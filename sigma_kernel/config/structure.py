@@ -23,6 +23,7 @@ from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.plugins.resolver import divided
 from sigma_kernel.scanning import OWN
 from sigma_kernel.settings import phrase
+from sigma_kernel.training.components import names
 
 # types that a plain TOML value can express: the accepted Python types, and the name for messages
 _PLAIN: dict[Any, tuple[Any, str]] = {
@@ -32,6 +33,7 @@ _PLAIN: dict[Any, tuple[Any, str]] = {
 }  # fmt: skip
 _LISTS = (list, tuple, Sequence, MutableSequence)
 _TABLES = (dict, Mapping, MutableMapping)
+NAMED = ("hook", "monitor")  # kinds whose components need names, as their addresses and files begin with them
 _UNIONS = (Union, types.UnionType)
 
 
@@ -232,9 +234,12 @@ class Structure:
         return (tuple if is_tuple else list)(self._each(enumerate(value), kinds).values())
 
     def mapping(self, value: Any, type_: Any) -> dict[Any, Any]:
-        """Convert a table whose values have one type."""
+        """Convert a table whose values have one type; a list of components is named as in Python."""
+        inner = get_args(type_)[1]
+        if isinstance(value, list) and kind_of(inner) not in (None, *NAMED):
+            return dict(zip(names(value), self.sequence(value, list[inner]), strict=True))  # type: ignore[valid-type]
         if not isinstance(value, dict):
-            raise Mismatch("a table", value)
+            raise Mismatch("a table with a name for each", value)
         return self._each(value.items(), get_args(type_)[1:] * len(value))
 
     def _each(self, items: Iterable[tuple[Any, Any]], kinds: tuple[Any, ...]) -> dict[Any, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -11,7 +11,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.graph.node import Graph
-from sigma_kernel.settings import brief
+from sigma_kernel.settings import Settled, brief
 
 Array = Any  # whatever a backend holds on its device
 Arrays = Mapping[str, Array]  # by name
@@ -62,7 +62,7 @@ class Inference:
     __repr__ = brief
 
 
-class Exporter(ABC):
+class Exporter(Settled):
     """Write a trained network in the format of another program (component kind ``exporter``).
 
     The name of the component is the extension of its files: ``sigma export RUN model.npz`` calls ``npz``.
@@ -131,7 +131,7 @@ class Program(Protocol):
         """
 
 
-class Backend(ABC):
+class Backend(Settled):
     """Compile graphs and hold arrays on a device.
 
     A backend implements :meth:`lower`, which the default :meth:`compile` calls once per iteration; a backend that runs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, ClassVar
@@ -10,11 +10,12 @@ from typing import IO, ClassVar
 import numpy as np
 
 from sigma_kernel.graph.node import Spec
+from sigma_kernel.settings import Settled
 
 Label = str | int | float  # of a class; a boolean is an integer
 
 
-class Source(ABC):
+class Source(Settled):
     """A source of bytes: a file, a download."""
 
     name: str
@@ -24,7 +25,7 @@ class Source(ABC):
         """Return an open binary file; raises SigmaDataError, naming the source, if it cannot be opened."""
 
 
-class Reader(ABC):
+class Reader(Settled):
     """Decode bytes to arrays; sizes declared in a file are checked against its length before allocation."""
 
     @abstractmethod
@@ -32,7 +33,7 @@ class Reader(ABC):
         """Return named arrays with one row per record."""
 
 
-class Extractor(ABC):
+class Extractor(Settled):
     """Turn a reader's records into sections."""
 
     @abstractmethod
@@ -40,7 +41,7 @@ class Extractor(ABC):
         """Return arrays by section, one row per sample."""
 
 
-class Preprocessor(ABC):
+class Preprocessor(Settled):
     """Transform one section; what it learns from the training split is saved with the model.
 
     A preprocessor that ``takes_classes`` gets words, and whole numbers of a table, as class indices.
@@ -61,7 +62,7 @@ class Preprocessor(ABC):
         """Return the transformed values, one row per sample."""
 
 
-class Dataset(ABC):
+class Dataset(Settled):
     """Rows in blocks: a burst runs on one resident block; a small dataset is one block.
 
     A dataset, or the mapping of splits that a configuration names, may have these attributes: ``classes``, the labels
@@ -114,7 +115,7 @@ class Dataset(ABC):
         return sum(self.rows(block) for block in range(self.blocks))
 
 
-class Iterator(ABC):
+class Iterator(Settled):
     """Order the rows of a block into minibatches (component kind ``iterator``)."""
 
     @abstractmethod

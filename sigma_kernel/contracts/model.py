@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
@@ -21,6 +21,7 @@ from sigma_kernel.network.tracing import (
     live as live,
     live_settings as live_settings,
 )
+from sigma_kernel.settings import Settled
 
 
 @define(eq=False)
@@ -105,7 +106,7 @@ class Draws(Protocol):
         """Draw normal numbers truncated at ``bound`` deviations from the mean."""
 
 
-class Initialiser(ABC):
+class Initialiser(Settled):
     """Draw the initial values of a parameter."""
 
     @abstractmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
@@ -13,7 +13,7 @@ from sigma_kernel.errors import expect, inside
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.network.tracing import Nodes, live, live_settings
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.settings import brief, instance_of
+from sigma_kernel.settings import Settled, brief, instance_of
 
 
 @frozen
@@ -62,7 +62,7 @@ class Objective(Protocol):
 
 
 @define(eq=False, kw_only=True)
-class Optimiser(ABC):
+class Optimiser(Settled):
     """Build the update of all parameters as a graph.
 
     Args:
@@ -145,7 +145,7 @@ def _pair(updated: Any) -> tuple[Node, Nodes]:
 
 
 @define(eq=False)
-class Transform(ABC):
+class Transform(Settled):
     """Transform the gradients before the update (clip, penalise), all of them at once.
 
     Args:
@@ -163,7 +163,7 @@ class Transform(ABC):
         """Return the transformed gradients; read live fields with ``objective.setting(owner, name)``."""
 
 
-class Schedule(ABC):
+class Schedule(Settled):
     """Scale a setting by a factor that is a function of the clock."""
 
     @abstractmethod
@@ -172,7 +172,7 @@ class Schedule(ABC):
 
 
 @define(eq=False)
-class Modifier(ABC):
+class Modifier(Settled):
     """Modify a parameter at the end of its update, inside the step (clip, max-norm).
 
     Args:

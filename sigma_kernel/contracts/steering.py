@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -15,12 +15,12 @@ from sigma_kernel.clock import Moment, TimeStep
 from sigma_kernel.contracts.compute import Arrays, Backend, Batches, Burst, Records, Share
 from sigma_kernel.criteria import Criterion as Criterion
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.settings import gt, in_, optional, whole
+from sigma_kernel.settings import Settled, gt, in_, optional, whole
 
 Value = float | Sequence["Value"]  # of a metric
 
 
-class Metric(ABC):
+class Metric(Settled):
     """A metric of predictions: totals over rows, which merge across batches, and the value computed from them."""
 
     @abstractmethod
@@ -117,7 +117,7 @@ class HookContext(Protocol):
 
 
 @define(eq=False, kw_only=True)
-class Hook(ABC):
+class Hook(Settled):
     """A callback that fires on a time scale.
 
     The callback order of hooks that are due together follows from ``reads``, ``writes`` and ``requires`` (names or
@@ -275,7 +275,7 @@ class Work(Protocol):
         """Fire hooks of local scope once per worker."""
 
 
-class Operator(ABC):
+class Operator(Settled):
     """Drive a trainer: bursts between due points, workers, shards."""
 
     shards: int = 1  # parts into which it cuts every batch; optimisers in an ``order`` need whole ones
@@ -285,7 +285,7 @@ class Operator(ABC):
         """Train until ``work.boundary()`` returns False; repeat distance, advance, settle."""
 
 
-class Merger(ABC):
+class Merger(Settled):
     """Merge the results of two shards of a batch, each already weighted by its share of the rows."""
 
     @abstractmethod

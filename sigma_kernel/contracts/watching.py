@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.curves import Curve
-from sigma_kernel.settings import brief
+from sigma_kernel.settings import Settled, brief
 
 
 @frozen
@@ -220,7 +220,7 @@ class View(Protocol):
         """Return the log messages after a number, with their numbers."""
 
 
-class Monitor(ABC):
+class Monitor(Settled):
     """Watch and steer an environment from a separate thread; a slow monitor never delays training."""
 
     talks = False  # it writes to the terminal; ``--quiet`` then leaves it out

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from inspect import Parameter as Argument, Signature, signature as inspected
+from inspect import Parameter as Argument
 from itertools import groupby, pairwise
 from textwrap import shorten
 from typing import Any, Self, TypeVar
@@ -22,16 +20,15 @@ from attrs import define, field, frozen
 
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.scanning import OWN
-from sigma_kernel.settings import brief
+from sigma_kernel.settings import Settled, brief, signature
 
 A = TypeVar("A", bound="Architecture")
 MOST = 10_000  # layers in a network
-signature: Callable[[Callable[..., Any]], Signature] = lru_cache(1024)(inspected)  # cached: many layers, few classes
 
 
 # -- the algebra -------------------------------------------------------------------------------------------------------
 @define(eq=False)
-class Architecture(ABC):  # noqa: B024  its subclasses are abstract
+class Architecture(Settled):
     """A layer, or a chain of layers.
 
     ``a + b`` connects the end of a to the start of b, ``n * a`` is a chain of n copies, ``str(a)`` is the text form.
@@ -185,7 +182,8 @@ def wire(ends: Sequence[Architecture]) -> dict[int, Wired]:
         elif key in path:
             names = [label(known[layer].layer) for layer in path]
             cycle = " -> ".join(reversed([*names[list(path).index(key) :], label(known[key].layer)]))
-            raise SigmaNetworkError(f"architecture: {cycle} is a cycle. Use a copy (2 * layer), or remove a link.")
+            remedy = "Use a copy (2 * layer), with share={'weights': '1-dense.weights'} for the same, or remove a link"
+            raise SigmaNetworkError(f"architecture: {cycle} is a cycle. {remedy}.")
         elif key not in wired:
             path[key] = None
             waiting += [(key, True), *((source, False) for source in reversed(known[key].sources))]
@@ -267,9 +265,7 @@ def name_of(kind: str, component: Any) -> str:
 
 
 def write(
-    ends: Sequence[Architecture],
-    called: Callable[[str, Any], str] = name_of,
-    plain: Callable[[Any], Any] | None = None,
+    ends: Sequence[Architecture], called: Callable[[str, Any], str] = name_of, plain: Callable[[Any], Any] | None = None
 ) -> str:
     """Return the text form of architectures.
 

@@ -19,9 +19,10 @@ from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaNetworkError, expect, inside, near
 from sigma_kernel.graph.node import Node, Spec, ordered, symbol
 from sigma_kernel.graph.random import Key, Streams
-from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, signature, size, write
+from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, size, write
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import WEIGHTS, Nodes, Resolve, Shapes, Totals, Trace, live_settings
+from sigma_kernel.settings import signature
 
 _BATCH = 2  # rows in the trace that infers shapes; with 1, broadcasting could hide a superfluous axis
 
@@ -261,7 +262,7 @@ def _check_place(placed: Placed, sources: Sequence[Any]) -> None:
     if role == "input" and sources:
         raise SigmaNetworkError(f"{placed.name}: {leading} leads to it, but an input begins a chain.")
     if role != "input" and not sources:
-        raise SigmaNetworkError(f"{placed.name}: nothing leads to it. Put an Input(...) before it, or link to it.")
+        raise SigmaNetworkError(f"{placed.name}: nothing leads to it. Write Input(4) + Dense(3), or link to it.")
     for name, source in zip(placed.sources, sources, strict=True):
         if source.role == "cost":
             raise SigmaNetworkError(f"{placed.name}: {name} leads to it, but a cost ends a chain.")

@@ -16,25 +16,27 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from inspect import Parameter as Argument
 from typing import Any, ClassVar
 
-from sigma_kernel.errors import SigmaError, SigmaNetworkError, near, refuse_unknown
-from sigma_kernel.network.architecture import Architecture, Chain, chained, check_size, signature
+import attrs
+
+from sigma_kernel.errors import FIRST, Mistakes, SigmaError, SigmaNetworkError, near
+from sigma_kernel.network.architecture import Architecture, Chain, chained, check_size
 from sigma_kernel.scanning import OWN, Rule, Scanner, Word
+from sigma_kernel.settings import check_call
 
 _SPACE = r"(?:[ \t\r\n]++|#[^\n]*+)*+"  # around an operator, so that lines can be continued there
 _BLANK = r"(?:[ \t\r]++|#[^\n]*+)*+"  # within a line
 _CONSTANTS = {"true": True, "false": False, "none": None}
 
 
-def parse(text: str, resolve: Callable[[str, Any], Any]) -> list[Architecture]:
+def parse(text: str, resolve: Callable[[str, Any], Any], mistakes: Mistakes = FIRST) -> list[Architecture]:
     """Parse a text form and return the ends of the network; ``resolve("layer", name)`` returns a layer's class.
 
     Raises SigmaNetworkError with line and column, the expected tokens and similar names. Errors raised by ``resolve``
-    and by layers keep their type, and line and column are added.
+    and by layers keep their type, and line and column are added; if ``mistakes`` collect them, the ends have gaps.
     """
-    parser = _Parser(text, resolve)
+    parser = _Parser(text, resolve, mistakes)
     ends = [end for end in parser.read(parser.statements()) if end is not None]
     if not ends:
         raise SigmaNetworkError("architecture: every chain has a name, so none is an end. Remove the last name.")
@@ -53,6 +55,11 @@ def _where(text: str, offset: int) -> str:
     return f"architecture, line {line}, column {offset - text.rfind(chr(10), 0, offset)}"
 
 
+@attrs.define(eq=False, repr=False)
+class _Gap(Architecture):
+    """The place of a layer that could not be made."""
+
+
 class _Parser(Scanner):
     """A parser of the text form that makes the layers."""
 
@@ -68,9 +75,9 @@ class _Parser(Scanner):
         "the end": _BLANK + r"\Z",
     }
 
-    def __init__(self, text: str, resolve: Callable[[str, Any], Any]) -> None:
+    def __init__(self, text: str, resolve: Callable[[str, Any], Any], mistakes: Mistakes) -> None:
         super().__init__(text)
-        self.resolve = resolve
+        self.resolve, self.mistakes = resolve, mistakes
         self.chains: dict[str, tuple[Word, Architecture]] = {}  # by name, with its position
         self.used: set[str] = set()
 
@@ -151,6 +158,11 @@ class _Parser(Scanner):
 
     # -- layers --------------------------------------------------------------------------------------------------------
     def _layer(self, name: Word, given: list[tuple[Word | None, Any]]) -> Architecture:
+        with self.mistakes.at():
+            return self._made(name, given)
+        return _Gap()
+
+    def _made(self, name: Word, given: list[tuple[Word | None, Any]]) -> Architecture:
         positional = [value for key, value in given if key is None]
         named: dict[str, Any] = {}
         for i, (key, value) in enumerate(given):
@@ -162,10 +174,13 @@ class _Parser(Scanner):
         with self._at(name):
             own = name == OWN and positional  # its path comes first
             factory = self.resolve(OWN, str(positional.pop(0))) if own else self.resolve("layer", str(name))
-            _check_settings(name, factory, positional, named)
+            check_call(name, factory, positional, named, SigmaNetworkError)
             made = factory(*positional, **named)
             if not isinstance(made, Architecture):
                 raise SigmaNetworkError(f"{name}: {made!r} is not a layer.")
+            for one in attrs.fields(type(made)):
+                if "kind" in one.metadata and isinstance(chosen := getattr(made, one.name), str):
+                    self.resolve(one.metadata["kind"], chosen)
         made._called = str(name) if name != OWN else ""
         return made
 
@@ -232,14 +247,3 @@ class _Parser(Scanner):
         except (SigmaError, TypeError, ValueError) as error:
             kind = type(error) if isinstance(error, SigmaError) else SigmaNetworkError
             raise kind(f"{_where(self.text, word.at)}: {error}") from error
-
-
-def _check_settings(name: str, factory: Callable[..., Any], positional: list[Any], named: dict[str, Any]) -> None:
-    """Raise SigmaNetworkError if a component does not accept these settings."""
-    known = signature(factory).parameters
-    if all(p.kind is not Argument.VAR_KEYWORD for p in known.values()):
-        refuse_unknown(name, named, known, SigmaNetworkError)
-    try:
-        signature(factory).bind(*positional, **named)
-    except TypeError as error:
-        raise SigmaNetworkError(f"{name}: {error}. It has {', '.join(known)}.") from error

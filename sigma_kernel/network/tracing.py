@@ -53,19 +53,19 @@ class LiveSetting(Kind):
         return float(value)
 
 
-_in_use: WeakValueDictionary[int, Any] = WeakValueDictionary()
+_in_use: WeakValueDictionary[str, Any] = WeakValueDictionary()  # by address
 
 
-def fix(component: Any) -> None:
+def fix(component: Any, address: str) -> None:
     """Refuse assignments to live settings of a component from now on: they would have no effect."""
-    _in_use[id(component)] = component
+    _in_use[f"{address} {id(component)}"] = component
 
 
 def _assigned(component: Any, given: attrs.Attribute[Any], value: Any) -> Any:
-    if _in_use.get(id(component)) is component:
+    for key in [key for key, one in _in_use.items() if one is component]:
         raise SigmaStateError(
             f"{type(component).__name__}.{given.name}: is fixed, as a trainer was prepared with it (got {value!r}). "
-            "Set it by its address, as in environment.set('trainer.optimiser.learning_rate', 0.01)."
+            f"Set it by its address: environment.set({key.partition(' ')[0] + '.' + given.name!r}, {value!r})."
         )
     return value
 

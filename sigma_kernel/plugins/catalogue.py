@@ -66,8 +66,8 @@ class Catalogue:
             raise SigmaPluginError(f"plugin {name!r}: not installed.{near(name, known)} `sigma plugins` lists them.")
         return known[normal(name)]
 
-    def resolve(self, kind: str, name: str) -> Component:
-        """Return the component called ``name`` or ``distribution:name``.
+    def resolve(self, kind: str, name: str, what: str = "") -> Component:
+        """Return the component called ``name`` or ``distribution:name``; ``what`` it is, by default its kind.
 
         Raises SigmaConfigError for an unknown or ambiguous name, and SigmaPluginError if the plugin that offers it is
         missing, disabled or quarantined.
@@ -80,9 +80,10 @@ class Catalogue:
         if len(found) > 1:
             offers = " and ".join(one.distribution for one in found)
             remedy = f"Write {' or '.join(repr(one.full_name) for one in found)}, prefer one ([run] prefer = [...])"
-            raise SigmaConfigError(f"{kind} {name!r}: {offers} both offer it. {remedy}, or disable one (--no-plugin).")
+            both = f"{what or kind} {name!r}: {offers} both offer it"
+            raise SigmaConfigError(f"{both}. {remedy}, or disable one (--no-plugin).")
         if not found:
-            self._refuse(kind, short, wanted)
+            self._refuse(kind, short, wanted, what or kind)
         return found[0]
 
     def default_backend(self) -> str:
@@ -92,7 +93,7 @@ class Catalogue:
         ``numpy``. A warning says why another cannot be imported.
         """
         if chosen := os.environ.get(BACKEND):
-            return chosen
+            return self.resolve("backend", chosen, f"{BACKEND}: backend").full_name
         wanted = [one for one in self.components("backend") if one.preference > 0]
         for one in sorted(wanted, key=lambda one: (-one.preference, one.full_name)):
             try:
@@ -120,22 +121,22 @@ class Catalogue:
         used = (one for one in self.plugins if any(c.path.partition(":")[0] in sys.modules for c in one.components))
         return {"sigma-kernel": __version__} | {plugin.name: plugin.version for plugin in used}
 
-    def _refuse(self, kind: str, name: str, distribution: str) -> NoReturn:
+    def _refuse(self, kind: str, name: str, distribution: str, what: str) -> NoReturn:
         here = {plugin.name: plugin for plugin in self.plugins}
         if distribution and distribution not in here and distribution not in rooms.known():
             hint = near(distribution, here, "Installed are:")
-            raise SigmaPluginError(f"{kind} {name!r}: no installed plugin is called {distribution!r}.{hint}")
+            raise SigmaPluginError(f"{what} {name!r}: no installed plugin is called {distribution!r}.{hint}")
         for offer in [distribution] if distribution else rooms.offering(kind, name):
             if offer not in here:
                 but = "offers it, but is" if offer in rooms.offering(kind, name) else "is"
-                raise SigmaPluginError(f"{kind} {name!r}: {offer} {but} not installed. {rooms.install(offer)}")
+                raise SigmaPluginError(f"{what} {name!r}: {offer} {but} not installed. {rooms.install(offer)}")
             if here[offer].state != "ready":
-                raise SigmaPluginError(f"{kind} {name!r}: {_absence(here[offer])}")
+                raise SigmaPluginError(f"{what} {name!r}: {_absence(here[offer])}")
         known = rooms.names(kind) | {component.name for component in self.components(kind)}
         hint = near(name, known) or f" `sigma components {kind}` lists them."
         broken = ", ".join(plugin.name for plugin in self.plugins if plugin.reason)
         also = f" Broken plugins that may offer it: {broken}; see `sigma plugins`." if broken else ""
-        raise SigmaConfigError(f"{kind} {name!r}: no plugin offers it.{hint}{also}")
+        raise SigmaConfigError(f"{what} {name!r}: no plugin offers it.{hint}{also}")
 
 
 def load(component: Component) -> Any:
@@ -189,7 +190,7 @@ def catalogue() -> Catalogue:
 def _catalogue(disabled: str) -> Catalogue:
     left_out = [normal(name.strip()) for name in disabled.split(",") if name.strip()]
     found = Catalogue(find(left_out))
-    name_components((one.path, one.full_name) for one in found.components())
+    name_components(found.components())
     known = {plugin.name for plugin in found.plugins}
     for name in left_out:
         if name not in known:

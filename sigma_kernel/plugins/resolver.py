@@ -15,10 +15,10 @@ from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaConfigError, refuse_unknown
-from sigma_kernel.network.architecture import signature
 from sigma_kernel.plugins import specs
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.scanning import OWN
+from sigma_kernel.settings import signature
 from sigma_kernel.training.components import one, several
 
 PARTS = ("split", "split_by", "seed")  # settings of ``divided``, which every data set takes

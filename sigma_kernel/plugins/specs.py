@@ -41,6 +41,7 @@ _FORMS = {
     "name": (r"[a-z][a-z0-9_-]*+", "leaky_relu"),
     "path": (r"[A-Za-z_]\w*+(\.\w++)*+:[A-Za-z_]\w*+", "package.module:Object"),
     "summary": (r"[^\S\n]*+\S.*+", "What it is for, on one line."),
+    "also_known_as": (r"(\w++(=\w++)?+ ?+)*+", "sgd lr=learning_rate"),
 }
 _LOWERINGS = {"name": (r"[a-z][a-z0-9_-]*+\.[a-z][a-z0-9_-]*+", "softsign.numba")}
 
@@ -49,8 +50,9 @@ class Component(NamedTuple):
     """The record of a component: its kind and name, the path of its object, and a one-line summary.
 
     A ``lowering``, the kernel of one of the plugin's ops for one backend, is named ``op.backend``. Among backends, the
-    one with the highest ``preference`` above 0 that can be imported is the default. Discovery checks the record and
-    sets ``distribution``.
+    one with the highest ``preference`` above 0 that can be imported is the default. Errors suggest it for the names in
+    ``also_known_as``, those of other libraries: ``sgd``, or ``lr=learning_rate`` for a setting. Discovery
+    checks the record and sets ``distribution``.
     """
 
     kind: str
@@ -59,6 +61,7 @@ class Component(NamedTuple):
     summary: str
     distribution: str = ""
     preference: int = 0
+    also_known_as: str = ""
 
     @property
     def full_name(self) -> str:

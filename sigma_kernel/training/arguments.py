@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.errors import SigmaConfigError, refuse_unknown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -21,6 +21,8 @@ BELONGS = {
     "sample_weight": "Set trainer.data = (x, y, weights) before training.",
     "validation_data": "Set trainer.data = {'training': (x, y), 'validation': (a, b)} before training.",
     "validation_split": "Set trainer.validation_split before training.",
+    "loss": "End the network with a cost, such as + SquaredDifference().",
+    "learning_rate": "It is a setting of the optimiser: {'type': 'adam', 'learning_rate': 0.01}.",
     "verbose": "Write progress=True or progress=False in fit() or run().",
 }
 
@@ -33,18 +35,11 @@ def advise(data: str = DATA) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         @wraps(method)
         def advised(*args: P.args, **kwargs: P.kwargs) -> R:
-            _check(method.__name__, known, args[1:], kwargs, data)
+            if args[1:] and hasattr(args[1], "__len__") and not isinstance(args[1], str):
+                raise SigmaConfigError(f"{method.__name__}: takes no data (got {type(args[1]).__name__}). {data}")
+            refuse_unknown(method.__name__, kwargs, known, remedies={**BELONGS, "x": data, "y": data})
             return method(*args, **kwargs)
 
         return advised
 
     return decorate
-
-
-def _check(name: str, known: list[str], given: tuple[object, ...], named: dict[str, object], data: str) -> None:
-    if given and hasattr(given[0], "__len__") and not isinstance(given[0], str):
-        raise SigmaConfigError(f"{name}: takes no data (got {type(given[0]).__name__}). {data}")
-    for argument in named:
-        if argument not in known:
-            remedy = data if argument in ("x", "y") else BELONGS.get(argument, near(argument, known, "It has").strip())
-            raise SigmaConfigError(f"{name}: has no argument {argument!r}. {remedy}")

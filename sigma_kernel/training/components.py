@@ -156,12 +156,15 @@ def several(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any
     """Resolve several components by name; those of a list are named by their type, duplicates by index as well."""
     if isinstance(chosen, Mapping) and not is_table(chosen):
         return {name: one(resolve, f"{where}.{name}", kind, contract, thing) for name, thing in chosen.items()}
-    found: dict[str, Any] = {}
-    for place, thing in enumerate(chosen if isinstance(chosen, list | tuple) else [chosen]):
-        made = one(resolve, where, kind, contract, thing)
-        name = name_of(thing)
-        found[f"{place}-{name}" if name in found else name] = made
-    return found
+    every = chosen if isinstance(chosen, list | tuple) else [chosen]
+    made = [one(resolve, where, kind, contract, thing) for thing in every]
+    return dict(zip(names(every), made, strict=True))
+
+
+def names(chosen: Sequence[Any]) -> list[str]:
+    """Return names for the components of a list: their types, with the index in front if there was one before."""
+    types = [name_of(thing) for thing in chosen]
+    return [f"{place}-{name}" if name in types[:place] else name for place, name in enumerate(types)]
 
 
 def hooks(

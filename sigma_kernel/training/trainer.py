@@ -18,7 +18,7 @@ from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import fix
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import seed
-from sigma_kernel.training.arguments import advise
+from sigma_kernel.training.arguments import BELONGS, advise
 from sigma_kernel.training.components import SETTINGS, Settings, network, operator
 from sigma_kernel.training.data.dataset import kept
 from sigma_kernel.training.history.metrics import History
@@ -46,7 +46,7 @@ class Trainer(Settings):
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse unknown settings, and changes after preparation, which would have no effect."""
         if name not in fields_dict(Trainer):
-            refuse_unknown(f"trainer {self.name!r}", [name], SETTINGS)
+            refuse_unknown(f"trainer {self.name!r}", [name], SETTINGS, remedies=BELONGS)
         if getattr(self, "_session", None) is not None:
             raise SigmaStateError(
                 f"{self.name}.{name}: is fixed, as the trainer is prepared. Set it before, on a new trainer."
@@ -67,9 +67,10 @@ class Trainer(Settings):
         with self._preparing:
             if self._session is None:
                 setup, initial = prepared(self)
-                optimisers = [owner.type for owner in setup.model.optimisers.values()]
-                for component in (*optimisers, *(placed.layer for placed in setup.model.network.layers)):
-                    fix(component)
+                for head, owner in setup.model.optimisers.items():
+                    fix(owner.type, f"{self.name}.{head}")
+                for placed in setup.model.network.layers:
+                    fix(placed.layer, f"{self.name}.network.layers.{placed.name}")
                 session = Session(setup=setup, initial=initial, recorder=self.recorder, registry=self.registry)
                 self.learned.restore(session)
                 self._session = session

@@ -321,6 +321,54 @@ def test_independent_mistakes_are_reported_together(check):
     assert (code, places(said)) == (2, PLACES)
 
 
+def test_every_layer_that_is_wrong_by_itself_is_reported_at_its_line(check):
+    code, said = check(
+        ("input(4) + dense(8, activation", "input(4)\n+ dens(8) + 2 * dense(1.5)\n+ dense(8, activation"),
+        ('"relu"', '"swish"'), ("output(3)", "residual(mse(), units=3) + output(3, use_bias=true)"),
+        ("softmax_cross_entropy()", "categorical_crossentropy()"),
+        ('type = "adam"', 'type = "sgd"'),
+    )  # fmt: skip
+    assert code == 2
+    assert said == [
+        "f.toml:17: network.architecture: column 3: layer 'dens': no plugin offers it. Did you mean 'dense'?",
+        "f.toml:17: network.architecture: column 17: Dense.units: must be 1, 2, 3 ... (got 1.5).",
+        "f.toml:18: network.architecture: column 3: activation 'swish': no plugin offers it. Sigma calls it 'silu'.",
+        "f.toml:19: network.architecture: column 3: layer 'residual': no plugin offers it. Sigma calls it 'add'.",
+        "f.toml:19: network.architecture: column 12: layer 'mse': no plugin offers it. "
+        "Sigma calls it 'squared_difference'.",
+        "f.toml:19: network.architecture: column 30: output: has no setting 'use_bias'. Sigma calls it 'bias'.",
+        "f.toml:19: network.architecture: column 57: layer 'categorical_crossentropy': no plugin offers it. "
+        "Sigma calls it 'softmax_cross_entropy'.",
+        "f.toml:27: trainer.optimiser.type: optimiser 'sgd': no plugin offers it. Sigma calls it 'gradient_descent'.",
+    ]
+
+
+def test_a_text_that_cannot_be_read_to_its_end_is_reported_with_the_layers_before(check):
+    code, said = check(("dense(8,", "dens(8,"), ("output(3) +", "output(3) ++"))
+    assert code == 2
+    assert [line.partition(":")[2].split(":")[0] for line in said] == ["16", "17"]
+    assert "layer 'dens': no plugin offers it." in said[0]
+    assert "expected" in said[1]
+
+
+def test_metrics_of_a_list_are_named_by_their_types(check):
+    listed = TEXT[TEXT.index("[trainer.optimiser]") : TEXT.index("[hooks.score]")]
+    table = '[trainer]\noptimiser = "adam"\nmetrics = ["accuracy", { type = "accuracy", top = 2 }]\n\n'
+    assert check((listed, table)) == (0, ["ok"])
+    code, said = check((listed, table.replace("top", "tip")))
+    assert (code, places(said)) == (2, ["26: trainer.metrics[1].tip"])
+    code, said = check((listed, table.replace('"accuracy",', '"acc",', 1)))
+    assert said == ["f.toml:26: trainer.metrics[0]: metric 'acc': no plugin offers it. Sigma calls it 'accuracy'."]
+    code, said = check((listed, table.replace('["accuracy", ', '["accuracy", 3, ')))
+    assert said == ["f.toml:26: trainer.metrics[1]: must be the name of a metric, or a table with its `type` (got 3)"]
+
+
+def test_hooks_and_monitors_need_names(check):
+    hooks = TEXT[TEXT.index("[hooks.score]") :]
+    _, said = check((hooks, ""), ("format = 1\n", 'format = 1\nhooks = ["accuracy"]\n'))
+    assert said[0] == "f.toml:2: hooks: must be a table with a name for each (got ['accuracy'])"
+
+
 def test_semantic_mistakes_are_reported_together_with_those_in_keys_and_values(check):
     code, said = check(*ALL, ("seed = 0", "sead = 0"), ('type = "adam"', 'type = "adam"\nbeta1 = 2.0'))
     found = ["5: run.sead", *PLACES]

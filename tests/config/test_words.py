@@ -35,7 +35,7 @@ def checked(path: Path, architecture: str, capsys: pytest.CaptureFixture[str], c
 @pytest.mark.parametrize(
     ("architecture", "remedy"),
     [
-        ("dense(3) + softmax_cross_entropy()", "Put an input(...) before it"),
+        ("dense(3) + softmax_cross_entropy()", "Write input(4) + dense(3)"),
         ("input(4, section='x') + output(3) + softmax_cross_entropy()", "Name one of these: input(section=...)"),
         ("input(4) + output(3) + squared_difference()", "For classes, use softmax_cross_entropy."),
         ("input(4) + output(3, activation='ReLU') + softmax_cross_entropy()", "Did you mean 'relu'?"),

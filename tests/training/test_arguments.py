@@ -20,12 +20,12 @@ X, Y = np.zeros((4, 3)), np.zeros(4)
         ("fit", (X, Y), {}, "fit: takes no data (got ndarray). Set trainer.data = (x, y) before training."),
         ("fit", (X, Y), {"epochs": 2}, "fit: takes no data (got ndarray). Set trainer.data = (x, y) before training."),
         ("fit", ([[1.0]],), {}, "fit: takes no data (got list). Set trainer.data = (x, y) before training."),
-        ("fit", (), {"x": X, "y": Y}, "fit: has no argument 'x'. Set trainer.data = (x, y) before training."),
-        ("fit", (), {"batch_size": 8}, "fit: has no argument 'batch_size'. Set trainer.batch_size before training."),
-        ("fit", (), {"verbose": 0}, "fit: has no argument 'verbose'. Write progress=True or progress=False"),
-        ("fit", (), {"epoch": 3}, "fit: has no argument 'epoch'. Did you mean 'epochs'?"),
+        ("fit", (), {"x": X, "y": Y}, "fit: has no setting 'x'. Set trainer.data = (x, y) before training."),
+        ("fit", (), {"batch_size": 8}, "fit: has no setting 'batch_size'. Set trainer.batch_size before training."),
+        ("fit", (), {"verbose": 0}, "fit: has no setting 'verbose'. Write progress=True or progress=False"),
+        ("fit", (), {"epoch": 3}, "fit: has no setting 'epoch'. Did you mean 'epochs'?"),
         ("evaluate", (X, Y), {}, "evaluate: takes no data (got ndarray). Set trainer.data = {'training': (x, y),"),
-        ("evaluate", (), {"y": Y}, "evaluate: has no argument 'y'. Set trainer.data = {'training': (x, y), 'test'"),
+        ("evaluate", (), {"y": Y}, "evaluate: has no setting 'y'. Set trainer.data = {'training': (x, y), 'test'"),
     ],
 )  # fmt: skip
 def test_arguments_of_other_libraries_are_refused_with_where_they_belong(

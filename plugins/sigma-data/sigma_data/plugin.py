@@ -66,12 +66,24 @@ OFFERED = {
     },
 }
 
+ALSO_KNOWN_AS = {  # in Keras, PyTorch and scikit-learn
+    "normalise": "min_max_scaler rescaling",
+    "standardise": "standard_scaler",
+    "one_hot": "one_hot_encoder to_categorical num_classes=classes",
+    "stream": "generator data_loader iterable_dataset",
+    "arrays": "tensor_dataset",
+    "frame": "dataframe pandas",
+    "iris": "load_iris",
+    "digits": "load_digits",
+    "wdbc": "breast_cancer load_breast_cancer",
+}
+
 
 @hookimpl
 def sigma_components() -> list[Component]:
     """Return the records of all components."""
     return [
-        Component(kind, name, f"sigma_data.{path}", summary)
+        Component(kind, name, f"sigma_data.{path}", summary, also_known_as=ALSO_KNOWN_AS.get(name, ""))
         for kind, table in OFFERED.items()
         for name, (path, summary) in table.items()
     ]

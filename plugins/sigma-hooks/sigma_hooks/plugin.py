@@ -73,11 +73,32 @@ METRICS = {
 }
 CRITERIA = {"plateau": ("Plateau", "Whether a value has stopped moving: its latest values lie close together.")}
 
+ALSO_KNOWN_AS = {  # in Keras, Lightning and scikit-learn
+    "accuracy": "acc categorical_accuracy sparse_categorical_accuracy top_k=top k=top",
+    "threshold_accuracy": "binary_accuracy",
+    "f1": "f1_score",
+    "confusion_matrix": "confusion",
+    "mean_absolute_error": "mae",
+    "root_mean_square_error": "rmse",
+    "r_squared": "r2 r2_score",
+    "early_stop": "early_stopping monitor=value mode=better min_delta=by restore_best_weights=restore",
+    "checkpoint": "model_checkpoint save_best_only=best save_top_k=best save_last=last",
+    "nan_guard": "terminate_on_nan",
+    "reduce_on_plateau": "reduce_lr_on_plateau min_lr=least cooldown=rest",
+    "progress": "progress_bar tqdm",
+    "evaluate": "validate split=on",
+    "time_limit": "timer max_time=limit seconds=limit",
+    "function": "lambda_callback callback",
+}
+
 
 @hookimpl
 def sigma_components() -> list[Component]:
     """Return the records of all hooks, metrics and criteria."""
-    hooks = [Component("hook", name, f"sigma_hooks.{name}:{thing}", text) for name, (thing, text) in HOOKS.items()]
-    metrics = [Component("metric", name, f"sigma_hooks.{path}", text) for name, (path, text) in METRICS.items()]
-    criteria = [Component("criterion", n, f"sigma_hooks.{n}:{thing}", text) for n, (thing, text) in CRITERIA.items()]
-    return hooks + metrics + criteria
+    hooks = [("hook", name, f"{name}:{thing}", text) for name, (thing, text) in HOOKS.items()]
+    metrics = [("metric", name, path, text) for name, (path, text) in METRICS.items()]
+    criteria = [("criterion", name, f"{name}:{thing}", text) for name, (thing, text) in CRITERIA.items()]
+    return [
+        Component(kind, name, f"sigma_hooks.{path}", text, also_known_as=ALSO_KNOWN_AS.get(name, ""))
+        for kind, name, path, text in hooks + metrics + criteria
+    ]

@@ -19,11 +19,28 @@ INITIALISERS = {
     "warm_start": ("WarmStart", "Parameters loaded from the checkpoint of an earlier run."),
 }
 
+ALSO_KNOWN_AS = {  # in Keras and PyTorch
+    "constant": "zeros ones",
+    "gaussian": "normal random_normal std=deviation stddev=deviation",
+    "truncated_normal": "trunc_normal",
+    "uniform": "random_uniform minval=low maxval=high",
+    "glorot_uniform": "glorot xavier xavier_uniform",
+    "glorot_normal": "xavier_normal",
+    "he_uniform": "kaiming_uniform",
+    "he_normal": "he kaiming kaiming_normal",
+}
+
 
 @hookimpl
 def sigma_components() -> list[Component]:
     """Return the records of all initialisers."""
     return [
-        Component("initialiser", name, f"sigma_initialisers.{name}:{target}", summary)
+        Component(
+            "initialiser",
+            name,
+            f"sigma_initialisers.{name}:{target}",
+            summary,
+            also_known_as=ALSO_KNOWN_AS.get(name, ""),
+        )
         for name, (target, summary) in INITIALISERS.items()
     ]

@@ -38,14 +38,36 @@ ACTIVATIONS = {
     "identity": "The identity, for no activation.",
 }
 
+ALSO_KNOWN_AS = {  # in Keras and PyTorch
+    "activation": "activation_function=function",
+    "add": "residual",
+    "average_pool": "avg_pool2d average_pooling2d kernel_size=size pool_size=size strides=stride",
+    "binary_cross_entropy": "bce bce_loss bce_with_logits_loss log_loss",
+    "concat": "cat concatenate",
+    "conv2d": "convolution2d out_channels=filters kernel_size=size strides=stride",
+    "dense": "linear fully_connected out_features=units use_bias=bias",
+    "dropout": "p=rate",
+    "function": "lambda",
+    "max_pool": "max_pool2d max_pooling2d kernel_size=size pool_size=size strides=stride",
+    "softmax_cross_entropy": "categorical_crossentropy sparse_categorical_crossentropy cross_entropy cross_entropy_loss"
+    " nll_loss class_weight=class_weights",
+    "squared_difference": "mse mse_loss mean_squared_error l2_loss loss_weight=weight",
+    "identity": "linear none",
+    "silu": "swish",
+}
+
 
 @hookimpl
 def sigma_components() -> list[Component]:
     """Return the records of all layers and activations."""
     layers = [
-        Component("layer", name, f"sigma_layers.{name}:{target}", text) for name, (target, text) in LAYERS.items()
+        Component("layer", name, f"sigma_layers.{name}:{target}", text, also_known_as=ALSO_KNOWN_AS.get(name, ""))
+        for name, (target, text) in LAYERS.items()
     ]
     functions = [
-        Component("activation", name, f"sigma_layers.activations:{name}", text) for name, text in ACTIVATIONS.items()
+        Component(
+            "activation", name, f"sigma_layers.activations:{name}", text, also_known_as=ALSO_KNOWN_AS.get(name, "")
+        )
+        for name, text in ACTIVATIONS.items()
     ]
     return layers + functions

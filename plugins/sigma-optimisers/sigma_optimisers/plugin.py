@@ -40,12 +40,27 @@ SCHEDULES = {
 }
 KINDS = {"optimiser": OPTIMISERS, "modifier": TRANSFORMS | MODIFIERS, "schedule": SCHEDULES}
 
+ALSO_KNOWN_AS = {  # in Keras and PyTorch
+    "gradient_descent": "sgd gd",
+    "adam": "beta_1=beta1 beta_2=beta2 eps=epsilon",
+    "rmsprop": "rho=decay alpha=decay",
+    "clip_norm": "max_norm=limit",
+    "clip_global_norm": "clip_grad_norm global_clipnorm",
+    "clip_value": "clip_grad_value",
+    "cosine": "cosine_annealing cosine_annealing_lr cosine_decay t_max=total eta_min=floor",
+    "step": "step_lr piecewise_constant gamma=factor",
+    "exponential": "exponential_lr exponential_decay decay_rate=factor",
+    "one_cycle": "one_cycle_lr",
+    "cyclic": "cyclic_lr",
+    "warm_up": "linear_lr linear_warmup",
+}
+
 
 @hookimpl
 def sigma_components() -> list[Component]:
     """Return the records of all optimisers, schedules, gradient transforms and parameter modifiers."""
     return [
-        Component(kind, name, f"sigma_optimisers.{name}:{target}", summary)
+        Component(kind, name, f"sigma_optimisers.{name}:{target}", summary, also_known_as=ALSO_KNOWN_AS.get(name, ""))
         for kind, table in KINDS.items()
         for name, (target, summary) in table.items()
     ]

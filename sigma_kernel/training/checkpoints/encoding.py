@@ -28,8 +28,7 @@ def packed(value: Any) -> Any:
         return value.item() if isinstance(value, np.generic) else value
     if isinstance(value, Real) and isfinite(value):
         return float(value)
-    if isinstance(value, np.ndarray | Real):
-        array = np.asarray(value)
+    if (array := np.asarray(value)).dtype.kind in "biuf" and isinstance(value, np.ndarray | Real):
         return {"array": array.tobytes().hex(), "dtype": array.dtype.str, "shape": list(array.shape)}
     raise SigmaStateError(f"{type(value).__name__}: cannot be written as JSON. Use numbers, strings, lists or arrays.")
 

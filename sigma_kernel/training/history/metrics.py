@@ -24,7 +24,7 @@ from sigma_kernel.charts import figure, svg
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Branch, Stretch
 from sigma_kernel.curves import AXES, Curve, joined, panels, table, thinned
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
 from sigma_kernel.optional import optional
 from sigma_kernel.training.files import put_text
 from sigma_kernel.training.history.journal import Lines
@@ -100,8 +100,8 @@ class History(Mapping[str, np.ndarray]):
         return list(self._branches)
 
     def curve(self, name: str) -> Curve:
-        """Return the values of a name with their moments; raises KeyError for a name that was not measured."""
-        parts, limits = self._parts[name], self._limits()
+        """Return the values of a name with their moments; raises a KeyError for a name that was not measured."""
+        parts, limits = self._found(name), self._limits()
         there = [self._read[name]] if name in self._read else []
         return joined([*there, _curve([part for part in parts if part.after.iteration <= limits[part.line]])])
 
@@ -169,7 +169,12 @@ class History(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         there = [self._read[name].values] if name in self._read else []
-        return np.concatenate([*there, *(part.values for part in self._parts[name])])
+        return np.concatenate([*there, *(part.values for part in self._found(name))])
+
+    def _found(self, name: str) -> list[_Part]:
+        if name not in self._parts:
+            raise SigmaAddressError(f"history: has no {name!r}.{near(str(name), self, 'Measured was:')}")
+        return self._parts[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._parts)

@@ -71,7 +71,7 @@ class Firing:
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value at the next boundary."""
-        check_write(self.name, self.hook, address)
+        check_write(self.name, self.hook, address, value)
         self.row["published"][address] = packed(value)
         self.fresh[self.scope + address] = unpacked(self.row["published"][address])
 

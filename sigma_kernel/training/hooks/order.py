@@ -20,6 +20,7 @@ from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.registry.addresses import literal, matches
+from sigma_kernel.training.checkpoints.encoding import packed
 
 OBSERVED = ("gradients.", "updates.", "activations.")
 OWN = frozenset(("training", "network", "optimiser", "optimisers", "hooks", "phases", "workers", "gradients", "updates",
@@ -73,10 +74,11 @@ def check_read(name: str, hook: Hook, address: str) -> None:
         raise SigmaStateError(f"hook {name!r}: reads {address!r} without declaring it. Add it to reads.")
 
 
-def check_write(name: str, hook: Hook, address: str) -> None:
-    """Raise SigmaStateError for an address that a hook did not declare in ``writes``."""
+def check_write(name: str, hook: Hook, address: str, value: Any) -> None:
+    """Raise SigmaStateError for an address that a hook did not declare in ``writes``, or a value of a wrong type."""
     if not any(matches(pattern, address) for pattern in hook.writes):
         raise SigmaStateError(f"hook {name!r}: publishes {address!r} without declaring it. Add it to writes.")
+    packed(value.flat[:0] if hasattr(value, "flat") else value)  # of an array, only its dtype matters
 
 
 def seen(known: Mapping[str, Any], address: str, scope: str = "") -> Any:

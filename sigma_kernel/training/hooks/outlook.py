@@ -76,8 +76,8 @@ def check_reads(
                 known = known or any(other in others for other, _ in abroad([address], written))
                 if not known and not (address.startswith(ELSEWHERE) if model is None else model.observable([address])):
                     raise SigmaConfigError(
-                        f"{trainer}.hooks.{name}: reads {address!r}, which nothing here publishes. "
-                        f"Add the hook that does, or correct the address.{near(address, {*plain, *elsewhere})}"
+                        f"{trainer}.hooks.{name}: reads {address!r}, which nothing here publishes. Add the hook that "
+                        f"does, such as evaluate, or correct the address.{near(address, {*plain, *elsewhere})}"
                     )
 
 

@@ -891,7 +891,7 @@ class HookView:
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value under an address that the hook declared in ``writes``, unless it has detached itself."""
-        check_write(self.name, self.hook, address)
+        check_write(self.name, self.hook, address, value)
         if self.session.setup.order.hooks.get(self.name) is self.hook:
             self.session.publish(self.scope + address, value)
 
