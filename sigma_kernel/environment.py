@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -53,6 +54,7 @@ RECORD = Component("command", "record", "sigma_kernel.config.recording:recorded"
 SAVE = Component("command", "save", "sigma_kernel.config.saving:saved", "Save a network.", "sigma-kernel")
 GRACE = 2.0  # seconds that monitors get to end
 CONSOLE = "console"  # the monitor that shows progress by default
+CONTROL = "control"  # the monitor through which other shells steer; SIGMA_CONTROL=off starts none
 
 
 def _resolved(environment: Environment, _: object, monitors: Any) -> dict[str, Monitor]:
@@ -77,6 +79,8 @@ class Environment(settings.Settled):
     folder: Path | None = field(default=None, kw_only=True, converter=optional(Path))
     # by name, or a list: objects, names, tables
     monitors: Any = field(factory=dict, kw_only=True, on_setattr=_resolved)
+    # whether other shells may steer
+    control: bool = field(default=True, kw_only=True, validator=settings.in_((True, False)))
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder
     most_data: int = field(default=2**26, kw_only=True, validator=[settings.whole, settings.ge(0)])
     catalogue: Catalogue = field(factory=catalogue, kw_only=True)
@@ -539,7 +543,7 @@ class Environment(settings.Settled):
 
     # -- monitors ------------------------------------------------------------------------------------------------------
     def _start_monitors(self, progress: bool | None) -> None:
-        for name, monitor in {**self._console(progress), **self.monitors}.items():
+        for name, monitor in {**self._console(progress), **self.steering(), **self.monitors}.items():
             if name not in self._watching and (monitor.talks or not self._replaying):
                 thread = threading.Thread(target=self._watch, args=(name, monitor), name=f"sigma-{name}", daemon=True)
                 self._watching[name] = thread
@@ -548,10 +552,18 @@ class Environment(settings.Settled):
     def _console(self, progress: bool | None) -> dict[str, Monitor]:
         """Return the monitor ``console`` if progress is to be shown, and no other monitor writes to the terminal."""
         if progress is None:
-            progress = seen_by_people() and any(one.name == CONSOLE for one in self.catalogue.components("monitor"))
+            progress = seen_by_people() and self._offers(CONSOLE)
         if not progress or any(monitor.talks for monitor in self.monitors.values()):
             return {}
         return {CONSOLE: one(Resolver(self.catalogue), "progress", "monitor", Monitor, CONSOLE)}
+
+    def steering(self) -> dict[str, Monitor]:
+        """Return the monitor ``control``, unless it is switched off or not installed."""
+        wanted = self.control and os.environ.get("SIGMA_CONTROL") != "off" and self._offers(CONTROL)
+        return {CONTROL: one(Resolver(self.catalogue), CONTROL, "monitor", Monitor, CONTROL)} if wanted else {}
+
+    def _offers(self, monitor: str) -> bool:
+        return any(one.name == monitor for one in self.catalogue.components("monitor"))
 
     def _watch(self, name: str, monitor: Monitor) -> None:
         try:

@@ -48,6 +48,7 @@ def blocks(page: Path, language: str) -> list[str]:
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=named)
 def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SIGMA_CONTROL")
     names: dict[str, object] = {"__name__": page.stem}
     for text in blocks(page, "python"):
         exec(compile(text, page.name, "exec"), names)

@@ -32,6 +32,7 @@ def build(configuration: Configuration, catalogue: Catalogue | None = None, fold
         run.name,
         seed=run.seed,
         precision=run.precision,
+        control=run.control,
         folder=folder,
         monitors={name: monitor.make() for name, monitor in configuration.monitors.items()},
         configuration=resolved(configuration),

@@ -34,7 +34,7 @@ def recorded(environment: Environment, run: Path) -> str:
     What cannot be written or saved is logged, in one message.
     """
     found = Description(Writer(environment.catalogue), run / "data", environment.most_data)
-    about = {name: getattr(environment, name) for name in ("name", "seed", "precision")}
+    about = {name: getattr(environment, name) for name in ("name", "seed", "precision", "control")}
     folder = str(run.parent.absolute())
     text = found.text({**about, "folder": folder}, environment.trainers, environment.monitors)
     for problem in found.problems():

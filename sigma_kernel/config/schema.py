@@ -74,6 +74,7 @@ class Run:
     precision: settings.Precision = "float32"
     folder: Path = field(factory=lambda: Path("runs").absolute())
     prefer: Sequence[str] = field(factory=list)  # distributions whose components ambiguous names mean
+    control: bool = True  # whether other shells may steer
     backend: Choice[Backend]
     operator: Choice[Operator]
     verify: TimeStep | None = field(default=None, validator=settings.checked(_counts, "a time step"))

@@ -114,7 +114,8 @@ def _rewind(environment: Environment, run: Path, checkpoint: int | str) -> None:
 
 def _check_steered(environment: Environment, quiet: bool) -> None:
     """Raise SigmaConfigError if no monitor could end the pause."""
-    if not any(monitor.steers and not (quiet and monitor.talks) for monitor in environment.monitors.values()):
+    monitors = {**environment.steering(), **environment.monitors}.values()
+    if not any(monitor.steers and not (quiet and monitor.talks) for monitor in monitors):
         raise SigmaConfigError(
             "--paused: no monitor of this run sends commands, so nothing could end the pause. Add one with --monitor, "
             "or leave --paused out."

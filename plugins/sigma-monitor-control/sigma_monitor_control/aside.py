@@ -1,0 +1,43 @@
+"""What may have to wait, done by another thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any
+
+from attrs import define, field
+
+Task = tuple[Callable[[], Any], Future[Any]]
+
+
+@define(eq=False)
+class Aside:
+    """Do one thing after another in a daemon thread, which begins with the first: it never keeps a process alive."""
+
+    _tasks: SimpleQueue[Task | None] = field(factory=SimpleQueue, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
+
+    def do(self, act: Callable[[], Any]) -> Future[Any]:
+        """Return the future of what is done later."""
+        future = Future[Any]()
+        self._tasks.put((act, future))
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="sigma-control-reader", daemon=True)
+            self._thread.start()
+        return future
+
+    def end(self) -> None:
+        """Let the thread end, once it has done what it is at; the rest is not done."""
+        if self._thread is not None:
+            self._tasks.put(None)
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            act, future = task
+            try:
+                future.set_result(act())
+            except Exception as error:  # raised by result()
+                future.set_exception(error)

@@ -1,0 +1,109 @@
+"""Arguments and options of all commands, and how they print."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from shutil import get_terminal_size
+from typing import Any
+
+import click
+
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.launcher import document, json_option
+
+run_option = click.option("--run", metavar="RUN", help="The run: its folder or its name; the only one by default.")
+trainer_option = click.option("--trainer", metavar="NAME", help="This trainer alone, where there are several.")
+scale_argument = click.argument(
+    "scale", default="iteration", type=click.Choice(["iteration", "iterations", "epoch", "epochs"]), metavar="[SCALE]"
+)
+
+Command = Callable[..., Any]
+
+
+def steering(command: Command) -> Command:
+    """Add the options of a command that steers."""
+    return run_option(trainer_option(json_option(command)))
+
+
+def literal(text: str) -> Any:
+    """Return the value of a TOML literal, or else the text itself: ``0.1``, ``true``, ``{type = "loss"}``, ``adam``.
+
+    Raises SigmaConfigError for an array, a table or a quoted string that is not complete.
+    """
+    try:
+        found = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError) as error:
+        if text.lstrip().startswith(("[", "{", '"', "'")):
+            raise SigmaConfigError(f"{text}: is not a TOML value: {error}. Quote it for the shell.") from None
+        return text
+    return found["value"] if found.keys() == {"value"} else text
+
+
+def numbers(ranges: Iterable[str]) -> list[int]:
+    """Return row numbers, each given alone or as a range that includes both ends, such as ``3-7``."""
+    found: list[int] = []
+    for text in ranges:
+        first, dash, last = text.partition("-")
+        if not (first.isdecimal() and (last.isdecimal() or not dash)):
+            raise SigmaConfigError(f"{text}: is not a row number. Give numbers, or a range such as 3-7.")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+# -- output ------------------------------------------------------------------------------------------------------------
+def show(value: Any) -> str:
+    """Return a value as one line of text."""
+    if isinstance(value, Mapping) and value.keys() == {"array"}:
+        return _array(value["array"])
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "" if value is None else str(value)
+
+
+def _array(about: Mapping[str, Any]) -> str:
+    shape = " x ".join(map(str, about["shape"])) or "one"
+    if about.get("low") is None:
+        return f"{shape} {about['dtype']}"
+    low, high, mean = (show(about[name]) for name in ("low", "high", "mean"))
+    return f"{shape} {about['dtype']}, {low} to {high}, mean {mean}"
+
+
+def columns(rows: Iterable[tuple[str, ...]]) -> None:
+    """Print rows with aligned columns, no wider than the terminal, if it is one; names lose their middle there."""
+    found = [*rows]
+    if sys.stdout.isatty():
+        most = get_terminal_size().columns
+        found = [(cropped(first, most * 2 // 3), *rest) for first, *rest in found]
+        lines = [cropped(line, most) for line in aligned(found)]
+    else:
+        lines = aligned(found)
+    for line in lines:
+        click.echo(line)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines with aligned columns; the last column is not padded."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    padded = ([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]] for row in rows)
+    return ["  ".join(row).rstrip() for row in padded]
+
+
+def cropped(text: str, most: int) -> str:
+    """Return a text without its middle if it is longer than ``most``."""
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 2
+    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def applied(what: str, moments: Mapping[str, Mapping[str, int]], as_json: bool) -> None:
+    """Print at which moment each trainer applied a command."""
+    if as_json:
+        document({"applied": moments})
+        return
+    where = "; ".join(f"{name} at iteration {at['iteration']}, epoch {at['epoch']}" for name, at in moments.items())
+    click.echo(f"{what}: {where or 'done'}")

@@ -1,0 +1,104 @@
+"""``sigma ps``, ``get`` and ``watch``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+import click
+
+from sigma_kernel.errors import SigmaError
+from sigma_kernel.launcher import document, json_option, say
+from sigma_monitor_control.commands.options import columns, run_option, show, trainer_option
+from sigma_monitor_control.discovery import NONE, Found, connect, running
+from sigma_monitor_control.protocol.documents import sendable
+
+patterns_argument = click.argument("patterns", metavar="PATTERN...", nargs=-1, required=True)
+
+
+@click.command("ps")
+@json_option
+def list_runs(as_json: bool) -> None:
+    """List the runs of this user that can be steered.
+
+    Each has its folder or its name, its state, how far it is, and its process.
+    """
+    found = [described(one) for one in running()]
+    if as_json:
+        document({"runs": found})
+    elif not found:
+        say(f"No run can be steered. {NONE}")
+    else:
+        columns([("RUN", "STATE", "EPOCH", "ITERATION", "PROCESS"), *map(_row, found)])
+
+
+def described(found: Found) -> dict[str, Any]:
+    """Return what there is to say of a run, and close the connection to it."""
+    about: dict[str, Any] = {"title": found.title, "state": "no answer", "trainers": {}, "process": None}
+    if found.client is None:
+        return about
+    with found.client as client:
+        known = {key: client.about[key] for key in ("name", "folder", "process", "state")}
+        try:
+            status = client.status()
+        except SigmaError:  # it has just ended
+            return {**about, **known, "state": "ended"}
+        return {**about, **known, "state": status["status"], "trainers": status["trainers"]}
+
+
+def _row(about: Mapping[str, Any]) -> tuple[str, ...]:
+    trainers = about["trainers"].values()
+    epochs = [f"{one['epoch']}/{show(one['epochs'])}".rstrip("/").removesuffix("/inf") for one in trainers]
+    iterations = [str(one["iteration"]) for one in trainers]
+    process = "" if about["process"] is None else str(about["process"])
+    return about["title"], about["state"], " ".join(epochs), " ".join(iterations), process
+
+
+@click.command("get")
+@patterns_argument
+@run_option
+@trainer_option
+@json_option
+def get_values(patterns: tuple[str, ...], run: str | None, trainer: str | None, as_json: bool) -> None:
+    """Print the values that each PATTERN means.
+
+    PATTERN is an address, its last levels where these are unique (learning_rate), or a pattern, in which `*` stands for
+    any part and `**` for any number of levels: 'trainer*.optimiser.*'. Arrays are summarised.
+    """
+    with connect(run) as client:
+        found = {address: value for one in patterns for address, value in _found(client, one, trainer).items()}
+    if as_json:
+        document(found)
+    else:
+        columns((address, show(value)) for address, value in found.items())
+
+
+def _found(client: Any, pattern: str, trainer: str | None) -> dict[str, Any]:
+    """Return values as JSON holds them: numbers that are not finite are strings."""
+    return dict(client.request("get", pattern=pattern, trainer=trainer))
+
+
+@click.command("watch")
+@patterns_argument
+@click.option(
+    "--every", metavar="SECONDS", type=float, default=1.0, show_default=True, help="Seconds between two looks."
+)
+@click.option("--count", metavar="N", type=click.IntRange(min=1), help="End after N looks that found something new.")
+@run_option
+@trainer_option
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document on each line.")
+def watch_values(
+    patterns: tuple[str, ...], every: float, count: int | None, run: str | None, trainer: str | None, as_json: bool
+) -> None:
+    """Print the values that each PATTERN means, whenever they change, until the run ends.
+
+    Each line has the seconds of training, an address and its value. Ctrl-C ends the watching, not the run.
+    """
+    with connect(run) as client:
+        for second, values in islice(client.watch(*patterns, every=every, trainer=trainer), count):
+            if as_json:
+                click.echo(json.dumps(sendable({"second": second, "values": values})))
+            else:
+                columns((f"{second:.1f}", address, show(value)) for address, value in values.items())

@@ -1,0 +1,170 @@
+"""Find the runs of this user that can be steered, and connect to one of them."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
+from sigma_monitor_control import places
+from sigma_monitor_control.client import Client
+
+PATIENCE = 5.0  # seconds that a run gets to introduce itself
+NONE = "Start one with `sigma run`; a run can be steered unless `[run] control = false` or SIGMA_CONTROL=off is set."
+
+
+@frozen(eq=False)
+class Found:
+    """A run that answers: the path of its socket, and a client that has been introduced; or None if it is silent."""
+
+    path: Path
+    client: Client | None
+
+    @property
+    def name(self) -> str:
+        """Return the name of the run."""
+        return str(self.client.about["name"]) if self.client else f"process {self.path.name.partition('-')[0]}"
+
+    @property
+    def folder(self) -> Path | None:
+        """Return the run folder."""
+        folder = self.client.about["folder"] if self.client else None
+        return None if folder is None else Path(folder)
+
+    @property
+    def title(self) -> str:
+        """Return the name of the run folder, or else of the run with its process."""
+        if self.folder is not None:
+            return self.folder.name
+        return f"{self.name} (process {self.client.about['process']})" if self.client else f"{self.name} (no answer)"
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self.client is not None:
+            self.client.close()
+
+
+# -- connecting --------------------------------------------------------------------------------------------------------
+def opened(path: Path) -> socket.socket | None:
+    """Return a connection to a socket of this user; None if nobody listens: it is removed then.
+
+    Raises SigmaStateError if another user listens there.
+    """
+    if not places.is_own_socket(path):
+        return None
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(PATIENCE)
+    try:
+        connection.connect(str(path))
+    except (ConnectionRefusedError, FileNotFoundError):
+        connection.close()
+        places.removed(path)
+        return None
+    except OSError as error:  # such as a full queue of a stopped process
+        connection.close()
+        raise SigmaStateError(f"{path}: does not answer: {error.strerror or error}. Is the process stopped?") from None
+    if places.user(connection) not in (os.getuid(), None):
+        connection.close()
+        raise SigmaStateError(f"{path}: belongs to another user. Log in as that user to steer the run.")
+    return connection
+
+
+def introduced(connection: socket.socket) -> Client | None:
+    """Return a client that knows the run; None if the run does not answer in time, or has ended."""
+    client = Client(connection)
+    try:
+        about = client.request("hello")
+    except (OSError, SigmaError):
+        client.close()
+        return None
+    connection.settimeout(None)
+    return Client(connection, about)
+
+
+def running() -> list[Found]:
+    """Return all runs of this user that can be steered, the newest last; sockets that nobody listens to are removed."""
+    found: list[tuple[Path, socket.socket | None]] = []
+    for path in places.sockets():
+        try:
+            connection = opened(path)
+        except SigmaError:
+            found.append((path, None))
+        else:
+            found += [] if connection is None else [(path, connection)]
+    return [Found(path, None if connection is None else introduced(connection)) for path, connection in found]
+
+
+# -- choosing ----------------------------------------------------------------------------------------------------------
+def connect(run: str | Path | None = None) -> Client:
+    """Return a client of a run: named by its folder or its name, or the only one.
+
+    Raises SigmaStateError if there is none, SigmaConfigError, with a list, if there are several.
+    """
+    if run is not None and Path(run).is_dir():
+        return _in_folder(Path(run))
+    found = running()
+    named = found if run is None else [one for one in found if run in (one.name, one.folder and one.folder.name)]
+    try:
+        return _only(named, found, run)
+    except SigmaError:
+        _close(found)
+        raise
+
+
+def _only(named: Sequence[Found], found: Sequence[Found], run: Any) -> Client:
+    """Return the client of the only one of the runs that are meant, and close the others."""
+    if not named and run is not None:
+        there = f" There is: {', '.join(one.title for one in found)}." if found else f" {NONE}"
+        raise SigmaStateError(f"--run {run}: no run of that name can be steered.{there}")
+    if not named:
+        raise SigmaStateError(f"no run can be steered. {NONE}")
+    if len(named) > 1:
+        lines = "".join(f"\n  {one.title}" for one in named)
+        raise SigmaConfigError(f"several runs can be steered. Name one with --run:{lines}")
+    if named[0].client is None:
+        raise SigmaStateError(f"{named[0].name}: does not answer. Is it stopped, or busy? Try again.")
+    _close(one for one in found if one is not named[0])
+    return named[0].client
+
+
+def _close(found: Iterable[Found]) -> None:
+    for one in found:
+        one.close()
+
+
+def _in_folder(run: Path) -> Client:
+    """Return a client of the run of a folder, whose ``control.json`` names the socket; a dead one is removed."""
+    about = places.read(run)
+    if about and places.is_dead(about):
+        places.removed(run / places.CONTROL)
+    path = about.get("socket")
+    connection = opened(Path(path)) if isinstance(path, str) and os.path.isabs(path) else None
+    client = introduced(connection) if connection is not None else _among_all(run)
+    if client is None:
+        raise SigmaStateError(f"{run}: does not train now, or does not answer. {NONE}")
+    if not _is_same(client.about["folder"], run):
+        client.close()
+        raise SigmaStateError(f"{run}: {places.CONTROL} names the socket of another run. Remove that file.")
+    return client
+
+
+def _among_all(run: Path) -> Client | None:
+    """Return a client of the run of a folder without ``control.json``."""
+    found = running()
+    there = [one for one in found if one.folder is not None and _is_same(one.folder, run)]
+    _close(one for one in found if one not in there[:1])
+    return there[0].client if there else None
+
+
+def _is_same(folder: str | Path | None, run: Path) -> bool:
+    if folder is None:
+        return False
+    with suppress(OSError):
+        return os.path.samefile(folder, run)
+    return False

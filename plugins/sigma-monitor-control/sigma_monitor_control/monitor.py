@@ -1,0 +1,42 @@
+"""The monitor ``control``: other shells of the same user watch and steer the run, through a Unix socket."""
+
+from __future__ import annotations
+
+import os
+
+from attrs import define
+
+from sigma_kernel.contracts import Monitor, View
+from sigma_kernel.errors import SigmaStateError
+from sigma_monitor_control import places
+from sigma_monitor_control.server import Server
+
+_TOLD = set[str]()  # why no socket could be made, by a process that trains often
+
+
+@define(eq=False)
+class ControlMonitor(Monitor):
+    """Let other shells watch and steer the run, through a socket that ``control.json`` in its folder names.
+
+    Every run has it, unless ``[run] control = false``, ``Environment(control=False)`` or ``SIGMA_CONTROL=off`` is set.
+    """
+
+    steers = True
+
+    def watch(self, view: View) -> None:
+        """Serve until the run is over; raises SigmaStateError if no socket can be made, once in a process."""
+        try:
+            listener, path = places.made()
+        except SigmaStateError as error:
+            if str(error) not in _TOLD:
+                _TOLD.add(str(error))
+                raise
+            return
+        file = None if view.folder is None else places.announced(view.folder, path)
+        try:
+            Server(view, listener, os.getuid()).run()
+        finally:
+            listener.close()
+            places.removed(path)
+            if file is not None and places.read(file.parent).get("socket") == str(path):
+                places.removed(file)

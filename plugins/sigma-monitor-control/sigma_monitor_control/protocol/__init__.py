@@ -1,0 +1,24 @@
+"""The protocol: JSON documents to and from a :class:`~sigma_kernel.contracts.View`, over any connection.
+
+::
+
+    conversation = Conversation(view, scopes=frozenset({"read"}))
+    for line in conversation.receive('{"id": 1, "do": "status"}'):
+        send(line)
+
+The whole of it stands in docs/steering.md.
+"""
+
+from sigma_kernel import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "conversation": "Conversation READ SCOPES STEER at_once",
+        "documents": "LONGEST PROTOCOL",
+        "reading": "Later READS",
+        "steering": "COMMANDS STEERS",
+        "subscriptions": "SUBSCRIBES Subscription",
+        "values": "plain",
+    },
+)

@@ -1,0 +1,66 @@
+"""Arguments of requests, checked against the annotations of the function that answers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from sigma_kernel.errors import SigmaConfigError, refuse_unknown
+
+WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", dict: "an object"}
+
+
+def checked(do: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a request if they fit a function, whose first parameter is its own.
+
+    Raises SigmaConfigError for one that is unknown, missing or of another type; null stands for one that is left out.
+    """
+    expected, required = parameters(function)
+    refuse_unknown(do, given, expected)
+    values = {name: value for name, value in given.items() if value is not None}
+    for name in required:
+        if name not in values:
+            raise SigmaConfigError(f"{do}: needs {name!r}, {words(expected[name])}.")
+    for name, value in values.items():
+        if not fits(value, expected[name]):
+            raise SigmaConfigError(f"{do}: {name!r} must be {words(expected[name])} (got {value!r:.100}).")
+    return values
+
+
+@cache
+def parameters(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the types of all parameters but the first by name, and the names of those that are required."""
+    types, found = get_type_hints(function), [*inspect.signature(function).parameters.values()][1:]
+    required = [one.name for one in found if one.default is inspect.Parameter.empty]
+    return {one.name: types[one.name] for one in found}, required
+
+
+def fits(value: Any, type_: Any) -> bool:
+    """Return whether a JSON value is of a type; a whole number is a number as well, true and false are none."""
+    inner = get_args(type_)
+    if type_ is Any:
+        return True
+    if isinstance(type_, UnionType):
+        return any(fits(value, one) for one in inner)
+    if get_origin(type_) is list:
+        return isinstance(value, list) and all(fits(one, inner[0]) for one in value)
+    if get_origin(type_) is dict:
+        return isinstance(value, dict) and all(fits(one, inner[1]) for one in value.values())
+    if type_ in (int, float) and isinstance(value, bool):
+        return False
+    return isinstance(value, int | float if type_ is float else type_)
+
+
+def words(type_: Any) -> str:
+    """Return a type in words."""
+    inner = [one for one in get_args(type_) if one is not NoneType]
+    if isinstance(type_, UnionType):
+        return " or ".join(map(words, inner))
+    if get_origin(type_) is list:
+        return f"a list, each {words(inner[0])}" if inner[0] is not Any else "a list"
+    if get_origin(type_) is dict:
+        return f"an object, each value {words(inner[1])}" if inner[1] is not Any else "an object"
+    return WORDS.get(type_, "a value")

@@ -1,0 +1,168 @@
+"""A conversation with one client: documents in, documents out, whatever carries them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from attrs import define, field
+
+from sigma_kernel.contracts import Ticket, View
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
+from sigma_monitor_control.protocol import documents
+from sigma_monitor_control.protocol.arguments import checked
+from sigma_monitor_control.protocol.documents import ClientRequest, Id
+from sigma_monitor_control.protocol.reading import READS, Later, ticket
+from sigma_monitor_control.protocol.steering import STEERS
+from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES, Subscription
+
+READ, STEER = "read", "steer"
+SCOPES = frozenset({READ, STEER})
+MOST = 64  # requests of one client that wait for an answer, and subscriptions
+
+Run = Callable[[Callable[[], Any]], Future[Any]]
+
+
+def at_once(act: Callable[[], Any]) -> Future[Any]:
+    """Do what may have to wait in this thread."""
+    future = Future[Any]()
+    try:
+        future.set_result(act())
+    except Exception as error:  # raised by result()
+        future.set_exception(error)
+    return future
+
+
+@define(eq=False)
+class Conversation:
+    """The requests of one client that are not answered yet, and its subscriptions.
+
+    :meth:`receive` takes a document and returns those to send at once; :meth:`answers` and :meth:`events` return what
+    is ready by now.  No document raises, or ends the conversation.
+
+    Args:
+        view: What the client sees of the run.
+        scopes: What it may do: ``read``, ``steer``.
+        later: Does in another thread what may have to wait for training; by default it is done at once, in this one.
+        more: Further requests that read, by name: functions of the view and of their arguments.
+    """
+
+    view: View
+    scopes: frozenset[str] = SCOPES
+    later: Run = at_once
+    more: Mapping[str, Callable[..., Any]] = field(factory=dict)
+    _waiting: dict[Id, Future[Any] | Ticket] = field(factory=dict, init=False)
+    _subscriptions: dict[Id, Subscription] = field(factory=dict, init=False)
+    _due: dict[Id, float] = field(factory=dict, init=False)  # when subscriptions look again, in seconds
+
+    @property
+    def waits(self) -> bool:
+        """Return whether a request is not answered yet."""
+        return bool(self._waiting)
+
+    @property
+    def subscribed(self) -> bool:
+        """Return whether there is a subscription."""
+        return bool(self._subscriptions)
+
+    # -- requests ------------------------------------------------------------------------------------------------------
+    def receive(self, text: str | bytes) -> list[str]:
+        """Take a document; return the documents to send at once: an answer, or none if it is to wait for."""
+        id: Id = None
+        try:
+            document = documents.loaded(text)
+            id = documents.identity(document)
+            request = documents.request(document)
+            if id in self._waiting or id in self._subscriptions:
+                raise SigmaStateError(f"request {id!r}: another one of this id is not over. Number your requests.")
+            return self._answered(request)
+        except Exception as error:  # also a component's; a client must not end what serves others
+            return [documents.failed(id, error)]
+
+    def _answered(self, request: ClientRequest) -> list[str]:
+        """Do what is asked for; return the answer, if there is one yet."""
+        if request.do == "cancel":
+            return [documents.answered(request.id, self._cancel(request))]
+        do = self._function(request.do)
+        if len(self._waiting) + len(self._subscriptions) >= MOST:
+            raise SigmaStateError(f"{request.do}: {MOST} requests are not over yet. Wait, or cancel some.")
+        found = do(self.view, **checked(request.do, do, request.arguments))
+        if request.do in SUBSCRIBES:
+            self._subscriptions[request.id], self._due[request.id] = found, float("-inf")
+            return []
+        if isinstance(found, Later):
+            found = self.later(found.act)
+        if isinstance(found, Future | Ticket):
+            self._waiting[request.id] = found
+            return self.answers()
+        return [documents.answered(request.id, self._introduced(found) if request.do == "hello" else found)]
+
+    def _function(self, do: str) -> Callable[..., Any]:
+        """Return what answers; raise a SigmaError if nothing does, or if this client may not ask it."""
+        known = {**self.more, **SUBSCRIBES, **READS, **STEERS}
+        if do not in known:
+            raise SigmaConfigError(f"do {do!r:.100}: unknown.{near(do, known)} Known are {', '.join(sorted(known))}.")
+        scope = STEER if do in STEERS else READ
+        if scope not in self.scopes:
+            raise SigmaStateError(f"{do}: not allowed here, as this connection may only {' and '.join(self.scopes)}.")
+        return known[do]
+
+    def _introduced(self, hello: Mapping[str, Any]) -> dict[str, Any]:
+        return {**hello, "scopes": sorted(self.scopes)}
+
+    def _cancel(self, request: ClientRequest) -> bool:
+        """End a subscription, or forget a request; return whether there was one. A command that was sent remains."""
+        of = documents.identity({"id": request.arguments.get("of")})
+        self._due.pop(of, None)
+        return self._subscriptions.pop(of, None) is not None or self._waiting.pop(of, None) is not None
+
+    # -- what comes later ----------------------------------------------------------------------------------------------
+    def answers(self) -> list[str]:
+        """Return the answers that have become ready."""
+        ready = {id: one for id, one in self._waiting.items() if _is_done(one)}
+        for id in ready:
+            del self._waiting[id]
+        return [_answer(id, one) for id, one in ready.items()]
+
+    def events(self, now: float) -> list[str]:
+        """Return the events of subscriptions that are due; ``now`` are the seconds of any steady clock.
+
+        Leave it out as long as the client has not read the last ones: what is new then comes with the next event.
+        """
+        return [*self._events(now)]
+
+    def _events(self, now: float) -> Iterator[str]:
+        for id in [id for id, due in self._due.items() if due <= now]:
+            subscription = self._subscriptions[id]
+            self._due[id] = now + subscription.every
+            try:
+                event = subscription.event()
+            except Exception as error:
+                self._cancel(ClientRequest(None, "cancel", {"of": id}))
+                yield documents.failed(id, error)
+            else:
+                if event is not None:
+                    yield documents.told(id, event)
+
+    def last(self) -> list[str]:
+        """Return what there is to say when the run has ended: the last events, and an answer to each request."""
+        events = self.events(float("inf"))
+        over = SigmaStateError("the run has ended.")
+        unanswered = [*self._waiting]
+        found = [*self.answers(), *events]
+        return [*found, *(documents.failed(id, over) for id in unanswered if id in self._waiting)]
+
+
+def _is_done(one: Future[Any] | Ticket) -> bool:
+    return one.done() if isinstance(one, Future) else one.state != "queued"
+
+
+def _answer(id: Id, one: Future[Any] | Ticket) -> str:
+    """Return the line of an answer that is ready."""
+    if isinstance(one, Ticket):
+        return documents.answered(id, ticket(one))
+    try:
+        return documents.answered(id, one.result())
+    except Exception as error:
+        return documents.failed(id, error)

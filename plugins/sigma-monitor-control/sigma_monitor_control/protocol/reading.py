@@ -1,0 +1,238 @@
+"""Requests that read: each is a function of a view, which returns JSON values, or ``Later`` if it may have to wait."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from sigma_kernel import catalogue
+from sigma_kernel.contracts import AddressEntry, Stretch, Ticket, View
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
+from sigma_monitor_control.protocol.documents import PROTOCOL
+from sigma_monitor_control.protocol.naming import is_pattern, leading, meant, within
+from sigma_monitor_control.protocol.values import column, plain
+
+MOST_POINTS = 10_000  # of one series in an answer
+MOST_SERIES = 100  # in one request
+KINDS = ("hook", "optimiser", "backend")  # of components to choose from while training
+MEASURED = ("training", "validation", "test")  # below these, trainers publish what they measured
+
+
+@frozen
+class Later:
+    """A result that may have to wait for training, such as arrays, which are copied between two bursts."""
+
+    act: Callable[[], Any]
+
+
+# -- the run -----------------------------------------------------------------------------------------------------------
+def hello(view: View) -> dict[str, Any]:
+    """Return what is at the other end: the protocol, and the run."""
+    return {
+        "protocol": PROTOCOL,
+        "version": catalogue().versions()["sigma-kernel"],
+        "name": view.name,
+        "folder": None if view.folder is None else str(view.folder.absolute()),
+        "process": os.getpid(),
+        "trainers": view.trainers(),
+        "state": view.status(),
+    }
+
+
+def status(view: View) -> dict[str, Any]:
+    """Return the state of the run, and where each trainer is."""
+    found = {name: _trainer(view, name) for name in view.trainers()}
+    seconds = max((one["second"] or 0.0 for one in found.values()), default=0.0)
+    return {"status": view.status(), "seconds": seconds, "trainers": found}
+
+
+def _trainer(view: View, name: str) -> dict[str, Any]:
+    head = f"{name}."
+    entries = {one.address.removeprefix(head): one for one in view.entries(f"{name}.*")}
+    moment = {key: plain(entries[key].value) if key in entries else None for key in ("iteration", "epoch", "second")}
+    goals = {key: plain(entries[key].value) if key in entries else None for key in ("epochs", "goal", "batch_size")}
+    branches = view.branches(name)
+    return {
+        **moment,
+        **goals,
+        "branch": branches[-1].number if branches else 0,
+        "rows": view.splits(name).get("training"),
+        "values": _measured(view, name),
+    }
+
+
+def _measured(view: View, name: str) -> dict[str, Any]:
+    """Return what a trainer measured last, by the address within it."""
+    found = (one for split in MEASURED for one in view.entries(f"{name}.{split}.*"))
+    return {one.address.removeprefix(f"{name}."): plain(one.value) for one in found if _is_number(one)}
+
+
+def _is_number(entry: AddressEntry) -> bool:
+    return entry.type in ("number", "whole") and entry.value is not None
+
+
+def chosen(view: View, name: str | None) -> str:
+    """Return the name of a trainer, by default that of the only one."""
+    known = view.trainers()
+    if name is None and len(known) == 1:
+        return known[0]
+    if name is None:
+        raise SigmaConfigError(f"trainer: there are {', '.join(known)}. Name one.")
+    if name not in known:
+        raise SigmaConfigError(f"trainer {name!r}: there is no such trainer.{near(name, known, 'There is')}")
+    return name
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+def entries(view: View, pattern: str = "**", trainer: str | None = None) -> list[Any]:
+    """Return the addresses that a pattern matches, each with its kind; a plain value as well, arrays never."""
+    return [plain(one) for one in matched(view, pattern, trainer)]
+
+
+def matched(view: View, pattern: str, trainer: str | None = None, settable: bool = False) -> list[AddressEntry]:
+    """Return the entries that a pattern or a short name means, those alone that can be set if ``settable``.
+
+    Raises SigmaAddressError if there is none, or if a short name could be several.
+    """
+    full = within(pattern, trainer)
+    if is_pattern(full):
+        found = view.entries(full)
+        if not found:
+            raise SigmaAddressError(f"{full}: matches no value. `sigma get '**'` lists all.")
+        return found
+    if exact := view.entries(full):
+        return exact
+    inside = view.entries("**" if trainer is None else f"{trainer}.**")
+    wanted = [one.address for one in inside if one.settable or not settable]
+    address = meant(pattern, wanted if leading(pattern, wanted) else [one.address for one in inside])
+    return [one for one in inside if one.address == address]
+
+
+def get(view: View, pattern: str, trainer: str | None = None) -> dict[str, Any] | Later:
+    """Return the values that a pattern or a short name means, by their addresses; arrays as their summaries."""
+    found = matched(view, pattern, trainer)
+    if any(one.type == "array" for one in found):
+        return Later(lambda: _values(view, found))
+    return _values(view, found)
+
+
+def _values(view: View, entries: Iterable[AddressEntry]) -> dict[str, Any]:
+    return {one.address: plain(_value(view, one)) for one in entries}
+
+
+def _value(view: View, entry: AddressEntry) -> Any:
+    """Return a value; None if it is not published yet."""
+    if entry.value is not None:
+        return entry.value
+    try:
+        return view.get(entry.address)
+    except SigmaAddressError:
+        return None
+
+
+def series(view: View, addresses: list[str], after: dict[str, int] | None = None, most: int = 2000) -> dict[str, Any]:
+    """Return what was measured at some addresses since a cursor each, and the next cursors."""
+    if len(addresses) > MOST_SERIES:
+        raise SigmaConfigError(f"series: asks for {len(addresses)} addresses, more than {MOST_SERIES}. Ask for fewer.")
+    since = after or {}
+    return {address: since_cursor(view, address, since.get(address, 0), most) for address in addresses}
+
+
+def since_cursor(view: View, address: str, after: int, most: int) -> dict[str, Any]:
+    """Return what was measured at an address since a cursor, and the next cursor."""
+    cursor, found = view.stretches(address, after, max(1, min(most, MOST_POINTS)))
+    return {"next": cursor, "stretches": [_stretch(one) for one in found]}
+
+
+def _stretch(stretch: Stretch) -> dict[str, Any]:
+    curve = stretch.curve
+    return {
+        "branch": stretch.branch,
+        "iteration": curve.iterations.tolist(),
+        "epoch": curve.epochs.tolist(),
+        "second": column(curve.seconds),
+        "value": column(curve.values),
+        "low": column(curve.low),
+        "high": column(curve.high),
+    }
+
+
+# -- what is numbered --------------------------------------------------------------------------------------------------
+def ticket(made: Ticket) -> dict[str, Any]:
+    """Return a ticket; ``kind`` is the class of the error that refused it."""
+    error = made.answer.exception() if made.state == "refused" else None
+    moments = {name: {"iteration": at.iteration, "epoch": at.epoch} for name, at in made.moments.items()}
+    return {
+        "number": made.number,
+        "command": made.command,
+        "arguments": plain(made.arguments),
+        "state": made.state,
+        "moments": moments,
+        "why": made.why,
+        "kind": type(error).__name__ if error else "",
+    }
+
+
+def tickets(view: View, after: int = 0) -> list[Any]:
+    """Return the commands that were sent after a number, by anyone, and what became of them."""
+    return [ticket(one) for one in view.tickets(after)]
+
+
+def journal(view: View, after: int = 0) -> list[Any]:
+    """Return the rows of the journal after a number, with their numbers."""
+    return [[number, plain(row)] for number, row in view.journal(after)]
+
+
+def messages(view: View, after: int = 0) -> list[Any]:
+    """Return the log messages after a number, with their numbers."""
+    return [[number, text] for number, text in view.messages(after)]
+
+
+# -- trainers ----------------------------------------------------------------------------------------------------------
+def branches(view: View, trainer: str | None = None) -> list[Any]:
+    """Return the branches of a trainer's history."""
+    return [plain(one) for one in view.branches(chosen(view, trainer))]
+
+
+def network(view: View, trainer: str | None = None) -> list[Any]:
+    """Return the layers of a trainer."""
+    return [plain(one) for one in view.network(chosen(view, trainer))]
+
+
+def hooks(view: View, trainer: str | None = None) -> list[Any]:
+    """Return the hooks of a trainer in callback order."""
+    return [plain(one) for one in view.hooks(chosen(view, trainer))]
+
+
+def states(view: View, trainer: str | None = None) -> list[Any]:
+    """Return the states that a trainer can be rewound to, oldest first."""
+    return [plain(one) for one in view.states(chosen(view, trainer))]
+
+
+def splits(view: View, trainer: str | None = None) -> dict[str, int]:
+    """Return the number of rows of each split of a trainer's data."""
+    return dict(view.splits(chosen(view, trainer)))
+
+
+def classes(view: View, trainer: str | None = None) -> list[Any]:
+    """Return the class names of a trainer's data by index."""
+    return [plain(one) for one in view.classes(chosen(view, trainer))]
+
+
+def components(view: View, kind: str) -> list[Any]:
+    """Return the components of a kind that can be chosen while training, with their summaries."""
+    if kind not in KINDS:
+        raise SigmaConfigError(f"components: 'kind' must be one of {', '.join(KINDS)} (got {kind!r:.100}).")
+    return [{"name": one.name, "summary": one.summary} for one in catalogue().components(kind)]
+
+
+READS: Mapping[str, Callable[..., Any]] = {
+    one.__name__: one
+    for one in (
+        hello, status, entries, get, series, tickets, journal, messages, branches, network, hooks, states, splits,
+        classes, components,
+    )
+}  # fmt: skip

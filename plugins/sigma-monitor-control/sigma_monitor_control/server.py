@@ -1,0 +1,242 @@
+"""The server of one run: one thread, one conversation for each connection, bounded in memory, time and number.
+
+Documents go out as fast as a client reads them: what it has not read is kept up to a limit, and its events wait.  The
+thread rests four times as long as it works, so that a client that asks without a pause does not slow the training.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from attrs import define, field
+
+from sigma_kernel.contracts import View
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError
+from sigma_monitor_control import places
+from sigma_monitor_control.aside import Aside
+from sigma_monitor_control.protocol import LONGEST, Conversation
+from sigma_monitor_control.protocol.documents import failed
+
+PIECE = 1 << 18  # bytes read, or written, at a time
+REQUESTS = 100  # of one client that are answered in one turn
+UNREAD = 1 << 20  # bytes that a client has not read, from which on its requests wait
+HELD = 32 << 20  # bytes of all connections, read and to be written; beyond, the one that holds most is dropped
+STALLED = 30.0  # seconds after which a client that reads nothing of what waits for it is dropped
+CONNECTIONS = 100  # at a time; for one more, the one that has been idle longest is dropped
+REST = 4  # the rest of the thread, as a multiple of its work
+LONGEST_REST = 1.0  # seconds
+IDLE, BUSY = 0.05, 0.01  # seconds between two looks: in general, and while requests arrive or wait
+RECENT = 0.2  # seconds for which more requests are expected to follow one
+
+
+@define(eq=False)
+class Connection:
+    """A client: its conversation, the beginning of a line that it sent, and the bytes that it has not read."""
+
+    socket: socket.socket
+    conversation: Conversation
+    heard: float  # when it last sent anything, in seconds of the server's clock
+    read: float  # when it last read anything, or had nothing to read
+    inbox: bytearray = field(factory=bytearray)
+    outbox: bytearray = field(factory=bytearray)
+    closing: bool = False  # once the outbox is written
+
+    @property
+    def held(self) -> int:
+        """Return the bytes that it holds."""
+        return len(self.inbox) + len(self.outbox)
+
+    @property
+    def idle(self) -> bool:
+        """Return whether nothing is under way."""
+        return not (self.outbox or self.conversation.waits or self.conversation.subscribed)
+
+    def is_busy(self, now: float) -> bool:
+        """Return whether requests arrive, or wait for an answer."""
+        return bool(self.inbox or self.outbox) or self.conversation.waits or now - self.heard < RECENT
+
+    def hear(self, data: bytes, now: float) -> None:
+        """Take what it sent."""
+        self.heard = now
+        self.inbox += data
+
+    def work(self, now: float) -> None:
+        """Answer some of the requests that have arrived in full, unless too much is unread."""
+        self.read = self.read if self.outbox else now
+        for _ in range(REQUESTS):
+            end = self.inbox.find(b"\n", 0, LONGEST + 1)
+            if self.closing or len(self.outbox) >= UNREAD or end < 0:
+                break
+            line = bytes(self.inbox[:end])
+            del self.inbox[: end + 1]
+            if line.strip():
+                self.say(self.conversation.receive(line))
+        if len(self.inbox) > LONGEST and b"\n" not in self.inbox[: LONGEST + 1]:
+            self.inbox.clear()
+            self.leave(SigmaConfigError(f"document: is longer than {LONGEST:,} bytes. Send less at a time."))
+
+    def say(self, lines: list[str]) -> None:
+        """Queue documents."""
+        for line in lines:
+            self.outbox += line.encode()
+
+    def leave(self, why: Exception) -> None:
+        """Say why it is dropped, and close once that is written."""
+        self.say([failed(None, why)])
+        self.closing = True
+
+    def forget(self) -> None:
+        """Read what it still sends: unread, it would keep the last words from it."""
+        with suppress(OSError):
+            for _ in range(REQUESTS):
+                if not self.socket.recv(PIECE):
+                    return
+
+    def catch_up(self, now: float) -> None:
+        """Queue the answers that are ready and, if it has read all before, the events that are due."""
+        self.say(self.conversation.answers())
+        if not self.outbox:
+            self.say(self.conversation.events(now))
+
+    def write(self, now: float) -> None:
+        """Write what it reads at once; raises OSError if it is gone."""
+        while self.outbox:
+            try:
+                count = self.socket.send(self.outbox[:PIECE])
+            except BlockingIOError:
+                return
+            del self.outbox[:count]
+            self.read = now
+
+
+@define(eq=False)
+class Server:
+    """Serve the clients of a listening socket until the run is over."""
+
+    view: View
+    listener: socket.socket
+    owner: int  # the user who may connect
+    clock: Callable[[], float] = time.monotonic
+    _selector: selectors.BaseSelector = field(factory=selectors.DefaultSelector, init=False)
+    _connections: dict[int, Connection] = field(factory=dict, init=False)
+    _aside: Aside = field(factory=Aside, init=False)
+    worked: float = field(default=0.0, init=False)  # seconds in the last turn
+
+    @property
+    def count(self) -> int:
+        """Return the number of connections."""
+        return len(self._connections)
+
+    @property
+    def held(self) -> int:
+        """Return the bytes that all connections hold."""
+        return sum(one.held for one in self._connections.values())
+
+    @property
+    def pause(self) -> float:
+        """Return the seconds until the next look: a rest after work, and little if something is under way."""
+        busy = any(one.is_busy(self.clock()) for one in self._connections.values())
+        return max(BUSY if busy else IDLE, min(REST * self.worked, LONGEST_REST))
+
+    def run(self) -> None:
+        """Serve until the run is over."""
+        self.open()
+        try:
+            while not self.view.wait(self.pause):
+                self.turn()
+            self._end()
+        finally:
+            self.close()
+
+    def open(self) -> None:
+        """Let clients connect."""
+        self._selector.register(self.listener, selectors.EVENT_READ)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in [*self._connections.values()]:
+            self._drop(connection)
+        self._selector.close()
+        self._aside.end()
+
+    def turn(self) -> None:
+        """Accept, read, answer and write whatever can be without waiting."""
+        began = time.thread_time()
+        for key, _ in self._selector.select(0):
+            if key.fileobj is self.listener:
+                self._accept()
+            else:
+                self._hear(key.data)
+        for connection in [*self._connections.values()]:
+            self._serve(connection)
+        self._bound()
+        self.worked = time.thread_time() - began
+
+    # -- connections ---------------------------------------------------------------------------------------------------
+    def _accept(self) -> None:
+        """Accept those who wait, refuse other users, and make room for one more."""
+        for _ in range(CONNECTIONS):
+            try:
+                accepted, _ = self.listener.accept()
+            except OSError:  # nobody waits, or nobody more can be let in
+                return
+            accepted.setblocking(False)
+            now = self.clock()
+            connection = Connection(accepted, Conversation(self.view, later=self._aside.do), now, now)
+            if places.user(accepted) not in (self.owner, None):
+                connection.leave(SigmaStateError("this run belongs to another user. Log in as that user to steer it."))
+            elif len(self._connections) >= CONNECTIONS:
+                self._drop(min(self._connections.values(), key=lambda one: (not one.idle, one.heard)))
+            self._connections[accepted.fileno()] = connection
+            self._selector.register(accepted, selectors.EVENT_READ, connection)
+
+    def _hear(self, connection: Connection) -> None:
+        """Read a piece, unless the client has not read its answers."""
+        if connection.closing or len(connection.outbox) >= UNREAD or len(connection.inbox) > LONGEST:
+            return
+        try:
+            data = connection.socket.recv(PIECE)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            connection.hear(data, self.clock())
+        else:
+            self._drop(connection)
+
+    def _serve(self, connection: Connection) -> None:
+        now = self.clock()
+        try:
+            connection.work(now)
+            connection.catch_up(now)
+            connection.write(now)
+        except OSError:
+            self._drop(connection)
+            return
+        if connection.closing and not connection.outbox:
+            connection.forget()
+            self._drop(connection)
+        elif connection.outbox and now - connection.read > STALLED:
+            self._drop(connection)
+
+    def _bound(self) -> None:
+        """Drop those who hold most until all hold little enough."""
+        while self.held > HELD:
+            self._drop(max(self._connections.values(), key=lambda one: one.held))
+
+    def _drop(self, connection: Connection) -> None:
+        if self._connections.pop(connection.socket.fileno(), None) is not None:
+            self._selector.unregister(connection.socket)
+            connection.socket.close()
+
+    def _end(self) -> None:
+        """Say last words to whoever reads them at once."""
+        for connection in self._connections.values():
+            connection.say(connection.conversation.last())
+            with suppress(OSError):
+                connection.write(self.clock())

@@ -1,0 +1,196 @@
+"""The commands, against a fake run: what they send, and what they print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import pytest
+
+from sigma_kernel.launcher import main
+from sigma_kernel.testing import CommandSuite
+from sigma_monitor_control import plugin
+from sigma_monitor_control.commands import options, reading, steering
+from sigma_monitor_control.commands.options import literal, numbers, show
+
+ORDINARY = {
+    "get": ["accuracy"], "watch": ["accuracy", "--count", "1"], "set": ["learning_rate", "0.5"], "rewind": ["3"],
+    "attach": ["a", "loss"], "detach": ["a"], "swap": ["optimiser", "adam"], "exclude": ["3", "5-7"],
+    "include": ["3"], "relabel": ["3", "4", "cat"],
+}  # fmt: skip
+MISTAKES = {
+    "get": [["nothing"], ["**.nothing"], ["loss"], []],
+    "watch": [["nothing"], ["accuracy", "--every", "0.001"]],
+    "set": [["loss", "1"], ["iteration", "3"], ["learning_rate", "[1"], ["learning_rate"]],
+    "rewind": [["-1"], ["3", "hours"]],
+    "step": [["0"], ["1", "second"]],
+    "exclude": [["x"], ["3-"], []],
+}
+
+
+class ControlSuite(CommandSuite):
+    name = "ps"
+
+    @pytest.fixture(autouse=True)
+    def _served(self, serve: Any) -> None:
+        serve()
+
+    def make(self) -> click.Command:
+        path = next(path for name, path, _ in plugin.COMMANDS if name == self.name)
+        module, _, attribute = path.partition(":")
+        made: click.Command = getattr({"reading": reading, "steering": steering}[module], attribute)
+        assert made.name == self.name
+        return made
+
+    def arguments(self) -> Sequence[str]:
+        return ORDINARY.get(self.name, [])
+
+    def mistakes(self) -> Sequence[Sequence[str]]:
+        return [["--no-such-option"], *MISTAKES.get(self.name, [])]
+
+
+for _name, _, _ in plugin.COMMANDS:
+    globals()[f"Test{_name.title()}"] = type(f"Test{_name.title()}", (ControlSuite,), {"name": _name})
+del ControlSuite
+
+
+@pytest.mark.parametrize(
+    ("given", "command", "arguments"),
+    [
+        (["pause"], "pause", {}),
+        (["go"], "go", {}),
+        (["stop"], "stop", {}),
+        (["save"], "save", {}),
+        (["undo"], "undo", {}),
+        (["step"], "step", {"count": 1, "scale": "iteration"}),
+        (["step", "3", "epochs"], "step", {"count": 3, "scale": "epoch"}),
+        (["rewind", "3", "epoch"], "rewind", {"to": 3, "scale": "epoch"}),
+        (["attach", "a", "loss"], "attach", {"name": "a", "hook": "loss"}),
+        (
+            ["attach", "a", '{type = "loss", every = "1 epoch"}'],
+            "attach",
+            {"name": "a", "hook": {"type": "loss", "every": "1 epoch"}},
+        ),
+        (["detach", "a"], "detach", {"name": "a"}),
+        (["swap", "backend", "numpy"], "swap", {"slot": "backend", "component": "numpy"}),
+        (["exclude", "2", "5-7"], "exclude", {"rows": [2, 5, 6, 7], "split": "training"}),
+        (["include", "2", "--split", "validation"], "include", {"rows": [2], "split": "validation"}),
+        (["relabel", "2", "3", "cat"], "relabel", {"rows": [2, 3], "label": "cat", "split": "training"}),
+        (["relabel", "2", "7"], "relabel", {"rows": [2], "label": 7, "split": "training"}),
+        (["set", "learning_rate", "1e-3"], "set", {"pattern": "trainer.optimiser.learning_rate", "value": 0.001}),
+        (["set", "every", "2 epochs"], "set", {"pattern": "trainer.hooks.loss.every", "value": "2 epochs"}),
+        (["set", "every", "3"], "set", {"pattern": "trainer.hooks.loss.every", "value": "3"}),
+        (["set", "every", '"3"'], "set", {"pattern": "trainer.hooks.loss.every", "value": "3"}),
+        (["set", "**.learning_rate", "inf"], "set", {"pattern": "**.learning_rate", "value": float("inf")}),
+    ],
+)
+def test_a_command_is_sent_with_its_arguments(
+    serve: Any, given: list[str], command: str, arguments: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    view = serve()
+    assert main(given) == 0
+    (sent,) = view.sent
+    assert (sent.command, sent.arguments) == (command, arguments)
+    assert capsys.readouterr().out.endswith(": trainer at iteration 7, epoch 1\n")
+    assert main([*given, "--trainer", "trainer", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"applied": {"trainer": {"iteration": 7, "epoch": 1}}}
+
+
+def test_a_refused_command_has_the_exit_code_of_its_error(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    serve().refusals["go"] = "nothing is paused."
+    assert main(["go"]) == 1
+    assert capsys.readouterr() == ("", "nothing is paused.\n")
+    assert main(["get", "loss"]) == 2
+    assert main(["set", "iteration", "3"]) == 2
+    assert "is read-only" in capsys.readouterr().err
+
+
+def test_several_runs_are_listed_and_nothing_is_done(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    views = [serve(), serve()]
+    assert main(["stop"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("fake (process") == 2
+    assert [one.sent for one in views] == [[], []]
+
+
+def test_runs_are_listed(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ps"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("No run can be steered.")
+    serve()
+    assert main(["ps"]) == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split() == ["RUN", "STATE", "EPOCH", "ITERATION", "PROCESS"]
+    assert row.split()[3:6] == ["running", "3", "120"]
+    assert main(["ps", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (found["name"], found["state"], found["trainers"]["trainer"]["values"]["validation.accuracy"]) == (
+        "fake",
+        "running",
+        0.75,
+    )
+
+
+def test_values_are_printed_in_columns(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    serve()
+    assert main(["get", "**.loss", "every"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "trainer.training.loss     0.25",
+        "trainer.validation.loss   0.5",
+        "trainer.hooks.loss.every  1 epoch",
+    ]
+    assert main(["get", "trainer.epoch*", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"trainer.epoch": 3, "trainer.epochs": "inf"}
+
+
+def test_a_terminal_gets_lines_of_its_width(
+    serve: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = serve()
+    view.values["trainer." + "long." * 20 + "name"] = "x" * 200
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert main(["get", "**"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("…" in line for line in lines)
+    assert any(line.startswith("trainer.optimiser.learning_rate ") and line.endswith(" 0.1") for line in lines)
+
+
+def test_a_watch_prints_a_line_for_each_change(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    serve()
+    assert main(["watch", "**.loss", "accuracy", "--count", "1"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "4.5  trainer.training.loss        0.25",
+        "4.5  trainer.validation.loss      0.5",
+        "4.5  trainer.validation.accuracy  0.75",
+    ]
+    assert main(["watch", "epochs", "--count", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"second": 4.5, "values": {"trainer.epochs": "inf"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1", 1), ("1e-3", 0.001), ("true", True), ("adam", "adam"), ("2 epochs", "2 epochs"), ('"a b"', "a b"),
+     ("[1, 2]", [1, 2]), ("-inf", float("-inf")), ("a = 1\nb", "a = 1\nb"), ("1\nb = 2", "1\nb = 2")],
+)  # fmt: skip
+def test_a_value_is_a_toml_literal_or_a_text(text: str, value: Any) -> None:
+    assert literal(text) == value
+    assert type(literal(text)) is type(value)
+
+
+def test_row_numbers_may_be_ranges() -> None:
+    assert numbers(["3", "5-7", "0"]) == [3, 5, 6, 7, 0]
+    with pytest.raises(options.SigmaConfigError, match="7-: is not a row number"):
+        numbers(["7-"])
+
+
+def test_values_are_shown_on_one_line() -> None:
+    array = {"shape": [3, 2], "dtype": "float32", "low": -1.0, "high": 2.0, "mean": 0.5, "deviation": 1.0}
+    assert show({"array": array}) == "3 x 2 float32, -1 to 2, mean 0.5"
+    assert show({"array": {"shape": [], "dtype": "<U3"}}) == "one <U3"
+    assert [show(value) for value in (True, 0.1 + 0.2, 7, "a", None)] == ["true", "0.3", "7", "a", ""]

@@ -1,0 +1,416 @@
+"""A conversation: every document is answered, in its scope, and none raises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_kernel import Moment
+from sigma_kernel.contracts import AddressEntry, HookEntry, LayerEntry, StateEntry, Ticket
+from sigma_kernel.testing import FakeView
+from sigma_monitor_control.protocol import COMMANDS, LONGEST, READS, STEERS, SUBSCRIBES, Conversation
+
+Ask = Callable[..., Any]
+
+
+class Shown(FakeView):
+    """A fake view, whose methods can be replaced."""
+
+
+def view(**given: Any) -> Shown:
+    kinds = [
+        AddressEntry("trainer.training.loss", "number", 0.25),
+        AddressEntry("trainer.optimiser.learning_rate", "number", 0.1, settable=True, above=0.0),
+        AddressEntry("trainer.optimiser.1-output.weights.learning_rate", "number", 0.1, settable=True),
+        AddressEntry("trainer.hooks.loss.every", "text", "1 epoch", settable=True),
+        AddressEntry("trainer.epochs", "number", float("inf")),
+        AddressEntry("trainer.network.layers.1-output.weights", "array", None, shape=(2, 2)),
+    ]
+    values = {one.address: one.value for one in kinds}
+    values["trainer.network.layers.1-output.weights"] = np.array([[1.0, 2.0], [3.0, 6.0]], np.float32)
+    return Shown(**{"values": values, "entries_of": {one.address: one for one in kinds}, **given})
+
+
+def asked(conversation: Conversation, do: str, id: Any = 1, **arguments: Any) -> Any:
+    """Return the result of a request, or its error."""
+    (line,) = conversation.receive(json.dumps({"id": id, "do": do, **arguments}))
+    found = json.loads(line)
+    assert found["id"] == id
+    return found["result"] if "result" in found else found["error"]
+
+
+@pytest.fixture
+def ask() -> Ask:
+    conversation = Conversation(view())
+    return lambda do, **arguments: asked(conversation, do, **arguments)
+
+
+# -- documents ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is not JSON"),
+        ("{", "is not JSON"),
+        (b"\xff\xfe\x00", "is not JSON"),
+        ("[1, 2]", "is not a JSON object"),
+        ('{"id": 1, "do": "get", "pattern": NaN}', "NaN is not a JSON number"),
+        ("[" * 100_000, "is not JSON"),
+        ("9" * 5_000, "is not JSON"),
+        ('{"do": "status"}', "needs an 'id'"),
+        ('{"id": true, "do": "status"}', "needs an 'id'"),
+        ('{"id": [1], "do": "status"}', "needs an 'id'"),
+        ('{"id": "' + "x" * 101 + '", "do": "status"}', "needs an 'id'"),
+        ('{"id": 1}', "needs 'do'"),
+        ('{"id": 1, "do": ["status"]}', "needs 'do'"),
+        ('{"id": 1, "do": "stauts"}', "Did you mean 'status'?"),
+        ('{"id": 1, "do": "status", "pattern": "x"}', "status: has no setting 'pattern'"),
+        ('{"id": 1, "do": "get"}', "get: needs 'pattern', a string"),
+        ('{"id": 1, "do": "get", "pattern": 3}', "'pattern' must be a string (got 3)"),
+        ('{"id": 1, "do": "tickets", "after": true}', "'after' must be a whole number"),
+        ('{"id": 1, "do": "series", "addresses": ["a", 1]}', "must be a list, each a string"),
+        ('{"id": 1, "do": "series", "addresses": ["a"], "after": {"a": "b"}}', "an object, each value a whole number"),
+        ('{"id": 1, "do": "command", "name": "system"}', "command 'system': unknown"),
+        ('{"id": 1, "do": "command", "name": "stop", "arguments": {"cause": "x"}}', "stop: has no setting 'cause'"),
+        ('{"id": 1, "do": "command", "name": "step", "arguments": {"count": 1.5}}', "must be a whole number"),
+        ('{"id": 1, "do": "command", "name": "exclude", "arguments": {"rows": ["x"]}}', "each a whole number"),
+        ('{"id": 1, "do": "components", "kind": "source"}', "'kind' must be one of hook, optimiser, backend"),
+        ('{"id": 1, "do": "watch", "patterns": []}', "needs 1 to 100 patterns"),
+        ('{"id": 1, "do": "watch", "patterns": ["**"], "every": 0.01}', "'every' must be 0.1 to 3600 seconds"),
+        ('{"id": 1, "do": "branches", "trainer": "critic"}', "there is no such trainer. There is trainer"),
+    ],
+)
+def test_a_malformed_document_is_answered_and_nothing_is_sent(text: str | bytes, message: str) -> None:
+    shown = view()
+    conversation = Conversation(shown)
+    (line,) = conversation.receive(text)
+    found = json.loads(line)
+    assert message in found["error"]["message"]
+    assert found["error"]["kind"].startswith("Sigma")
+    assert shown.sent == []
+    assert asked(conversation, "hello")["protocol"] == 1  # it goes on
+
+
+def test_an_answer_is_one_line_whatever_is_in_it() -> None:
+    conversation = Conversation(view(texts=["two\nlines\u2028\x85"]))
+    (line,) = conversation.receive('{"id": "a\\nb", "do": "messages"}')
+    assert line.endswith("\n")
+    assert len(line.splitlines()) == 1
+    assert json.loads(line) == {"id": "a\nb", "result": [[1, "two\nlines\u2028\x85"]]}
+
+
+def test_an_answer_that_is_too_long_is_refused() -> None:
+    conversation = Conversation(view(texts=["x" * 1000] * (LONGEST // 1000)))
+    assert "Ask for less" in asked(conversation, "messages")["message"]
+
+
+def test_an_unexpected_error_is_answered_too() -> None:
+    conversation = Conversation(view(), more={"broken": lambda view: 1 / 0})
+    assert asked(conversation, "broken") == {
+        "kind": "ZeroDivisionError",
+        "message": "ZeroDivisionError: division by zero",
+    }
+
+
+def test_further_requests_can_be_added() -> None:
+    def double(view: Any, number: float) -> float:
+        return 2 * number
+
+    assert asked(Conversation(view(), more={"double": double}), "double", number=4) == 8
+
+
+# -- scopes ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("do", [*READS, *SUBSCRIBES])
+def test_without_the_scope_read_nothing_can_be_read(do: str) -> None:
+    conversation = Conversation(view(), scopes=frozenset({"steer"}))
+    assert "not allowed here" in asked(conversation, do)["message"]
+
+
+@pytest.mark.parametrize("do", STEERS)
+def test_without_the_scope_steer_nothing_can_be_steered(do: str) -> None:
+    shown = view()
+    conversation = Conversation(shown, scopes=frozenset({"read"}))
+    found = asked(conversation, do, pattern="learning_rate", value=1.0, name="stop")
+    assert found == {"kind": "SigmaStateError", "message": f"{do}: not allowed here, as this connection may only read."}
+    assert shown.sent == []
+
+
+def test_the_scopes_are_told() -> None:
+    assert asked(Conversation(view(), scopes=frozenset({"read"})), "hello")["scopes"] == ["read"]
+    assert asked(Conversation(view()), "hello")["scopes"] == ["read", "steer"]
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+def test_a_short_name_is_read(ask: Ask) -> None:
+    assert ask("get", pattern="loss") == {"trainer.training.loss": 0.25}
+    assert ask("get", pattern="learning_rate") == {"trainer.optimiser.learning_rate": 0.1}
+    assert ask("get", pattern="training.loss", trainer="trainer") == {"trainer.training.loss": 0.25}
+
+
+def test_a_pattern_is_read(ask: Ask) -> None:
+    assert len(ask("get", pattern="**.learning_rate")) == 2
+    assert "matches no value" in ask("get", pattern="**.nothing")["message"]
+    assert ask("get", pattern="nothing")["kind"] == "SigmaAddressError"
+
+
+def test_a_number_that_is_not_finite_is_a_string(ask: Ask) -> None:
+    assert ask("get", pattern="epochs") == {"trainer.epochs": "inf"}
+
+
+def test_an_array_is_summarised(ask: Ask) -> None:
+    (found,) = ask("get", pattern="layers.1-output.weights").values()
+    assert found == {
+        "array": {"shape": [2, 2], "dtype": "float32", "low": 1.0, "high": 6.0, "mean": 3.0,
+                  "deviation": float(np.std([1, 2, 3, 6]))}
+    }  # fmt: skip
+
+
+def test_an_array_is_read_by_another_thread_if_there_is_one() -> None:
+    waiting: list[tuple[Callable[[], Any], Future[Any]]] = []
+
+    def later(act: Callable[[], Any]) -> Future[Any]:
+        waiting.append((act, Future()))
+        return waiting[-1][1]
+
+    conversation = Conversation(view(), later=later)
+    assert conversation.receive('{"id": 1, "do": "get", "pattern": "1-output.weights"}') == []
+    assert conversation.waits
+    assert asked(conversation, "get", id=2, pattern="loss") == {"trainer.training.loss": 0.25}  # meanwhile
+    assert (
+        "another one of this id" in json.loads(conversation.receive('{"id": 1, "do": "status"}')[0])["error"]["message"]
+    )
+    act, future = waiting[0]
+    future.set_result(act())
+    (line,) = conversation.answers()
+    assert json.loads(line)["id"] == 1
+    assert not conversation.waits
+
+
+def test_the_status_has_what_each_trainer_measured(ask: Ask) -> None:
+    found = ask("status")
+    assert found["status"] == "running"
+    assert found["trainers"]["trainer"]["values"] == {"training.loss": 0.25}
+    assert found["trainers"]["trainer"]["epochs"] == "inf"
+    assert found["trainers"]["trainer"]["rows"] == 10
+
+
+def test_entries_have_their_kinds(ask: Ask) -> None:
+    (found,) = ask("entries", pattern="trainer.optimiser.learning_rate")
+    assert (found["type"], found["settable"], found["above"], found["value"]) == ("number", True, 0.0, 0.1)
+    (array,) = ask("entries", pattern="**.layers.*.weights")
+    assert (array["type"], array["shape"], array["value"]) == ("array", [2, 2], None)
+
+
+def test_a_series_is_read_on_from_its_cursor() -> None:
+    conversation = Conversation(view(measured={"trainer.training.loss": [3.0, float("nan"), 1.0]}))
+    found = asked(conversation, "series", addresses=["trainer.training.loss"])["trainer.training.loss"]
+    (stretch,) = found["stretches"]
+    assert (found["next"], stretch["branch"]) == (3, 0)
+    assert (stretch["iteration"], stretch["value"]) == ([1, 2, 3], [3.0, None, 1.0])
+    after = {"trainer.training.loss": 2}
+    found = asked(conversation, "series", addresses=["trainer.training.loss", "trainer.nothing"], after=after)
+    assert found["trainer.training.loss"]["stretches"][0]["value"] == [1.0]
+    assert found["trainer.nothing"] == {"next": 0, "stretches": []}
+
+
+def test_records_of_a_trainer_are_objects() -> None:
+    shown = view(
+        layers=[LayerEntry("1-output", "output", (), (2,), {"a.weights": (2, 2)}, {"size": 2})],
+        attached=[HookEntry("loss", "loss", "1 epoch", "", (), False, False)],
+        kept=[StateEntry(10, 1, True, False)],
+        rows=[{"command": "pause"}],
+    )
+    conversation = Conversation(shown)
+    assert asked(conversation, "network")[0]["parameters"] == {"a.weights": [2, 2]}
+    assert asked(conversation, "hooks", trainer="trainer")[0]["every"] == "1 epoch"
+    assert asked(conversation, "states") == [{"iteration": 10, "epoch": 1, "kept": True, "saved": False}]
+    assert asked(conversation, "journal") == [[1, {"command": "pause"}]]
+    assert asked(conversation, "branches") == [{"number": 0, "parent": None, "start": 0}]
+    assert asked(conversation, "splits") == {"training": 10}
+
+
+def test_of_several_trainers_one_has_to_be_named() -> None:
+    conversation = Conversation(view(names=["actor", "critic"]))
+    assert asked(conversation, "network")["message"] == "trainer: there are actor, critic. Name one."
+
+
+# -- steering ----------------------------------------------------------------------------------------------------------
+def test_a_command_is_answered_once_it_was_applied() -> None:
+    shown = view()
+    found = asked(Conversation(shown), "set", pattern="learning_rate", value=0.01)
+    assert (found["state"], found["moments"]) == ("applied", {"trainer": {"iteration": 7, "epoch": 1}})
+    assert shown.sent[0].arguments == {"pattern": "trainer.optimiser.learning_rate", "value": 0.01}
+
+
+def test_a_queued_command_is_answered_later() -> None:
+    shown = view()
+    ticket = Ticket(1, "pause", {})
+    shown.send = lambda command, **arguments: ticket  # type: ignore[method-assign]
+    conversation = Conversation(shown)
+    assert conversation.receive('{"id": 5, "do": "command", "name": "pause"}') == []
+    assert conversation.answers() == []
+    ticket.answer.set_result({"trainer": Moment(iteration=3)})
+    (line,) = conversation.answers()
+    assert json.loads(line)["result"]["state"] == "applied"
+    assert conversation.answers() == []
+
+
+def test_a_refused_command_says_why() -> None:
+    conversation = Conversation(view(refusals={"go": "nothing is paused."}))
+    found = asked(conversation, "command", name="go")
+    assert (found["state"], found["why"], found["kind"]) == ("refused", "nothing is paused.", "SigmaStateError")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_reaches_the_run_with_its_arguments(name: str) -> None:
+    arguments: dict[str, Any] = {
+        "set": {"pattern": "learning_rate", "value": 1.0},
+        "step": {"count": 2, "scale": "epoch"},
+        "rewind": {"to": 3},
+        "attach": {"name": "a", "hook": {"type": "loss"}},
+        "detach": {"name": "a"},
+        "swap": {"slot": "optimiser", "component": "adam"},
+        "exclude": {"rows": [1, 2]},
+        "include": {"rows": [1, 2], "split": "validation"},
+        "relabel": {"rows": [1], "label": "cat"},
+    }.get(name, {})
+    shown = view()
+    found = asked(Conversation(shown), "command", name=name, arguments=arguments, trainer="trainer")
+    assert found["state"] == "applied"
+    (sent,) = shown.sent
+    assert sent.command == name
+    known = {key: value for key, value in arguments.items() if key != "pattern"}
+    assert sent.arguments.items() >= known.items()
+
+
+def test_a_name_that_could_be_several_is_refused_with_the_candidates() -> None:
+    shown = view()
+    found = asked(Conversation(shown), "set", pattern="weights", value=1.0)
+    assert found["kind"] == "SigmaAddressError"
+    shown.entries_of["critic.optimiser.learning_rate"] = AddressEntry("critic.optimiser.learning_rate", settable=True)
+    shown.values["critic.optimiser.learning_rate"] = 0.1
+    found = asked(Conversation(shown), "set", pattern="learning_rate", value=1.0)
+    assert "could be trainer.optimiser.learning_rate, critic.optimiser.learning_rate" in found["message"]
+    assert shown.sent == []
+
+
+def test_what_can_only_be_read_is_not_set() -> None:
+    shown = view()
+    assert (
+        asked(Conversation(shown), "set", pattern="loss", value=1)["message"] == "trainer.training.loss: is read-only."
+    )
+    assert shown.sent == []
+
+
+def test_a_pattern_sets_all_that_it_matches_within_a_trainer() -> None:
+    shown = view()
+    asked(Conversation(shown), "set", pattern="**.learning_rate", value="nan", trainer="trainer")
+    assert shown.sent[0].arguments["pattern"] == "trainer.**.learning_rate"
+    assert np.isnan(shown.sent[0].arguments["value"])
+
+
+def test_a_text_that_looks_like_a_number_stays_a_text() -> None:
+    shown = view()
+    asked(Conversation(shown), "set", pattern="loss.every", value="inf")
+    assert shown.sent[0].arguments["value"] == "inf"
+
+
+# -- subscriptions -----------------------------------------------------------------------------------------------------
+def events(conversation: Conversation, now: float) -> list[Any]:
+    return [json.loads(line)["event"] for line in conversation.events(now)]
+
+
+def test_a_watch_tells_what_has_changed() -> None:
+    shown = view()
+    conversation = Conversation(shown)
+    assert conversation.receive('{"id": 1, "do": "watch", "patterns": ["loss", "**.learning_rate"], "every": 2}') == []
+    (first,) = events(conversation, 0.0)
+    assert len(first["values"]) == 3
+    assert events(conversation, 2.5) == []  # nothing is new
+    change(shown, "trainer.training.loss", 0.125)
+    assert events(conversation, 3.0) == []  # not due
+    assert [one["values"] for one in events(conversation, 4.5)] == [{"trainer.training.loss": 0.125}]
+
+
+def change(shown: FakeView, address: str, value: Any) -> None:
+    shown.values[address] = value
+    shown.entries_of[address] = AddressEntry(address, "number", value)
+
+
+def test_a_value_that_is_not_finite_is_not_always_new() -> None:
+    shown = view()
+    change(shown, "trainer.training.loss", float("nan"))
+    conversation = Conversation(shown)
+    conversation.receive('{"id": 1, "do": "watch", "patterns": ["loss"], "every": 0.1}')
+    assert [one["values"] for one in events(conversation, 0)] == [{"trainer.training.loss": "nan"}]
+    assert events(conversation, 1) == []
+
+
+def test_a_cancelled_subscription_is_over() -> None:
+    conversation = Conversation(view())
+    conversation.receive('{"id": 1, "do": "watch", "patterns": ["loss"]}')
+    assert conversation.subscribed
+    assert asked(conversation, "cancel", id=2, of=1) is True
+    assert not conversation.subscribed
+    assert events(conversation, 100) == []
+    assert asked(conversation, "cancel", id=3, of=1) is False
+
+
+def test_following_tells_everything_once() -> None:
+    shown = view(measured={"trainer.training.loss": [1.0]}, rows=[{"event": "begin"}], texts=["hello"])
+    shown.send("pause")
+    open_ = Ticket(2, "go", {})
+    shown.sent.append(open_)
+    conversation = Conversation(shown)
+    conversation.receive('{"id": 1, "do": "follow", "every": 0.5, "addresses": ["trainer.training.loss"]}')
+    (first,) = events(conversation, 0)
+    assert first["journal"] == [[1, {"event": "begin"}]]
+    assert first["messages"] == [[1, "hello"]]
+    assert [one["state"] for one in first["tickets"]] == ["applied", "queued"]
+    assert first["series"]["trainer.training.loss"]["next"] == 1
+    assert first["status"]["status"] == "running"
+    assert first["states"] == {"trainer": []}
+    assert events(conversation, 1) == []
+    shown.measured["trainer.training.loss"] = [1.0, 0.5]
+    open_.answer.set_result({})
+    (second,) = events(conversation, 2)
+    assert second.keys() == {"tickets", "series"}
+    assert [(one["number"], one["state"]) for one in second["tickets"]] == [(2, "applied")]
+    assert second["series"]["trainer.training.loss"]["stretches"][0]["value"] == [0.5]
+    shown.state = "paused"
+    shown.texts.append("more")
+    (third,) = events(conversation, 3)
+    assert third.keys() == {"status", "messages"}
+
+
+def test_an_error_ends_its_subscription_alone() -> None:
+    shown = view()
+    conversation = Conversation(shown)
+    conversation.receive('{"id": 1, "do": "watch", "patterns": ["loss"]}')
+    conversation.receive('{"id": 2, "do": "follow"}')
+    shown.trainers = lambda: [1 / 0]  # type: ignore[method-assign, list-item]
+    assert [json.loads(line)["error"]["kind"] for line in conversation.events(0)] == ["ZeroDivisionError"] * 2
+    assert not conversation.subscribed
+    assert asked(conversation, "get", pattern="loss")
+
+
+def test_requests_that_are_not_over_are_bounded() -> None:
+    conversation = Conversation(view())
+    for id in range(64):
+        assert conversation.receive(json.dumps({"id": id, "do": "watch", "patterns": ["loss"]})) == []
+    assert "64 requests are not over yet" in asked(conversation, "status", id=64)["message"]
+
+
+def test_at_the_end_every_request_is_answered() -> None:
+    shown = view()
+    shown.send = lambda command, **arguments: Ticket(1, command, arguments)  # type: ignore[method-assign]
+    conversation = Conversation(shown)
+    conversation.receive('{"id": 1, "do": "watch", "patterns": ["loss"]}')
+    conversation.receive('{"id": 2, "do": "command", "name": "pause"}')
+    event, answer = map(json.loads, conversation.last())
+    assert event["event"]["values"] == {"trainer.training.loss": 0.25}
+    assert answer == {"id": 2, "error": {"kind": "SigmaStateError", "message": "the run has ended."}}
