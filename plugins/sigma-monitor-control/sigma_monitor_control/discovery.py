@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
 from sigma_monitor_control import places
 from sigma_monitor_control.client import Client
 
+AGAIN = 0.02  # seconds between two looks for a run that begins
 PATIENCE = 5.0  # seconds that a run gets to introduce itself
 NONE = "Start one with `sigma run`; a run can be steered unless `[run] control = false` or SIGMA_CONTROL=off is set."
 
@@ -101,11 +103,23 @@ def running() -> list[Found]:
 
 
 # -- choosing ----------------------------------------------------------------------------------------------------------
-def connect(run: str | Path | None = None) -> Client:
+def connect(run: str | Path | None = None, wait: float = 0.0) -> Client:
     """Return a client of a run: named by its folder or its name, or the only one.
 
-    Raises SigmaStateError if there is none, SigmaConfigError, with a list, if there are several.
+    ``wait`` are seconds that it gets to begin.  Raises SigmaStateError if there is none then, SigmaConfigError, with a
+    list, if there are several.
     """
+    end = time.monotonic() + wait
+    while True:
+        try:
+            return _connected(run)
+        except SigmaStateError:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(AGAIN)
+
+
+def _connected(run: str | Path | None) -> Client:
     if run is not None and Path(run).is_dir():
         return _in_folder(Path(run))
     found = running()

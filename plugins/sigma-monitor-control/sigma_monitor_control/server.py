@@ -30,6 +30,7 @@ CONNECTIONS = 100  # at a time; for one more, the one that has been idle longest
 REST = 4  # the rest of the thread, as a multiple of its work
 LONGEST_REST = 1.0  # seconds
 IDLE, BUSY = 0.05, 0.01  # seconds between two looks: in general, and while requests arrive or wait
+LAST = 1.0  # seconds that commands get to be applied at the end of the run
 RECENT = 0.2  # seconds for which more requests are expected to follow one
 
 
@@ -235,7 +236,10 @@ class Server:
             connection.socket.close()
 
     def _end(self) -> None:
-        """Say last words to whoever reads them at once."""
+        """Wait a moment for the commands that ended the run, and say last words to whoever reads them at once."""
+        end = time.monotonic() + LAST
+        while any(one.conversation.steers for one in self._connections.values()) and time.monotonic() < end:
+            time.sleep(BUSY)
         for connection in self._connections.values():
             connection.say(connection.conversation.last())
             with suppress(OSError):

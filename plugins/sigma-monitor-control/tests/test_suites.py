@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,15 @@ def on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor, "_TOLD", set())
 
 
-def seen_while(sigma: Environment) -> list[str]:
-    """Train twice, and return the names of the runs that could be steered meanwhile."""
+def seen_while(sigma: Environment, expected: bool = True) -> list[str]:
+    """Train twice, and return the names of the runs that could be steered meanwhile; wait for those ``expected``."""
     seen: list[str] = []
 
     def look(context: Any) -> None:
-        for found in running():
+        end = time.monotonic() + 60
+        while not (there := running()) and expected and time.monotonic() < end:
+            time.sleep(0.01)
+        for found in there:
             seen.append(found.name)
             found.close()
 
@@ -58,10 +62,10 @@ def test_control_is_switched_off_by_the_environment_or_a_variable(
 ) -> None:
     with small_environment(Sweep()) as sigma:
         sigma.control = False
-        assert seen_while(sigma) == []
+        assert seen_while(sigma, expected=False) == []
     monkeypatch.setenv("SIGMA_CONTROL", "off")
     with small_environment(Sweep()) as sigma:
-        assert seen_while(sigma) == []
+        assert seen_while(sigma, expected=False) == []
     assert not home.exists()
 
 
@@ -80,7 +84,7 @@ def test_a_monitor_that_was_configured_takes_the_place_of_the_default_one(on: No
 def test_without_a_socket_training_warns_once_and_goes_on(on: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "directories", lambda: [Path("/dev/null")])
     with small_environment(Sweep()) as sigma:
-        assert seen_while(sigma) == []
+        assert seen_while(sigma, expected=False) == []
         assert sigma.get("trainer.epoch") == 2
         (text,) = [text for _, text in sigma.messages.after(0)]
     assert text.startswith("monitor 'control' failed: other shells cannot steer this run, as no socket can be made")
@@ -92,7 +96,7 @@ def test_being_watched_changes_no_bit(on: None, monkeypatch: pytest.MonkeyPatch)
     for watched in (True, False):
         with small_environment(Sweep()) as sigma:
             sigma.control = watched
-            seen_while(sigma)
+            seen_while(sigma, watched)
             found.append(state_bytes(sigma.trainer("trainer")))
     assert found[0] == found[1]
 
@@ -100,7 +104,7 @@ def test_being_watched_changes_no_bit(on: None, monkeypatch: pytest.MonkeyPatch)
 def test_a_paused_run_is_steered_until_it_stops(on: None) -> None:
     with small_environment(Sweep(), hooks={"slow": Slow()}) as sigma:
         training = sigma.run_async(progress=False)
-        with connect() as run:
+        with connect(wait=60) as run:
             at = run.send("pause")["trainer"]["iteration"]
             assert run.status()["status"] == "paused"
             run.set("learning_rate", 0.25)
@@ -118,6 +122,6 @@ def test_a_paused_run_is_steered_until_it_stops(on: None) -> None:
 def test_the_client_that_stops_a_run_hears_of_it(on: None) -> None:
     with small_environment(Sweep(), hooks={"slow": Slow()}) as sigma:
         training = sigma.run_async(progress=False)
-        with connect() as run:
+        with connect(wait=60) as run:
             assert run.send("stop").keys() == {"trainer"}
         assert training.result(60).status == "stopped"

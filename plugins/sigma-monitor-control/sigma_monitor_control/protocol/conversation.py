@@ -62,6 +62,11 @@ class Conversation:
         return bool(self._waiting)
 
     @property
+    def steers(self) -> bool:
+        """Return whether a command is queued."""
+        return any(isinstance(one, Ticket) and not _is_done(one) for one in self._waiting.values())
+
+    @property
     def subscribed(self) -> bool:
         """Return whether there is a subscription."""
         return bool(self._subscriptions)
