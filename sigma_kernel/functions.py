@@ -306,9 +306,7 @@ def sum_pool(x: Array, window: Sides, stride: Sides | None = None, padding: Padd
     return ops.sum_pool(x, **_window(x, window, stride, padding))
 
 
-def _window(
-    x: Node | np.ndarray, window: Sides, stride: Sides | None, padding: Padding
-) -> dict[str, tuple[object, ...]]:
+def _window(x: Node | np.ndarray, window: Sides, stride: Sides | None, padding: Padding) -> dict[str, Any]:
     rank = len(x.shape) - 2
     steps = _sides(window if stride is None else stride, rank)
     return {"window": _sides(window, rank), "stride": steps, "padding": _pairs(padding, rank)}

@@ -22,9 +22,7 @@ from sigma_kernel.settings import signature
 from sigma_kernel.training.components import one, several
 
 PARTS = ("split", "split_by", "seed")  # settings of ``divided``, which every data set takes
-KINDS: dict[type, str] = {
-    getattr(contracts, name): kind for kind, names in specs.KINDS.items() for name in names.split()
-}
+KINDS: dict[type, str] = {getattr(contracts, n): kind for kind, names in specs.KINDS.items() for n in names.split()}
 
 
 # types that a text stands for, in tables as in files
@@ -68,9 +66,7 @@ class Resolver:
             kind, key = (OWN, OWN) if OWN in thing else (kind, "type")
             if key not in thing:
                 raise SigmaConfigError(f"{kind}: {dict(thing)!r} has no type. Add its 'type'.")
-            return self._made(
-                OWN if key == OWN else kind, str(thing[key]), {n: x for n, x in thing.items() if n != key}
-            )
+            return self._made(kind, str(thing[key]), {name: value for name, value in thing.items() if name != key})
         return self._new(f"{kind} {thing.__name__}", thing, {}) if isinstance(thing, type) else self._complete(thing)
 
     def in_full(self, kind: str, thing: str | Mapping[str, Any]) -> Any:

@@ -41,9 +41,7 @@ class Setup:
     others: Mapping[str, Any] = field(factory=dict)  # all trainers of the environment, by name
     classes: Sequence[Label] = ()  # labels of the data set's classes, by index
     learned: Mapping[str, Any] = field(factory=dict)  # what the data set needs to read samples for predictions
-    order: HookOrder = field(
-        default=attrs.Factory(lambda made: HookOrder(made.parts.hooks), takes_self=True), init=False
-    )
+    order: HookOrder = field(default=attrs.Factory(lambda it: HookOrder(it.parts.hooks), takes_self=True), init=False)
     # the live values as configured
     live: Live = field(default=attrs.Factory(lambda made: live_values(made.model), takes_self=True), init=False)
 
