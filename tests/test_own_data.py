@@ -15,6 +15,7 @@ import pytest
 from sigma_data import Arrays, Csv, Frame, Iris, Stream
 from sigma_kernel import Environment, load
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
+from sigma_kernel.launcher.group import main
 from sigma_kernel.training.checkpoints.store import newest_good
 from sigma_layers import BinaryCrossEntropy, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_optimisers import Adam
@@ -171,6 +172,32 @@ def test_validation_split_works_for_every_kind_of_data() -> None:
     }
     losses = {name: trained(data, validation_split=0.25, epochs=0).evaluate()["loss"] for name, data in given.items()}
     assert max(losses.values()) == pytest.approx(min(losses.values()), rel=1e-6)
+
+
+def test_loss_and_metrics_are_measured_on_the_rows_of_a_validation_split_after_each_epoch(tmp_path: Path) -> None:
+    with Environment("own", seed=4, folder=tmp_path) as sigma:
+        made = sigma.create_trainer(
+            network=Input(3) + Output(3) + SoftmaxCrossEntropy(), data=(X, WORDS), optimiser=Adam(0.1),
+            validation_split=0.25, metrics=["accuracy"], epochs=3,
+        )  # fmt: skip
+        history = made.fit()
+        wanted = made.evaluate(metrics={"accuracy": "accuracy"})
+        folder = sigma.run_folder
+    assert {name: len(history[name]) for name in history if name.startswith("validation.")} == {
+        "validation.loss": 3, "validation.accuracy": 3,
+    }  # fmt: skip
+    assert {name: history[f"validation.{name}"][-1] for name in wanted} == pytest.approx(wanted)
+    assert main(["resume", str(folder), "--epochs", "5", "--quiet"]) == 0  # the folder knows of it
+    assert len(load(str(folder)).history["validation.accuracy"]) == 5
+
+
+def test_a_validation_split_is_measured_on_once() -> None:
+    made = trained((X, WORDS), validation_split=0.25, hooks={"score": {"type": "accuracy", "every": "2 epochs"}})
+    assert len(made.history["validation.loss"]) == 1
+    early = {"type": "early_stop", "value": "validation.loss", "patience": 9}
+    assert len(trained((X, WORDS), validation_split=0.25, hooks={"enough": early}).history["validation.loss"]) == 2
+    apart = trained((X, WORDS), validation_split={"split": {"training": 0.5, "test": 0.5}})
+    assert not [name for name in apart.history if not name.startswith("training.")]
 
 
 def test_several_parts_can_be_given_as_in_a_file() -> None:

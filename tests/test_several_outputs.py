@@ -114,24 +114,45 @@ def test_hooks_read_costs_by_the_names_of_their_layers(address: str, message: st
 def test_metrics_measure_the_output_that_their_hook_names() -> None:
     trainer = making(
         hooks={
-            "first": Accuracy(), "named": Accuracy(output="kind", metrics={"again": "recall"}),
+            "named": Accuracy(output="kind", metrics={"again": "recall"}),
             "far": MeanAbsoluteError(output="long"),
         },
-        metrics={"long.error": "mean_absolute_error", "accuracy": "accuracy"},
+        metrics={"long.error": "mean_absolute_error", "kind.accuracy": "accuracy"},
     )  # fmt: skip
     trainer.fit(epochs=2)
     predicted, rows = trainer.predict(X[:29]), slice(29)
     accuracy = np.mean(predicted["kind"].argmax(1) == DATA["kind"][rows])
     error = np.mean(np.abs(predicted["long"] - DATA["size"][rows]))
     found = dict(trainer.session.registry.find("validation.**"))
-    assert found["validation.accuracy"] == found["validation.kind.accuracy"] == pytest.approx(accuracy)
+    assert found["validation.kind.accuracy"] == pytest.approx(accuracy)
     assert found["validation.long.mean_absolute_error"] == pytest.approx(error)
-    assert {"validation.kind.again", "training.long.error", "training.accuracy"} <= {
+    assert {"validation.kind.again", "training.long.error", "training.kind.accuracy"} <= {
         *trainer.session.registry.addresses()
     }
     assert trainer.evaluate(
         metrics={"long.mean_absolute_error": MeanAbsoluteError().measured()["mean_absolute_error"]}
     )["long.mean_absolute_error"] == pytest.approx(error)
+
+
+@pytest.mark.parametrize(
+    ("settings", "where"),
+    [
+        ({"metrics": ["accuracy"]}, "own.metrics: metric 'accuracy'"),
+        ({"hooks": {"score": Accuracy()}}, "own.hooks.score: metric 'accuracy'"),
+        ({"hooks": {"score": Evaluate(metrics={"top": "accuracy"})}}, "own.hooks.score: metric 'top'"),
+    ],
+)
+def test_a_metric_that_names_none_of_several_outputs_is_refused(settings: dict[str, Any], where: str) -> None:
+    with pytest.raises(SigmaConfigError) as caught:
+        making(name="own", **settings).prepare()
+    name = where.rpartition("'")[0].rpartition("'")[2]
+    assert str(caught.value).endswith(
+        f"metric '{name}': the network has several outputs: kind, long. Name one, 'kind.{name}' (a hook: output = "
+        f"'kind'), or all, '*.{name}'."
+    )
+    trainer = making()
+    with pytest.raises(SigmaConfigError, match="metric 'accuracy': the network has several outputs: kind, long"):
+        trainer.evaluate(metrics={"accuracy": "accuracy"})
 
 
 @pytest.mark.parametrize("shards", [1, 3])

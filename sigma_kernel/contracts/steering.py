@@ -74,8 +74,8 @@ class HookContext(Protocol):
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Value]:
         """Return ``loss`` and the metrics over a whole split of the data; of several costs, each as ``cost.<name>``.
 
-        A metric measures the first output, or another that its name begins with: ``digit.accuracy``, or ``*.accuracy``
-        for all of them, each by its name.
+        If there are several outputs, a metric's name begins with that of its output: ``digit.accuracy``, or
+        ``*.accuracy`` for all of them, each by its name.
         """
 
     def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:

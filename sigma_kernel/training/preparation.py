@@ -106,11 +106,16 @@ class Stages:
 
     @stage("hooks")
     def hooks(self) -> dict[str, Hook]:
-        """Return the hooks by name."""
-        where, splits = f"{self.settings.name}.hooks", None
+        """Return the hooks by name; the rows of ``validation_split`` are measured on by one of them."""
+        resolve, where, splits = self.settings.resolve, f"{self.settings.name}.hooks", None
         with suppress(Missing):
             splits = self.data
-        return choices.hooks(self.settings.resolve, where, self.settings.hooks, splits, self.mistakes)
+        found = choices.hooks(resolve, where, self.settings.hooks, splits, self.mistakes)
+        cut = self.settings.validation_split is not None and "validation" in (splits or ())
+        if not cut or any("validation" in hook.splits for hook in found.values()):
+            return found
+        table = {"type": "evaluate", "metrics": self.chosen.metrics}
+        return {**choices.hooks(resolve, where, {"validation": table}, splits), **found}
 
     # -- data ----------------------------------------------------------------------------------------------------------
     @stage(*DATASET)

@@ -19,7 +19,7 @@ class Evaluate(Hook):
 
     Args:
         on: Split of the data to measure on.
-        output: Output to measure, or a pattern of several, such as ``*``; by default the first.
+        output: Output to measure, or a pattern of several, such as ``*``; needed if there are several.
         metrics: Metrics to measure, by name.
     """
 

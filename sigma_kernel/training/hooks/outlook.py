@@ -16,10 +16,10 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.training.components import several
 from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, abroad, inner, meet, reads, taken
-from sigma_kernel.training.step.model import COSTS, OPTIMISERS, Model
+from sigma_kernel.training.step.model import COSTS, EPOCH, OPTIMISERS, Model
 
 # how addresses begin that are known only with a traced model
-ELSEWHERE = ("network.", *OPTIMISERS, "phases.", f"training.{COSTS}", *OBSERVED)
+ELSEWHERE = ("network.", *OPTIMISERS, "phases.", f"training.{COSTS}", EPOCH, *OBSERVED)
 
 
 # -- what would fail ---------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from attrs import asdict, frozen
 from sigma_kernel.training.history.digests import little_endian
 from sigma_kernel.training.history.journal import strict
 from sigma_kernel.training.session.loop import Session
-from sigma_kernel.training.step.model import LAYERS
+from sigma_kernel.training.step.model import EPOCH, LAYERS
 
 
 @frozen
@@ -61,12 +61,17 @@ def reached(sessions: Mapping[str, Session], state: str, ended_by: str) -> str:
 
 
 def _metrics(sessions: Mapping[str, Session]) -> dict[str, float]:
-    """Return the last value of each metric; addresses start at the trainer if there is only one."""
+    """Return the last value of each metric, of training the mean over the last epoch, or over its part so far.
+
+    Addresses start at the trainer if there are several.
+    """
     return {
         address if len(sessions) == 1 else f"{name}.{address}": value
         for name, session in sessions.items()
-        for address, value in session.state.published.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and not address.startswith("workers.")
+        for address, last in session.state.published.items()
+        if isinstance(value := session.state.published.get(address.replace("training.", EPOCH, 1), last), int | float)
+        and not isinstance(value, bool)
+        and not address.startswith(("workers.", EPOCH))
     }
 
 

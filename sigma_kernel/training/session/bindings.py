@@ -26,6 +26,7 @@ from sigma_kernel.training.commands.changes import TIMES, froze, read_time, time
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.live import Elements, ranged
+from sigma_kernel.training.step.model import EPOCH
 
 SECONDS = Kind(float, 0, doc="The time that training took, without pauses.", unit="seconds")
 COUNTS = {
@@ -98,7 +99,7 @@ def fixed(setup: Setup) -> dict[str, Binding]:
         **{name: Binding(_group, name, number(setting=setting)) for name, setting in groups.items()},
         **{name: Binding(_frozen, name, Kind(bool)) for name in flags},
         **{f"hooks.{hook}.{what}": Binding(_time, f"{hook}.{what}", Time(what=what)) for hook, what in times},
-        **shown(f"training.{name}" for name in model.measured()),
+        **shown(head + name for name in model.measured() for head in ("training.", EPOCH)),
     }
 
 

@@ -22,7 +22,7 @@ from attrs import asdict, define, evolve, field
 
 from sigma_kernel.clock import Moment, Timed, TimeScale, scaled, until_due
 from sigma_kernel.contracts import Batches, Burst, Compute, Hook, Metric
-from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrainingError, expect, inside
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
@@ -46,6 +46,7 @@ from sigma_kernel.training.session.snapshot import restored, snapshot
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.session.undo import recorded, undoable, undone
 from sigma_kernel.training.step.initial import Initial
+from sigma_kernel.training.step.measuring import curves, latest, measured, summed
 from sigma_kernel.training.step.model import LAYERS, OPTIMISERS
 from sigma_kernel.training.step.steps import Arrays, Iteration, Steps, fused
 
@@ -69,6 +70,7 @@ class Session:
     iteration: Iteration | None = field(default=None, init=False)  # the last one, if a hook is due that repeats it
     workers: int = field(default=1, init=False)
     saver: Saver | None = field(default=None, init=False)
+    _finite: bool = field(default=True, init=False)  # the last loss
     _settled: Moment = field(factory=Moment, init=False)
     _budgets: Budgets = field(factory=Budgets, init=False)
     _bound: dict[str, Binding] = field(factory=dict, init=False)
@@ -197,7 +199,7 @@ class Session:
             return self._run(batches, compute)
         before, last = (evolve(batches, rows=rows) for rows in (batches.rows[:-1], batches.rows[-1:]))
         done = self._run(before, compute) if len(before.rows) else 0
-        if done == len(before.rows) and (not done or self._finite()):
+        if done == len(before.rows) and (not done or self._finite):
             self.observed = self.setup.evaluator.observe(self.steps(), last, wanted)
             done += self._run(last, compute, REPEATED in wanted)
         return done
@@ -213,7 +215,7 @@ class Session:
         due = self._due(before, now)
         with self._together():
             with Timed(self.phases, "hooks"):
-                for name in due if self._finite() else self._guards(due):
+                for name in due if self._finite else self._guards(due):
                     self.fire(name)
             now = self.moment  # a hook may have rewound the run
             self.recorder.row(now, force=now.epoch > before.epoch)
@@ -285,28 +287,16 @@ class Session:
         """Take the new state of a burst, count its iterations, and publish what it measured."""
         state, size = self.state, batches.rows.shape[1]
         cursor = self.setup.feed.after(state.cursor, batches, result.done)
-        ring = self._measured(result.ring, size)
-        last = {name: values[-1].tolist() for name, values in ring.items()}
+        found = measured(result.ring, self.setup.model.metrics, size)
+        sums = summed(state.sums if self.setup.feed.iteration_in_epoch(state.cursor) else {}, found)
         moment = state.moment.advanced(result.done, result.done * size, self._seconds())
         if cursor.epoch > state.cursor.epoch:
             moment = moment.ticked(TimeScale.EPOCH)
-        published = {**state.published, **result.published, **last}
-        self.state = evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published)
+        published = {**state.published, **result.published, **latest(found, sums, self.setup.model.costs)}
+        self.state = evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published, sums=sums)
+        self._finite = bool(isfinite(result.ring["loss"][-1]))
         self._show(result.published)
-        measured = {name: values for name, values in ring.items() if values.ndim == 1}
-        self.recorder.measured(measured, state.moment, moment)
-
-    def _measured(self, ring: Mapping[str, np.ndarray], rows: int) -> dict[str, np.ndarray]:
-        measured = {f"training.{name}": values for name, values in ring.items() if not name.startswith("metrics.")}
-        for name, metric in self.setup.model.metrics.items():
-            with inside(f"metric {name!r}", metric):
-                values = np.array([metric.value(totals, rows) for totals in ring[f"metrics.{name}"]])
-                expect(values.dtype.kind in "fiub", "value() must return a number, or a list of numbers", values)
-            measured[f"training.{name}"] = values
-        return measured
-
-    def _finite(self) -> bool:
-        return isfinite(self.state.published.get("training.loss", 0.0))
+        self.recorder.measured(curves(found), state.moment, moment)
 
     def _observed_after(self, batches: Batches) -> tuple[str, ...]:
         """Return the addresses to observe at the last iteration; hooks that go by seconds may be due at any."""
@@ -662,8 +652,7 @@ class Session:
         self.note({**commands.Rewind(moment.iteration).to_dict(), **branch})
         recorder.leave_branch(moment.iteration)
         self.restore(found, self.progress if self.progress.underway else TrainingProgress())
-        if self.progress.underway:
-            self._go_on()
+        self._go_on()
         if self.saves:
             with recorder.on_behalf("rewind"):
                 self.act(commands.Save())
@@ -840,9 +829,8 @@ class Session:
 
     def _go_on(self) -> None:
         """Return to the state in which training ended, if a hook has brought back an earlier one since."""
-        if self.state.set_aside:
-            self.bring_back("")
-            self.state = self.state.chosen()
+        self.bring_back("")
+        self.state = self.state.chosen()
 
     def close(self) -> None:
         """End training if it is in progress, and stop all background work."""

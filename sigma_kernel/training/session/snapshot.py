@@ -30,6 +30,7 @@ def snapshot(state: RunState, setup: Setup) -> Checkpoint:
         "learned": setup.learned,
         "batch_size": setup.feed.batch_size,
         "published": plain(state.published),
+        "sums": dict(state.sums),
         "changes": deepcopy(dict(state.changes)),
         "undo": deepcopy(list(state.undo)),
     }
@@ -52,6 +53,7 @@ def restored(saved: Checkpoint, setup: Setup) -> RunState:
         live=setup.live.changed(_steered(setup.live.base, values)),
         memory=setup.order.blank() | memory,
         published=dict(values.get("published", {})),
+        sums={name: [float(total), float(over)] for name, (total, over) in values.get("sums", {}).items()},
         changes=values.get("changes", {}),
         undo=deepcopy(values.get("undo", [])),
     )

@@ -22,6 +22,7 @@ from sigma_kernel.training.data.feed import Cursor, Feed
 from sigma_kernel.training.hooks.order import HookOrder, Memory, abroad, reads
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import Live
+from sigma_kernel.training.step.measuring import Sums
 from sigma_kernel.training.step.model import Model
 from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs
@@ -97,6 +98,7 @@ class RunState:
     live: Live
     memory: Memory
     published: Mapping[str, Any] = field(factory=dict)
+    sums: Sums = field(factory=dict)  # of what training measured, over the epoch so far
     changes: Changes = field(factory=dict)  # how the components differ from those of the settings
     undo: Sequence[Mapping[str, Any]] = ()  # entries to undo the last commands
 

@@ -12,24 +12,15 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.contracts import Batches, Dataset, Label, Metric, Step
-from sigma_kernel.contracts.steering import Value
-from sigma_kernel.errors import SigmaDataError, expect, inside
+from sigma_kernel.errors import SigmaDataError, inside
 from sigma_kernel.training.components import check_split, several
 from sigma_kernel.training.data.dataset import Host, samples as arrays_of
 from sigma_kernel.training.data.feed import Feed
 from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import conform
-from sigma_kernel.training.step.model import COSTS, DIRECTIONS, TOTALS, Model
+from sigma_kernel.training.step.measuring import Sums, means, measured, summed, values
+from sigma_kernel.training.step.model import DIRECTIONS, Model
 from sigma_kernel.training.step.steps import Programs, Steps
-
-
-def measured(name: str, metric: Metric, totals: np.ndarray, rows: int) -> Value:
-    """Return the value of a metric; raise SigmaComponentError unless it is a number or a list of numbers."""
-    with inside(f"metric {name!r}", metric):
-        value = metric.value(totals, rows)
-        plain = isinstance(value, int | float | list | tuple)
-        expect(plain, "value() must return a number, or a list of numbers", value)
-    return value
 
 
 def _array(labels: Sequence[Label]) -> np.ndarray:
@@ -61,28 +52,21 @@ class Evaluator:
         """
         model = self.programs.model
         metrics = model.per_output(several(model.resolve, "metrics", "metric", Metric, chosen))
-        sums, rows, totals, costs = dict.fromkeys(("loss", *model.costs), 0.0), 0, dict[str, Any](), dict[str, Any]()
+        sums, rows, totals = Sums(), 0, {name: list[np.ndarray]() for name in metrics}
         with self.alone:
             feed = self._feed(on)
             at = feed.start()
             while at.epoch == 0:
                 batches = feed.next(at, feed.iterations_per_epoch)
                 ring = self._ring(Model.evaluation, steps, batches, tuple(metrics.items()))
-                for name in sums:
-                    values = ring.get(name if name == "loss" else COSTS + name, 0.0)
-                    sums[name] += float(np.mean(values, dtype=np.float64)) * batches.rows.size
-                for name in (name for name in ring if name.startswith(TOTALS)):
-                    costs[name] = costs.get(name, 0.0) + ring[name].sum(0, dtype=np.float64)
+                sums = summed(sums, measured(ring, {}, batches.rows.shape[1]))
                 rows += batches.rows.size
                 for name, metric in metrics.items():
                     with inside(f"metric {name!r}", metric):
-                        found = reduce(metric.merge, ring[f"metrics.{name}"])
-                        totals[name] = metric.merge(totals[name], found) if name in totals else found
+                        totals[name] = [reduce(metric.merge, [*totals[name], *ring[f"metrics.{name}"]])]
                 at = feed.after(at, batches, len(batches.rows))
-        means = {name: total / (weight or 1.0) for name, (total, weight) in costs.items()}
-        apart = {COSTS + name: float(sums[name] / rows + means.get(TOTALS + name, 0.0)) for name in model.costs}
-        found = {name: measured(name, metrics[name], x, rows) for name, x in totals.items()}
-        return {"loss": float(sums["loss"] / rows + sum(means.values())), **apart, **found}
+        found = {name: values(name, metrics[name], x, rows)[0].tolist() for name, x in totals.items()}
+        return {**means(sums, model.costs), **found}
 
     def _feed(self, on: str) -> Feed:
         check_split("data", on, self.splits)

@@ -47,10 +47,10 @@ OPTIMISERS = (f"{ONLY}.", "optimisers.")  # what the names in the state of optim
 GRADIENTS = "gradients."
 UPDATES = "updates."
 ACTIVATIONS = "activations."
-TOTALS = "totals."
 COSTS = "cost."
 WEIGHTS = "shard.weights."
 UNCUT = "shards compute the gradients of all optimisers from the same state. Use shards = 1, or leave out the order."
+EPOCH = "training.epoch."  # of the mean over an epoch
 DIRECTIONS = "excitation.directions"  # name of an extra section; no data set has it
 
 
@@ -141,16 +141,21 @@ class Model:
     def per_output(self, metrics: Mapping[str, Metric]) -> dict[str, Metric]:
         """Return metrics by name, one for each output that the beginning of a name matches, as in ``*.accuracy``.
 
-        Raises SigmaConfigError for a name that matches none.
+        Raises SigmaConfigError for a name that matches none, or that names none of several.
         """
-        found: dict[str, Metric] = {}
+        found = dict[str, Metric]()
         for name, metric in metrics.items():
+            outputs = [x.name for x in getattr(self.network, "outputs", ())]  # an object that declares itself has none
             output, dot, own = name.rpartition(".")
-            outputs = [placed.name for placed in self.network.outputs] if dot else []
-            if dot and not any(matches(output, placed) for placed in outputs):
+            if not dot and len(outputs) > 1:
+                raise SigmaConfigError(
+                    f"metric {name!r}: the network has several outputs: {', '.join(outputs)}. Name one, "
+                    f"'{outputs[0]}.{name}' (a hook: output = '{outputs[0]}'), or all, '*.{name}'."
+                )
+            names = [f"{one}.{own}" for one in outputs if matches(output, one)] if dot else [name]
+            if not names:
                 hint = near(output, outputs, "There are:")
                 raise SigmaConfigError(f"metric {name!r}: there is no output {output!r}.{hint}")
-            names = [f"{placed}.{own}" for placed in outputs if matches(output, placed)] or [name]
             found |= dict.fromkeys(names, metric)
         return found
 
@@ -211,13 +216,9 @@ class Model:
         return merged.step_to(merged.updated(), {})
 
     def evaluation(self, batch: int, metrics: Iterable[tuple[str, Metric]] = ()) -> Step:
-        """Return the evaluation step of a batch: costs, and totals of metrics.
-
-        ``loss`` is the mean over its rows; costs with unequal row weights are not part of it: each is recorded as its
-        total and its weight.
-        """
+        """Return the evaluation step of a batch: costs, what they weigh, and totals of metrics."""
         traced = Traced(self, batch, training=False)
-        return traced.step_to({}, {**traced.costs_apart(), **traced.totals(dict(metrics))})
+        return traced.step_to({}, traced.measured(dict(metrics)))
 
     def prediction(self, batch: int) -> Step:
         """Return the step that predicts a batch, by output."""
@@ -453,9 +454,14 @@ class Traced(Draft):
         return _named(LAYERS, self.forward.state)
 
     def measured(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
-        """Return the loss, the costs if there are several, and the metrics' totals."""
+        """Return the loss, the costs if there are several, the mean weight of rows that differ, and metrics' totals."""
         costs = {COSTS + name: self.loss([name]) for name in self.model.costs}
-        return {"loss": self.loss(None), **costs, **self.totals(metrics)}
+        totals = {n: self.live(WEIGHTS + n) if self.cut else x.weight for n, x in self.forward.totals.items()}
+        over = {COSTS + name: total for name, total in totals.items() if COSTS + name in costs}
+        if len(totals) == len(self.forward.costs):
+            over["loss"] = sum(totals.values(), start=constant(0, self.model.precision))
+        weights = _named(WEIGHTS, {name: total / self.batch for name, total in over.items()})
+        return {"loss": self.loss(None), **costs, **weights, **self.totals(metrics)}
 
     def totals(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
         """Return the metrics' totals."""
@@ -472,19 +478,6 @@ class Traced(Draft):
                     raise SigmaGraphError(f"metric {name!r} ({named(metric)}): {error}") from error
                 expect(isinstance(totals[name], Node), "totals() must return a node", totals[name])
         return _named("metrics.", totals)
-
-    def costs_apart(self) -> dict[str, Node]:
-        """Return the loss of the costs with equal row weights, and total and weight of each of the others.
-
-        Several costs with equal row weights are returned by name as well.
-        """
-        self.forward.loss_or_fail()
-        totals = self.forward.totals
-        equal = {name: cost for name, cost in self.forward.costs.items() if name not in totals}
-        alike = evolve(self.forward, costs=equal).loss
-        found = {TOTALS + name: f.stack(cost.total, cost.weight) for name, cost in totals.items()}
-        found |= {COSTS + name: equal[name] for name in self.model.costs if name in equal}
-        return found if alike is None else {"loss": alike, **found}
 
     def loss(self, costs: Collection[str] | None, parameters: Mapping[str, Node] | None = None) -> Node:
         """Return the sum of all or some costs, at these or other parameters."""
