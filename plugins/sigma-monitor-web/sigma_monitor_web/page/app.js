@@ -53,7 +53,7 @@ function App() {
     <main id="main" tabindex="-1"><section class="view" id=${`v-${view.name}`} aria-labelledby=${`h-${view.name}`}>
       <h1 class="sr" id=${`h-${view.name}`}>${t(`view.${view.name}`)}</h1><${view.component} key=${view.name} /></section></main>
     <${Foot} about=${about ? `sigma ${about}` : ""} />
-    <${Help} open=${help} close=${() => open(false)} />`;
+    <${Help} open=${help} views=${VIEWS.length} close=${() => open(false)} />`;
 }
 
 begin();

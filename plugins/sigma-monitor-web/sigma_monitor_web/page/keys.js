@@ -23,7 +23,7 @@ const KEYS = {
   Escape: [null, () => store.set({ picked: null })],
 };
 
-const OWN = "input, select, textarea, [contenteditable], [data-own-keys]";
+const OWN = "input, select, textarea, [contenteditable]";
 
 export function listen(views, go) {
   addEventListener("keydown", (event) => {

@@ -28,11 +28,11 @@ function beside(now, state, about) {
   const fate = state.fates.playback;
   if (fate?.state === "refused") return fate.why;
   if (fate?.state === "pending" && now !== "offline") return t(`doing.${fate.command}`);
+  if (fate?.state === "applied" && fate.command === "save" && now !== "offline") return t("saved.at", { at: count(fate.at) });
   if (now === "compiling") return progress(state.status.progress);
   if (now === "offline") return t("offline.since", { time: spoken((performance.now() - pulse.seen) / 1000) });
-  if (now === "finished" || now === "failed") return state.status.why ?? "";
+  if (now === "finished") return state.status.why ?? ""; // why it failed stands in the bar below
   if (now === "paused") return t("paused.where");
-  if (fate?.state === "applied" && fate.command === "save") return t("saved.at", { at: count(fate.at) });
   if (now === "running") return t("branch", { n: about?.branch ?? 0 });
   if (now === "empty") return t("empty.nothing");
   return "";
@@ -47,6 +47,14 @@ function progress(at) {
 
 export const left = ({ speed }, about) =>
   about?.goal && speed > 0 ? Math.max(0, about.goal - about.iteration) / speed : NaN;
+
+// The epoch that is being trained, counted from 1; once it is over, how many there were.
+export function epochNow(state) {
+  const about = ofTrainer(state), now = phase(state);
+  if (!about) return null;
+  const over = now === "finished" || now === "empty" || (about.goal && about.iteration >= about.goal);
+  return Math.min(about.epoch + (over ? 0 : 1), about.epochs ?? Infinity);
+}
 
 // The buttons that can be pressed now.
 export function allowed(state) {

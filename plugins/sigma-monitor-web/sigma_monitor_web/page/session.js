@@ -113,6 +113,7 @@ export function take(event) {
   const patch = {};
   if (event.status) Object.assign(patch, { status: event.status, speed: speed(state, event.status) });
   if (event.series && curves.take(event.series)) patch.drawn = state.drawn + 1;
+  if (event.status && newcomer(state, event.status)) refreshSoon();
   const journal = unseen(state.journal, event.journal);
   if (journal !== state.journal) {
     patch.journal = journal;
@@ -123,6 +124,15 @@ export function take(event) {
   if (event.tickets?.length) patch.tickets = merged(state.tickets, event.tickets, event.status ?? state.status);
   for (const name of ["states", "branches", "edits", "hooks"]) if (event[name]) patch[name] = event[name];
   store.set(patch);
+}
+
+// Whether something is published that the page has no entry for. Each name asks once.
+const asked = new Set();
+
+function newcomer({ entries, trainer }, status) {
+  const fresh = Object.keys(status.trainers?.[trainer]?.values ?? {}).filter((name) => !asked.has(`${trainer} ${name}`));
+  for (const name of fresh) asked.add(`${trainer} ${name}`);
+  return fresh.some((name) => !entries.some((entry) => entry.address === name || entry.address === `${trainer}.${name}`));
 }
 
 // A ticket is told the time at which it was first seen: refused ones stand in no journal.

@@ -147,6 +147,7 @@ export const WORDS = {
   "series.n": ["{n} series", "{n} Reihen"],
   "scale.log": ["Logarithmic", "Logarithmisch"],
   "since": ["since {at}", "seit {at}"],
+  "since.start": ["from the start", "von Anfang an"],
   "best": ["the best so far", "bisher das Beste"],
   "trend.up": ["up by", "gestiegen um"],
   "trend.down": ["down by", "gefallen um"],

@@ -9,8 +9,10 @@ const LEAST = 10; // iterations that an empty axis shows
 export const column = (mode) => (mode === "clock" ? "second" : "iteration");
 
 // `reference`: the line that knows the most moments; `perEpoch`: iterations in an epoch, if it never changed.
-export function makeAxis({ mode, now, second, range, reference, perEpoch }) {
-  const end = mode === "clock" ? Math.max(second || 0, 1) : Math.max(now || 0, LEAST);
+// `far`: the furthest iteration of a future that was left, so that a rewind moves nothing.
+export function makeAxis({ mode, now, far, second, range, reference, perEpoch }) {
+  const end = mode === "clock" ? Math.max(second || 0, 1) : Math.max(now || 0, far || 0, LEAST);
+  const present = mode === "clock" ? second || 0 : now || 0;
   const [low, high] = range ?? [0, end];
   const clock = mode === "clock";
   const place = (iteration, seconds) => {
@@ -24,7 +26,7 @@ export function makeAxis({ mode, now, second, range, reference, perEpoch }) {
     if (!reference) return 0;
     return between(reference.iteration, reference.epoch, reference.length, iteration);
   };
-  return { mode, low, high, end, clock, column: column(mode), place, iterationAt, epochAt, ticks: ticks(mode, low, high, perEpoch, epochAt, reference) };
+  return { mode, low, high, end, present, clock, column: column(mode), place, iterationAt, epochAt, ticks: ticks(mode, low, high, perEpoch, epochAt, reference) };
 }
 
 function ticks(mode, low, high, perEpoch, epochAt, reference) {

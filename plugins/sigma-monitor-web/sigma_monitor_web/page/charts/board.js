@@ -2,7 +2,7 @@
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib.js";
 import { Combobox } from "../widgets/combobox.js";
 import { pointer, store, useStore } from "../store.js";
-import { figure, percent } from "../numbers.js";
+import { figure } from "../numbers.js";
 import { at } from "../series.js";
 import { locale, t } from "../words.js";
 import { moment } from "./axis.js";
@@ -11,7 +11,7 @@ import { Canvas, Lane } from "./lane.js";
 import { completions, found } from "./lanes.js";
 import { forgetPalette } from "./palette.js";
 import { paintRuler } from "./ruler.js";
-import { layout, makeScene } from "./scene.js";
+import { layout, makeScene, reading } from "./scene.js";
 import { Table } from "./table.js";
 import { Timeline } from "./timeline.js";
 import { useLanes } from "./uselanes.js";
@@ -72,11 +72,14 @@ function Reading({ scene, shapes }) {
   const place = useStore((state) => state.place, pointer), range = useStore((state) => state.range);
   const whole = html`<button class="quiet" type="button" disabled=${!range} onClick=${() => store.set({ range: null })}>${t("zoom.whole")}</button>`;
   if (place === null) return html`<div class="reading"><p class="note">${t("reading.hint")}</p>${whole}</div>`;
+  const seen = new Set(); // an address may stand in several lanes
   const values = shapes.flatMap((shape) => shape.items.filter((item) => item.line && !item.hidden && item.colour !== "ghost").map((item) => {
+    if (seen.has(item.entry.address)) return null;
+    seen.add(item.entry.address);
     const read = at(item.line, item.values, place);
     if (!read) return null;
     const name = shape.items.length > 1 || item.kind !== "steps" ? `${item.name} ${inText(shape.title)}` : inText(shape.title);
-    return html`<span key=${item.entry.address} class=${`c-${item.colour}`}>${name} <b>${shape.share ? `${percent(read.value)} %` : figure(read.value)}</b></span>`;
+    return html`<span key=${item.entry.address} class=${`c-${item.colour}`}>${name} <b>${reading(read.value, shape.share, item.kind)}${shape.share ? " %" : ""}</b></span>`;
   }));
   return html`<div class="reading"><p class="read"><span>${moment(scene.axis, place)}</span>${values}</p>${whole}</div>`;
 }
@@ -93,7 +96,7 @@ export function Board() {
   return html`<div class="score card" id="score">
     <${Bar} scene=${scene} shapes=${shapes} entries=${scene.all.flat()} adding=${adding} add=${() => show(!adding)} />
     ${adding ? html`<${Add} add=${add} reset=${reset} close=${() => { show(false); document.querySelector("#add-chart")?.focus(); }} />` : null}
-    <div class="lanes" ref=${host} tabindex="0" role="group" aria-label=${t("charts.keys")} data-own-keys ...${gestures}>
+    <div class="lanes" ref=${host} tabindex="0" role="group" aria-label=${t("charts.keys")} ...${gestures}>
       <${Timeline} scene=${scene} />
       ${ready ? lanes.map((lane, i) => html`<${Lane} key=${lane.id} lane=${lane} shape=${shapes[i]} entries=${scene.all[i]} scene=${scene}
         change=${(patch) => change(lane.id, patch)} remove=${() => remove(lane.id)} move=${(way) => move(lane.id, way)} />`) : [274, 194, 76].map((tall) => html`<${Waiting} key=${tall} tall=${tall} />`)}

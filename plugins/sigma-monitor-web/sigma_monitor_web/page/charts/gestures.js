@@ -41,6 +41,11 @@ export function useGestures(host, scene) {
   };
   const inPlot = (event) => event.target.closest?.("[data-plot]") && !event.target.closest("button, input");
   return {
+    onMouseDown: (event) => { // a press on a chart takes the focus from fields, and gives it to nothing: the keys stay awake
+      if (!inPlot(event)) return;
+      event.preventDefault();
+      document.activeElement?.blur();
+    },
     onPointerMove: (event) => {
       const x = event.clientX - left();
       if (drag.current && Math.abs(x - drag.current.x) > LEAST_DRAG) {

@@ -8,6 +8,7 @@ import { t } from "../words.js";
 import { completions } from "./lanes.js";
 import { band, curve, diamond, disc, flag, grid, points, prepare, steps, visible, write } from "./paint.js";
 import { palette } from "./palette.js";
+import { paintSoon } from "./queue.js";
 
 export function paintLane(canvas, { shape, scene }, ratio) {
   const { frame, sx, small } = scene, { sy, tall, items } = shape, colours = palette();
@@ -45,7 +46,7 @@ function abandoned(pen, item, { axis, sx, abandoned: ends }, sy, colours) {
 
 function series(pen, item, { axis, sx }, sy, colours) {
   const { line, values, kind } = item, colour = colours[item.colour], span = visible(line, axis.low, axis.high);
-  if (kind === "steps") return steps(pen, line, values, span, axis.end, sx, sy, { colour, width: 2 });
+  if (kind === "steps") return steps(pen, line, values, span, axis.present, sx, sy, { colour, width: 2 });
   if (kind === "dense") {
     band(pen, line, span, sx, sy, { colour });
     curve(pen, line, line.value, span, sx, sy, { colour, width: 1, alpha: 0.28 });
@@ -68,14 +69,10 @@ function nameBranches(pen, items, { sx, axis, frame, abandoned: ends }, sy, colo
   }
 }
 
-// A canvas that is painted anew whenever it is drawn, at most once a frame.
+// A canvas that is painted anew after every change, at most once a frame.
 export function Canvas({ paint, height, label }) {
-  const canvas = useRef(null), due = useRef(0), latest = useRef(paint);
-  latest.current = paint;
-  useLayoutEffect(() => {
-    if (!due.current) due.current = requestAnimationFrame(() => { due.current = 0; if (canvas.current) latest.current(canvas.current); });
-  });
-  useLayoutEffect(() => () => cancelAnimationFrame(due.current), []);
+  const canvas = useRef(null);
+  useLayoutEffect(() => paintSoon(canvas.current, paint));
   return html`<canvas ref=${(element) => { canvas.current = element; element?.style.setProperty("height", `${height}px`); }} role="img" aria-label=${label}></canvas>`;
 }
 
@@ -89,7 +86,7 @@ function Labels({ labels, toggle, scene }) {
   const put = (y) => (element) => { if (element) element.style.setProperty("--y", `${Math.round(y)}px`); };
   return html`<ul class="labels">${labels.map((one) => html`<li key=${one.address} ref=${put(one.y)}>
     <button type="button" class=${`label c-${one.colour}`} aria-pressed=${String(!one.hidden)} title=${one.address} onClick=${() => toggle(one.address)}>
-      ${one.since === null ? html`<span>${one.name}</span> <b>${one.text}</b>` : html`<b>${t("since", { at: count(one.since) })}</b>`}${one.best?.newest && !scene.small ? html`<small>${t("best")}</small>` : null}</button></li>`)}</ul>`;
+      ${one.since === null ? html`<span>${one.name}</span> <b>${one.text}</b>` : html`<b>${one.since ? t("since", { at: count(one.since) }) : t("since.start")}</b>`}${one.best?.newest && !scene.small ? html`<small>${t("best")}</small>` : null}</button></li>`)}</ul>`;
 }
 
 function Options({ lane, entries, change, remove, close, move }) {
@@ -123,6 +120,6 @@ export function Lane({ lane, shape, entries, scene, change, remove, move }) {
     </div>
     <div class="plot" data-plot><${Canvas} height=${shape.tall} label=${told(shape, scene)} paint=${(canvas) => paintLane(canvas, { shape, scene })} />
       <${Labels} labels=${empty ? [] : shape.labels} toggle=${toggle} scene=${scene} /><span class="cross" aria-hidden="true"></span>
-      ${empty ? html`<p class="empty">${t(entries.length ? "lane.waiting" : "lane.nothing", { pattern: lane.patterns.join(", ") })}</p>` : null}</div>
+      ${empty ? html`<p class="empty">${t(entries.length || lane.id === "loss" ? "lane.waiting" : "lane.nothing", { pattern: lane.patterns.join(", ") })}</p>` : null}</div>
   </section>`;
 }

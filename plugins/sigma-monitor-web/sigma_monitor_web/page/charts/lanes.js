@@ -42,7 +42,7 @@ export function usual(entries, trainer) {
   const of = (test) => mine.filter(test).map((entry) => entry.address);
   const lanes = [];
   const losses = of((entry) => /^[^.]+\.[^.]+\.loss$/.test(entry.address) && !entry.settable);
-  if (losses.length) lanes.push({ id: "loss", patterns: losses, log: true, tall: 274 });
+  if (trainer) lanes.push({ id: "loss", patterns: losses.length ? losses : [`${trainer}.*.loss`], log: true, tall: 274 });
   const scores = of((entry) => BETTER_HIGH.test(entry.address) && !entry.settable && !/workers/.test(entry.address));
   if (scores.length) lanes.push({ id: "score", patterns: scores.slice(0, 6), log: false, tall: 194 });
   const rates = of((entry) => /^[^.]+\.(optimiser|optimisers\.[^.]+)\.learning_rate$/.test(entry.address));
@@ -59,6 +59,7 @@ export function series(lane, entries, trainer) {
 
 // The shortest names that tell several addresses apart.
 export function shortNames(addresses) {
+  if (!addresses.length) return [];
   if (addresses.length === 1) return [addresses[0].split(".").at(-2) ?? addresses[0]];
   const levels = addresses.map((address) => address.split("."));
   const least = Math.min(...levels.map((one) => one.length));

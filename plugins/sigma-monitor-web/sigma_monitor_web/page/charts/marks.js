@@ -13,22 +13,19 @@ const bare = (component) => (typeof component === "string" ? component : (compon
 
 // The rows of the journal with their branch, and for a `set` what stood there before, as far as the journal knows.
 export function told(journal, trainer, first = firstValue) {
-  const values = new Map(), undone = [];
-  let branch = 0;
+  let branch = 0, given = []; // what was set and stands: {address, value, iteration, by}
+  const value = (address) => given.findLast((one) => one.address === address)?.value ?? first(address);
   return journal.filter(([, row]) => row.trainer === undefined || row.trainer === trainer).map(([number, row]) => {
     const told = { number, row, branch, before: undefined };
     if (row.command === "rewind") branch = told.branch = row.branch ?? branch;
     if (row.command === "set") {
       const address = whole(row);
-      told.before = values.has(address) ? values.get(address) : first(address);
-      values.set(address, row.value);
-      undone.push([address, told.before]);
+      told.before = value(address);
+      given.push({ address, value: row.value, iteration: row.iteration, by: row.by });
     }
-    if (row.command === "undo" && undone.length) {
-      const [address, before] = undone.pop();
-      if (before === undefined) values.delete(address);
-      else values.set(address, before);
-    }
+    const to = { rewind: row.iteration, reset: 0 }[row.command]; // a rewind stands at the moment that it led to
+    if (to !== undefined) given = given.filter((one) => one.iteration <= to);
+    if (row.command === "undo") given.splice(Math.max(0, given.findLastIndex((one) => !one.by)), 1);
     return told;
   });
 }

@@ -139,25 +139,24 @@ export function curve(pen, line, values, span, sx, sy, { colour, width, alpha = 
 
 // The raw values: what lies between the lowest and the highest that each point stands for.
 export function band(pen, line, span, sx, sy, { colour, alpha = 0.28 }) {
-  const [from, to] = span, tops = new Map();
+  const [from, to] = span;
+  if (from >= to) return;
+  const first = Math.round(sx(line.x[from]) * 2);
+  const room = Math.max(1, Math.round(sx(line.x[to - 1]) * 2) - first + 1);
+  const tops = new Float32Array(room).fill(Infinity), bottoms = new Float32Array(room).fill(-Infinity);
   let thick = false;
   for (let i = from; i < to; i++) {
-    if (!Number.isFinite(line.low[i]) || !Number.isFinite(line.high[i])) continue;
-    const x = Math.round(sx(line.x[i]) * 2) / 2, high = sy(line.high[i]), low = sy(line.low[i]);
-    const known = tops.get(x);
-    if (known) {
-      known[0] = Math.min(known[0], high);
-      known[1] = Math.max(known[1], low);
-    } else tops.set(x, [high, low]);
+    const high = sy(line.high[i]), low = sy(line.low[i]), at = Math.round(sx(line.x[i]) * 2) - first;
+    if (high < tops[at]) tops[at] = high;
+    if (low > bottoms[at]) bottoms[at] = low;
     thick = thick || low - high > 1.5;
   }
   if (!thick) return;
-  const edges = [...tops];
   pen.save();
   Object.assign(pen, { fillStyle: colour, globalAlpha: alpha * 0.5 });
   pen.beginPath();
-  edges.forEach(([x, [high]], i) => (i ? pen.lineTo(x, high) : pen.moveTo(x, high)));
-  for (let i = edges.length - 1; i >= 0; i--) pen.lineTo(edges[i][0], edges[i][1][1]);
+  for (let at = 0; at < room; at++) if (tops[at] < Infinity) pen.lineTo((at + first) / 2, tops[at]);
+  for (let at = room - 1; at >= 0; at--) if (tops[at] < Infinity) pen.lineTo((at + first) / 2, bottoms[at]);
   pen.fill();
   pen.restore();
 }

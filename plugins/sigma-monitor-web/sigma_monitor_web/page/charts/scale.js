@@ -26,7 +26,7 @@ export function logTicks(low, high, count) {
       if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
     }
   }
-  return found.length > 1 ? found : linearTicks(low, high, count).filter((value) => value > 0);
+  return found.length > 2 ? found : linearTicks(low, high, count).filter((value) => value > 0);
 }
 
 // y of a value in a plot; `log` needs bounds above 0.

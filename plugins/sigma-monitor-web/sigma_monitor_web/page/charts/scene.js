@@ -1,5 +1,5 @@
 // All that the charts share at one moment: the branches, the axis, the marks; and what one lane shows. Nothing here draws.
-import { chain, curves, lines, smoothed, Stretch } from "../series.js";
+import { chain, curves, lines, smoothed, Stretch, upper } from "../series.js";
 import { ofTrainer } from "../store.js";
 import { exact, figure, percent, tick } from "../numbers.js";
 import { kept } from "../playback.js";
@@ -86,11 +86,12 @@ export function makeScene(state, lanes, width, small) {
   const reference = longest([...found.values()]);
   const changed = rows.some(({ row }) => /batch_size$/.test(row.pattern ?? ""));
   const perEpoch = changed || !about?.goal || !Number.isFinite(about?.epochs) ? null : about.goal / about.epochs;
-  const axis = makeAxis({ mode, now: about?.iteration, second: about?.second, range: state.range, reference, perEpoch });
+  const abandoned = ends(state.branches, alive, addresses), far = Math.max(0, ...abandoned.map((one) => one.end));
+  const axis = makeAxis({ mode, now: about?.iteration, far, second: about?.second, range: state.range, reference, perEpoch });
   const frame = { left: LEFT, right: Math.max(LEFT + 40, width - (small ? 16 : GUTTER)), width };
   return {
     state, about, alive, rows, all, found, addresses, axis, frame, small, reference, sx: horizontal({ low: axis.low, high: axis.high, ...frame }),
-    flags: flags(rows, alive), kept: kept(state), abandoned: ends(state.branches, alive, addresses), now: about?.iteration ?? 0,
+    flags: flags(rows, alive), kept: kept(state), abandoned, now: about?.iteration ?? 0,
   };
 }
 
@@ -178,12 +179,13 @@ function colours(entries, ranked) {
   return found;
 }
 
-const reading = (value, share, kind) => (share ? percent(value) : kind === "steps" ? exact(value) : figure(value));
+export const reading = (value, share, kind) => (share ? percent(value) : kind === "steps" ? exact(value) : figure(value));
 
 function labels(items, scene, sy, tall, share) {
   const made = items.filter((item) => item.colour !== "ghost").map((item) => {
-    const last = item.line?.length && !item.hidden ? item.values[item.line.length - 1] : NaN;
-    const since = item.kind === "steps" && items.length === 1 && item.line?.length > 1 ? item.line.iteration[item.line.length - 1] : null;
+    const seen = item.line?.length && !item.hidden ? upper(item.line.x, item.line.length, scene.axis.high) - 1 : -1;
+    const last = seen < 0 ? NaN : item.values[seen];
+    const since = item.kind === "steps" && items.length === 1 && item.line?.length ? item.line.iteration[item.line.length - 1] : null;
     return { address: item.entry.address, name: item.name, colour: item.colour, hidden: item.hidden, since, text: Number.isFinite(last) ? reading(last, share, item.kind) : "", y: Number.isFinite(last) ? sy(last) : tall / 2, best: item.best };
   });
   return apart(made, 18, 14, tall - 10);

@@ -1,8 +1,9 @@
 // The charts as a table of numbers: for screen readers, and for whoever wants the figures.
 import { html } from "../lib.js";
 import { at } from "../series.js";
-import { count, figure, percent } from "../numbers.js";
+import { count, figure } from "../numbers.js";
 import { t } from "../words.js";
+import { reading } from "./scene.js";
 
 const MOST = 200;
 
@@ -17,13 +18,14 @@ export function moments(shapes) {
 }
 
 export function Table({ scene, shapes }) {
-  const items = shapes.flatMap((shape) => shape.items.filter((item) => item.line && !item.hidden).map((item) => ({ ...item, share: shape.share })));
+  const seen = shapes.flatMap((shape) => shape.items.filter((item) => item.line && !item.hidden).map((item) => ({ ...item, share: shape.share })));
+  const items = [...new Map(seen.map((item) => [item.entry.address, item])).values()];
   const value = (item, place) => {
     const read = at(item.line, item.line.value, place);
-    return read ? (item.share ? percent(read.value) : figure(read.value)) : "";
+    return read ? reading(read.value, item.share, item.kind) : "";
   };
   return html`<div class="table-wrap" id="score-table" tabindex="0" role="group" aria-label=${t("table")}><table class="list figures"><caption class="sr">${t("table.caption")}</caption>
-    <thead><tr><th scope="col" class="r">${t("axis.iteration.unit")}</th><th scope="col" class="r">${t("epoch")}</th>
+    <thead><tr><th scope="col" class="r">${t("axis.iteration.unit")}</th><th scope="col" class="r">${t("axis.epoch.unit")}</th>
       ${items.map((item) => html`<th key=${item.entry.address} scope="col" class="r"><code>${item.entry.address}</code>${item.share ? ", %" : ""}</th>`)}</tr></thead>
     <tbody>${moments(shapes).map((row) => html`<tr key=${row.iteration}><th scope="row" class="r">${count(row.iteration)}</th><td class="r">${figure(scene.axis.epochAt(row.iteration), 3)}</td>
       ${items.map((item) => html`<td class="r" key=${item.entry.address}>${value(item, row.place)}</td>`)}</tr>`)}</tbody></table></div>`;

@@ -1,6 +1,6 @@
 // The timeline: what counts is straight, what was left hangs below; states to go back to; the range that asks before it rewinds.
 import { html, useLayoutEffect, useRef } from "../lib.js";
-import { actions, kept, nearest } from "../playback.js";
+import { actions, epochNow, kept, nearest } from "../playback.js";
 import { maySteer, store, useStore } from "../store.js";
 import { count } from "../numbers.js";
 import { t } from "../words.js";
@@ -23,17 +23,18 @@ export function paintTimeline(canvas, scene, picked, ratio) {
   const end = x(now, axis.clock ? scene.about?.second : undefined);
   pen.save();
   pen.beginPath();
-  pen.rect(frame.left - 10, 0, frame.width, height);
+  pen.rect(frame.left - 10, 0, frame.right - frame.left + 20, height);
   pen.clip();
   rule(pen, Math.max(frame.left, x(0, 0)), LINE, end, LINE, colours.accent, { width: 3 });
   for (const branch of scene.abandoned) hang(pen, branch, scene, x, colours);
   if (picked) rule(pen, x(picked.iteration), LINE, end, LINE, colours.ghost, { width: 4 });
   states(pen, scene, x, colours);
-  edits(pen, scene, x, colours, height);
   const at = picked ? x(picked.iteration) : end;
   disc(pen, at, LINE, 7, colours.accent);
   disc(pen, at, LINE, 2.5, colours.surface);
   pen.restore();
+  for (const branch of scene.abandoned) nameBranch(pen, branch, scene, x, colours);
+  edits(pen, scene, x, colours, height);
   if (!small) beside(pen, scene, colours);
 }
 
@@ -50,11 +51,18 @@ function hang(pen, branch, scene, x, colours) {
   pen.moveTo(to + 4, y - 4);
   pen.lineTo(to - 4, y + 4);
   pen.stroke();
-  const text = scene.small ? t("branch", { n: branch.number }) : t("branch.left", { n: branch.number, at: count(branch.end) });
+}
+
+// The name of a branch that was left, right of its end: in full where there is room, else short, else below its line.
+function nameBranch(pen, branch, scene, x, colours) {
+  const from = x(branch.from), to = x(branch.end), y = rowOf(scene, branch.number), { left, right, width } = scene.frame;
+  if (to < left || from > right) return;
+  const end = Math.min(to, right), short = t("branch", { n: branch.number });
   const own = { colour: colours["ink-3"], paper: colours.surface, family: colours.family };
   pen.font = `12px ${colours.family}`;
-  const fits = to + 12 + pen.measureText(text).width < scene.frame.right + (scene.small ? 12 : 120);
-  write(pen, text, fits ? to + 12 : from + bend - 4, fits ? y + 4 : y + 15, own);
+  const text = [scene.small ? short : t("branch.left", { n: branch.number, at: count(branch.end) }), short].find((one) => end + 12 + pen.measureText(one).width < width - 4);
+  if (text && to <= right + 1) write(pen, text, end + 12, y + 4, own);
+  else write(pen, short, Math.max(left, from) + 26, y - 5, own);
 }
 
 function states(pen, scene, x, colours) {
@@ -73,7 +81,9 @@ function edits(pen, scene, x, colours, height) {
   const own = { colour: colours["ink-2"], paper: colours.surface, family: colours.family };
   const texts = [];
   for (const one of [...scene.flags].sort((a, b) => b.iteration - a.iteration)) {
-    const at = x(one.iteration, one.second), y = one.left ? rowOf(scene, one.branch) - 14 : 14;
+    const at = x(one.iteration, one.second);
+    if (at < scene.frame.left - 1 || at > scene.frame.right + 1) continue;
+    const y = one.left ? rowOf(scene, one.branch) - 14 : 14;
     flag(pen, at, height, colours, { left: one.left, top: y, size: one.left ? 9 : 13 });
     if (one.left) continue;
     pen.font = `12px ${colours.family}`;
@@ -87,8 +97,11 @@ function edits(pen, scene, x, colours, height) {
 
 function beside(pen, scene, colours) {
   const at = scene.frame.right + 14, own = { paper: colours.surface, family: colours.family };
-  write(pen, t("now"), at, LINE - 2, { ...own, colour: colours.accent, weight: 600 });
-  const epochs = scene.about?.epochs, left = Number.isFinite(epochs) ? Math.max(0, epochs - scene.about.epoch - (scene.about.goal && scene.now >= scene.about.goal ? 0 : 1)) : null;
+  const end = scene.sx(scene.axis.present), strong = { ...own, colour: colours.accent, weight: 600 };
+  if (end > scene.frame.right + 1) return;
+  if (end > scene.frame.right - 24) write(pen, t("now"), at, LINE - 2, strong);
+  else write(pen, t("now"), end, LINE - 12, { ...strong, align: "center" });
+  const epochs = scene.about?.epochs, left = Number.isFinite(epochs) ? Math.max(0, epochs - epochNow(scene.state)) : null;
   if (left !== null) write(pen, left ? t("epochs.left", { n: count(left) }) : t("epochs.none"), at, LINE + 14, { ...own, colour: colours["ink-3"] });
 }
 
@@ -105,6 +118,7 @@ function Range({ scene, picked }) {
   const keys = (event) => {
     const way = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
     if (event.key === "Escape") return pick(null);
+    if (event.key === "Enter" && picked) return actions.rewind(picked.iteration);
     if (!way) return undefined;
     event.preventDefault();
     const before = states.filter((one) => one.iteration < scene.now);

@@ -4,24 +4,25 @@ import { t } from "../words.js";
 
 const KEYS = [
   [["Space"], "key.toggle"], [["→"], "key.iteration"], [["⇧ →"], "key.epoch"], [["R"], "key.rewind"], [["S"], "key.save"], [["U"], "key.undo"],
-  [["L"], "key.rate"], [["/"], "key.find"], [["1", "6"], "key.views"], [["T"], "key.theme"], [["?"], "key.help"],
+  [["L"], "key.rate"], [["/"], "key.find"], [["1", null], "key.views"], [["T"], "key.theme"], [["?"], "key.help"],
 ];
 const CHART = [[["←", "→"], "key.chart.read"], [["+", "−"], "key.chart.zoom"], [["0"], "key.chart.whole"]];
 
-const names = (keys) => keys.map((key, i) => html`${i ? " – " : ""}<kbd>${key === "Space" ? t("key.space") : key}</kbd>`);
-const list = (rows) => html`<dl>${rows.map(([keys, text]) => html`<div key=${text}><dt>${names(keys)}</dt><dd>${t(text)}</dd></div>`)}</dl>`;
+const named = (key) => (key === "Space" ? t("key.space") : key);
+const names = (keys, views) => keys.map((key, i) => html`${i ? (key === null ? " – " : " ") : ""}<kbd>${key === null ? views : named(key)}</kbd>`);
+const list = (rows, views) => html`<dl>${rows.map(([keys, text]) => html`<div key=${text}><dt>${names(keys, views)}</dt><dd>${t(text)}</dd></div>`)}</dl>`;
 
-export function Help({ open, close }) {
+export function Help({ open, close, views }) {
   const dialog = useRef(null);
   useEffect(() => {
     if (open) dialog.current.showModal();
     else dialog.current.close();
   }, [open]);
   return html`<dialog id="help" ref=${dialog} aria-labelledby="h-help" onClose=${close}>
-    <h2 id="h-help">${t("keys")}</h2>${list(KEYS)}<h3>${t("keys.chart")}</h3>${list(CHART)}
+    <h2 id="h-help">${t("keys")}</h2>${list(KEYS, views)}<h3>${t("keys.chart")}</h3>${list(CHART)}
     <form method="dialog"><button class="primary">${t("close")}</button></form>
   </dialog>`;
 }
 
 export const Foot = ({ about }) => html`<footer class="foot"><p>${[["Space", "key.toggle.short"], ["→", "key.iteration"], ["⇧ →", "key.epoch"], ["R", "key.rewind.short"],
-  ["S", "do.save.small"], ["L", "key.rate"], ["?", "key.help"]].map(([key, text]) => html`<kbd key=${key}>${key === "Space" ? t("key.space") : key}</kbd> ${t(text)} `)}</p><p class="num">${about}</p></footer>`;
+  ["S", "do.save.small"], ["L", "key.rate"], ["?", "key.help"]].map(([key, text]) => html`<kbd key=${key}>${named(key)}</kbd> ${t(text)} `)}</p><p class="num">${about}</p></footer>`;

@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "../lib.js";
 import { Address } from "./address.js";
 import { Fate } from "./fate.js";
-import { assign } from "../steer.js";
+import { assign, forget } from "../steer.js";
 import { maySteer, useStore } from "../store.js";
 import { exact, parsed, tail, tick, title, typed } from "../numbers.js";
 import { t } from "../words.js";
@@ -60,9 +60,14 @@ function Field({ id, entry, form, shown, off, type, send, fate, draft }) {
     return html`<select id=${id} disabled=${off} value=${shown} onChange=${(event) => send(event.target.value, true)}>${entry.choices.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select>`;
   }
   const numeric = form.kind !== "text";
+  const drop = (event) => {
+    type(null);
+    forget(entry.address);
+    event.target.blur();
+  };
   return html`<input id=${id} type="text" class=${numeric ? "" : "wide"} inputmode=${numeric ? "decimal" : undefined} autocomplete="off" spellcheck=${false} disabled=${off} value=${shown}
     aria-invalid=${fate?.state === "refused" ? "true" : undefined} onInput=${(event) => type(event.target.value)}
-    onKeyDown=${(event) => { if (event.key === "Enter") send(event.target.value, true); if (event.key === "Escape") { type(null); event.target.blur(); } }}
+    onKeyDown=${(event) => { if (event.key === "Enter") send(event.target.value, true); if (event.key === "Escape") drop(event); }}
     onBlur=${(event) => { if (draft !== null && !(fate?.state === "refused" && draft === typed(fate.value))) send(draft, true); }} />`;
 }
 

@@ -29,10 +29,10 @@ export function shown(entries, pinned, trainer) {
 function lasts(journal, trainer) {
   let found = [];
   for (const { row, before } of told(journal, trainer)) {
-    const to = { rewind: row.to ?? 0, reset: 0 }[row.command];
+    const to = { rewind: row.iteration, reset: 0 }[row.command];
     if (row.command === "set") found.push({ address: whole(row), at: row.iteration, by: row.by, before });
     if (to !== undefined) found = found.filter((one) => one.at <= to);
-    if (row.command === "undo") found.splice(found.findLastIndex((one) => !one.by), 1);
+    if (row.command === "undo") found.splice(Math.max(0, found.findLastIndex((one) => !one.by)), 1);
   }
   return new Map(found.map((one) => [one.address, one]));
 }
