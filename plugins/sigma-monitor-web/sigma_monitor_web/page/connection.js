@@ -35,16 +35,24 @@ export class Connection {
     socket.onclose = (event) => this.lost(event.code);
   }
 
+  end() {
+    clearTimeout(this.retry);
+    this.ended = true;
+    this.socket?.close();
+  }
+
   lost(code) {
     clearTimeout(this.silence);
     this.socket = null;
     for (const { reject } of this.waiting.values()) reject(new Refusal({ kind: "offline", message: "" }));
     this.waiting.clear();
     this.hearing.clear();
+    if (this.ended) return undefined;
     if (DENIED.includes(code)) return this.changed("denied");
     this.changed("offline");
     this.retry = setTimeout(() => this.start(), this.delay);
     this.delay = Math.min(this.delay * 2, LONGEST_DELAY);
+    return undefined;
   }
 
   // Without a sign of life for a while, ask for one; without an answer, begin again.
@@ -84,12 +92,12 @@ export class Connection {
   }
 
   // Hear the events of a subscription; the returned function ends it.
-  subscribe(what, more, hear) {
+  subscribe(what, more, hear, refused = () => {}) {
     if (!this.ready) return () => {};
     const number = this.send(what, more);
     const socket = this.socket;
     this.hearing.set(number, hear);
-    this.waiting.set(number, { resolve: () => {}, reject: () => this.hearing.delete(number) });
+    this.waiting.set(number, { resolve: () => {}, reject: (error) => { this.hearing.delete(number); refused(error); } });
     return () => {
       this.hearing.delete(number);
       this.waiting.delete(number);

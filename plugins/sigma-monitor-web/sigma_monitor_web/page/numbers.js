@@ -30,7 +30,7 @@ function power(value, digits) {
   const [head, tail] = value.toExponential(Math.max(0, digits - 2)).split("e");
   const raised = String(Math.abs(Number(tail))).replace(/\d/g, (digit) => RAISED[digit]);
   const factor = minus(format({ maximumFractionDigits: digits }).format(Number(head)));
-  return `${factor === "1" ? "" : `${factor} · `}10${Number(tail) < 0 ? "⁻" : ""}${raised}`;
+  return `${factor === "1" ? "" : `${factor}·`}10${Number(tail) < 0 ? "⁻" : ""}${raised}`;
 }
 
 // A setting: as it was given, but for its thousands.
@@ -46,7 +46,7 @@ export const percent = (share, decimals = 2) =>
 // A label of an axis, as short as it can be.
 export function tick(value) {
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-4 || size >= 1e6)) return power(value, 2);
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return power(value, 2);
   return minus(format({ maximumSignificantDigits: 4 }).format(value));
 }
 

@@ -1,6 +1,8 @@
 // Measured values as growing typed arrays, by address and branch, and what a chart asks of them. Nothing here draws.
 
 const COLUMNS = ["iteration", "epoch", "second", "value", "low", "high"];
+const MOST = 20000; // points of a branch; with more, two become one that keeps their lowest and highest
+const UNITS = 400; // of smoothing in the length of a curve
 
 // The points of one branch, in the order in which they came.
 export class Stretch {
@@ -34,6 +36,20 @@ export class Stretch {
       this.high[at] = number(rows.high?.[i] ?? value);
     }
     this.length += more;
+    while (this.length > MOST) this.halve();
+  }
+
+  halve() {
+    let to = 0;
+    for (let i = 0; i < this.length; i += 2) {
+      const last = Math.min(i + 1, this.length - 1);
+      const low = Math.min(this.low[i], this.low[last]), high = Math.max(this.high[i], this.high[last]);
+      for (const name of ["iteration", "epoch", "second", "value"]) this[name][to] = this[name][last];
+      this.low[to] = low;
+      this.high[to] = high;
+      to += 1;
+    }
+    this.length = to;
   }
 
   // The first point after an iteration.
@@ -94,11 +110,18 @@ export class Curves {
 
 export const curves = new Curves();
 
-// The value that an address had first, where its curve is known.
+// The address that a row of the journal is about, from the root; rows hold it from their trainer on.
+export const whole = (row) => (row.pattern?.startsWith(`${row.trainer}.`) ? row.pattern : `${row.trainer}.${row.pattern ?? ""}`);
+
+const begun = new Map(); // values of settings before anything was set, as the page found them
+
+export const remember = (address, value) => { if (!begun.has(address)) begun.set(address, value); };
+
+// The value that an address had first, where its curve is known, or where the page was there.
 export function firstValue(address) {
   const branches = curves.get(address)?.branches;
-  const first = branches?.get(Math.min(...branches.keys()));
-  return first?.length ? first.value[0] : undefined;
+  const first = branches?.size ? branches.get(Math.min(...branches.keys())) : null;
+  return first?.length ? first.value[0] : begun.get(address);
 }
 
 // The branches from the first to the present one: [{number, from, to}], `to` where the next one left it.
@@ -150,25 +173,38 @@ export function lines(curve, alive, axis) {
   return { alive: kept.length ? joined(kept, axis) : null, left };
 }
 
-// A centred exponential mean, over logarithms where all values are above 0: it neither runs late behind an edit nor follows peaks.
-export function smoothed(values, factor) {
+// A centred exponential mean that goes by the distance of the points, and over logarithms where no value is below 0: it neither runs
+// late behind an edit nor follows single peaks, and looks alike however dense the points are.
+export function smoothed(values, factor, places) {
   const length = values.length, out = new Float64Array(length);
   if (!factor || length < 3) return Float64Array.from(values);
-  const logarithmic = values.every((value) => value > 0 || Number.isNaN(value));
-  pass(values, out, factor, logarithmic, 1);
-  pass(values, out, factor, logarithmic, -1);
-  for (let i = 0; i < length; i++) out[i] = logarithmic ? Math.exp(out[i] / 2) : out[i] / 2;
+  const unit = (places[length - 1] - places[0]) / Math.min(length - 1, UNITS) || 1, rate = Math.log(factor) / unit;
+  const least = leastPositive(values), inner = least ? values.map((value) => Math.log(Math.max(value, least))) : values;
+  pass(inner, places, out, rate, 1);
+  pass(inner, places, out, rate, -1);
+  for (let i = 0; i < length; i++) out[i] = least ? Math.exp(out[i] / 2) : out[i] / 2;
   return out;
 }
 
-function pass(values, out, factor, logarithmic, way) {
+// The least value above 0, or 0 where one is below 0 or all are 0.
+function leastPositive(values) {
+  let least = Infinity;
+  for (const value of values) {
+    if (value < 0) return 0;
+    if (value > 0 && value < least) least = value;
+  }
+  return Number.isFinite(least) ? least : 0;
+}
+
+function pass(values, places, out, rate, way) {
   const length = values.length;
-  let mean = 0, weight = 0;
+  let mean = 0, weight = 0, last = NaN;
   for (let n = 0, i = way > 0 ? 0 : length - 1; n < length; n++, i += way) {
-    const value = logarithmic ? Math.log(values[i]) : values[i];
-    if (Number.isFinite(value)) {
-      mean = mean * factor + value * (1 - factor);
-      weight = weight * factor + (1 - factor);
+    if (Number.isFinite(values[i])) {
+      const kept = last === last ? Math.exp(Math.abs(places[i] - last) * rate) : 0;
+      mean = mean * kept + values[i] * (1 - kept);
+      weight = weight * kept + (1 - kept);
+      last = places[i];
     }
     out[i] += weight ? mean / weight : NaN;
   }

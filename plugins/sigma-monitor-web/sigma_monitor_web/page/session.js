@@ -1,11 +1,11 @@
 // What the page asks the server for, and how the answers enter the store.
 import { Connection } from "./connection.js";
-import { curves } from "./series.js";
+import { curves, remember, whole } from "./series.js";
 import { pulse, store } from "./store.js";
 import { t } from "./words.js";
 
 const EVERY = 0.25; // seconds between the events that are followed
-const MOST = 20000; // points of a curve at once
+const SETTLING = ["set", "undo", "rewind", "reset"];
 const LASTING = 2000; // rows of the journal, tickets and messages that the page keeps
 
 let connection = null;
@@ -38,6 +38,15 @@ async function admitted() {
 function changed(state) {
   store.set({ connection: state });
   if (state === "online") greet().catch(report);
+  else if (state === "offline") enquire();
+}
+
+// A handshake is refused without a reason: ask whether it is for want of a cookie.
+async function enquire() {
+  const answer = await fetch("session").catch(() => null);
+  if (answer?.status !== 401) return;
+  connection.end();
+  store.set({ connection: "denied" });
 }
 
 // An error that nobody waits for is a message of the page.
@@ -52,12 +61,15 @@ async function greet() {
   const trainer = hello.trainers.includes(store.get().trainer) ? store.get().trainer : (hello.trainers[0] ?? "");
   store.set({ hello, trainer, status: await request("status") });
   document.title = t("title", { name: hello.name });
-  await Promise.all([refresh(), load("branches", { trainer }), load("states", { trainer }), load("edits", { trainer })]);
+  await lookAround(trainer);
   follow();
 }
 
+const lookAround = (trainer) => Promise.all([load("journal", {}).then(refresh), load("branches", { trainer }), load("states", { trainer })]);
+
 function forget() {
   curves.clear();
+  asked.clear();
   store.set({ journal: [], tickets: [], messages: [], states: [], branches: [], entries: [], hooks: [], fates: {}, lanes: null });
 }
 
@@ -71,6 +83,8 @@ async function load(what, more) {
 export async function refresh() {
   const { trainer } = store.get();
   await Promise.all([load("entries", { pattern: "**" }), load("hooks", { trainer })]);
+  const set = new Set(store.get().journal.filter(([, row]) => row.command === "set").map(([, row]) => whole(row)));
+  for (const entry of store.get().entries) if (entry.settable && !set.has(entry.address)) remember(entry.address, entry.value);
 }
 
 function refreshSoon() {
@@ -87,18 +101,20 @@ export function want(addresses) {
 
 export function look(trainer) {
   store.set({ trainer, branches: [], states: [], lanes: null });
-  Promise.all([refresh(), load("branches", { trainer }), load("states", { trainer }), load("edits", { trainer })]).then(follow);
+  lookAround(trainer).then(follow);
 }
 
+// What the page has is told by cursors; of the rest the first event brings everything that is kept.
 function follow() {
   unfollow();
-  const { journal, tickets, messages } = store.get();
-  const last = (rows) => rows.at(-1)?.[0] ?? 0;
-  const after = curves.cursors(wanted);
-  unfollow = connection.subscribe("follow", {
-    every: EVERY, trainer: store.get().trainer, addresses: wanted, after, most: MOST, journal: last(journal), messages: last(messages),
-    tickets: tickets.reduce((most, ticket) => Math.max(most, ticket.number), 0),
-  }, take);
+  unfollow = connection.subscribe("follow", { every: EVERY, addresses: wanted, after: curves.cursors(wanted) }, take, unfollowed);
+}
+
+// An address that has gone ends the subscription: look what there is, and follow that.
+function unfollowed(error) {
+  if (error.kind === "offline") return;
+  report(error);
+  setTimeout(() => refresh().then(follow), 1000);
 }
 
 const unseen = (old, fresh) => {
@@ -120,18 +136,33 @@ export function take(event) {
     if (event.journal.some(([, row]) => row.command && !["pause", "go", "step", "save"].includes(row.command))) refreshSoon();
   }
   const messages = unseen(state.messages, event.messages);
+  if (journal !== state.journal && event.journal.some(([, row]) => SETTLING.includes(row.command))) patch.fates = unsettled(state.fates);
   if (messages !== state.messages) patch.messages = messages;
   if (event.tickets?.length) patch.tickets = merged(state.tickets, event.tickets, event.status ?? state.status);
-  for (const name of ["states", "branches", "edits", "hooks"]) if (event[name]) patch[name] = event[name];
+  const states = event.states && (Array.isArray(event.states) ? event.states : event.states[state.trainer]);
+  if (states) patch.states = states;
+  for (const name of ["branches", "edits", "hooks"]) if (event[name]) patch[name] = event[name];
   store.set(patch);
+  if (rooted(store.get())) load("branches", { trainer: state.trainer });
 }
 
-// Whether something is published that the page has no entry for. Each name asks once.
+// From here on the journal says what became of these commands.
+const unsettled = (fates) => Object.fromEntries(Object.entries(fates).filter(([place, fate]) => place === "playback" || fate.state !== "applied"));
+
+// Whether the present branch is one that the page does not know.
+function rooted({ branches, status, trainer }) {
+  const present = status?.trainers?.[trainer]?.branch;
+  return present !== undefined && !branches.some((branch) => branch.number === present) && asks(`branch ${trainer} ${present}`);
+}
+
+// Whether a question has not been asked yet: each is asked once.
 const asked = new Set();
+const asks = (question) => !asked.has(question) && Boolean(asked.add(question));
+
+// Whether something is published that the page has no entry for.
 
 function newcomer({ entries, trainer }, status) {
-  const fresh = Object.keys(status.trainers?.[trainer]?.values ?? {}).filter((name) => !asked.has(`${trainer} ${name}`));
-  for (const name of fresh) asked.add(`${trainer} ${name}`);
+  const fresh = Object.keys(status.trainers?.[trainer]?.values ?? {}).filter((name) => asks(`${trainer} ${name}`));
   return fresh.some((name) => !entries.some((entry) => entry.address === name || entry.address === `${trainer}.${name}`));
 }
 

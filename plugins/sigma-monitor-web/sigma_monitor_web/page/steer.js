@@ -1,9 +1,12 @@
 // Commands that a person gives, and the fate of each at the place where it was given.
 import { request } from "./session.js";
-import { store } from "./store.js";
+import { ofTrainer, store } from "./store.js";
 import { announce } from "./announce.js";
 import { count } from "./numbers.js";
 import { t } from "./words.js";
+
+// The moment at which a ticket was applied: that of its trainer, or of the first of several.
+export const moment = ({ moments, trainer }) => moments?.[trainer] ?? Object.values(moments ?? {})[0];
 
 const put = (place, fate) => store.set(({ fates }) => ({ fates: { ...fates, [place]: fate } }));
 
@@ -14,10 +17,9 @@ async function send(place, about, asked, more = {}) {
   put(place, { state: "pending", ...more });
   try {
     const ticket = await asked();
-    const [moment] = Object.values(ticket.moments ?? {});
     const refused = ticket.state === "refused";
-    put(place, { ...more, state: ticket.state, at: moment?.[0] ?? null, why: ticket.why ?? "" });
-    announce(refused ? t("say.refused", { what: about, why: ticket.why }) : t("say.applied", { what: about, at: count(moment?.[0]) }));
+    put(place, { ...more, state: ticket.state, at: moment(ticket)?.iteration ?? ofTrainer(store.get())?.iteration, why: ticket.why ?? "" });
+    announce(refused ? t("say.refused", { what: about, why: ticket.why }) : t("say.applied", { what: about, at: count(moment(ticket)?.iteration ?? ofTrainer(store.get())?.iteration) }));
     return !refused;
   } catch (error) {
     const why = error.message || t("say.offline");

@@ -48,8 +48,9 @@ function series(pen, item, { axis, sx }, sy, colours) {
   const { line, values, kind } = item, colour = colours[item.colour], span = visible(line, axis.low, axis.high);
   if (kind === "steps") return steps(pen, line, values, span, axis.present, sx, sy, { colour, width: 2 });
   if (kind === "dense") {
-    band(pen, line, span, sx, sy, { colour });
-    curve(pen, line, line.value, span, sx, sy, { colour, width: 1, alpha: 0.28 });
+    const crowded = (span[1] - span[0]) / (sx(line.x[span[1] - 1]) - sx(line.x[span[0]]) + 1) > 1.5; // then the band holds all that a line could show
+    band(pen, line, span, sx, sy, { colour, alpha: crowded ? 0.28 : 0.14 });
+    if (!crowded) curve(pen, line, line.value, span, sx, sy, { colour, width: 1, alpha: 0.28 });
   }
   curve(pen, line, values, span, sx, sy, { colour, width: 2 });
   if (kind === "sparse" && span[1] - span[0] < 90) points(pen, line, values, span, sx, sy, { colour, paper: colours.surface });

@@ -1,30 +1,28 @@
 // What the journal and the states say about the axis: edits as flags, states as rings and diamonds. Pure.
-import { counts, firstValue } from "../series.js";
+import { counts, firstValue, whole } from "../series.js";
 import { count, exact, named } from "../numbers.js";
 import { t } from "../words.js";
 
 const FLAGS = ["set", "attach", "detach", "swap", "exclude", "include", "relabel", "undo"];
 
-// A row's address from the root; rows hold it from their trainer on.
-export const whole = (row) => (row.pattern?.startsWith(`${row.trainer}.`) ? row.pattern : `${row.trainer}.${row.pattern ?? ""}`);
-
 const plain = (value) => (typeof value === "number" ? exact(value) : typeof value === "string" ? value : JSON.stringify(value));
 const bare = (component) => (typeof component === "string" ? component : (component?.type ?? "")).split(":").at(-1);
 
 // The rows of the journal with their branch, and for a `set` what stood there before, as far as the journal knows.
-export function told(journal, trainer, first = firstValue) {
+// A rewind leads to where its branch begins; its own row stands where it was asked for.
+export function told(journal, trainer, branches = [], first = firstValue) {
+  const landing = (row) => (row.command === "reset" ? 0 : row.command === "rewind" ? (branches.find((one) => one.number === row.branch)?.start ?? row.to) : undefined);
   let branch = 0, given = []; // what was set and stands: {address, value, iteration, by}
   const value = (address) => given.findLast((one) => one.address === address)?.value ?? first(address);
   return journal.filter(([, row]) => row.trainer === undefined || row.trainer === trainer).map(([number, row]) => {
-    const told = { number, row, branch, before: undefined };
+    const told = { number, row, branch, before: undefined, to: landing(row) };
     if (row.command === "rewind") branch = told.branch = row.branch ?? branch;
     if (row.command === "set") {
       const address = whole(row);
       told.before = value(address);
       given.push({ address, value: row.value, iteration: row.iteration, by: row.by });
     }
-    const to = { rewind: row.iteration, reset: 0 }[row.command]; // a rewind stands at the moment that it led to
-    if (to !== undefined) given = given.filter((one) => one.iteration <= to);
+    if (told.to !== undefined) given = given.filter((one) => one.iteration <= told.to);
     if (row.command === "undo") given.splice(Math.max(0, given.findLastIndex((one) => !one.by)), 1);
     return told;
   });
@@ -47,6 +45,7 @@ export function subject({ row }) {
     const rows = row.rows ?? [];
     return `${row.split ?? "training"} ${rows.slice(0, 3).join(", ")}${rows.length > 3 ? ` ${t("and.more", { n: rows.length - 3 })}` : ""}`;
   }
+  if (row.command === "step") return `${count(row.count ?? 1)} ${row.scale ?? "iteration"}`;
   return row.name ?? row.slot ?? row.cause ?? "";
 }
 

@@ -138,7 +138,7 @@ export function curve(pen, line, values, span, sx, sy, { colour, width, alpha = 
 }
 
 // The raw values: what lies between the lowest and the highest that each point stands for.
-export function band(pen, line, span, sx, sy, { colour, alpha = 0.28 }) {
+export function band(pen, line, span, sx, sy, { colour, alpha }) {
   const [from, to] = span;
   if (from >= to) return;
   const first = Math.round(sx(line.x[from]) * 2);
@@ -153,7 +153,7 @@ export function band(pen, line, span, sx, sy, { colour, alpha = 0.28 }) {
   }
   if (!thick) return;
   pen.save();
-  Object.assign(pen, { fillStyle: colour, globalAlpha: alpha * 0.5 });
+  Object.assign(pen, { fillStyle: colour, globalAlpha: alpha });
   pen.beginPath();
   for (let at = 0; at < room; at++) if (tops[at] < Infinity) pen.lineTo((at + first) / 2, tops[at]);
   for (let at = room - 1; at >= 0; at--) if (tops[at] < Infinity) pen.lineTo((at + first) / 2, bottoms[at]);

@@ -1,10 +1,10 @@
 // All that the charts share at one moment: the branches, the axis, the marks; and what one lane shows. Nothing here draws.
-import { chain, curves, lines, smoothed, Stretch, upper } from "../series.js";
+import { chain, curves, lines, smoothed, Stretch, upper, whole } from "../series.js";
 import { ofTrainer } from "../store.js";
 import { exact, figure, percent, tick } from "../numbers.js";
 import { kept } from "../playback.js";
 import { column, makeAxis } from "./axis.js";
-import { flags, told, whole } from "./marks.js";
+import { flags, told } from "./marks.js";
 import { apart, visible } from "./paint.js";
 import { asPercent, betterHigh, laneTitle, leading, series, shortNames } from "./lanes.js";
 import { SERIES } from "./palette.js";
@@ -33,8 +33,8 @@ function linesOf(address, alive, axisColumn, journal) {
 function smoothOf(found, factor) {
   if (found.factor !== factor) {
     found.factor = factor;
-    found.smooth = smoothed(found.alive.value, factor);
-    for (const one of found.left) one.smooth = one.length >= DENSE / 4 ? smoothed(one.value, factor * 0.9) : one.value;
+    found.smooth = smoothed(found.alive.value, factor, found.alive.x);
+    for (const one of found.left) one.smooth = one.length >= DENSE / 4 ? smoothed(one.value, factor * 0.9, one.x) : one.value;
   }
   return found.smooth;
 }
@@ -78,7 +78,7 @@ function ends(branches, alive, addresses) {
 export function makeScene(state, lanes, width, small) {
   const about = ofTrainer(state), mode = state.axis;
   const alive = chain(state.branches, about?.branch ?? 0);
-  const rows = told(state.journal, state.trainer);
+  const rows = told(state.journal, state.trainer, state.branches);
   const journal = fromJournal(rows, state.entries);
   const all = lanes.map((lane) => series(lane, state.entries, state.trainer));
   const addresses = [...new Set(all.flat().map((entry) => entry.address))];
@@ -95,7 +95,11 @@ export function makeScene(state, lanes, width, small) {
   };
 }
 
-const kindOf = (entry, line) => (entry.settable ? "steps" : (line?.length ?? 0) >= DENSE ? "dense" : "sparse");
+// Settings are steps; what was measured in every iteration is smoothed; evaluations are what they are.
+function kindOf(entry, line) {
+  if (entry.settable) return "steps";
+  return (line?.length ?? 0) >= DENSE && !/\.(validation|test)\./.test(entry.address) ? "dense" : "sparse";
+}
 
 // The lowest and highest value that can be seen.
 function bounds(items, axis, log) {

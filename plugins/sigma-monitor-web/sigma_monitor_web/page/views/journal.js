@@ -2,6 +2,7 @@
 import { html, useState } from "../lib.js";
 import { Icon } from "../widgets/icon.js";
 import { actions } from "../playback.js";
+import { moment } from "../steer.js";
 import { change, subject, told } from "../charts/marks.js";
 import { chain, counts } from "../series.js";
 import { maySteer, ofTrainer, useStore } from "../store.js";
@@ -16,14 +17,14 @@ const RESULT = { applied: ["go", "check"], refused: ["bad", "no"], queued: ["wai
 // The rows of the journal and the tickets that stand in none, newest first.
 export function rows(state) {
   const alive = chain(state.branches, ofTrainer(state)?.branch ?? 0);
-  const done = told(state.journal, state.trainer).filter(({ row }) => row.command).map((one) => {
+  const done = told(state.journal, state.trainer, state.branches).filter(({ row }) => row.command).map((one) => {
     const stands = counts(alive, one.branch, one.row.iteration) || one.row.command === "rewind";
     return { key: `j${one.number}`, second: one.row.seconds, iteration: one.row.iteration, branch: one.branch, who: who(one.row), command: one.row.command,
       what: subject(one), change: change(one), result: stands ? "applied" : "left", why: stands ? (one.row.cause ?? "") : t("journal.branch", { n: one.branch }), own: !one.row.by };
   });
   const open = state.tickets.filter((ticket) => ticket.state !== "applied").map((ticket) => {
     const row = { ...ticket.arguments, command: ticket.command, trainer: ticket.trainer ?? state.trainer };
-    return { key: `t${ticket.number}`, second: ticket.second ?? Infinity, iteration: Object.values(ticket.moments ?? {})[0]?.[0] ?? null, branch: null, who: ticket.who ?? "", command: ticket.command,
+    return { key: `t${ticket.number}`, second: ticket.second ?? Infinity, iteration: moment(ticket)?.iteration ?? null, branch: null, who: ticket.who ?? "", command: ticket.command,
       what: subject({ row }), change: change({ row }), result: ticket.state, why: ticket.why ?? "" };
   });
   const all = done.reverse();

@@ -4,7 +4,7 @@ import { Address } from "./address.js";
 import { Fate } from "./fate.js";
 import { assign, forget } from "../steer.js";
 import { maySteer, useStore } from "../store.js";
-import { exact, parsed, tail, tick, title, typed } from "../numbers.js";
+import { exact, parsed, tail, title, typed } from "../numbers.js";
 import { t } from "../words.js";
 
 const finite = (...values) => values.find((value) => Number.isFinite(value));
@@ -40,7 +40,7 @@ function Slider({ entry, form, shown, off, send }) {
   return html`<input ref=${fill} type="range" min=${form.low} max=${form.high} step=${form.log ? 0.01 : whole ? 1 : (form.high - form.low) / 200} value=${place} disabled=${off}
       aria-label=${form.log ? t("slider.log", { name: title(entry.address) }) : title(entry.address)} aria-valuetext=${shown}
       onInput=${(event) => send(meant(event.target.value), false)} onChange=${(event) => send(meant(event.target.value), true)} />
-    <div class="ticks" aria-hidden="true">${ticks.filter((_, i) => ticks.length < 7 || i % 2 === 0).map((one) => html`<span key=${one}>${tick(one)}</span>`)}</div>`;
+    <div class="ticks" aria-hidden="true">${ticks.filter((_, i) => ticks.length < 7 || i % 2 === 0).map((one) => html`<span key=${one}>${exact(one)}</span>`)}</div>`;
 }
 
 // What the person typed as the kernel takes it, or null where it is no such value.
@@ -92,7 +92,7 @@ export function Knob({ entry, last }) {
       <${Field} ...${{ id, entry, form, shown, type, send, draft, fate: seen }} off=${!steers} />${entry.unit ? html`<span class="note unit">${entry.unit}</span>` : null}</div>
     <${Address} of=${entry.address} />
     ${form.kind === "slider" ? html`<${Slider} ...${{ entry, form, shown, send }} off=${!steers} />` : null}
-    <${Fate} fate=${seen} stays=${state === "refused" ? value : ""}>${back === undefined ? null : html`<button class="link-b" type="button" disabled=${!steers}
+    <${Fate} fate=${seen?.why ? { ...seen, why: seen.why.replace(`${entry.address}: `, "") } : seen} stays=${state === "refused" ? value : ""}>${back === undefined ? null : html`<button class="link-b" type="button" disabled=${!steers}
       onClick=${() => send(typed(back), true)}>${t("fate.back", { value: typeof back === "number" ? exact(back) : typed(back) })}</button>`}<//>
   </div>`;
 }

@@ -4,7 +4,8 @@ import { Combobox } from "./combobox.js";
 import { Knob } from "./knob.js";
 import { Icon } from "./icon.js";
 import { memory, store, useStore } from "../store.js";
-import { told, whole } from "../charts/marks.js";
+import { told } from "../charts/marks.js";
+import { whole } from "../series.js";
 import { tail, title } from "../numbers.js";
 import { t } from "../words.js";
 
@@ -26,10 +27,9 @@ export function shown(entries, pinned, trainer) {
 }
 
 // What the journal says of each address: when it was set last, by whom, and what stood there before.
-function lasts(journal, trainer) {
+function lasts(journal, trainer, branches) {
   let found = [];
-  for (const { row, before } of told(journal, trainer)) {
-    const to = { rewind: row.iteration, reset: 0 }[row.command];
+  for (const { row, before, to } of told(journal, trainer, branches)) {
     if (row.command === "set") found.push({ address: whole(row), at: row.iteration, by: row.by, before });
     if (to !== undefined) found = found.filter((one) => one.at <= to);
     if (row.command === "undo") found.splice(Math.max(0, found.findLastIndex((one) => !one.by)), 1);
@@ -46,7 +46,7 @@ const choices = (entries, text) => {
 
 export function Knobs() {
   const entries = useStore((state) => state.entries), pinned = useStore((state) => state.pinned), trainer = useStore((state) => state.trainer);
-  const journal = useStore((state) => state.journal), name = useStore((state) => state.hello?.name ?? ""), undo = useStore((state) => state.fates.undo);
+  const journal = useStore((state) => state.journal), branches = useStore((state) => state.branches), name = useStore((state) => state.hello?.name ?? ""), undo = useStore((state) => state.fates.undo);
   useEffect(() => { if (name) store.set({ pinned: memory.get(`pinned.${name}`, []) }); }, [name]);
   const put = (next) => { store.set({ pinned: next }); memory.set(`pinned.${name}`, next); };
   const find = (address) => {
@@ -54,7 +54,7 @@ export function Knobs() {
     if (!pinned.includes(address)) put([...pinned, address]);
     requestAnimationFrame(() => document.getElementById(`k-${address.replace(/\W/g, "-")}`)?.focus());
   };
-  const all = shown(entries, pinned, trainer), known = lasts(journal, trainer);
+  const all = shown(entries, pinned, trainer), known = lasts(journal, trainer, branches);
   return html`<section class="card" id="live-values" aria-labelledby="h-live">
     <div class="card-head"><h2 id="h-live">${t("live")}</h2><${Combobox} id="find-address" class="push" hint="/" label=${t("live.find")} placeholder=${t("live.find")} options=${(text) => choices(entries, text)} chosen=${find} /></div>
     ${undo?.state === "refused" ? html`<p class="fate refused alone"><${Icon} name="no" /><span>${undo.why}</span></p>` : null}
