@@ -177,8 +177,9 @@ signature: Callable[[Callable[..., Any]], Signature] = lru_cache(1024)(inspected
 def check_call(where: str, made: Any, given: Any, settings: Any, kind: type[SigmaError] = SigmaConfigError) -> None:
     """Raise an error if a class or a function cannot be called with these settings, positional and by name."""
     known = signature(made).parameters
+    several = {n: "Give it by position, without its name." for n, p in known.items() if p.kind is p.VAR_POSITIONAL}
     if all(p.kind is not p.VAR_KEYWORD for p in known.values()):
-        refuse_unknown(where, settings, known, kind)
+        refuse_unknown(where, settings, [name for name in known if name not in several], kind, several)
     try:
         signature(made).bind(*given, **settings)
     except TypeError as error:

@@ -72,6 +72,7 @@ ALSO_KNOWN_AS = {  # in Keras, PyTorch and scikit-learn
     "one_hot": "one_hot_encoder to_categorical num_classes=classes",
     "stream": "generator data_loader iterable_dataset",
     "arrays": "tensor_dataset",
+    "divided": "random_state=seed test_size=split",
     "frame": "dataframe pandas",
     "iris": "load_iris",
     "digits": "load_digits",

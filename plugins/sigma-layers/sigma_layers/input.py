@@ -10,8 +10,8 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
-from sigma_kernel.settings import deep_iterable
-from sigma_layers.settings import count
+from sigma_kernel.settings import and_, deep_iterable
+from sigma_layers.settings import apart, count
 
 
 @define(eq=False, init=False)
@@ -28,7 +28,7 @@ class Input(Layer):
         dtype: Dtype to cast values to, such as ``"int32"`` for indices; by default the precision of the network.
     """
 
-    shape: tuple[int, ...] = field(validator=deep_iterable(count))
+    shape: tuple[int, ...] = field(validator=and_(apart, deep_iterable(count)))
     section: str = "inputs"
     dtype: str | None = None
 

@@ -7,8 +7,8 @@ from attrs import define, field
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.graph import Node
-from sigma_kernel.settings import deep_iterable
-from sigma_layers.settings import count
+from sigma_kernel.settings import and_, deep_iterable
+from sigma_layers.settings import apart, count
 
 
 @define(eq=False, init=False)
@@ -21,7 +21,7 @@ class Reshape(Layer):
         shape: New shape of one sample, without the batch.
     """
 
-    shape: tuple[int, ...] = field(validator=deep_iterable(count))
+    shape: tuple[int, ...] = field(validator=and_(apart, deep_iterable(count)))
 
     def __init__(self, *shape: int, name: str | None = None) -> None:
         self.__attrs_init__(shape, name=name)

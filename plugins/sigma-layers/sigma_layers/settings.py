@@ -6,6 +6,8 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any, TypeVar
 
+from attrs import Attribute
+
 from sigma_kernel.errors import SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import must
@@ -21,6 +23,13 @@ def _is_count(value: Any) -> bool:
 count = must(_is_count, "1, 2, 3 ...", SigmaNetworkError)
 activation = must(lambda value: isinstance(value, str) or callable(value), "a name or a function", SigmaNetworkError)
 function = must(callable, "a function of nodes", SigmaNetworkError)
+
+
+def apart(owner: Any, attribute: Attribute[Any], value: Any) -> None:
+    """Raise SigmaNetworkError for a shape that is given as one tuple, instead of its sides one by one."""
+    if value and isinstance(value[0], tuple | list):
+        name, sides = type(owner).__name__, ", ".join(map(str, value[0]))
+        raise SigmaNetworkError(f"{name}: a shape is given side by side (got {value[0]!r}). Write {name}({sides}).")
 
 
 def check_takes(function: Callable[..., Any], *given: str) -> None:

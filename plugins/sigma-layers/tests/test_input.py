@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from sigma_kernel import Network
-from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_kernel.testing import LayerSuite, by_name, traced
-from sigma_layers import Dense, Input
+from sigma_layers import Dense, Input, Reshape
 
 
 class TestInput(LayerSuite):
@@ -49,3 +49,13 @@ def test_samples_of_another_shape_are_refused_with_the_input_to_declare():
 def test_a_dimension_must_be_positive(side):
     with pytest.raises(SigmaNetworkError, match="Input.shape: must be 1, 2, 3"):
         Input(28, side)
+
+
+@pytest.mark.parametrize(("make", "layer"), [(Input, "Input"), (Reshape, "Reshape")])
+def test_a_shape_as_a_tuple_or_by_name_is_answered_with_what_to_write(make, layer):
+    with pytest.raises(
+        SigmaNetworkError, match=rf"^{layer}: a shape is given side by side .* Write {layer}\(2, 3\)\.$"
+    ):
+        make((2, 3))
+    with pytest.raises(SigmaConfigError, match=rf"^{layer}: has no setting 'shape'\. Give it by position"):
+        make(shape=(2, 3))
