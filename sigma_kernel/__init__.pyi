@@ -87,6 +87,7 @@ from sigma_kernel.errors import SigmaNetworkError as SigmaNetworkError
 from sigma_kernel.errors import SigmaPluginError as SigmaPluginError
 from sigma_kernel.errors import SigmaStateError as SigmaStateError
 from sigma_kernel.errors import SigmaTrainingError as SigmaTrainingError
+from sigma_kernel.errors import SigmaWarning as SigmaWarning
 from sigma_kernel.graph.node import Node as Node
 from sigma_kernel.graph.node import Spec as Spec
 from sigma_kernel.lazy import lazy_exports as lazy_exports

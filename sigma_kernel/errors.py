@@ -71,6 +71,10 @@ class SigmaCheckpointError(SigmaError):
     """A checkpoint is damaged, incomplete or incompatible."""
 
 
+class SigmaWarning(UserWarning):
+    """What a user should know about a run that begins nevertheless."""
+
+
 def said(error: BaseException) -> str:
     """Return the message of an error, with the class in front unless it is a SigmaError."""
     return str(error) if isinstance(error, SigmaError) else f"{type(error).__name__}: {error}"

@@ -250,8 +250,8 @@ def test_a_best_value_that_is_not_a_number_gives_way_to_any_other() -> None:
         assert said(made)[-1] == "restored: score was best in epoch 3 (3)"
 
 
-def test_a_loaded_network_says_that_it_is_evaluated_on_splits(tmp_path: Path) -> None:
+def test_a_loaded_network_says_how_other_data_are_given(tmp_path: Path) -> None:
     folder, *_ = run(tmp_path, epochs=1)
-    said = "evaluate: takes no data .got ndarray.. Name a split of the data, such as 'validation'; for other rows"
+    said = r"evaluate: metrics are a table by name. For other data, write evaluate\(\(x, y\)\)"
     with pytest.raises(SigmaConfigError, match=said):
         load(folder).evaluate(V, W)

@@ -11,10 +11,12 @@ import pytest
 from attrs import define
 
 from sigma_backend_numpy import NumpyBackend
-from sigma_data import Arrays, Records, Standardise
+from sigma_data import Arrays, Records, Standardise, Synthetic
 from sigma_hooks import Accuracy, AccuracyMetric, Evaluate, Stop
 from sigma_initialisers import Constant
 from sigma_kernel import Environment
+from sigma_kernel.config import build, parse, structured
+from sigma_kernel.config.writing import toml
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
@@ -446,3 +448,33 @@ def test_an_empty_environment_has_a_summary() -> None:
 )
 def test_a_backend_is_selected_by_name(backend: Any) -> None:
     assert name_of(backend).removesuffix("_backend") == "numpy"
+
+
+@pytest.mark.parametrize("way", ["file", "python"])
+def test_a_named_data_set_is_divided_in_python_as_in_a_file(way: str) -> None:
+    table = {"type": "divided", "split": {"training": 0.6, "validation": 0.4}, "dataset": "iris"}
+    network = "input(4) + output(3) + softmax_cross_entropy()"
+    if way == "python":
+        trainer = Environment("parts").create_trainer(data=table, network=network, optimiser="adam", epochs=1)
+    else:
+        tables = {"format": 1, "data": {"dataset": table}, "network": {"architecture": network}}
+        text = toml({**tables, "trainer": {"optimiser": "adam", "epochs": 1}})
+        trainer = build(structured(parse(text, "text"), catalogue())).trainer("trainer")
+    trainer.fit(epochs=1)
+    rows = trainer.session.setup.evaluator.splits
+    assert {name: len(one) for name, one in rows.items()} == {"training": 90, "validation": 60}
+    assert trainer.session.setup.classes == ("setosa", "versicolor", "virginica")
+
+
+@pytest.mark.parametrize(("data", "rows"), [
+    ({"type": "synthetic", "rows": 50, "split": {"training": 0.5}}, 40),
+    (Synthetic(rows=20, split={"training": 0.5}), 16),
+    ({"type": "xor"}, "divided: the data has splits already: validation"),
+])  # fmt: skip
+def test_all_rows_of_a_data_set_are_divided_unless_its_splits_are_given(data: Any, rows: Any) -> None:
+    made = Resolver(catalogue())
+    if isinstance(rows, str):
+        with pytest.raises(SigmaConfigError, match=rows):
+            made("dataset", {"type": "divided", "dataset": data})
+    else:
+        assert len(made("dataset", {"type": "divided", "dataset": data})["training"]) == rows

@@ -240,7 +240,7 @@ def test_booleans_of_a_frame_count_as_numbers_and_as_classes() -> None:
     (["x", "y"], r"column 'b': holds words, such as 'x'\. Name it in Frame\(..., encode=\['b'\]\)"),
     (["x", 3], "column 'b': mixes words and numbers: row 0 holds 'x', row 1 3"),
     (pd.to_datetime(["2020-01-01", "2021-01-01"]), r"column 'b': holds datetime64.*Make numbers of it, such as days"),
-    ([1.0, None], "column 'b', row 1: a value is missing. Fill it in, drop the row, or train with"),
+    ([1.0, None], "column 'b', row 1: a value is missing, in 1 of 2 rows. Fill it in, or train with"),
     (pd.array([1, None], dtype="Int64"), "column 'b', row 1: a value is missing"),
     ([{}, {}], "column 'b': row 0 holds a dict. Use numbers or words"),
     ([1.0, np.inf], "section 'inputs', row 1: a value is not finite"),
@@ -302,3 +302,19 @@ def test_columns_with_numbers_for_names_are_accepted() -> None:
     frame = pd.DataFrame(np.arange(8.0).reshape(4, 2))
     made = trained((frame, [0, 1, 0, 1]), 2)
     assert np.array_equal(made.predict(frame[[1, 0]]), made.predict(frame.to_numpy()))
+
+
+@pytest.mark.parametrize("missing", ["refuse", "drop"])
+def test_a_missing_value_at_prediction_is_named_with_what_can_be_done_then(missing: Any, flowers: pd.DataFrame) -> None:
+    made, gap = trained(Frame(flowers, "kind", missing=missing)), flowers.copy()
+    gap.iloc[[4, 9], gap.columns.get_loc("b")] = np.nan
+    with pytest.raises(SigmaDataError) as error:
+        made.predict(gap)
+    assert str(error.value) == (
+        "frame: column 'b', row 4: a value is missing, in 2 of 60 rows. There is one prediction for each row, so that "
+        "none is dropped. Fill the value in, or leave such rows out, in pandas by frame.dropna(subset=...)."
+    )
+    rest = gap.dropna(subset=["a", "b", "c"])
+    assert len(made.predict(rest)) == 58
+    with pytest.raises(SigmaDataError, match=r"Fill it in, or train with Frame\(..., missing='drop'\) or a number"):
+        trained(Frame(gap, "kind"))

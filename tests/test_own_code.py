@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from importlib import import_module, invalidate_caches
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from sigma_hooks import FunctionHook
 from sigma_kernel import Environment, functions as f, load
 from sigma_kernel.config.paths import path_of
-from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaWarning
 from sigma_kernel.launcher.group import main
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.own import imported
@@ -254,6 +255,29 @@ def test_tables_name_own_code_from_python_too_and_need_trust_there(own: Any, tmp
         assert type(trainer.session.setup.order.hooks["more"]) is own.Counts
 
 
+@pytest.mark.parametrize("way", ["fit", "run", "run_async"])
+def test_what_cannot_be_written_is_a_warning_once_at_the_line_of_the_caller(way: str, own: Any, tmp_path: Path) -> None:
+    with Environment("unwritten", folder=tmp_path) as made:
+        hooks = {"mine": FunctionHook(lambda context: None)}
+        network = Input(1) + Output(1) + SquaredDifference()
+        trainer = made.create_trainer(network=network, data=own.LINE, optimiser="adam", epochs=9, hooks=hooks)
+        ways = {
+            "fit": lambda: trainer.fit(epochs=1, progress=True), "run": lambda: made.run(progress=True),
+            "run_async": lambda: made.run_async(progress=False).result(),
+        }  # fmt: skip
+        with pytest.warns(SigmaWarning, match="cannot be opened from its folder later.*trainer.hooks.mine") as told:
+            ways[way]()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            trainer.fit(epochs=1)
+        assert [one.filename for one in told] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trained(tmp_path / "written", own)
+        without = Environment("none").create_trainer(network=network, data=own.LINE, optimiser="adam", hooks=hooks)
+        without.fit(epochs=1)  # writes nothing
+
+
 # -- what cannot be written --------------------------------------------------------------------------------------------
 def test_what_cannot_be_written_is_named_when_the_run_begins_and_when_it_is_opened(own: Any, tmp_path: Path) -> None:
     def local(context: Any) -> None:
@@ -264,8 +288,11 @@ def test_what_cannot_be_written_is_named_when_the_run_begins_and_when_it_is_open
         environment.create_trainer(
             network=network, data=own.LINE, optimiser="adam", epochs=1, hooks={"mine": FunctionHook(local)}
         )
-        summary = environment.run()
-        (_, said), *_ = environment.messages.after(0)
+        with pytest.warns(SigmaWarning) as told:
+            summary = environment.run()
+        ((said, place),) = ((str(one.message), one.filename) for one in told)
+        assert place == __file__
+        assert not environment.messages.after(0)
         folder = environment.run_folder
     assert summary.status == "finished"
     assert said.count("cannot be imported by a name: it is defined in a script, a notebook or a function.") == 2
@@ -317,8 +344,9 @@ def test_settings_that_are_no_fields_are_trained_with_and_named_as_unwritten(
     with Environment("plain", folder=tmp_path) as environment:
         network = Input(1) + layer + Output(1) + SquaredDifference()
         environment.create_trainer(network=network, data=own.LINE, optimiser="adam", epochs=1)
-        environment.run()
-        (_, said), *_ = environment.messages.after(0)
+        with pytest.warns(SigmaWarning) as told:
+            environment.run()
+        (said,) = (str(one.message) for one in told)
         folder = environment.run_folder
     assert f"trainer.network: {name}" in said
     assert repr(kept) in said or f"({kept})" in said

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sigma_data import Arrays, Csv
 from sigma_kernel import Environment, functions as f, load
-from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
+from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.launcher.group import main
 from sigma_layers import BinaryCrossEntropy, FunctionCost, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_optimisers import GradientDescent
@@ -147,7 +148,7 @@ def test_booleans_integral_floats_integers_and_words_of_an_array_are_classes(tar
 
 def test_fractions_are_refused_with_the_cost_that_fits(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n0,1.5\n0,2\n")
-    with pytest.raises(SigmaNetworkError, match=r"instead of classes, use SquaredDifference\(\)"):
+    with pytest.raises(SigmaDataError, match=r"label 1\.5 is not one of 2 .* instead of classes, use SquaredDiff"):
         shares(2, Csv(tmp_path / "a.csv", "y", split={"training": 1.0}))
     with pytest.raises(SigmaDataError, match=r"label 0\.5 is not one of 2 classes.* use SquaredDifference\(\)"):
         shares(2, splits(training=[0.5, 1.0]))
@@ -177,6 +178,24 @@ def test_every_split_has_the_classes_of_the_training_split() -> None:
     assert found.evaluate()["loss"] == pytest.approx(-np.log(0.75), abs=2e-3)
     with pytest.raises(SigmaDataError, match="holds the class 'c', which the training split does not have"):
         trained(Input(1) + Output(2) + SoftmaxCrossEntropy(), splits(training=["a", "b"], validation=["c"]))
+
+
+@pytest.mark.parametrize("kind", ["integers", "floats", "words", "objects", "frame", "booleans"])
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "precision", "recall"])
+def test_labels_in_a_column_are_one_label_for_each_row(kind: str, metric: str) -> None:
+    codes = np.arange(12) % (2 if kind == "booleans" else 3)
+    words = np.array(["ant", "bee", "cat"])[codes]
+    flat: Any = {
+        "integers": codes, "floats": codes.astype(float), "words": words, "objects": words.astype(object),
+        "frame": pd.Series(codes, name="y"), "booleans": codes > 0,
+    }[kind]  # fmt: skip
+    column = flat.to_frame() if kind == "frame" else flat[:, None]
+    inputs, units = np.random.default_rng(0).normal(size=(12, 2)), len({*codes.tolist()})
+    one, other = (trained(Input(2) + Output(units) + SoftmaxCrossEntropy(), (inputs, y), 3) for y in (flat, column))
+    assert weights(one).tolist() == weights(other).tolist()
+    assert one.evaluate("training", {metric: metric}) == other.evaluate("training", {metric: metric})
+    if kind in ("words", "objects", "booleans"):
+        assert one.session.setup.classes == other.session.setup.classes
 
 
 # -- inputs ------------------------------------------------------------------------------------------------------------

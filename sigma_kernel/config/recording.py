@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from attrs import field, fields, frozen
@@ -17,7 +19,14 @@ from sigma_kernel.config.tables import Writer
 from sigma_kernel.config.writing import UNWRITTEN, toml
 from sigma_kernel.contracts import Dataset
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaPluginError, SigmaStateError
+from sigma_kernel.errors import (
+    SigmaConfigError,
+    SigmaDataError,
+    SigmaNetworkError,
+    SigmaPluginError,
+    SigmaStateError,
+    SigmaWarning,
+)
 from sigma_kernel.plugins.resolver import KINDS
 from sigma_kernel.settings import NAME
 from sigma_kernel.training.components import operator, resolved
@@ -31,15 +40,24 @@ ROWS = "sigma-data:saved"  # the data set of rows that are saved with a run
 def recorded(environment: Environment, run: Path) -> str:
     """Return the configuration of an environment as TOML; save the arrays that it refers to in its run folder.
 
-    What cannot be written or saved is logged, in one message.
+    What cannot be written or saved is a SigmaWarning, at the line of the caller's code.
     """
     found = Description(Writer(environment.catalogue), run / "data", environment.most_data)
     about = {name: getattr(environment, name) for name in ("name", "seed", "precision", "control")}
     folder = str(run.parent.absolute())
     text = found.text({**about, "folder": folder}, environment.trainers, environment.monitors)
     for problem in found.problems():
-        environment.messages.log(problem)
+        warnings.warn(problem, SigmaWarning, stacklevel=_outside())
     return text
+
+
+def _outside() -> int:
+    """Return the number of calls from the caller to the first code that is not the kernel's, itself included."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "sigma_kernel":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @frozen

@@ -118,7 +118,7 @@ class Resolver:
         if isinstance(value, Criterion):
             return value.bound(self)
         if (kind := kind_of(type_)) is not None:
-            return one(self, where, kind, type_, value)
+            return one(self, where, kind, (type_, Mapping) if kind == "dataset" else type_, value)
         if isinstance(value, Mapping) and value.keys() == {OWN}:
             return self(OWN, value[OWN])
         if get_origin(type_) in (Union, UnionType):

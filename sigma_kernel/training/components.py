@@ -79,9 +79,8 @@ class Settings:
     learned: Learned = Learned()  # set by ``load``
 
 
-SETTINGS = [
-    f.name for f in fields(Settings) if f.name not in ("name", "resolve", "others", "learned")
-]  # those that users set
+# those that users set
+SETTINGS = [f.name for f in fields(Settings) if f.name not in ("name", "resolve", "others", "learned")]
 
 
 def resolved(given: Settings) -> Settings:
@@ -125,7 +124,7 @@ def optimisation(resolve: Resolve, where: str, chosen: Any, now: Optimisation | 
     return Optimisation(one(resolve, where, "optimiser", Optimiser, chosen), **about)
 
 
-def one(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> Any:
+def one(resolve: Resolve, where: str, kind: str, contract: type | tuple[type, ...], chosen: Any) -> Any:
     """Resolve one setting to a component; raise SigmaConfigError if it is not of this kind."""
     found = resolve(kind, chosen)
     if not isinstance(found, contract):
@@ -242,9 +241,8 @@ def splits(given: Settings) -> dict[str, Dataset]:
 
     Columns with names are in the order of the training split in all of them, or as learned from earlier data.
     """
-    where, chosen, share = given.name, given.data, given.validation_split
-    if getattr(chosen, "divided", False):  # by this share, when the rows were saved
-        share = None
+    where, chosen = given.name, given.data
+    share = None if getattr(chosen, "divided", False) else given.validation_split  # it was when the rows were saved
     if not isinstance(chosen, Mapping) or not _in_splits(chosen):
         chosen = {"training": chosen}
     if chosen.get("training") is None:
@@ -310,8 +308,7 @@ def class_names(data: Dataset, network: Network) -> dict[str, list[Label]]:
 
 def labels(names: Sequence[Any]) -> list[Label]:
     """Return the labels of classes as plain values, which a checkpoint holds with their types; others as text."""
-    plain = [one.item() if isinstance(one, np.generic) else one for one in names]
-    return [one if isinstance(one, Label) else str(one) for one in plain]
+    return [x.item() if isinstance(x, np.generic) else x if isinstance(x, Label) else str(x) for x in names]
 
 
 def _in_splits(chosen: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 from numbers import Integral
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import Any, NoReturn
 
 from attrs import define, field, fields_dict
 
@@ -17,7 +17,7 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateE
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import fix
 from sigma_kernel.registry.registry import Registry
-from sigma_kernel.settings import seed
+from sigma_kernel.settings import is_table, seed
 from sigma_kernel.training.arguments import BELONGS, advise
 from sigma_kernel.training.components import SETTINGS, Settings, network, operator
 from sigma_kernel.training.data.dataset import kept
@@ -30,6 +30,22 @@ from sigma_kernel.training.session.state import plain
 from sigma_kernel.training.step.live import Elements
 
 Goals = tuple[int | None, int | None]  # epochs and iterations to train; with neither, the total of the settings holds
+
+
+class Fixed(dict[str, Any]):
+    """A table of settings that are in use."""
+
+    def __setitem__(self, *_: Any, **__: Any) -> NoReturn:
+        raise SigmaStateError("settings: are fixed, as the trainer is prepared. Set them before, on a new trainer.")
+
+    __delitem__ = update = pop = popitem = setdefault = clear = __ior__ = __setitem__
+
+
+def fixed(setting: Any) -> Any:
+    """Return tables that cannot be changed, and copies of lists, of which the owner may change his own."""
+    if isinstance(setting, dict):
+        return Fixed({name: fixed(one) for name, one in setting.items()})
+    return [*map(fixed, setting)] if type(setting) is list else setting
 
 
 @define(eq=False, repr=False, kw_only=True)
@@ -66,6 +82,8 @@ class Trainer(Settings):
         """Return the session, prepared on first use; the settings are fixed from then on."""
         with self._preparing:
             if self._session is None:
+                for name in SETTINGS if is_table(self.data) else [name for name in SETTINGS if name != "data"]:
+                    object.__setattr__(self, name, fixed(getattr(self, name)))
                 setup, initial = prepared(self)
                 for head, owner in setup.model.optimisers.items():
                     fix(owner.type, f"{self.name}.{head}")

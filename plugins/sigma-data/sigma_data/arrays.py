@@ -16,6 +16,8 @@ from sigma_data.table import Table
 from sigma_kernel import Dataset, Label, SigmaDataError
 from sigma_kernel.graph import DTYPES, Spec
 
+GAPS = "Fill it in, or train with Frame(..., missing='drop') or a number such as missing=0.0."  # the remedy
+
 
 class Arrays(Dataset):
     """Arrays by section, one row per sample, in one block, without a copy.
@@ -108,7 +110,7 @@ class Framed:
     @cached_property
     def shown(self) -> np.ndarray:
         """Return the section, checked."""
-        ((name, values),) = self.table.extract(self.columns).items()
+        ((name, values),) = self.table.complete(self.columns, GAPS).items()
         finite(name, values, range(len(values)))
         return values
 
@@ -166,6 +168,8 @@ def _converted(name: str, values: Any) -> np.ndarray:
             array = np.asarray(values, object)  # in which numbers and missing values among words are still such
     except ValueError:
         raise SigmaDataError(f"data: section {name!r}: the samples have different shapes. Cut or pad them.") from None
+    if array.ndim == 2 and array.shape[1] == 1 and name != "inputs" and array.dtype.kind in "OUTb":
+        array = array[:, 0]  # a column of labels
     array = tight(array) if array.ndim == 1 else array
     return cells(array, f"data: section {name!r}") if array.dtype.kind == "O" and array.ndim == 1 else array
 

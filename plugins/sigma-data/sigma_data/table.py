@@ -13,6 +13,11 @@ from sigma_data.frames import as_categories, cells, check_names, columns_of
 from sigma_kernel import Extractor, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import SHAPE, finite, is_finite, must, optional
 
+ALONE = (  # the remedy for a missing value where every row counts
+    "There is one prediction for each row, so that none is dropped. Fill the value in, or leave such rows out, in "
+    "pandas by frame.dropna(subset=...)."
+)
+
 
 def _are_names(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(name, str) for name in value)
@@ -57,16 +62,19 @@ class Table(Extractor):
 
     def extract(self, records: Any) -> dict[str, np.ndarray]:
         """Return the section; raises SigmaDataError for columns and values that do not fit."""
+        return self.complete(records, ALONE)
+
+    def complete(self, records: Any, remedy: str) -> dict[str, np.ndarray]:
+        """Return the section; the error for a missing value ends with a remedy."""
         there = columns_of(records)
         check_names(there, self.columns, self.others, "frame")
         values = self.read(there)
         if self.missing is not None:
             values = np.where(np.isnan(values), self.missing, values)
         for row, column in np.argwhere(np.isnan(values))[:1]:
-            raise SigmaDataError(
-                f"frame: column {self.names[column]!r}, row {row}: a value is missing. Fill it in, drop the row, or "
-                "train with Frame(..., missing=0.0)."
-            )
+            lost = int(np.isnan(values).any(axis=1).sum())
+            where = f"frame: column {self.names[column]!r}, row {row}"
+            raise SigmaDataError(f"{where}: a value is missing, in {lost} of {len(values)} rows. {remedy}")
         values = values if self.scale == 1.0 else values * self.scale
         values = values.astype(np.float32) if self.single else values
         return {self.section: values if self.shape is None else values.reshape(len(values), *self.shape)}

@@ -21,7 +21,7 @@ def said_and_right(prediction: Node, targets: Node) -> tuple[Node, Node]:
     """Return the predicted class and the true class, each as one-hot rows ``(n, classes)``.
 
     The first of equal scores wins; rows with a NaN score predict no class.  Predictions of shape ``(n, 1)`` or ``(n,)``
-    are probabilities of class 1 of two.  Targets are class indices ``(n,)`` or one-hot rows.
+    are probabilities of class 1 of two.  Targets are class indices ``(n,)`` or ``(n, 1)``, or one-hot rows.
     """
     if len(prediction.shape) == 1 or prediction.shape[1:] == (1,):
         flat = f.reshape(prediction, (prediction.shape[0],))
@@ -29,14 +29,20 @@ def said_and_right(prediction: Node, targets: Node) -> tuple[Node, Node]:
         return said, _rows(f.cast(f.reshape(targets, flat.shape), "int32"), 2, prediction)
     if len(prediction.shape) != 2:
         raise SigmaNetworkError(f"class metrics: predictions have shape {prediction.shape}; expected (n, classes).")
+    targets = labels(targets)
     right = f.argmax(targets, axis=1) if len(targets.shape) == 2 else f.cast(targets, "int32")
     worst = f.min(prediction, axis=1) + f.max(prediction, axis=1)  # NaN if any score is NaN
     said = _rows(f.argmax(prediction, axis=1), prediction.shape[1], prediction, worst)
     return said, _rows(right, prediction.shape[1], prediction)
 
 
-def _rows(labels: Node, classes: int, prediction: Node, score: Node | None = None) -> Node:
-    rows = f.one_hot(labels, classes, prediction.dtype)
+def labels(targets: Node) -> Node:
+    """Return labels in a column, ``(n, 1)``, as one for each row; others unchanged."""
+    return f.reshape(targets, targets.shape[:1]) if targets.shape[1:] == (1,) else targets
+
+
+def _rows(index: Node, classes: int, prediction: Node, score: Node | None = None) -> Node:
+    rows = f.one_hot(index, classes, prediction.dtype)
     return rows if score is None else f.where(f.expand(f.equal(score, score), 1), rows, 0.0)
 
 

@@ -7,6 +7,7 @@ from math import isnan, nan
 import numpy as np
 from attrs import field, frozen
 
+from sigma_hooks.classes import labels
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
@@ -18,7 +19,8 @@ from sigma_kernel.settings import ge
 class AccuracyMetric(Metric):
     """Top-k accuracy: the share of samples whose class is among the ``top`` highest scores.
 
-    Predictions have shape ``(n, classes)``, targets are class indices ``(n,)`` or one-hot ``(n, classes)``.  Of equal
+    Predictions have shape ``(n, classes)``, targets are class indices ``(n,)`` or ``(n, 1)``, or one-hot
+    ``(n, classes)``.  Of equal
     scores the first ranks higher; a NaN score is never right.  Predictions of shape ``(n, 1)`` or ``(n,)`` are
     probabilities of class 1, compared with one half.
 
@@ -41,6 +43,7 @@ class AccuracyMetric(Metric):
         if binary:
             right = self._binary(f.reshape(prediction, shape=(prediction.shape[0],)), targets)
         else:
+            targets = labels(targets)
             right = self._ranked(prediction, targets)
         number = f.cast(right, dtype=prediction.dtype)
         return f.sum(f.where(_are_classes(targets, binary), number, nan), axis=0)
@@ -63,7 +66,7 @@ class AccuracyMetric(Metric):
         if len(scores.shape) != 2:
             raise SigmaNetworkError(f"accuracy: predictions have shape {scores.shape}; expected (n, classes).")
         rows, classes = scores.shape
-        index = f.argmax(targets, axis=1) if len(targets.shape) == 2 else targets
+        index = f.argmax(targets, axis=1) if len(targets.shape) == 2 else f.cast(targets, dtype="int32")
         place = f.iota(shape=(rows, classes), axis=1, dtype="int32")
         wanted = f.stretch(f.reshape(index, shape=(rows, 1)), shape=(rows, classes))
         own = f.sum(f.where(f.equal(place, wanted), scores, 0.0), axis=1, keepdims=True)

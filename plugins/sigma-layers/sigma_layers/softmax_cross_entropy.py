@@ -12,7 +12,7 @@ from attrs import define, field
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, CostLayer, Totals
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
-from sigma_kernel.graph import FLOATS, Node, Spec
+from sigma_kernel.graph import Node, Spec
 from sigma_kernel.settings import must, optional
 from sigma_layers.targets import first_bad, mean, rows, warn_of_a_second
 
@@ -25,10 +25,10 @@ def _are_weights(value: Any) -> bool:
 class SoftmaxCrossEntropy(CostLayer):
     """Minimise ``-log softmax(output)[label]``: ``Output(10) + SoftmaxCrossEntropy()``.
 
-    Targets are class indices, ``(batch, ...)``, or class probabilities such as one-hot rows, ``(batch, ...,
-    classes)``. Numerically stable for logits of any size. Matches ``torch.nn.functional.cross_entropy``, except that
-    classes are the last axis and that a batch whose labels all have weight 0 has loss 0, where PyTorch gives
-    NaN. Predictions are probabilities.
+    Targets are class indices, ``(batch, ...)`` or ``(batch, ..., 1)``, or class probabilities such as one-hot rows,
+    ``(batch, ..., classes)``. Numerically stable for logits of any size. Matches
+    ``torch.nn.functional.cross_entropy``, except that classes are the last axis and that a batch whose labels all have
+    weight 0 has loss 0, where PyTorch gives NaN. Predictions are probabilities.
 
     Shapes: output ``(batch, ..., classes)`` and targets as above -> scalar, or Totals if labels have weights.
 
@@ -46,6 +46,8 @@ class SoftmaxCrossEntropy(CostLayer):
     def forward(self, context: Context, output: Node, targets: Node, weights: Node | None = None) -> Node | Totals:
         """Return the mean, or Totals if rows have weights; raises SigmaNetworkError if shapes do not fit."""
         warn_of_a_second("softmax", context.address, output)
+        if targets.shape == (*output.shape[:-1], 1) and output.shape[-1] > 1:
+            targets = f.reshape(targets, output.shape[:-1])
         if targets.shape == output.shape[:-1]:
             labels = targets if targets.dtype in ("int32", "int64") else f.cast(targets, "int32")
             return self._of_labels(output, labels, weights)
@@ -55,10 +57,6 @@ class SoftmaxCrossEntropy(CostLayer):
         remedy = "Give one label for each row."
         if flat and len(output.shape) > 2:
             remedy = "Put Flatten() before the output."
-        elif targets.shape == (*output.shape[:-1], 1):
-            remedy = "Leave out the last axis of the labels: y[..., 0], or y.ravel() for a column."
-            if targets.dtype in FLOATS:
-                remedy += " For numbers instead of classes, use SquaredDifference()."
         raise SigmaNetworkError(
             f"softmax_cross_entropy({output.shape[1:]}, {targets.shape[1:]}): rows of section {self.targets!r} must "
             f"have shape {output.shape[1:-1]} (labels) or {output.shape[1:]} (probabilities). {remedy}"
@@ -96,7 +94,8 @@ class SoftmaxCrossEntropy(CostLayer):
 
     def check(self, targets: np.ndarray, output: Spec) -> None:
         """Raise SigmaDataError for a label that is not a class index, or a row that is not a distribution."""
-        if targets.shape[1:] == output.shape[:-1]:
+        column = targets.shape[1:] == (*output.shape[:-1], 1) and output.shape[-1] > 1
+        if column or targets.shape[1:] == output.shape[:-1]:
             self._check_labels(targets, output.shape[-1])
         elif targets.shape[1:] == output.shape:
             self._check_probabilities(targets)

@@ -251,8 +251,8 @@ def test_a_target_row_that_is_not_a_distribution_is_refused(row):
 
 
 def test_rows_of_another_shape_are_refused():
-    with pytest.raises(SigmaDataError, match=r"rows of shape \(1,\); expected \(\) \(labels\) or \(3,\) \(prob"):
-        SoftmaxCrossEntropy().check(np.zeros((5, 1)), Spec((3,)))
+    with pytest.raises(SigmaDataError, match=r"rows of shape \(2,\); expected \(\) \(labels\) or \(3,\) \(prob"):
+        SoftmaxCrossEntropy().check(np.zeros((5, 2)), Spec((3,)))
 
 
 @pytest.mark.parametrize("answer", [2, -1, np.nan])
@@ -311,7 +311,10 @@ def test_rows_that_line_up_or_are_paired_on_purpose_are_no_error(loss):
     declare(Input(4) + Output(1) + FunctionCost(loss), inputs=Spec((4,)), targets=Spec(()))
 
 
-def test_a_column_of_labels_is_refused_with_how_to_drop_its_axis():
+def test_a_column_of_labels_is_one_label_for_each_row():
     network = Input(4) + Output(3) + SoftmaxCrossEntropy()
-    with pytest.raises(SigmaNetworkError, match=r"Leave out the last axis of the labels: .* y\.ravel\(\)"):
-        declare(network, inputs=Spec((4,)), targets=Spec((1,), "int64"))
+    declare(network, inputs=Spec((4,)), targets=Spec((1,), "int64"))
+    with pytest.raises(SigmaDataError, match="row 1: label 3"):
+        SoftmaxCrossEntropy().check(np.array([[0], [3]]), Spec((3,)))
+    with pytest.raises(SigmaNetworkError, match="must have shape"):
+        declare(network, inputs=Spec((4,)), targets=Spec((2,), "int64"))

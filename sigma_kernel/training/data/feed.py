@@ -99,8 +99,8 @@ class Feed:
 
     def inside(self, at: Cursor) -> Cursor:
         """Return a cursor; if it is not in these data, as it was for others, the start of its epoch."""
-        data = self.dataset
-        return at if at.block < data.blocks and at.row < data.rows(at.block) else self.start(at.epoch)
+        there = at.block < self.dataset.blocks and at.row < self.dataset.rows(at.block)
+        return at if there else self.start(at.epoch)
 
     # -- counting ------------------------------------------------------------------------------------------------------
     def batches(self, block: int) -> int:

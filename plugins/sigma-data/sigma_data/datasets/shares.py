@@ -21,20 +21,29 @@ def _with_validation(value: Any) -> Any:
     return {"training": 1 - float(value), "validation": float(value)}
 
 
+def _undivided(value: Any) -> Any:
+    """Return a data set that can be divided; of splits, the only one."""
+    if not isinstance(value, Mapping) or isinstance(value, Divided):
+        return value
+    if others := [name for name in value if name != "training"]:
+        raise SigmaConfigError(f"divided: the data has splits already: {', '.join(others)}. Name it by itself.")
+    return value["training"]
+
+
 @define(eq=False)
 class Shares(Divided):
-    """Disjoint parts of another data set.
+    """Disjoint parts of another data set; one that has a ``split`` of its own is divided anew.
 
     Args:
-        dataset: The other data set.
+        dataset: The other data set; raises SigmaConfigError if its splits are given, as those of ``mnist``.
         split: Share of the rows of each split, by its name; or a number, the share of the split ``validation``.
     """
 
-    dataset: Dataset
+    dataset: Dataset = field(converter=_undivided)
     split: Mapping[str, float] = field(
         factory=lambda: _with_validation(0.2), converter=_with_validation, validator=shares, kw_only=True
     )
 
     def whole(self) -> tuple[Dataset, tuple[Label, ...]]:
         """Return the other data set."""
-        return self.dataset, ()
+        return self.dataset.whole() if isinstance(self.dataset, Divided) else (self.dataset, ())
