@@ -214,6 +214,9 @@ def check_same(shown: Any, found: Any) -> None:
         assert list(shown) == list(found)
         for name, value in shown.items():
             check_same(value, found[name])
+    elif isinstance(shown, list):
+        for one, other in zip(shown, found, strict=True):
+            check_same(one, other)
     elif isinstance(shown, str) and shown.endswith("..."):
         assert found.startswith(shown.removesuffix("..."))
     elif isinstance(shown, int | float) and not isinstance(shown, bool):

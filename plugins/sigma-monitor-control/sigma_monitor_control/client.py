@@ -112,7 +112,8 @@ class Client:
     def _applied(self, ticket: Mapping[str, Any]) -> dict[str, dict[str, int]]:
         if ticket["state"] == "refused":
             raise raised({"kind": ticket["kind"], "message": ticket["why"]})
-        return dict(ticket["moments"])
+        moments = ticket["moments"].items()
+        return {name: {"iteration": iteration, "epoch": epoch} for name, (iteration, epoch) in moments}
 
     # -- documents -----------------------------------------------------------------------------------------------------
     def request(self, do: str, **arguments: Any) -> Any:

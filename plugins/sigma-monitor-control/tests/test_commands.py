@@ -128,7 +128,7 @@ def test_runs_are_listed(serve: Any, capsys: pytest.CaptureFixture[str]) -> None
     assert row.split()[3:6] == ["running", "3", "120"]
     assert main(["ps", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["runs"]
-    assert (found["name"], found["state"], found["trainers"]["trainer"]["values"]["validation.accuracy"]) == (
+    assert (found["name"], found["state"], found["trainers"]["trainer"]["values"]["trainer.validation.accuracy"]) == (
         "fake",
         "running",
         0.75,

@@ -78,7 +78,7 @@ def ask() -> Ask:
         ('{"id": 1, "do": "command", "name": "stop", "arguments": {"cause": "x"}}', "stop: has no setting 'cause'"),
         ('{"id": 1, "do": "command", "name": "step", "arguments": {"count": 1.5}}', "must be a whole number"),
         ('{"id": 1, "do": "command", "name": "exclude", "arguments": {"rows": ["x"]}}', "each a whole number"),
-        ('{"id": 1, "do": "components", "kind": "source"}', "'kind' must be one of hook, optimiser, backend"),
+        ('{"id": 1, "do": "components", "kind": "source"}', "'kind' must be one of hook, optimiser, backend, iterator"),
         ('{"id": 1, "do": "watch", "patterns": []}', "needs 1 to 100 patterns"),
         ('{"id": 1, "do": "watch", "patterns": ["**"], "every": 0.01}', "'every' must be 0.1 to 3600 seconds"),
         ('{"id": 1, "do": "branches", "trainer": "critic"}', "there is no such trainer. There is trainer"),
@@ -193,7 +193,7 @@ def test_an_array_is_read_by_another_thread_if_there_is_one() -> None:
 def test_the_status_has_what_each_trainer_measured(ask: Ask) -> None:
     found = ask("status")
     assert found["status"] == "running"
-    assert found["trainers"]["trainer"]["values"] == {"training.loss": 0.25}
+    assert found["trainers"]["trainer"]["values"] == {"trainer.training.loss": 0.25}
     assert found["trainers"]["trainer"]["epochs"] == "inf"
     assert found["trainers"]["trainer"]["rows"] == 10
 
@@ -242,7 +242,7 @@ def test_of_several_trainers_one_has_to_be_named() -> None:
 def test_a_command_is_answered_once_it_was_applied() -> None:
     shown = view()
     found = asked(Conversation(shown), "set", pattern="learning_rate", value=0.01)
-    assert (found["state"], found["moments"]) == ("applied", {"trainer": {"iteration": 7, "epoch": 1}})
+    assert (found["state"], found["moments"]) == ("applied", {"trainer": [7, 1]})
     assert shown.sent[0].arguments == {"pattern": "trainer.optimiser.learning_rate", "value": 0.01}
 
 
@@ -373,18 +373,52 @@ def test_following_tells_everything_once() -> None:
     assert [one["state"] for one in first["tickets"]] == ["applied", "queued"]
     assert first["series"]["trainer.training.loss"]["next"] == 1
     assert first["status"]["status"] == "running"
-    assert first["states"] == {"trainer": []}
+    assert first["states"] == []
+    assert first["branches"] == [{"number": 0, "parent": None, "start": 0}]
     assert events(conversation, 1) == []
+    assert [one.keys() for one in events(conversation, 2.5)] == [{"status"}]  # a sign of life
     shown.measured["trainer.training.loss"] = [1.0, 0.5]
     open_.answer.set_result({})
-    (second,) = events(conversation, 2)
+    (second,) = events(conversation, 3)
     assert second.keys() == {"tickets", "series"}
     assert [(one["number"], one["state"]) for one in second["tickets"]] == [(2, "applied")]
     assert second["series"]["trainer.training.loss"]["stretches"][0]["value"] == [0.5]
     shown.state = "paused"
     shown.texts.append("more")
-    (third,) = events(conversation, 3)
+    (third,) = events(conversation, 4)
     assert third.keys() == {"status", "messages"}
+
+
+def test_following_goes_on_from_what_is_known() -> None:
+    shown = view(measured={"trainer.training.loss": [1.0, 0.5]}, rows=[{"event": "begin"}] * 3, texts=["a", "b"])
+    for command in ("pause", "go"):
+        shown.send(command)
+    conversation = Conversation(shown)
+    known = {"journal": 2, "messages": 1, "tickets": 1, "after": {"trainer.training.loss": 1}, "most": 10}
+    asking = {"id": 1, "do": "follow", "trainer": "trainer", "addresses": ["trainer.training.loss"], **known}
+    assert conversation.receive(json.dumps(asking)) == []
+    (first,) = events(conversation, 0)
+    assert [number for number, _ in first["journal"]] == [3]
+    assert first["messages"] == [[2, "b"]]
+    assert [one["command"] for one in first["tickets"]] == ["go"]
+    assert first["series"]["trainer.training.loss"]["stretches"][0]["value"] == [0.5]
+
+
+def test_states_are_told_again_when_they_have_changed() -> None:
+    shown = view()
+    conversation = Conversation(shown)
+    conversation.receive('{"id": 1, "do": "follow", "every": 0.1}')
+    assert events(conversation, 0)[0]["states"] == []
+    shown.kept.append(StateEntry(10, 1, True, False))
+    assert events(conversation, 0.5) == []  # they are looked at once a second
+    assert [one.keys() for one in events(conversation, 1.5)] == [{"states"}]
+
+
+def test_components_have_their_settings(ask: Ask) -> None:
+    found = {one["name"]: one for one in ask("components", kind="optimiser")}
+    for one in found.values():
+        assert one["summary"].endswith(".")
+        assert all(setting["name"] and setting["type"] for setting in one["settings"])
 
 
 def test_an_error_ends_its_subscription_alone() -> None:

@@ -142,7 +142,7 @@ class Conversation:
             subscription = self._subscriptions[id]
             self._due[id] = now + subscription.every
             try:
-                event = subscription.event()
+                event = subscription.event(now)
             except Exception as error:
                 self._cancel(ClientRequest(None, "cancel", {"of": id}))
                 yield documents.failed(id, error)

@@ -8,16 +8,17 @@ from typing import Any
 
 from attrs import frozen
 
-from sigma_kernel import catalogue
+from sigma_kernel import Component, catalogue, describe
 from sigma_kernel.contracts import AddressEntry, Stretch, Ticket, View
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
 from sigma_monitor_control.protocol.documents import PROTOCOL
 from sigma_monitor_control.protocol.naming import is_pattern, leading, meant, within
 from sigma_monitor_control.protocol.values import column, plain
 
-MOST_POINTS = 10_000  # of one series in an answer
+POINTS, MOST_POINTS = 2000, 20_000  # of one series in an answer
 MOST_SERIES = 100  # in one request
-KINDS = ("hook", "optimiser", "backend")  # of components to choose from while training
+DESCRIBED = ("name", "type", "required", "default", "doc", "choices")  # of a setting
+KINDS = ("hook", "optimiser", "backend", "iterator")  # of components to choose from while training
 MEASURED = ("training", "validation", "test")  # below these, trainers publish what they measured
 
 
@@ -65,9 +66,9 @@ def _trainer(view: View, name: str) -> dict[str, Any]:
 
 
 def _measured(view: View, name: str) -> dict[str, Any]:
-    """Return what a trainer measured last, by the address within it."""
+    """Return what a trainer measured last, by address."""
     found = (one for split in MEASURED for one in view.entries(f"{name}.{split}.*"))
-    return {one.address.removeprefix(f"{name}."): plain(one.value) for one in found if _is_number(one)}
+    return {one.address: plain(one.value) for one in found if _is_number(one)}
 
 
 def _is_number(entry: AddressEntry) -> bool:
@@ -133,7 +134,7 @@ def _value(view: View, entry: AddressEntry) -> Any:
         return None
 
 
-def series(view: View, addresses: list[str], after: dict[str, int] | None = None, most: int = 2000) -> dict[str, Any]:
+def series(view: View, addresses: list[str], after: dict[str, int] | None = None, most: int = POINTS) -> dict[str, Any]:
     """Return what was measured at some addresses since a cursor each, and the next cursors."""
     if len(addresses) > MOST_SERIES:
         raise SigmaConfigError(f"series: asks for {len(addresses)} addresses, more than {MOST_SERIES}. Ask for fewer.")
@@ -164,13 +165,13 @@ def _stretch(stretch: Stretch) -> dict[str, Any]:
 def ticket(made: Ticket) -> dict[str, Any]:
     """Return a ticket; ``kind`` is the class of the error that refused it."""
     error = made.answer.exception() if made.state == "refused" else None
-    moments = {name: {"iteration": at.iteration, "epoch": at.epoch} for name, at in made.moments.items()}
     return {
         "number": made.number,
         "command": made.command,
-        "arguments": plain(made.arguments),
+        "arguments": {name: plain(value) for name, value in made.arguments.items() if name != "trainer"},
+        "trainer": made.arguments.get("trainer"),
         "state": made.state,
-        "moments": moments,
+        "moments": {name: [at.iteration, at.epoch] for name, at in made.moments.items()},
         "why": made.why,
         "kind": type(error).__name__ if error else "",
     }
@@ -222,11 +223,21 @@ def classes(view: View, trainer: str | None = None) -> list[Any]:
     return [plain(one) for one in view.classes(chosen(view, trainer))]
 
 
-def components(view: View, kind: str) -> list[Any]:
-    """Return the components of a kind that can be chosen while training, with their summaries."""
+def components(view: View, kind: str) -> Later:
+    """Return the components of a kind that can be chosen while training, with their summaries and settings."""
     if kind not in KINDS:
         raise SigmaConfigError(f"components: 'kind' must be one of {', '.join(KINDS)} (got {kind!r:.100}).")
-    return [{"name": one.name, "summary": one.summary} for one in catalogue().components(kind)]
+    return Later(lambda: [_described(one) for one in catalogue().components(kind)])
+
+
+def _described(component: Component) -> dict[str, Any]:
+    """Return what there is to say of a component; without settings if it cannot be loaded."""
+    found = {"name": component.name, "summary": component.summary}
+    try:
+        settings = describe(component.kind, component.full_name)["settings"]
+    except SigmaError:
+        return {**found, "settings": []}
+    return {**found, "settings": plain([{key: one[key] for key in DESCRIBED} for one in settings])}
 
 
 READS: Mapping[str, Callable[..., Any]] = {

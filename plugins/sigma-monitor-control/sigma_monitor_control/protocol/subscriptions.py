@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any, Protocol
 
 from attrs import define, field
@@ -15,7 +16,8 @@ from sigma_monitor_control.protocol.values import plain
 
 LEAST, MOST = 0.1, 3600.0  # seconds between two events
 MOST_PATTERNS = 100
-POINTS = 2000  # of one series in an event
+ALIVE = 2.0  # seconds after which the status is sent, new or not
+RARELY = 1.0  # seconds between two looks at states and branches
 
 
 class Subscription(Protocol):
@@ -23,7 +25,7 @@ class Subscription(Protocol):
 
     every: float
 
-    def event(self) -> Any | None:
+    def event(self, now: float) -> Any | None:
         """Return what is new, or None."""
 
 
@@ -36,7 +38,7 @@ class Watching:
     every: float
     _known: dict[str, Any] = field(factory=dict)
 
-    def event(self) -> dict[str, Any] | None:
+    def event(self, now: float) -> dict[str, Any] | None:
         """Return the values that are new or have changed; those that are not published yet and arrays are left out."""
         found = {one.address: one for pattern in self.patterns for one in _present(self.view, pattern)}
         values = {address: plain(one.value) for address, one in found.items() if one.value is not None}
@@ -70,62 +72,88 @@ def _interval(do: str, every: float) -> float:
 
 @define(eq=False)
 class Following:
-    """All that a dashboard shows: status, series, journal, messages, tickets and states, as far as they are new."""
+    """All that a dashboard shows, as far as it is new: status, series, journal, messages, tickets, states, branches."""
 
     view: View
-    addresses: list[str]
     every: float
-    after: dict[str, int]
-    _seen: dict[str, Any] = field(factory=dict)  # status and states, as they were sent
-    _numbers: dict[str, int] = field(factory=lambda: {"journal": 0, "messages": 0, "tickets": 0})
+    trainer: str | None  # whose states and branches are shown
+    addresses: list[str]
+    most: int
+    after: dict[str, int]  # cursors of the series
+    numbers: dict[str, int]  # of the last journal row, message and ticket
+    _seen: dict[str, Any] = field(factory=dict)  # what is sent as a whole, as it was sent last
     _open: set[int] = field(factory=set)  # tickets that were queued when they were sent
+    _told: float = field(default=-inf)  # when the status was sent last
+    _looked: float = field(default=-inf)  # when states and branches were looked for last
 
-    def event(self) -> dict[str, Any] | None:
-        """Return what is new."""
+    def event(self, now: float) -> dict[str, Any] | None:
+        """Return what is new; the status alone if nothing has been for a while."""
         news = {
             **self._changed("status", reading.status(self.view)),
-            **self._changed("states", {name: reading.states(self.view, name) for name in self.view.trainers()}),
+            **self._history(now),
             **self._rows("journal", reading.journal),
             **self._rows("messages", reading.messages),
             **self._tickets(),
             **self._series(),
         }
+        if not news and now - self._told >= ALIVE:
+            news = {"status": self._seen["status"]}
+        self._told = now if "status" in news else self._told
         return news or None
 
     def _changed(self, name: str, now: Any) -> dict[str, Any]:
-        before, self._seen[name] = self._seen.get(name), now
-        return {} if before == now else {name: now}
+        known, before = name in self._seen, self._seen.get(name)
+        self._seen[name] = now
+        return {} if known and before == now else {name: now}
+
+    def _history(self, now: float) -> dict[str, Any]:
+        """Return the states and the branches, each as a whole if it has changed; checkpoints are on the disk."""
+        if self.trainer is None or now - self._looked < RARELY:
+            return {}
+        self._looked = now
+        states, branches = (read(self.view, self.trainer) for read in (reading.states, reading.branches))
+        return {**self._changed("states", states), **self._changed("branches", branches)}
 
     def _rows(self, name: str, read: Callable[[View, int], list[Any]]) -> dict[str, Any]:
-        found = read(self.view, self._numbers[name])
-        self._numbers[name] = found[-1][0] if found else self._numbers[name]
+        found = read(self.view, self.numbers[name])
+        self.numbers[name] = found[-1][0] if found else self.numbers[name]
         return {name: found} if found else {}
 
     def _tickets(self) -> dict[str, Any]:
         """Return the tickets that are new, and those that were queued and are not any more."""
-        seen = self._numbers["tickets"]
+        seen = self.numbers["tickets"]
         found = reading.tickets(self.view, min([seen, *(number - 1 for number in self._open)]))
         news = [
             one for one in found if one["number"] > seen or (one["number"] in self._open and one["state"] != "queued")
         ]
         self._open = {one["number"] for one in found if one["state"] == "queued"}
-        self._numbers["tickets"] = max([seen, *(one["number"] for one in found)])
+        self.numbers["tickets"] = max([seen, *(one["number"] for one in found)])
         return {"tickets": news} if news else {}
 
     def _series(self) -> dict[str, Any]:
-        found = reading.series(self.view, self.addresses, self.after, POINTS)
+        found = reading.series(self.view, self.addresses, self.after, self.most)
         self.after = {address: one["next"] for address, one in found.items()}
         new = {address: one for address, one in found.items() if one["stretches"]}
         return {"series": new} if new else {}
 
 
 def follow(
-    view: View, every: float = 0.5, addresses: list[str] | None = None, after: dict[str, int] | None = None
+    view: View,
+    every: float = 0.5,
+    trainer: str | None = None,
+    addresses: list[str] | None = None,
+    after: dict[str, int] | None = None,
+    most: int = reading.POINTS,
+    journal: int = 0,
+    messages: int = 0,
+    tickets: int = 0,
 ) -> Following:
-    """Send all that a dashboard shows, as far as it is new; the first event has everything that is kept."""
+    """Send all that a dashboard shows, as far as it is newer than the cursors and numbers that are given."""
     wanted = addresses or []
     reading.series(view, wanted, dict.fromkeys(wanted, 2**62), 1)  # which raises for too many, or an unknown one
-    return Following(view, wanted, _interval("follow", every), dict(after or {}))
+    shown = reading.chosen(view, trainer) if trainer is not None or len(view.trainers()) == 1 else None
+    numbers = {"journal": journal, "messages": messages, "tickets": tickets}
+    return Following(view, _interval("follow", every), shown, wanted, most, dict(after or {}), numbers)
 
 
 SUBSCRIBES: Mapping[str, Callable[..., Subscription]] = {"watch": watch, "follow": follow}
