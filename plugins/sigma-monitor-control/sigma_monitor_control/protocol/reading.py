@@ -67,7 +67,7 @@ def _trainer(view: View, name: str) -> dict[str, Any]:
 
 def _measured(view: View, name: str) -> dict[str, Any]:
     """Return what a trainer measured last, by address."""
-    found = (one for split in MEASURED for one in view.entries(f"{name}.{split}.*"))
+    found = (one for split in MEASURED for one in view.entries(f"{name}.{split}.**"))
     return {one.address: plain(one.value) for one in found if _is_number(one)}
 
 
