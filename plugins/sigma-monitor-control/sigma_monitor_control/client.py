@@ -112,8 +112,7 @@ class Client:
     def _applied(self, ticket: Mapping[str, Any]) -> dict[str, dict[str, int]]:
         if ticket["state"] == "refused":
             raise raised({"kind": ticket["kind"], "message": ticket["why"]})
-        moments = ticket["moments"].items()
-        return {name: {"iteration": iteration, "epoch": epoch} for name, (iteration, epoch) in moments}
+        return dict(ticket["moments"])
 
     # -- documents -----------------------------------------------------------------------------------------------------
     def request(self, do: str, **arguments: Any) -> Any:

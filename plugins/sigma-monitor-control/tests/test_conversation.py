@@ -242,7 +242,7 @@ def test_of_several_trainers_one_has_to_be_named() -> None:
 def test_a_command_is_answered_once_it_was_applied() -> None:
     shown = view()
     found = asked(Conversation(shown), "set", pattern="learning_rate", value=0.01)
-    assert (found["state"], found["moments"]) == ("applied", {"trainer": [7, 1]})
+    assert (found["state"], found["moments"]) == ("applied", {"trainer": {"iteration": 7, "epoch": 1}})
     assert shown.sent[0].arguments == {"pattern": "trainer.optimiser.learning_rate", "value": 0.01}
 
 
@@ -412,6 +412,14 @@ def test_states_are_told_again_when_they_have_changed() -> None:
     shown.kept.append(StateEntry(10, 1, True, False))
     assert events(conversation, 0.5) == []  # they are looked at once a second
     assert [one.keys() for one in events(conversation, 1.5)] == [{"states"}]
+
+
+def test_following_no_trainer_of_several_tells_the_states_of_all() -> None:
+    conversation = Conversation(view(names=["actor", "critic"]))
+    conversation.receive('{"id": 1, "do": "follow"}')
+    (first,) = events(conversation, 0)
+    assert first["states"] == {"actor": [], "critic": []}
+    assert "branches" not in first
 
 
 def test_components_have_their_settings(ask: Ask) -> None:

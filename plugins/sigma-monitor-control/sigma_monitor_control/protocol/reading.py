@@ -171,7 +171,7 @@ def ticket(made: Ticket) -> dict[str, Any]:
         "arguments": {name: plain(value) for name, value in made.arguments.items() if name != "trainer"},
         "trainer": made.arguments.get("trainer"),
         "state": made.state,
-        "moments": {name: [at.iteration, at.epoch] for name, at in made.moments.items()},
+        "moments": {name: {"iteration": at.iteration, "epoch": at.epoch} for name, at in made.moments.items()},
         "why": made.why,
         "kind": type(error).__name__ if error else "",
     }

@@ -76,7 +76,7 @@ class Following:
 
     view: View
     every: float
-    trainer: str | None  # whose states and branches are shown
+    trainer: str | None  # whose states and branches are shown; the states of all, by trainer, if it is None
     addresses: list[str]
     most: int
     after: dict[str, int]  # cursors of the series
@@ -108,9 +108,11 @@ class Following:
 
     def _history(self, now: float) -> dict[str, Any]:
         """Return the states and the branches, each as a whole if it has changed; checkpoints are on the disk."""
-        if self.trainer is None or now - self._looked < RARELY:
+        if now - self._looked < RARELY:
             return {}
         self._looked = now
+        if self.trainer is None:
+            return self._changed("states", {name: reading.states(self.view, name) for name in self.view.trainers()})
         states, branches = (read(self.view, self.trainer) for read in (reading.states, reading.branches))
         return {**self._changed("states", states), **self._changed("branches", branches)}
 
