@@ -73,6 +73,8 @@ def test_the_mean_over_an_epoch_is_what_an_evaluation_of_the_same_parameters_mea
     assert len(found) == (4 if network is several else 1)
     for name, value in wanted.items():
         assert found[name] == pytest.approx(value, rel=1e-9)
+    apart = [value for name, value in wanted.items() if name != "loss"]
+    assert wanted["loss"] == pytest.approx(sum(apart) if apart else wanted["loss"], rel=1e-12)
 
 
 def test_the_mean_of_weighted_rows_is_that_of_numpy() -> None:
@@ -111,6 +113,16 @@ def test_hooks_read_the_mean_over_the_epoch() -> None:
         trainer.fit()
         assert 0.8 < trainer.session.lookup("training.epoch.loss") < 0.9
         assert sigma.get("trainer.training.epoch.loss") == sigma.summary().metrics["training.loss"]
+
+
+def test_a_file_may_read_the_mean_over_the_epoch(tmp_path: Path) -> None:
+    stop = "[hooks.low]\ntype = 'stop'\nwhen = 'training.epoch.{} below 0.1'\n"
+    network = "[network]\narchitecture = 'input(2) + output(2) + softmax_cross_entropy()'\n"
+    for name, code in (("loss", 0), ("los", 2)):
+        (tmp_path / "file.toml").write_text(
+            f"format = 1\n[data]\ndataset = 'xor'\n{network}[trainer]\noptimiser = 'adam'\n{stop.format(name)}"
+        )
+        assert main(["check", str(tmp_path / "file.toml")]) == code
 
 
 def test_means_do_not_depend_on_bursts_and_go_on_after_a_resume(tmp_path: Path) -> None:
