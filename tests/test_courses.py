@@ -288,7 +288,11 @@ def test_a_signal_during_fit_saves_before_it_has_its_usual_effect(
     tmp_path: Path, name: str, code: int, said: str, saved: str
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SIGNALLED, name], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE
+        [sys.executable, "-W", "ignore", "-c", SIGNALLED, name],  # of the function, which cannot be written down
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stdout.strip(), done.stderr) == (code, said, "")
     (run,) = (tmp_path / "runs").iterdir()
