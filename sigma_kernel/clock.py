@@ -67,10 +67,11 @@ class Moment:
         """Return the count of one scale."""
         return getattr(self, scale.value)  # type: ignore[no-any-return]
 
-    def advanced(self, iterations: int, samples: int = 0, seconds: float = 0.0) -> Moment:
+    def advanced(self, iterations: int, samples: int = 0, seconds: float = 0.0, epochs: int = 0) -> Moment:
         """Return the moment after more iterations."""
         done, rows, passed = self.iteration + iterations, self.sample + samples, self.second + seconds
-        return Moment(done, self.epoch, rows, passed, self.start, self.pause, self.resume, self.reset, self.stop)
+        events = self.start, self.pause, self.resume, self.reset, self.stop
+        return Moment(done, self.epoch + epochs, rows, passed, *events)
 
     def ticked(self, scale: TimeScale) -> Moment:
         """Return the moment with the count of one scale increased by 1."""

@@ -69,7 +69,8 @@ class Writer:
                 return [self.value(one) for one in value]
             case Architecture():
                 return self.architecture([value])
-        if kind_of(type(value)) or self._record(type(value)):
+        made: Any = type(value)
+        if kind_of(made) or self._record(made):
             return self.table(value)
         if has(type(value)) and not callable(value):
             return self._settings(value)

@@ -129,11 +129,11 @@ class GradientOptimiser(Optimiser):
                 expect(alike, "apply() must return a gradient for each one that it is given", gradients)
         parameters: dict[str, Node] = {}
         slots: dict[tuple[str, str], Node] = {}
+        settings = live_settings(self)
         for address, parameter in objective.parameters.items():
             old = {name: objective.slot(address, name) for name in self.slots(parameter.spec)}
-            hyper = {name: objective.setting(address, name) for name in live_settings(self)}
-            updated = self.update(gradients[address], parameter, old, objective.step, hyper)
-            parameters[address], new = _pair(updated)
+            hyper = {name: objective.setting(address, name) for name in settings}
+            parameters[address], new = _pair(self.update(gradients[address], parameter, old, objective.step, hyper))
             slots |= {(address, name): value for name, value in new.items()}
         return Update(parameters, slots)
 

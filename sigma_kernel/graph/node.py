@@ -29,12 +29,13 @@ RENAMED = {
     "absolute": "abs", "divide": "div", "isfinite": "is_finite", "multiply": "mul", "negative": "neg", "power": "pow",
     "remainder": "mod", "subtract": "sub",
 }  # fmt: skip  # ops that NumPy has by another name
+_HELD = {np.dtype(name).type for name in DTYPES if name != "bfloat16"}  # types of the entries of NumPy's arrays
 ALIGNMENT = 64  # bytes; the alignment of arrays: one cache line, and the widest vector register
 
 
 def _shape(sides: Sequence[int]) -> Shape:
     shape = tuple(map(index, sides))
-    if any(side < 0 for side in shape):
+    if shape and min(shape) < 0:
         raise SigmaGraphError(f"shape {shape}: a side cannot be negative")
     return shape
 
@@ -209,26 +210,28 @@ class Rules:
         """Make a node of this op; a number, or a constant array, gets the dtype of the other operands."""
         try:
             attrs = {name: tuple(x) if isinstance(x, list | range) else x for name, x in attrs.items()}
-            return Node(self.name, *self._typed(inputs, attrs))
+            nodes = tuple([x for x in inputs if isinstance(x, Node)])
+            return self._of(nodes, attrs) if len(nodes) == len(inputs) else self._typed(inputs, attrs)
         except (SigmaGraphError, TypeError) as error:  # TypeError: wrong attributes, or a wrong number of operands
             operands = ", ".join(str(x.shape) if hasattr(x, "shape") else repr(x) for x in inputs)
             raise SigmaGraphError(f"{self.name}({operands}): {error}") from error
 
-    def _typed(
-        self, inputs: Sequence[Node | Constant], attrs: Mapping[str, Any]
-    ) -> tuple[tuple[Node, ...], Mapping[str, Any], Shape, str]:
-        """Return the operands as nodes, the attributes, and the shape and dtype of the result.
+    def _of(self, nodes: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
+        shape = self.shape(*[x.shape for x in nodes], **attrs)
+        return Node(self.name, nodes, attrs, shape, self.dtype(*[x.dtype for x in nodes], **attrs))
+
+    def _typed(self, inputs: Sequence[Node | Constant], attrs: Mapping[str, Any]) -> Node:
+        """Make a node of operands among which there are numbers or arrays.
 
         Arrays of integers and truth values keep their dtype where the op takes it, as indices, labels and masks do.
         """
-        given = [x if isinstance(x, Node) else array_of(x) for x in inputs]
-        beside = any(isinstance(x, Node) for x in inputs)
-        weak = [type(x) in (bool, int, float) or (beside and not y.shape) for x, y in zip(inputs, given, strict=True)]
+        given: list[Any] = [x if type(x) in (Node, bool, int, float) else array_of(x) for x in inputs]
+        beside = Node in map(type, inputs)
+        weak = [not isinstance(x, Node | np.ndarray) or (beside and not x.shape) for x in given]
         for number, array in (choices := _choices(given, weak)):
             try:
-                nodes = tuple(_as_node(x, number if w else array, number) for x, w in zip(given, weak, strict=True))
-                shape = self.shape(*(x.shape for x in nodes), **attrs)
-                return nodes, attrs, shape, self.dtype(*(x.dtype for x in nodes), **attrs)
+                nodes = (_as_node(x, number if w else array, number) for x, w in zip(given, weak, strict=True))
+                return self._of(tuple(nodes), attrs)
             except SigmaGraphError:
                 if (number, array) == choices[-1]:
                     raise
@@ -254,8 +257,7 @@ def expanded(node: Node, inputs: Sequence[Node]) -> Node | None:
 
 def symbol(shape: Sequence[int], dtype: str = "float32", name: str = "") -> Node:
     """Return a graph input."""
-    spec = Spec(shape, dtype)
-    return Node("input", attrs={"name": name}, shape=spec.shape, dtype=spec.dtype)
+    return Node("input", attrs={"name": name}, shape=_shape(shape), dtype=known(dtype))
 
 
 def constant(value: Any, dtype: str = "float32") -> Node:
@@ -318,7 +320,7 @@ def array_of(given: Any) -> np.ndarray:
         array = np.array(given)
     except ValueError:
         raise SigmaGraphError("a list with rows of different lengths cannot be a constant of a graph.") from None
-    if array.dtype.name in DTYPES:
+    if array.dtype.type in _HELD:
         return array
     if array.dtype.kind in "iu":
         return in_dtype(array, "int32" if array.dtype.itemsize < 4 else "int64")

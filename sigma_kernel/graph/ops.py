@@ -49,7 +49,7 @@ class Op(Rules):
     def __call__(self, *inputs: Any, **attrs: Any) -> Node | np.ndarray:  # type: ignore[misc]  # ``first`` is positional
         """Return a node, or the value of one whose operands are arrays and numbers."""
         made = super().__call__(*inputs, **attrs)
-        return made if not inputs or any(isinstance(x, Node) for x in inputs) else evaluated(Graph((), (made,)))[0]
+        return made if not inputs or Node in map(type, inputs) else evaluated(Graph((), (made,)))[0]
 
 
 def op(

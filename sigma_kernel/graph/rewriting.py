@@ -45,10 +45,11 @@ def lifted(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
 
     Those in the body of a scan remain.
     """
-    found = [node for node in graph if node.op == "array"]
-    inputs = {node: symbol(node.shape, node.dtype) for node in found}
+    inputs = {node: symbol(node.shape, node.dtype) for node in graph if node.op == "array"}
+    if not inputs:
+        return graph, ()
     made = changed(graph, lambda node, operands: inputs.get(node, _with(node, operands)), lambda body: body)
-    return Graph((*graph.inputs, *inputs.values()), made.outputs), tuple(found)
+    return Graph((*graph.inputs, *inputs.values()), made.outputs), tuple(inputs)
 
 
 def _carried(outputs: Sequence[Node], known: dict[Node, Node], change: Change) -> tuple[Node, ...]:

@@ -8,6 +8,7 @@ layer state and live settings by address; :meth:`Network.forward` traces them on
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from inspect import ismethod
 from textwrap import shorten
 from typing import Any
@@ -106,17 +107,17 @@ class Network:
     def _role(self, role: str) -> tuple[Placed, ...]:
         return tuple(placed for placed in self.layers if placed.layer.role == role)
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Placed, ...]:
         """Return the layers that read sections of the data."""
         return self._role("input")
 
-    @property
+    @cached_property
     def costs(self) -> tuple[Placed, ...]:
         """Return the layers whose output is minimised."""
         return self._role("cost")
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[Placed, ...]:
         """Return the layers marked as outputs; by default, those that lead to costs, or else the last one."""
         judged = dict.fromkeys(cost.sources[0] for cost in self.costs)

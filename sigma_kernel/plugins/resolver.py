@@ -29,6 +29,7 @@ KINDS: dict[type, str] = {getattr(contracts, n): kind for kind, names in specs.K
 PARSED: dict[Any, Callable[[str], Any]] = {TimeStep: TimeStep.parse, Criterion: Criterion.parse, Path: Path}
 
 
+@cache
 def kind_of(contract: Any) -> str | None:
     """Return the component kind of a contract, or of a class that fulfils one; None for other types."""
     return next((kind for cls, kind in KINDS.items() if isinstance(contract, type) and issubclass(contract, cls)), None)

@@ -289,9 +289,8 @@ class Session:
         cursor = self.setup.feed.after(state.cursor, batches, result.done)
         found = measured(result.ring, self.setup.model.metrics, size)
         sums = summed(state.sums if self.setup.feed.iteration_in_epoch(state.cursor) else {}, found)
-        moment = state.moment.advanced(result.done, result.done * size, self._seconds())
-        if cursor.epoch > state.cursor.epoch:
-            moment = moment.ticked(TimeScale.EPOCH)
+        turns = cursor.epoch - state.cursor.epoch
+        moment = state.moment.advanced(result.done, result.done * size, self._seconds(), turns)
         published = {**state.published, **result.published, **latest(found, sums, self.setup.model.costs)}
         self.state = evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published, sums=sums)
         self._finite = bool(isfinite(result.ring["loss"][-1]))
@@ -305,7 +304,7 @@ class Session:
             return ()
         now, n, feed = self.moment, len(batches.rows), self.setup.feed
         turns = feed.iteration_in_epoch(self.state.cursor) + n >= feed.iterations_per_epoch
-        then = evolve(now.advanced(n, batches.rows.size), epoch=now.epoch + turns, second=inf)
+        then = now.advanced(n, batches.rows.size, inf, int(turns))
         due = self.setup.order.due(self.state.memory, now, then)
         return tuple(dict.fromkeys(address for name in due for address in observers.get(name, ())))
 

@@ -201,9 +201,8 @@ class Model:
         if self.ordered:
             raise SigmaStateError(f"trainer.order: {UNCUT}")
         shard = Traced(self, batch, cut=True)
-        return shard.step_to(
-            {}, shard.measured(self.metrics) | shard.layer_state() | _named(GRADIENTS, shard.gradients())
-        )
+        found = {**shard.measured(self.metrics), **shard.layer_state(), **_named(GRADIENTS, shard.gradients())}
+        return shard.step_to({}, found)
 
     def weights(self, batch: int) -> Step:
         """Return the step of a whole batch's weight, by cost with unequal row weights; shards divide by it."""
@@ -337,12 +336,12 @@ class Aim:
     head: str
     ahead: Mapping[str, Node]
 
-    @property
+    @cached_property
     def parameters(self) -> dict[str, Node]:
         """Return the parameters that the optimiser updates."""
         return {a: self.draft.entry(LAYERS + a, spec) for a, spec in self.draft.model.trainable(self.head).items()}
 
-    @property
+    @cached_property
     def step(self) -> Node:
         """Return the number of this update, counted from 1."""
         done = self.draft.entry(f"{self.head}.step", Spec((), "int32"))

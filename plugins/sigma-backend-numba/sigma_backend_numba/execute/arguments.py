@@ -54,8 +54,10 @@ class Places:
 
     def live(self, value: Any, node: Node, name: str, n: int) -> np.ndarray:
         """Return a live value as an array of one number, or of one number per step."""
+        if self._again(value, name) and not value.ndim:
+            return value  # type: ignore[no-any-return]
         if np.ndim(value) == 0:
-            return self.array(value, node, name)
+            return admitted(value, node, name)
         found = np.ascontiguousarray(value, node.dtype)
         if found.shape == (n,):
             return found

@@ -38,13 +38,18 @@ class Machine:
     call: Call
     threads: int = 0  # 0: as many as there are processors
     constants: Sequence[np.ndarray] = ()  # the last inputs of the graph
+    inputs: Sequence[Node] = field(init=False)  # those that each call passes
+    _held: Sequence[int] = field(init=False)  # addresses of the constants
     _free: deque[tuple[np.ndarray, int]] = field(factory=deque, init=False)
     _thread_count: ThreadCount = field(factory=ThreadCount, init=False)
 
-    @property
-    def inputs(self) -> Sequence[Node]:
-        """Return the inputs that each call passes."""
+    @inputs.default
+    def _(self) -> Sequence[Node]:
         return self.graph.inputs[: len(self.graph.inputs) - len(self.constants)]
+
+    @_held.default
+    def _(self) -> Sequence[int]:
+        return [x.ctypes.data for x in self.constants]
 
     @property
     def memory_bytes(self) -> int:
@@ -62,8 +67,7 @@ class Machine:
         memory, first = self._take()
         ended, fault, arena = range(first + LINE, first + SHARED_BYTES + 1, LINE)
         special = (rows, count, arena, first, ended, fault, arena + self.needs["arena"])
-        held = [x.ctypes.data for x in self.constants]
-        table = array("q", [*inputs, *held, *outputs, *moving, *[0] * len(held), *special])
+        table = array("q", [*inputs, *self._held, *outputs, *moving, *[0] * len(self._held), *special])
         memory[:SHARED_BYTES] = 0
         raised(fault)  # discard the exception of an interrupted burst
         try:
@@ -192,7 +196,8 @@ def step_job(step: Step, approximate: bool = False) -> Job:
     """Return the job of a step: inputs are state, data, live values and constants, outputs are updates and records."""
     graph, held = apart(expanded(step.graph))
     kinds = {STATE: len(step.state), DATA: len(step.data), STEER: len(step.steer)}
-    around = frame(kinds, [step.donations.get(i) for i in range(len(step.graph.outputs))], len(held))
+    donated = step.donations
+    around = frame(kinds, [donated.get(i) for i in range(len(step.graph.outputs))], len(held))
     sections = step.graph.inputs[len(step.state) : len(step.state) + len(step.data)]
     batch = sections[0].shape[0] if sections else 0
     watched = len(step.writes) + step.ring.index("loss") if "loss" in step.ring else None
