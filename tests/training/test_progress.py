@@ -41,16 +41,19 @@ def test_pausing_clears_the_iteration_to_pause_at_and_no_other_phase_does() -> N
     assert running.to(Phase.ENDING) == TrainingProgress(Phase.ENDING, 5, 9)
 
 
-def test_a_goal_is_due_from_its_iteration_on() -> None:
+def test_a_goal_is_due_from_its_iteration_or_epoch_on() -> None:
     progress = TrainingProgress(Phase.RUNNING, pause_at=5, until=9)
-    assert [n for n in range(12) if progress.due_to_pause(n)] == [*range(5, 12)]
-    assert not TrainingProgress().due_to_pause(10**9)
+    assert [n for n in range(12) if progress.due_to_pause(n, 0)] == [*range(5, 12)]
+    progress = TrainingProgress(Phase.RUNNING, pause_after=2, last=3)
+    assert [n for n in range(5) if progress.due_to_pause(99, n)] == [2, 3, 4]
+    assert not TrainingProgress().due_to_pause(10**9, 10**9)
 
 
 @pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.PAUSED, Phase.ENDING, Phase.ENDED])
 def test_a_snapshot_of_training_in_progress_restores_phase_and_goals(phase: Phase) -> None:
-    progress = TrainingProgress(phase, pause_at=5, until=9, interrupted=True)
-    assert TrainingProgress.restored(progress.saved()) == TrainingProgress(phase, 5, 9)  # the interruption is over
+    progress = TrainingProgress(phase, 5, 9, 2, 3, interrupted=True)
+    assert TrainingProgress.restored(progress.saved()) == TrainingProgress(phase, 5, 9, 2, 3)  # no longer interrupted
+    assert TrainingProgress.restored([phase.value, 5, 9]) == TrainingProgress(phase, 5, 9)  # by an earlier version
 
 
 @pytest.mark.parametrize("phase", [Phase.PREPARED, Phase.STOPPED, Phase.FAILED])

@@ -7,7 +7,7 @@ greater priority, then by name.  Hooks that are equal in all but name are refuse
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from itertools import combinations, pairwise
@@ -107,12 +107,15 @@ def _timed(hook: Hook) -> bool:
     return hook.timed or asks or looks or hook.every.scale is TimeScale.SECOND
 
 
-def ends(hook: Hook, per_epoch: int) -> list[float]:
-    """Return the iterations at which a hook will end training at the latest, as far as they are known."""
-    units = {TimeScale.ITERATION: 1, TimeScale.EPOCH: per_epoch}
+def ends(hook: Hook, iteration_at: Callable[[float], float]) -> list[float]:
+    """Return the iterations at which a hook will end training at the latest, as far as they are known.
+
+    ``iteration_at`` returns the iteration after a number of epochs.
+    """
+    units: dict[TimeScale, Callable[[float], float]] = {TimeScale.ITERATION: float, TimeScale.EPOCH: iteration_at}
     if hook.when is None:
-        return [(hook.every.next(0) or 0) * unit for scale, unit in units.items() if scale is hook.every.scale]
-    return [goal * unit for scale, unit in units.items() if (goal := hook.when.goal(scale)) is not None]
+        return [unit(hook.every.next(0) or 0) for scale, unit in units.items() if scale is hook.every.scale]
+    return [unit(goal) for scale, unit in units.items() if (goal := hook.when.goal(scale)) is not None]
 
 
 def check_distinct(hooks: Mapping[str, Hook]) -> None:

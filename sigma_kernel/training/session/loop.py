@@ -106,7 +106,7 @@ class Session:
             self.progress = evolve(before, interrupted=False)
         else:
             phase = Phase.PAUSED if before.phase is Phase.PAUSED else Phase.RUNNING
-            self.progress = TrainingProgress(phase, until=self.ahead(epochs, iterations))
+            self.progress = TrainingProgress(phase, **self._goals("until", "last", iterations, epochs))
         self._own_goals = before if before.underway else self.progress
         if self._at_end() and self.progress.phase is not Phase.ENDED:
             self.progress = self.progress.to(Phase.ENDING)
@@ -119,7 +119,7 @@ class Session:
             self.tick(TimeScale.START)
         elif replay is None:
             self._train_on()
-        if self._at_end() and self.progress.until is None:
+        if self._at_end() and not self.progress.aimed:
             self.recorder.log(f"nothing to train: {self.setup.epochs:g} epochs are over already")
         if reason := ended(self.setup.order, self.state.memory, self.lookup, self.moment):
             self.recorder.log(f"nothing to train: {reason}")
@@ -179,7 +179,7 @@ class Session:
         per_epoch, done = feed.iterations_per_epoch, feed.iteration_in_epoch(self.state.cursor)
         steps = [order.hooks[name].every for name in order.active(self.state.memory)]
         due = until_due(steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=feed.batch_size)
-        goals = (self.progress.pause_at, self.until)
+        goals = (self._first(self.progress.pause_at, self.progress.pause_after), self.until)
         ahead = [goal - now.iteration for goal in goals if goal is not None]
         if (replay := self.recorder.replay) is not None and (next_ := replay.ahead(now.iteration)) is not None:
             ahead.append(next_)
@@ -220,7 +220,7 @@ class Session:
             now = self.moment  # a hook may have rewound the run
             self.recorder.row(now, force=now.epoch > before.epoch)
             self.recorder.remember(now, self.snapshot, self.setup.order, now.epoch > before.epoch)
-            if self.progress.due_to_pause(now.iteration):
+            if self.progress.due_to_pause(now.iteration, now.epoch):
                 self._pause()
             if self._at_end():
                 self.finished()
@@ -244,21 +244,29 @@ class Session:
         if not self.progress.over:
             self.progress = self.progress.to(Phase.ENDING)
 
-    def ahead(self, epochs: int | None = None, iterations: int | None = None) -> int | None:
-        """Return the iteration after this many more epochs or iterations, whichever comes first."""
-        goals = [] if iterations is None else [iterations]
-        if epochs is not None:
-            feed = self.setup.feed
-            goals.append(epochs * feed.iterations_per_epoch - feed.iteration_in_epoch(self.state.cursor))
-        return self.moment.iteration + min(goals) if goals else None
+    def _goals(self, at: str, after: str, iterations: int | None, epochs: int | None) -> dict[str, int | None]:
+        """Return goals this many iterations and epochs ahead, as the fields ``at`` and ``after`` of the progress."""
+        now = self.moment
+        goals = {at: (now.iteration, iterations), after: (now.epoch, epochs)}
+        return {name: None if more is None else done + more for name, (done, more) in goals.items()}
+
+    def iteration_at(self, epochs: float) -> float:
+        """Return the iteration after this many epochs in total, if all to come are like the present one."""
+        feed, now = self.setup.feed, self.moment
+        begun = now.iteration - feed.iteration_in_epoch(self.state.cursor)
+        return begun + (epochs - now.epoch) * feed.iterations_per_epoch
+
+    def _first(self, iteration: int | None, epochs: float | None) -> int | None:
+        """Return the iteration of the first of two goals."""
+        goals = [float(iteration)] if iteration is not None else []
+        goals += [self.iteration_at(int(epochs))] if epochs is not None and epochs != inf else []
+        return int(min(goals)) if goals else None
 
     @property
     def until(self) -> int | None:
         """Return the iteration at which training ends: the goal of ``fit``, else that of the total number of epochs."""
-        epochs = self.setup.epochs
-        if self.progress.until is not None or epochs is None or epochs == inf:
-            return self.progress.until
-        return int(epochs) * self.setup.feed.iterations_per_epoch
+        progress = self.progress
+        return self._first(progress.until, progress.last if progress.aimed else self.setup.epochs)
 
     def _at_end(self) -> bool:
         return self.until is not None and self.moment.iteration >= self.until
@@ -267,7 +275,7 @@ class Session:
         """Return the iteration at which training ends at the latest, if it is known."""
         goals = [] if self.until is None else [float(self.until)]
         hooks = (self.setup.order.hooks[name] for name in self.setup.order.active(self.state.memory))
-        goals += (goal for hook in hooks if hook.stops for goal in ends(hook, self.setup.feed.iterations_per_epoch))
+        goals += (goal for hook in hooks if hook.stops for goal in ends(hook, self.iteration_at))
         return int(min(goals)) if goals else None
 
     def steps(self) -> Steps:
@@ -549,7 +557,8 @@ class Session:
             self._pause()
             return
         if isinstance(command, commands.StepBy):
-            self.progress = evolve(self.progress, pause_at=self.ahead(**{f"{command.scale}s": command.count}))
+            wanted = (command.count, None) if command.scale == TimeScale.ITERATION.value else (None, command.count)
+            self.progress = evolve(self.progress, **self._goals("pause_at", "pause_after", *wanted))
         self.progress = self.progress.to(Phase.RUNNING)
         self._seconds()
         self.tick(TimeScale.RESUME)
@@ -704,7 +713,7 @@ class Session:
         """Continue a run that was interrupted while paused or stepping, unless it is to stay paused."""
         if self._stays_paused:
             return
-        if self.progress.pause_at is not None and self.progress.phase is Phase.RUNNING:
+        if self.progress.stepping and self.progress.phase is Phase.RUNNING:
             self.act(commands.Pause())
         if self.progress.phase is Phase.PAUSED:
             self.act(commands.Go())

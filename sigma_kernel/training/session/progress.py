@@ -40,14 +40,17 @@ def concerned(command: str) -> tuple[str, ...]:
 
 @frozen
 class TrainingProgress:
-    """The phase of training, and its goals: the iterations at which it pauses and ends.
+    """The phase of training, and its goals: the iterations or epochs after which it pauses and ends.
 
-    ``interrupted`` training ends at the next boundary, but keeps the phase that a resume continues with.
+    Goals in epochs are kept as such, because later epochs may have other numbers of iterations. ``interrupted``
+    training ends at the next boundary, but keeps the phase that a resume continues with.
     """
 
     phase: Phase = Phase.PREPARED
-    pause_at: int | None = None
+    pause_at: int | None = None  # iteration
     until: int | None = None
+    pause_after: int | None = None  # epochs
+    last: int | None = None
     interrupted: bool = False
 
     @property
@@ -61,19 +64,31 @@ class TrainingProgress:
         return self.interrupted or self.phase not in (Phase.RUNNING, Phase.PAUSED)
 
     def to(self, phase: Phase) -> TrainingProgress:
-        """Return this progress in another phase; pausing clears the iteration to pause at."""
-        return evolve(self, phase=phase, pause_at=None if phase is Phase.PAUSED else self.pause_at)
+        """Return this progress in another phase; pausing clears the goal to pause at."""
+        return evolve(self, phase=phase, **({"pause_at": None, "pause_after": None} if phase is Phase.PAUSED else {}))
 
-    def due_to_pause(self, iteration: int) -> bool:
-        """Return whether training pauses at this iteration."""
-        return self.pause_at is not None and iteration >= self.pause_at
+    @property
+    def stepping(self) -> bool:
+        """Return whether training has a goal to pause at."""
+        return (self.pause_at, self.pause_after) != (None, None)
+
+    @property
+    def aimed(self) -> bool:
+        """Return whether training has goals of its own, in place of the number of epochs in the settings."""
+        return (self.until, self.last) != (None, None)
+
+    def due_to_pause(self, iteration: int, epoch: int) -> bool:
+        """Return whether training pauses at this iteration, of this epoch."""
+        goals = ((self.pause_at, iteration), (self.pause_after, epoch))
+        return any(goal is not None and now >= goal for goal, now in goals)
 
     def saved(self) -> list[int | str | None]:
         """Return phase and goals for a snapshot; training that is not in progress starts anew when restored."""
-        return [self.phase.value, self.pause_at, self.until] if self.underway else [Phase.PREPARED.value, None, None]
+        goals = [self.pause_at, self.until, self.pause_after, self.last]
+        return [self.phase.value, *goals] if self.underway else [Phase.PREPARED.value]
 
     @classmethod
     def restored(cls, saved: list[int | str | None] | None) -> TrainingProgress:
         """Return the progress in a snapshot."""
-        phase, pause_at, until = saved or (Phase.PREPARED, None, None)
-        return cls(Phase(str(phase)), pause_at, until)  # type: ignore[arg-type]
+        phase, *goals = saved or (Phase.PREPARED,)
+        return cls(Phase(str(phase)), *goals)  # type: ignore[arg-type]
