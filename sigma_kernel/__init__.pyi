@@ -59,6 +59,7 @@ from sigma_kernel.contracts import Reader as Reader
 from sigma_kernel.contracts import Recipe as Recipe
 from sigma_kernel.contracts import Records as Records
 from sigma_kernel.contracts import Repeatable as Repeatable
+from sigma_kernel.contracts import RowLosses as RowLosses
 from sigma_kernel.contracts import Schedule as Schedule
 from sigma_kernel.contracts import Share as Share
 from sigma_kernel.contracts import Slot as Slot

@@ -537,8 +537,29 @@ class Environment(settings.Settled):
         """Replace the component in a slot: ``optimiser``, ``backend`` or ``iterator``."""
         return self.send("swap", slot=slot, component=component, trainer=trainer)
 
+    def exclude(self, rows: int | Iterable[int], split: str = "training", trainer: str | None = None) -> dict[str, Any]:
+        """Leave rows of a split out from the next epoch on; they are numbered from 0, before they are shuffled.
+
+        The data themselves are not changed.  Raises a SigmaError for rows that do not exist, and if too few are left.
+        """
+        return self.send("exclude", rows=rows, split=split, trainer=trainer)
+
+    def include(self, rows: int | Iterable[int], split: str = "training", trainer: str | None = None) -> dict[str, Any]:
+        """Take rows of a split back that were left out, from the next epoch on."""
+        return self.send("include", rows=rows, split=split, trainer=trainer)
+
+    def relabel(
+        self, rows: int | Iterable[int], label: Any, split: str = "training", trainer: str | None = None
+    ) -> dict[str, Any]:
+        """Give rows of a split another label from the next epoch on, or with None that of the data again.
+
+        A label is a raw one: that of a class, or a value like those in the data; with several sections of targets, a
+        dictionary by section.  Preprocessors are applied to it, and not fitted again.
+        """
+        return self.send("relabel", rows=rows, label=label, split=split, trainer=trainer)
+
     def undo(self, trainer: str | None = None) -> dict[str, Any]:
-        """Undo the last command that set, attached, detached or swapped something."""
+        """Undo the last command that changed values, components or rows."""
         return self.send("undo", trainer=trainer)
 
     # -- monitors ------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, StateEntry, Stretch, Ticket
+from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaStateError
 from sigma_kernel.network.outline import outline
 from sigma_kernel.registry.registry import Kind, Registry
@@ -207,6 +207,18 @@ class EnvironmentView:
     def classes(self, trainer: str) -> list[Any]:
         """Return the class names by index."""
         return list(self._session(trainer).setup.classes)
+
+    def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
+        """Return the sections of numbered rows of a split."""
+        return self._session(trainer).rows_of(split, wanted, prepared)
+
+    def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
+        """Return the losses of rows of a split."""
+        return self._session(trainer).row_losses(split, most)
+
+    def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
+        """Return the edits of each split, as they are wanted."""
+        return self._session(trainer).edits()
 
     def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of each output for samples."""

@@ -71,7 +71,7 @@ class TestFakeView(ViewSuite):
         view.values = {"trainer.training.loss": 0.5, "trainer.name": "mnist"}
         view.measured = {"trainer.training.loss": np.sin(np.arange(100.0))}
         view.layers = [LayerEntry("0-input", "input", (), (3,), {}, {})]
-        view.kept, view.rows, view.texts = [StateEntry(5, 1, True, False)], [{"command": "pause"}], ["saved"]
+        view.kept, view.noted, view.texts = [StateEntry(5, 1, True, False)], [{"command": "pause"}], ["saved"]
         yield view
 
     def test_an_unknown_address_is_refused(self) -> None:

@@ -101,8 +101,12 @@ class Trained:
         evaluator, steps, arrays = self._ready(samples)
         return evaluator.classify(steps, arrays, self.classes)
 
-    def evaluate(self, on: Any = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
+    def evaluate(
+        self, on: Any = "validation", metrics: Mapping[str, Metric | str] | None = None, edited: bool = False
+    ) -> dict[str, float]:
         """Return the loss and metrics by name over a split of the data, which are read now, or over other data.
+
+        A split is as it is in the data, or ``edited`` as it was in the run when the checkpoint was written.
 
         Other data are whatever a trainer takes as the data of a split, such as a tuple ``(inputs, targets)``.  They are
         read like those of the training: with its classes, its columns by name, and its preprocessors.
@@ -110,7 +114,8 @@ class Trained:
         if metrics is not None and not isinstance(metrics, Mapping):
             raise SigmaConfigError("evaluate: metrics are a table by name. For other data, write evaluate((x, y)).")
         setup = self.trainer.session.setup if isinstance(on, str) else self._other(on)
-        evaluator = evolve(setup.evaluator, batch_size=self._batch_size)
+        edits = self.checkpoint.values.get("data", {}).get("edits", {}) if edited and isinstance(on, str) else {}
+        evaluator = evolve(setup.evaluator, batch_size=self._batch_size, edits=edits)
         try:
             steps = Steps(setup.programs, self._arrays, self._live(setup.model), Moment())
             return evaluator.evaluate(steps, on if isinstance(on, str) else "training", metrics or {})

@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
         "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform Update",
         "steering": "Compute Criterion Hook HookContext Iterations Merger Metric Operator Outlook Recipe Repeatable"
+        " RowLosses"
         " Work",
         "watching": "AddressEntry Branch HookEntry LayerEntry Monitor StateEntry Stretch Ticket View",
     },

@@ -51,6 +51,7 @@ from sigma_kernel.contracts.steering import Operator as Operator
 from sigma_kernel.contracts.steering import Outlook as Outlook
 from sigma_kernel.contracts.steering import Recipe as Recipe
 from sigma_kernel.contracts.steering import Repeatable as Repeatable
+from sigma_kernel.contracts.steering import RowLosses as RowLosses
 from sigma_kernel.contracts.steering import Work as Work
 from sigma_kernel.contracts.watching import AddressEntry as AddressEntry
 from sigma_kernel.contracts.watching import Branch as Branch

@@ -91,6 +91,16 @@ class Dataset(Settled):
     def block(self, block: int) -> Mapping[str, np.ndarray]:
         """Return the arrays of a block, by section."""
 
+    @property
+    def numbered(self) -> bool:
+        """Return whether the rows have the same numbers whenever they are read, in this run and when it is resumed.
+
+        Rows are numbered from 0 over all blocks. Commands exclude and relabel rows by these numbers, and are refused
+        for a dataset without them: one that collects its rows from a generator, for instance. A dataset that passes on
+        the rows of another one has what that has.
+        """
+        return True
+
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
         """Return the dataset with the words, or the whole numbers of a table, of a section encoded as class indices.
 

@@ -15,7 +15,7 @@ from sigma_kernel.clock import Moment, TimeStep
 from sigma_kernel.contracts.compute import Arrays, Backend, Batches, Burst, Records, Share
 from sigma_kernel.criteria import Criterion as Criterion
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.settings import Settled, gt, in_, optional, whole
+from sigma_kernel.settings import Settled, brief, gt, in_, optional, whole
 
 Value = float | Sequence["Value"]  # of a metric
 
@@ -35,6 +35,30 @@ class Metric(Settled):
     def value(self, totals: np.ndarray, rows: int) -> Value:
         """Compute the metric from the totals over ``rows`` rows: a number, or a (nested) list of numbers."""
         return float(totals) / rows
+
+
+@frozen(eq=False)
+class RowLosses:
+    """The losses of rows of a split, each as if the row were alone in its batch: weights of rows and classes cancel.
+
+    ``rows`` are their numbers, ``(n,)``; ``losses`` the sums of all costs, float64 ``(n,)``; ``predicted`` and
+    ``targets`` are those of the first output: class indices if its cost chooses among classes, else values, ``(n,
+    ...)``; None for a network without layers.
+    """
+
+    rows: np.ndarray
+    losses: np.ndarray
+    predicted: np.ndarray | None = None
+    targets: np.ndarray | None = None
+
+    __repr__ = brief
+
+    def worst(self, most: int) -> RowLosses:
+        """Return at most so many rows, the greatest losses first, lower numbers first among equal ones."""
+        greatest = np.where(np.isnan(self.losses), np.inf, self.losses)
+        order = np.lexsort((self.rows, -greatest))[:most]
+        kept = (None if values is None else values[order] for values in (self.predicted, self.targets))
+        return RowLosses(self.rows[order], self.losses[order], *kept)
 
 
 class Outlook(Protocol):
@@ -77,6 +101,9 @@ class HookContext(Protocol):
         If there are several outputs, a metric's name begins with that of its output: ``digit.accuracy``, or
         ``*.accuracy`` for all of them, each by its name.
         """
+
+    def losses(self, on: str, most: int | None = None) -> RowLosses:
+        """Return the loss of each row of a split, in the order of the rows, or of the ``most`` with the greatest."""
 
     def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
         """Return what one sample of an input section is, and one row of a layer's output, by default the first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.contracts.steering import RowLosses
 from sigma_kernel.curves import Curve
 from sigma_kernel.settings import Settled, brief
 
@@ -202,6 +203,25 @@ class View(Protocol):
 
     def classes(self, trainer: str) -> list[Any]:
         """Return the class names of a trainer's data by index; empty if it has none."""
+
+    def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
+        """Return the sections of numbered rows of a split, as they are in the data, or preprocessed.
+
+        Rows are numbered from 0, before they are shuffled. Classes are indices; labels that were changed are those of
+        :meth:`edits`.
+        """
+
+    def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
+        """Return the loss of each row of a split as it is edited now, or of the ``most`` rows with the greatest losses.
+
+        Parameters are copied between two bursts; the losses are computed in the calling thread.
+        """
+
+    def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
+        """Return the rows ``excluded`` by commands, a list, and new ``labels`` by row, for each split that is edited.
+
+        They act from the next epoch on; how many are in force is at ``<trainer>.data.<split>.*``.
+        """
 
     def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of each output for samples, as ``Trainer.predict`` takes them, between two bursts."""

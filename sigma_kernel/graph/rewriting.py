@@ -10,7 +10,7 @@ import math
 import operator
 import struct
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve
@@ -50,6 +50,11 @@ def lifted(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
         return graph, ()
     made = changed(graph, lambda node, operands: inputs.get(node, _with(node, operands)), lambda body: body)
     return Graph((*graph.inputs, *inputs.values()), made.outputs), tuple(inputs)
+
+
+def replaced(outputs: Sequence[Node], new: Mapping[Node, Node]) -> tuple[Node, ...]:
+    """Return outputs that are computed from new nodes in place of others."""
+    return _carried(outputs, dict(new), _with)
 
 
 def _carried(outputs: Sequence[Node], known: dict[Node, Node], change: Change) -> tuple[Node, ...]:

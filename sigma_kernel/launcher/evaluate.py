@@ -26,9 +26,12 @@ from sigma_kernel.training.trainer import Trainer
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--on", default="validation", show_default=True, help="Evaluate on this split of the data.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Also compute this metric (repeatable).")
+@click.option("--edited", is_flag=True, help="With the rows left out and the labels changed in the run.")
 @CHECKPOINT
 @json_option
-def evaluate(run: Path, on: str, metrics: tuple[str, ...], checkpoint: int | str | None, as_json: bool) -> None:
+def evaluate(
+    run: Path, on: str, metrics: tuple[str, ...], edited: bool, checkpoint: int | str | None, as_json: bool
+) -> None:
     """Evaluate a checkpoint of the run folder RUN: its loss, and the metrics that its hooks compute."""
     configuration, environment = opened(run)
     found: dict[str, Any] = {}
@@ -41,7 +44,7 @@ def evaluate(run: Path, on: str, metrics: tuple[str, ...], checkpoint: int | str
             place, restored = choosing.chosen(run, name, checkpoint, _warn, use)
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
             chosen = {name: name.rpartition(".")[2] for name in (*_measured(trainer), *metrics)}
-            measured = trainer.evaluate(on, chosen)
+            measured = trainer.evaluate(on, chosen, edited)
             found |= {f"{head}{metric}": value for metric, value in measured.items()}
             say(f"{name}: {standing(place, restored.score)}")
     if as_json:

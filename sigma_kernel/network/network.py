@@ -165,14 +165,21 @@ class Network:
 
         Raises SigmaNetworkError for an output that has no classes.
         """
-        judge = self._judge(self[output])
-        if judge is not None and not np.isfinite(predictions).all():
+        if self._judge(self[output]) is not None and not np.isfinite(predictions).all():
             raise SigmaNetworkError(f"{output}: predictions are not finite. Train with other settings, or a nan_guard.")
+        found = self.classed(output, predictions)
+        if found is None:
+            raise SigmaNetworkError(f"{output}: its cost does not choose among classes. Use predict().")
+        return found
+
+    def classed(self, output: str, predictions: np.ndarray) -> tuple[np.ndarray, int] | None:
+        """Return the same of any predictions, finite or not, or of targets like them; None for no classes."""
+        judge = self._judge(self[output])
         if judge is not None and judge.layer.chooses:
             return predictions.argmax(axis=-1), predictions.shape[-1]
         if judge is not None and judge.layer.decides and predictions.shape[1:] in ((), (1,)):
             return (predictions.reshape(-1) > 0.5).astype(np.int64), 2
-        raise SigmaNetworkError(f"{output}: its cost does not choose among classes. Use predict().")
+        return None
 
     # -- tracing -------------------------------------------------------------------------------------------------------
     def declare(self, sections: Mapping[str, Spec], precision: str, resolve: Resolve) -> Shapes:

@@ -89,6 +89,9 @@ class DatasetSuite(Suite):
     def _blocks(self, dataset: Dataset, numbers: Sequence[int]) -> dict[int, dict[str, bytes]]:
         return {n: {name: x.tobytes() for name, x in dataset.block(n).items()} for n in numbers}
 
+    def test_it_says_whether_its_rows_have_stable_numbers(self) -> None:
+        assert isinstance(self.make().numbered, bool), "numbered must be True or False"
+
     def test_reading_a_block_twice_gives_the_same_values(self) -> None:
         """Make a block from its number alone."""
         dataset = self.make()
@@ -145,6 +148,7 @@ class DatasetSuite(Suite):
         for name in dataset.sections:
             encoded = self._encoded(dataset, name)
             assert isinstance(encoded, Dataset)
+            assert encoded.numbered == dataset.numbered, "encoding does not change whether rows have stable numbers"
             assert [encoded.rows(n) for n in range(encoded.blocks)] == [dataset.rows(n) for n in range(dataset.blocks)]
             assert {*encoded.sections} == {*dataset.sections}
             assert all(isinstance(one, Label) for one in encoded.class_names(name))

@@ -109,6 +109,10 @@ class Watched:
         assert on in self.hook.splits, f"it evaluates {on!r} without declaring it in splits"
         return self.inner.evaluate(on, metrics)
 
+    def losses(self, on: str, most: int | None = None) -> Any:
+        assert on in self.hook.splits, f"it measures {on!r} without declaring it in splits"
+        return self.inner.losses(on, most)
+
     def publish(self, address: str, value: Any) -> None:
         self.seen.published.append((address, packed(value)))
         self.inner.publish(address, value)

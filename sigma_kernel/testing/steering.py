@@ -22,7 +22,7 @@ from attrs import define, field
 
 from sigma_kernel import functions as f
 from sigma_kernel.clock import Moment, TimeStep, every
-from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric, Operator, Work
+from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric, Operator, RowLosses, Work
 from sigma_kernel.environment import Environment
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.minimisation import Plain
@@ -94,6 +94,11 @@ class Desk:
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return 0.5 for the loss and every metric."""
         return dict.fromkeys(("loss", *metrics), 0.5)
+
+    def losses(self, on: str, most: int | None = None) -> RowLosses:
+        """Return losses of three rows."""
+        found = RowLosses(np.arange(3), np.array([0.5, 2.0, 0.25]), np.array([0, 1, 1]), np.array([0, 0, 1]))
+        return found if most is None else found.worst(most)
 
     def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
         """Return specs of 3 x 4 inputs and 2 outputs."""

@@ -31,6 +31,7 @@ from sigma_kernel.contracts import (
     LayerEntry,
     Monitor,
     Operator,
+    RowLosses,
     StateEntry,
     Stretch,
     Ticket,
@@ -57,7 +58,11 @@ class FakeView:
     layers: list[LayerEntry] = field(factory=list)
     attached: list[HookEntry] = field(factory=list)
     kept: list[StateEntry] = field(factory=list)
-    rows: list[Mapping[str, Any]] = field(factory=list)
+    noted: list[Mapping[str, Any]] = field(factory=list)
+    sections: dict[str, np.ndarray] = field(
+        factory=lambda: {"inputs": np.arange(20.0).reshape(10, 2), "targets": np.zeros(10, int)}
+    )
+    edited: dict[str, dict[str, Any]] = field(factory=dict)
     texts: list[str] = field(factory=list)
     sent: list[Ticket] = field(factory=list)
     refusals: dict[str, str] = field(factory=dict)
@@ -126,6 +131,19 @@ class FakeView:
         """Return no classes."""
         return []
 
+    def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
+        """Return the given rows of the sections."""
+        return {name: values[list(wanted)] for name, values in self.sections.items()}
+
+    def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
+        """Return losses that fall from row to row."""
+        found = RowLosses(np.arange(10), 1.0 / np.arange(1, 11), np.zeros(10, int), np.zeros(10, int))
+        return found if most is None else found.worst(most)
+
+    def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
+        """Return the edits that were given."""
+        return self.edited
+
     def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Return the samples themselves."""
         return {"output": np.asarray(samples)}
@@ -145,7 +163,7 @@ class FakeView:
 
     def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
         """Return the rows that were given, after a number."""
-        return list(enumerate(self.rows, 1))[after:]
+        return list(enumerate(self.noted, 1))[after:]
 
     def messages(self, after: int) -> list[tuple[int, str]]:
         """Return the texts that were given, after a number."""
@@ -227,6 +245,23 @@ class ViewSuite(Suite):
                 for layer in view.network(trainer):
                     assert {*layer.sources} <= before
                     before.add(layer.name)
+
+    def test_rows_of_every_split_can_be_read_by_number(self) -> None:
+        with self.make() as view:
+            for trainer in view.trainers():
+                for split, count in view.splits(trainer).items():
+                    found, first = view.rows(trainer, split, [count - 1, 0]), view.rows(trainer, split, [0])
+                    assert {len(values) for values in found.values()} == {2}
+                    assert all(values[1].tobytes() == first[name][0].tobytes() for name, values in found.items())
+
+    def test_every_row_that_is_not_left_out_has_a_loss(self) -> None:
+        with self.make() as view:
+            for trainer in view.trainers():
+                edits = view.edits(trainer)
+                for split, count in view.splits(trainer).items():
+                    found, worst = view.losses(trainer, split), view.losses(trainer, split, 2)
+                    assert {*found.rows.tolist()} >= {*range(count)} - {*edits.get(split, {}).get("excluded", ())}
+                    assert worst.losses.tolist() == sorted(found.losses.tolist(), reverse=True)[:2]
 
     def test_states_are_in_order_and_can_be_reached(self) -> None:
         """Return each state once, by iteration, that a rewind can reach."""

@@ -237,6 +237,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     learned = {**learned, "classes": classes} if len(classes) > 1 else learned
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
     feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, place=parts.backend.to_device)
+    labels = tuple(next(iter(classes.values()), choices.labels(named)))
     setup = Setup(
         name=name,
         factory=Factory(name, parts, settings.resolve, splits, settings.backend or parts.backend),
@@ -245,9 +246,9 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
         feed=feed,
         epochs=stages.epochs,
         others=settings.others,
-        evaluator=Evaluator(programs, splits, feed.batch_size, preparation, ready, learned),
+        evaluator=Evaluator(programs, splits, feed.batch_size, preparation, ready, learned, labels),
         learned=learned,
-        classes=tuple(next(iter(classes.values()), choices.labels(named))),
+        classes=labels,
     )
     check_declared(setup)
     check_one(f"{name}.metrics", Prospect(model).measure, chosen.metrics)

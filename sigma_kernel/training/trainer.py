@@ -178,9 +178,11 @@ class Trainer(Settings):
             session.claim(again=True)
 
     @advise("Set trainer.data = {'training': (x, y), 'test': (a, b)} before training, and write evaluate('test').")
-    def evaluate(self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None) -> dict[str, float]:
-        """Return the loss and the metrics over a split of the data, by name."""
-        return dict(self.session.ask(partial(self.session.evaluate, on, metrics or {})))
+    def evaluate(
+        self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None, edited: bool = False
+    ) -> dict[str, float]:
+        """Return the loss and the metrics over a split of the data, by name; ``edited``, as it is in training now."""
+        return dict(self.session.ask(partial(self.session.evaluate, on, metrics or {}, edited)))
 
     def save(self, path: Path | str) -> Path:
         """Save the network to a directory: configuration, preprocessors, classes, parameters and state; no data.

@@ -287,7 +287,7 @@ def test_a_newer_minor_format_is_read_with_a_warning(saved: Path) -> None:
     said: list[str] = []
     assert same(checkpoint.read(saved, said.append))
     assert len(said) == 1
-    assert "has format 2.9, newer than format 2.2" in said[0]
+    assert "has format 2.9, newer than format 2.3" in said[0]
     with pytest.warns(UserWarning, match="Update sigma-kernel"):
         checkpoint.read(saved)
 
@@ -296,7 +296,7 @@ def test_a_newer_minor_format_is_read_with_a_warning(saved: Path) -> None:
 def test_another_major_format_is_refused_with_the_remedy(saved: Path, major: int, remedy: str) -> None:
     reseal(saved, {**json.loads((saved / MANIFEST).read_text()), "format": major})
     with pytest.raises(
-        SigmaCheckpointError, match=f"has format {major}.2, and this version reads format 2.2. {remedy}"
+        SigmaCheckpointError, match=f"has format {major}.3, and this version reads format 2.3. {remedy}"
     ):
         checkpoint.read(saved)
 

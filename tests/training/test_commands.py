@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from math import inf
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training.commands.types import KINDS, StepBy, command
 
+ROWS = "must be the number of a row, or several, counted from 0"
+LABEL = "must be a word, finite numbers, or a table of these by section"
 EXAMPLES: dict[str, dict[str, Any]] = {
     "set": {"pattern": "optimiser.learning_rate", "value": 0.1},
     "step": {"count": 3, "scale": "epoch"},
@@ -17,6 +21,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "attach": {"name": "it", "hook": {"type": "count", "by": 2}},
     "detach": {"name": "it"},
     "swap": {"slot": "optimiser", "component": "adam"},
+    "exclude": {"rows": [3, 4], "split": "validation"},
+    "include": {"rows": [3, 4]},
+    "relabel": {"rows": [3], "label": {"targets": [0.5]}},
 }
 
 
@@ -35,7 +42,7 @@ def test_a_command_can_be_rebuilt_from_its_journal_row(name: str) -> None:
             "stopp",
             {},
             "command 'stopp': unknown. Did you mean 'stop'? Known are set, pause, go, step, stop, save, rewind, reset, "
-            "attach, detach, swap, undo.",
+            "attach, detach, swap, undo, exclude, include, relabel.",
         ),
         ("stop", {"when": 3}, "command 'stop': has no 'when'."),
         ("set", {"patern": "x", "value": 1}, "command 'set': has no 'patern'. Did you mean 'pattern'?"),
@@ -49,6 +56,17 @@ def test_a_command_can_be_rebuilt_from_its_journal_row(name: str) -> None:
             "command 'rewind': scale: must be 'iteration' or 'epoch' (got 'second').",
         ),
         ("step", {"count": 2.5}, "command 'step': count: must be a whole number (got 2.5)."),
+        ("exclude", {"rows": []}, f"command 'exclude': rows: {ROWS} (got [])."),
+        ("exclude", {"rows": "12"}, f"command 'exclude': rows: {ROWS} (got '12')."),
+        ("exclude", {"rows": {"1": 2}}, f"command 'exclude': rows: {ROWS} (got {{'1': 2}})."),
+        ("exclude", {"rows": True}, f"command 'exclude': rows: {ROWS} (got True)."),
+        ("include", {"rows": [1, -1]}, f"command 'include': rows: {ROWS} (got [1, -1])."),
+        ("include", {"rows": [1, 2.5]}, f"command 'include': rows: {ROWS} (got [1, 2.5])."),
+        ("relabel", {"rows": None, "label": 1}, f"command 'relabel': rows: {ROWS} (got None)."),
+        ("relabel", {"rows": 1}, "command 'relabel': needs rows, split, label."),
+        ("relabel", {"rows": 1, "label": inf}, f"command 'relabel': label: {LABEL} (got inf)."),
+        ("relabel", {"rows": 1, "label": b"cat"}, f"command 'relabel': label: {LABEL} (got b'cat')."),
+        ("exclude", {"rows": 1, "split": 3}, "command 'exclude': split: must be a string (got 3)."),
         ("step", {"scale": "second"}, "command 'step': scale: must be 'iteration' or 'epoch' (got 'second')."),
     ],
 )
@@ -66,3 +84,15 @@ def test_steps_are_one_iteration_by_default() -> None:
 def test_a_score_that_is_not_a_number_is_refused_before_it_is_queued(score: Any) -> None:
     with pytest.raises(SigmaStateError, match="command 'save': score: must be a number"):
         command("save", {"score": score})
+
+
+@pytest.mark.parametrize("rows", [7, [7], (7, 7), np.int64(7), np.array([7]), range(7, 8), {7}])
+def test_rows_are_held_as_plain_numbers_in_order_and_each_once(rows: Any) -> None:
+    assert command("exclude", {"rows": rows}).to_dict() == {"command": "exclude", "rows": [7], "split": "training"}
+    assert command("exclude", {"rows": [9, 2, 9]}).to_dict()["rows"] == [2, 9]
+
+
+@pytest.mark.parametrize("label", [np.int32(3), np.array(3), 3])
+def test_labels_are_held_as_plain_values(label: Any) -> None:
+    assert json.dumps(command("relabel", {"rows": 1, "label": label}).to_dict()["label"]) == "3"
+    assert command("relabel", {"rows": 1, "label": {"a": np.array([0.5])}}).to_dict()["label"] == {"a": [0.5]}

@@ -51,8 +51,10 @@ def test_a_goal_is_due_from_its_iteration_or_epoch_on() -> None:
 
 @pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.PAUSED, Phase.ENDING, Phase.ENDED])
 def test_a_snapshot_of_training_in_progress_restores_phase_and_goals(phase: Phase) -> None:
-    progress = TrainingProgress(phase, 5, 9, 2, 3, interrupted=True)
-    assert TrainingProgress.restored(progress.saved()) == TrainingProgress(phase, 5, 9, 2, 3)  # no longer interrupted
+    progress = TrainingProgress(phase, 5, 9, 2, 3, 1, interrupted=True)
+    assert TrainingProgress.restored(progress.saved()) == TrainingProgress(
+        phase, 5, 9, 2, 3, 1
+    )  # no longer interrupted
     assert TrainingProgress.restored([phase.value, 5, 9]) == TrainingProgress(phase, 5, 9)  # by an earlier version
 
 

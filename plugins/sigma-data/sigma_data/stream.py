@@ -95,6 +95,11 @@ class Stream(Dataset):
         with self._lock:
             return read_only(self._kept[block] if self._kept is not None else self._sought(block))
 
+    @property
+    def numbered(self) -> bool:
+        """Return False: nothing promises that an iterable yields the same rows in another process."""
+        return False
+
     # -- collecting blocks ---------------------------------------------------------------------------------------------
     def _gather(self) -> None:
         with self._lock:

@@ -51,6 +51,11 @@ class Subset(Dataset):
         where = slice(rows[0], rows[-1] + 1) if neighbours else rows
         return {name: values[where] for name, values in self.dataset.block(home).items()}
 
+    @property
+    def numbered(self) -> bool:
+        """Return whether the rows of the data set have numbers that stay the same."""
+        return self.dataset.numbered
+
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Subset:
         """Return the same rows of the encoded data set, whose classes are those of all its rows."""
         whole = self.dataset.encode(section, classes, names)

@@ -21,6 +21,7 @@ HOOKS = {
     "root_mean_square_error": ("RootMeanSquareError", "Evaluate the root mean square error."),
     "r_squared": ("RSquared", "Evaluate the coefficient of determination, R squared."),
     "loss": ("Loss", "Log the training loss."),
+    "row_loss": ("RowLoss", "Find the rows of a split with the greatest losses, such as mislabelled ones."),
     "report": ("Report", "Log any published values, by address."),
     "progress": ("Progress", "Log epoch, iteration and the fraction of training completed."),
     "running_time": ("RunningTime", "Publish the wall-clock time of the last interval, in seconds."),

@@ -1,6 +1,6 @@
 """The format of a checkpoint: arrays by name, values, and the fields of its manifest.
 
-The manifest has ``"format": 2, "minor": 2``.  Every older minor version can be read; unknown fields of a newer one are
+The manifest has ``"format": 2, "minor": 3``.  Every older minor version can be read; unknown fields of a newer one are
 ignored, with a warning; another major version is refused.
 """
 
@@ -18,7 +18,7 @@ from attrs.converters import optional
 from sigma_kernel.errors import SigmaCheckpointError, said
 from sigma_kernel.training.checkpoints.encoding import unpacked
 
-FORMAT, MINOR = 2, 2
+FORMAT, MINOR = 2, 3
 KEPT, UNDO = "kept.", "undo."  # prefixes of arrays: copies that a hook keeps, former values for undo
 LAST = "kept.."  # of the state in which training ended, if a hook has then brought back an earlier one
 FIELDS: dict[str, tuple[type, ...]] = {  # of a manifest, with their types
@@ -28,7 +28,7 @@ FIELDS: dict[str, tuple[type, ...]] = {  # of a manifest, with their types
 VALUES = {  # optional
     **dict.fromkeys(("batch_size", "journal", "branch"), (int,)), **dict.fromkeys(("classes", "undo"), (list,)),
     **dict.fromkeys(("clock", "live", "configured", "hooks", "published", "sums", "learned", "changes"), (dict,)),
-    "ranking": (dict,),
+    **dict.fromkeys(("data", "ranking"), (dict,)), "epochs": (int, NoneType),
 }  # fmt: skip
 CHAIN = {"configuration": (str,), "head": (str,), "rows": (list,)}
 ABOUT = ("values", "made_with", "score", "keep", "chain")  # fields of a checkpoint besides its arrays

@@ -3,7 +3,8 @@
 ``hooks`` holds, in order, pairs of a name and the table of the hook that was attached, or None for one that was
 detached; ``times`` holds the times and criteria that were set, by hook; ``optimiser``, ``backend`` and ``iterator``
 hold the components that were swapped in, as does ``optimisers.<name>``; ``frozen`` holds the parameters that were
-frozen or released, by address.
+frozen or released, by address; ``epochs`` holds the total number of epochs that was set, and the number of the start
+of training then; ``batch_size`` and ``edits``, by split, act from the next epoch on.
 """
 
 from __future__ import annotations
@@ -62,16 +63,16 @@ class Factory:
                 if name in there:
                     raise SigmaConfigError(f"attach: there is a hook {name!r} already. Detach it first.")
                 self._hook(name, hook)
-                return _with(changes, hooks={**hooks, name: hook})
+                return updated(changes, hooks={**hooks, name: hook})
             case Detach(name):
                 if name not in there:
                     raise SigmaConfigError(f"detach: there is no hook {name!r}.{near(name, there, 'There are:')}")
                 hooks.pop(name, None)
                 times = {other: set_ for other, set_ in changes.get("times", {}).items() if other != name}
-                return _with(changes, hooks=hooks | ({name: None} if name in self.base.hooks else {}), times=times)
+                return updated(changes, hooks=hooks | ({name: None} if name in self.base.hooks else {}), times=times)
             case Swap(slot, component):
                 self.component(slot, component)
-                return _with(changes, **{slot: component})
+                return updated(changes, **{slot: component})
         return changes
 
     def named(self, changes: Changes) -> list[str]:
@@ -133,12 +134,12 @@ class Factory:
 def timed(changes: Changes, name: str, what: str, text: str) -> Changes:
     """Return changes with a new time or criterion of a hook."""
     times = changes.get("times", {})
-    return _with(changes, times={**times, name: {**times.get(name, {}), what: text}})
+    return updated(changes, times={**times, name: {**times.get(name, {}), what: text}})
 
 
 def froze(changes: Changes, parameters: Iterable[str], frozen: bool) -> Changes:
     """Return changes with parameters frozen or released."""
-    return _with(changes, frozen={**changes.get("frozen", {}), **dict.fromkeys(parameters, frozen)})
+    return updated(changes, frozen={**changes.get("frozen", {}), **dict.fromkeys(parameters, frozen)})
 
 
 def read_time(where: str, what: str, text: Any) -> Any:
@@ -161,7 +162,7 @@ def _of(changes: Changes, name: str) -> tuple[Any, Any]:
     return _attached(changes).get(name), changes.get("times", {}).get(name)
 
 
-def _with(changes: Changes, **new: Any) -> Changes:
+def updated(changes: Changes, **new: Any) -> Changes:
     """Return updated changes, without empty ones."""
     hooks = {"hooks": [[name, hook] for name, hook in new["hooks"].items()]} if "hooks" in new else {}
     return {name: value for name, value in {**changes, **new, **hooks}.items() if value not in ({}, [], None)}

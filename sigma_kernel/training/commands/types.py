@@ -6,7 +6,8 @@ A malformed command is refused before it is queued.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
 from typing import Any
 
 from attrs import asdict, evolve, field, fields, frozen
@@ -50,6 +51,40 @@ def _written(made: Command, attribute: Any, component: Any) -> None:
             f"for the journal and its replay (got {got}). Write {{'type': 'name', 'setting': 1}}."
         )
     object.__setattr__(made, attribute.name, component if isinstance(component, str) else plain)
+
+
+def _rows(made: Command, attribute: Any, rows: Any) -> None:
+    """Hold the numbers of rows as the journal does, in order and each once."""
+    plain = rows.tolist() if hasattr(rows, "tolist") else rows
+    listed = [plain] if isinstance(plain, Integral) else plain
+    listed = [*listed] if isinstance(listed, Iterable) and not isinstance(listed, str | Mapping) else []
+    if not listed or not all(
+        isinstance(row, Integral) and not isinstance(row, bool) and int(row) >= 0 for row in listed
+    ):
+        raise SigmaConfigError(
+            f"{type(made).__name__}.{attribute.name}: must be the number of a row, or several, counted from 0 (got "
+            f"{rows!r:.80})."
+        )
+    object.__setattr__(made, attribute.name, sorted({int(row) for row in listed}))
+
+
+def _label(made: Command, attribute: Any, label: Any) -> None:
+    """Hold a label as the journal does."""
+    try:
+        plain = json.loads(json.dumps(label, allow_nan=False, default=_listed))
+    except (TypeError, ValueError):
+        raise SigmaConfigError(
+            f"{type(made).__name__}.{attribute.name}: must be a word, finite numbers, or a table of these by section "
+            f"(got {label!r:.80})."
+        ) from None
+    object.__setattr__(made, attribute.name, plain)
+
+
+def _listed(value: Any) -> Any:
+    """Return an array, or a number of an array, as plain values."""
+    if not hasattr(value, "tolist"):
+        raise TypeError(value)
+    return value.tolist()
 
 
 def _slot(made: Command, attribute: Any, slot: Any) -> None:
@@ -137,8 +172,33 @@ class Swap(Command):
 
 
 @frozen
+class Edit(Command):
+    """A change of the rows of a split, from the next epoch on; they are numbered before they are shuffled."""
+
+    rows: Any = field(validator=_rows)
+    split: str = field(default="training", validator=TEXT, kw_only=True)
+
+
+@frozen
+class Exclude(Edit):
+    """Leave rows out."""
+
+
+@frozen
+class Include(Edit):
+    """Take rows back that were left out."""
+
+
+@frozen
+class Relabel(Edit):
+    """Give rows another label, or with None that of the data again: a raw one; of several sections, by section."""
+
+    label: Any = field(validator=_label)
+
+
+@frozen
 class Undo(Command):
-    """Undo the last command from outside that set, attached, detached or swapped something."""
+    """Undo the last command from outside that changed values, components or rows."""
 
 
 def kind(slot: str) -> str:
@@ -159,6 +219,7 @@ def in_full(made: Command, name: Callable[[str, Any], Any]) -> Command:
 KINDS: dict[str, type[Command]] = {
     "set": Set, "pause": Pause, "go": Go, "step": StepBy, "stop": StopTraining, "save": Save, "rewind": Rewind,
     "reset": Reset, "attach": Attach, "detach": Detach, "swap": Swap, "undo": Undo,
+    "exclude": Exclude, "include": Include, "relabel": Relabel,
 }  # fmt: skip
 NAMES = {kind: name for name, kind in KINDS.items()}
 

@@ -116,6 +116,13 @@ class Feed:
         """Return the number of iterations of the epoch before a cursor."""
         return self._before[at.block] + at.row // self.batch_size
 
+    @property
+    def sizes(self) -> list[int]:
+        """Return the sizes of minibatches, the greatest first."""
+        counts, size = set(map(self.dataset.rows, range(self.dataset.blocks))), self.batch_size
+        left = {n % size for n in counts if n % size} if self.keep_last else set()
+        return sorted({size for n in counts if n >= size} | left, reverse=True)
+
     # -- handing out ---------------------------------------------------------------------------------------------------
     def start(self, epoch: int = 0) -> Cursor:
         """Return the cursor of the first minibatch of an epoch; a block without one is skipped."""

@@ -21,7 +21,7 @@ def digests(saved: Checkpoint, order: HookOrder) -> dict[str, str]:
         "published": {name: v for name, v in values["published"].items() if not order.depends_on_time(name)},
         **{f"hooks.{name}": memory for name, memory in values["hooks"].items() if name not in timed},
     }
-    parts |= {"changes": values["changes"]} if values.get("changes") else {}
+    parts |= {name: values[name] for name in ("changes", "data") if values.get(name)}
     data = {name: little_endian(value) for name, value in saved.arrays.items() if not name.startswith(UNDO)}
     data |= {name: json.dumps(part, sort_keys=True).encode() for name, part in parts.items()}
     return {name: digest(part)[:16] for name, part in data.items()}

@@ -70,9 +70,9 @@ class Recorder:
         self.history.record(values, before, after)
         self._samples.add(values)
 
-    def row(self, moment: Moment, force: bool) -> None:
-        """Write a row of metrics if the interval has passed, or with ``force``."""
-        self._samples.write(self.head(moment), force)
+    def row(self, moment: Moment, force: bool, edited: Sequence[str] = ()) -> None:
+        """Write a row of metrics if the interval has passed, or with ``force``; it names the splits that are edited."""
+        self._samples.write({**self.head(moment), **({"edited": [*edited]} if edited else {})}, force)
 
     def note(self, moment: Moment, what: Mapping[str, Any]) -> None:
         """Write a row to the journal; during replay, compare it with the journal instead."""

@@ -15,10 +15,10 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from attrs import define, evolve, field
+from attrs import define, field
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Hook, Metric
+from sigma_kernel.contracts import Hook, Metric, RowLosses
 from sigma_kernel.errors import SigmaStateError, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.training.checkpoints.encoding import packed, unpacked
@@ -84,6 +84,10 @@ class Firing:
         """Return the loss and the metrics over a split, at the parameters of the snapshot."""
         return self.evaluator.evaluate(self._placed("evaluate"), on, metrics)
 
+    def losses(self, on: str, most: int | None = None) -> RowLosses:
+        """Return the loss of each row of a split, at the parameters of the snapshot."""
+        return self.evaluator.losses(self._placed("measure losses"), on, most)
+
     def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
         """Return the specs of one sample of an input section, and of one row of a layer's output."""
         return self.evaluator.programs.model.ends(layer, section)
@@ -99,8 +103,7 @@ class Firing:
                 f"hook {self.name!r}: cannot {what} in the background, as it declares no splits. "
                 "Declare them, or set background = false."
             )
-        place = self.steps.programs.backend.to_device
-        return evolve(self.steps, arrays={name: place(value) for name, value in self.steps.arrays.items()})
+        return self.steps.placed()
 
     def keep(self) -> None:
         """Refuse: the parameters have changed since the snapshot."""
@@ -197,10 +200,13 @@ class Background:
         return left
 
     def evaluate_by(self, evaluator: Evaluator) -> None:
-        """Use another evaluator from now on."""
-        with self.evaluator.alone:  # not while a hook evaluates
-            self.evaluator.close()
-        self.evaluator = evaluator
+        """Use another evaluator from now on; the former one is closed unless it is still evaluating."""
+        former, self.evaluator = self.evaluator, evaluator
+        if former.alone.acquire(blocking=False):
+            try:
+                former.close()
+            finally:
+                former.alone.release()
 
     def close(self) -> None:
         """Drop all firings, and close the evaluator."""

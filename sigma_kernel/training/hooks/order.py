@@ -23,8 +23,8 @@ from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.training.checkpoints.encoding import packed
 
 OBSERVED = ("gradients.", "updates.", "activations.")
-OWN = frozenset(("training", "network", "optimiser", "optimisers", "hooks", "phases", "workers", "gradients", "updates",
-                 "activations"))  # fmt: skip  # how addresses of a trainer begin, beside those that hooks write
+OWN = frozenset(("training", "data", "network", "optimiser", "optimisers", "hooks", "phases", "workers", "gradients",
+                 "updates", "activations"))  # fmt: skip  # how addresses of a trainer begin, but those of hooks
 REPEATED = "repeated"  # in place of an observed address: the whole iteration
 _SECONDS = ("second", "seconds")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from attrs import asdict, frozen
+from attrs import asdict, field, frozen
 
 from sigma_kernel.training.history.digests import little_endian
 from sigma_kernel.training.history.journal import strict
@@ -19,7 +19,8 @@ from sigma_kernel.training.step.model import EPOCH, LAYERS
 class Summary:
     """The summary of a run; ``status`` is finished, stopped, interrupted or failed, or the state of an ongoing run.
 
-    ``seconds`` are those of training, summed over all resumes.
+    ``seconds`` are those of training, summed over all resumes.  ``edited`` counts the rows of each split
+    with edits in force; without any it is left out.
     """
 
     run: str
@@ -32,10 +33,11 @@ class Summary:
     seconds: float
     metrics: dict[str, float]
     parameters_sha256: str | None  # None after an abort, when sessions do not answer
+    edited: dict[str, dict[str, int]] = field(factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as strict JSON values: a metric that is not finite is None."""
-        return dict(strict(asdict(self)))
+        return {name: x for name, x in strict(asdict(self)).items() if name != "edited" or x}
 
 
 def summarise(sessions: Mapping[str, Session], reachable: bool = True, **about: Any) -> Summary:
@@ -48,6 +50,7 @@ def summarise(sessions: Mapping[str, Session], reachable: bool = True, **about: 
         seconds=round(max((moment.second for moment in moments), default=0.0), 3),
         metrics=_metrics(sessions),
         parameters_sha256=_digest(sessions) if reachable else None,
+        edited=_edited(sessions),
         **about,
     )
 
@@ -72,6 +75,15 @@ def _metrics(sessions: Mapping[str, Session]) -> dict[str, float]:
         if isinstance(value := session.state.published.get(address.replace("training.", EPOCH, 1), last), int | float)
         and not isinstance(value, bool)
         and not address.startswith(("workers.", EPOCH))
+    }
+
+
+def _edited(sessions: Mapping[str, Session]) -> dict[str, dict[str, int]]:
+    """Return the counts of each edited split; names start at the trainer if there are several."""
+    return {
+        split if len(sessions) == 1 else f"{name}.{split}": session.setup.counts(split)
+        for name, session in sessions.items()
+        for split in session.state.data.get("edits", ())
     }
 
 

@@ -2,8 +2,9 @@
 
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``
 (``optimisers.<name>`` in place of ``optimiser``, if there are several), ``optimiser.<address>.frozen``,
-``iteration``, ``epoch``, ``second``, ``goal``, ``phases.burst`` ..., ``training.loss``, ``hooks.<name>.every`` and
-``hooks.<name>.when``, and whatever hooks declare in ``writes`` and ``settable``.
+``iteration``, ``epoch``, ``second``, ``goal``, ``epochs``, ``batch_size``, ``phases.burst`` ..., ``training.loss``,
+``hooks.<name>.every`` and ``hooks.<name>.when``, and whatever hooks declare in ``writes`` and ``settable``.  What is in
+force is at ``data.batch_size``, ``data.<split>.rows``, ``data.<split>.excluded`` and ``data.<split>.relabelled``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import NOTHING, Kind
-from sigma_kernel.training.commands.changes import TIMES, froze, read_time, timed
+from sigma_kernel.training.commands.changes import TIMES, froze, read_time, timed, updated
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.live import Elements, ranged
@@ -44,6 +45,10 @@ class Readable(Protocol):
 
     def goal(self) -> int | None:
         """Return the iteration at which training ends at the latest, if it is known."""
+
+    @property
+    def epochs(self) -> float | None:
+        """Return the total number of epochs, if there is one."""
 
     def ask(self, question: Callable[[], Any]) -> Any:
         """Evaluate a function of the state between bursts, and return its result."""
@@ -93,7 +98,14 @@ def fixed(setup: Setup) -> dict[str, Binding]:
         **{f"phases.{phase}": Binding(_phase, phase, None, SECONDS) for phase in PHASES},
         **{scale.value: Binding(_count, scale.value, None, count) for scale, count in COUNTS.items()},
         "goal": Binding(_goal, "goal", None, Kind(int, 0, doc="The iteration at which training ends at the latest.")),
-        "epochs": Binding(_epochs, "epochs", None, Kind(float, 1, doc="The total number of epochs.")),
+        "epochs": Binding(_epochs, "epochs", Kind(int, 1, doc="The total number of epochs.")),
+        "batch_size": Binding(_batch_size, "batch_size", Kind(int, 1, doc="Rows of a batch, from the next epoch on.")),
+        "data.batch_size": Binding(_used_size, "data.batch_size", None, Kind(int, 1, doc="Rows of a batch, in force.")),
+        **{
+            f"data.{name}": Binding(_counted, name, None, Kind(int, 0))
+            for split in _splits(setup)
+            for name in _counts(split)
+        },
         **{name: Binding(_array, name, Elements(spec=spec)) for name, spec in model.held().items()},
         **{name: Binding(_base, name, number(setting=x.setting)) for name, x in setup.live.values.items()},
         **{name: Binding(_group, name, number(setting=setting)) for name, setting in groups.items()},
@@ -149,7 +161,30 @@ def _goal(session: Readable, _: str) -> int | None:
 
 
 def _epochs(session: Readable, _: str) -> float | None:
-    return session.setup.epochs
+    return session.epochs
+
+
+def _splits(setup: Setup) -> list[str]:
+    """Return the splits whose names can be part of an address."""
+    return [split for split in setup.factory.splits if literal(split) and split != "batch_size"]
+
+
+def _counts(split: str) -> list[str]:
+    return [f"{split}.{what}" for what in ("rows", "excluded", "relabelled")]
+
+
+def _counted(session: Readable, name: str) -> int:
+    split, _, what = name.rpartition(".")
+    return session.setup.counts(split)[what]
+
+
+def _batch_size(session: Readable, _: str) -> int:
+    size: int = session.state.changes.get("batch_size", session.setup.evaluator.batch_size)
+    return size
+
+
+def _used_size(session: Readable, _: str) -> int:
+    return session.setup.feed.batch_size
 
 
 def _count(session: Readable, scale: str) -> float:
@@ -187,7 +222,8 @@ def _time(session: Readable, name: str) -> str:
 def written(state: RunState, setup: Setup, values: Mapping[str, Any]) -> RunState:
     """Return the state with new values, already checked by their kinds, at settable addresses of no hook.
 
-    The times and criteria of hooks, and frozen parameters, are part of ``changes``: the setup has to be reconfigured.
+    The times and criteria of hooks, frozen parameters, the number of epochs and the batch size are part of ``changes``:
+    the setup has to be reconfigured.
     """
     arrays, live, changes, specs = dict(state.arrays), dict[str, float](), state.changes, setup.model.held()
     for address, value in values.items():
@@ -196,6 +232,10 @@ def written(state: RunState, setup: Setup, values: Mapping[str, Any]) -> RunStat
             state = state.chosen()
         elif parameters := setup.owned(address):
             changes = froze(changes, [p for p in parameters if (p in setup.model.frozen) != value], value)
+        elif address == "batch_size":
+            changes = updated(changes, batch_size=value)
+        elif address == "epochs":
+            changes = updated(changes, epochs={"total": value, "start": state.moment.start})
         elif address.startswith("hooks."):
             name, _, what = address.removeprefix("hooks.").rpartition(".")
             changes = timed(changes, name, what, value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from functools import partial
@@ -21,7 +21,7 @@ import numpy as np
 from attrs import asdict, define, evolve, field
 
 from sigma_kernel.clock import Moment, Timed, TimeScale, scaled, until_due
-from sigma_kernel.contracts import Batches, Burst, Compute, Hook, Metric
+from sigma_kernel.contracts import Batches, Burst, Compute, Hook, Metric, RowLosses
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
@@ -32,7 +32,9 @@ from sigma_kernel.training.checkpoints.format import KEPT, Checkpoint
 from sigma_kernel.training.checkpoints.store import numbered, read, read_manifest
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.commands import types as commands
+from sigma_kernel.training.commands.changes import updated
 from sigma_kernel.training.commands.queue import Queue, Request
+from sigma_kernel.training.data.edits import gathered, labels_of
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import RESUMED, STOP, Replay, Row
 from sigma_kernel.training.hooks.background import Background, Firing
@@ -40,9 +42,10 @@ from sigma_kernel.training.hooks.order import REPEATED, check_read, check_write,
 from sigma_kernel.training.hooks.outlook import check_end, ended, renew
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, settable, shown, written
+from sigma_kernel.training.session.editing import edited, foresee, wanted
 from sigma_kernel.training.session.progress import Phase, TrainingProgress, concerned
 from sigma_kernel.training.session.reconfigure import reconfigured
-from sigma_kernel.training.session.snapshot import restored, snapshot
+from sigma_kernel.training.session.snapshot import reconciled, restored, snapshot
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.session.undo import recorded, undoable, undone
 from sigma_kernel.training.step.initial import Initial
@@ -106,7 +109,8 @@ class Session:
             self.progress = evolve(before, interrupted=False)
         else:
             phase = Phase.PAUSED if before.phase is Phase.PAUSED else Phase.RUNNING
-            self.progress = TrainingProgress(phase, **self._goals("until", "last", iterations, epochs))
+            until, last = self._goals(iterations, epochs)
+            self.progress = TrainingProgress(phase, until=until, last=last, start=self.moment.start + 1)
         self._own_goals = before if before.underway else self.progress
         if self._at_end() and self.progress.phase is not Phase.ENDED:
             self.progress = self.progress.to(Phase.ENDING)
@@ -120,7 +124,7 @@ class Session:
         elif replay is None:
             self._train_on()
         if self._at_end() and not self.progress.aimed:
-            self.recorder.log(f"nothing to train: {self.setup.epochs:g} epochs are over already")
+            self.recorder.log(f"nothing to train: {self.epochs:g} epochs are over already")
         if reason := ended(self.setup.order, self.state.memory, self.lookup, self.moment):
             self.recorder.log(f"nothing to train: {reason}")
             self.finished()
@@ -128,7 +132,7 @@ class Session:
     def check_end(self) -> None:
         """Raise SigmaConfigError if training would begin that nothing ends; a resumed one goes on as it began."""
         if self.recorder.replay is None and not self.progress.underway:
-            check_end(self.setup.name, self.setup.epochs, self.setup.order.hooks)
+            check_end(self.setup.name, self.epochs, self.setup.order.hooks)
 
     def end(self, failed: bool = False, hold: bool = False) -> None:
         """Run the hooks that are due at a stop, and release the training thread; ``hold`` it if a replay continues."""
@@ -141,7 +145,7 @@ class Session:
                     self.progress = self.progress.to(Phase.ENDED)
                     self.tick(TimeScale.STOP)
                 failed = False
-            self.recorder.row(self.moment, force=True)
+            self._row(force=True)
             self.note({"event": "end", "failed": failed})
         finally:
             self.background.forget()
@@ -156,6 +160,27 @@ class Session:
 
     def boundary(self) -> bool:
         """Apply commands, and wait here while paused; return whether training continues."""
+        while goes_on := self._answered():
+            if not self._begin_epoch():
+                break
+        return goes_on
+
+    def _begin_epoch(self) -> bool:
+        """At the beginning of an epoch, put edits of the data and the batch size in force; return whether any changed.
+
+        Commands may follow at the same iteration, in a replay too.
+        """
+        feed, data = self.setup.feed, wanted(self.state.changes)
+        if data == self.state.data or feed.iteration_in_epoch(self.state.cursor):
+            return False
+        setup, state = self._reconfigured(evolve(self.state, data=data))
+        self._adopt(setup, evolve(state, cursor=evolve(setup.feed.start(), epoch=state.cursor.epoch)))
+        counts = {split: setup.counts(split) for split in data.get("edits", ())}
+        self.note({"event": "data", "batch_size": setup.feed.batch_size, "splits": counts})
+        return True
+
+    def _answered(self) -> bool:
+        """Apply commands, and wait while paused; return whether training continues."""
         if (replay := self.recorder.replay) is not None:
             self.relive(replay)
             if replay.rows and replay.goes_on:
@@ -218,7 +243,7 @@ class Session:
                 for name in due if self._finite else self._guards(due):
                     self.fire(name)
             now = self.moment  # a hook may have rewound the run
-            self.recorder.row(now, force=now.epoch > before.epoch)
+            self._row(force=now.epoch > before.epoch)
             self.recorder.remember(now, self.snapshot, self.setup.order, now.epoch > before.epoch)
             if self.progress.due_to_pause(now.iteration, now.epoch):
                 self._pause()
@@ -244,11 +269,11 @@ class Session:
         if not self.progress.over:
             self.progress = self.progress.to(Phase.ENDING)
 
-    def _goals(self, at: str, after: str, iterations: int | None, epochs: int | None) -> dict[str, int | None]:
-        """Return goals this many iterations and epochs ahead, as the fields ``at`` and ``after`` of the progress."""
+    def _goals(self, iterations: int | None, epochs: int | None) -> tuple[int | None, int | None]:
+        """Return the iteration and the epoch that are so many ahead."""
         now = self.moment
-        goals = {at: (now.iteration, iterations), after: (now.epoch, epochs)}
-        return {name: None if more is None else done + more for name, (done, more) in goals.items()}
+        until = None if iterations is None else now.iteration + iterations
+        return until, None if epochs is None else now.epoch + epochs
 
     def iteration_at(self, epochs: float) -> float:
         """Return the iteration after this many epochs in total, if all to come are like the present one."""
@@ -263,10 +288,20 @@ class Session:
         return int(min(goals)) if goals else None
 
     @property
+    def epochs(self) -> float | None:
+        """Return the total number of epochs: as it was set last, else as configured."""
+        total: float | None = self.state.changes.get("epochs", {}).get("total", self.setup.epochs)
+        return total
+
+    @property
     def until(self) -> int | None:
-        """Return the iteration at which training ends: the goal of ``fit``, else that of the total number of epochs."""
-        progress = self.progress
-        return self._first(progress.until, progress.last if progress.aimed else self.setup.epochs)
+        """Return the iteration at which training ends: the goal of ``fit``, else that of the total number of epochs.
+
+        A total that was set during ``fit`` takes the place of its goal.
+        """
+        progress, since = self.progress, self.state.changes.get("epochs", {}).get("start")
+        own = progress.aimed and since != progress.start
+        return self._first(progress.until, progress.last) if own else self._first(None, self.epochs)
 
     def _at_end(self) -> bool:
         return self.until is not None and self.moment.iteration >= self.until
@@ -304,6 +339,10 @@ class Session:
         self._finite = bool(isfinite(result.ring["loss"][-1]))
         self._show(result.published)
         self.recorder.measured(curves(found), state.moment, moment)
+
+    def _row(self, force: bool) -> None:
+        """Write a row of metrics if it is time, or with ``force``."""
+        self.recorder.row(self.moment, force, [*self.state.data.get("edits", ())])
 
     def _observed_after(self, batches: Batches) -> tuple[str, ...]:
         """Return the addresses to observe at the last iteration; hooks that go by seconds may be due at any."""
@@ -470,8 +509,12 @@ class Session:
         self.check_free()
         match command:
             case commands.Set(pattern, value):
-                for address in self.registry.addresses(pattern):
+                found = self.registry.addresses(pattern)
+                for address in found:
                     self.registry.kind(address).check(f"{self.setup.name}.{address}", value)
+                self._foresee(dict.fromkeys(found, value))
+            case commands.Edit():
+                foresee(self.setup, edited(self.setup, self.state.changes, command))
             case commands.Attach() | commands.Detach() | commands.Swap():
                 self.setup.factory.changed(self.state.changes, command)
             case commands.Undo():
@@ -488,7 +531,7 @@ class Session:
     def act(self, command: commands.Command) -> Moment:
         """Apply a command now, and write it to the journal; one that raises changes nothing."""
         match command:
-            case commands.Set() | commands.Attach() | commands.Detach() | commands.Swap():
+            case commands.Set() | commands.Attach() | commands.Detach() | commands.Swap() | commands.Edit():
                 self._change(command)
             case commands.Undo():
                 self._undo()
@@ -530,17 +573,33 @@ class Session:
     def _apply_change(self, command: commands.Command) -> None:
         if isinstance(command, commands.Set):
             self.registry.set(command.pattern, command.value, self._write)
+        elif isinstance(command, commands.Edit):
+            changes = edited(self.setup, self.state.changes, command)
+            foresee(self.setup, changes)
+            self.state = evolve(self.state, changes=changes)
         else:
             changes = self.setup.factory.changed(self.state.changes, command)
             self._adopt(*self._reconfigured(evolve(self.state, changes=changes)))
 
     def _write(self, values: Mapping[str, Any]) -> None:
         """Set the values at addresses of this session; the numbers of hooks are published."""
+        self._foresee(values)
         numbers = settable(self.setup)
         others = {address: value for address, value in values.items() if address not in numbers}
         self._adopt(*self._reconfigured(written(self.state, self.setup, others)))
         for address in values.keys() - others.keys():
             self.publish(address, values[address])
+
+    def _foresee(self, values: Mapping[str, Any]) -> None:
+        """Raise a SigmaError for epochs that are over, or a batch size that does not fit; compile for that."""
+        total, size = values.get("epochs"), values.get("batch_size")
+        if total is not None and total <= self.moment.epoch:
+            raise SigmaStateError(
+                f"{self.setup.name}.epochs: epoch {total} is over already ({self.moment.epoch} are done). To end "
+                "training now, stop it."
+            )
+        if size is not None:
+            foresee(self.setup, updated(self.state.changes, batch_size=size))
 
     def _undo(self) -> None:
         entry, there = undoable(self.setup.name, self.state), self.setup.order.hooks
@@ -557,8 +616,9 @@ class Session:
             self._pause()
             return
         if isinstance(command, commands.StepBy):
-            wanted = (command.count, None) if command.scale == TimeScale.ITERATION.value else (None, command.count)
-            self.progress = evolve(self.progress, **self._goals("pause_at", "pause_after", *wanted))
+            iterations = command.scale == TimeScale.ITERATION.value
+            at, after = self._goals(*((command.count, None) if iterations else (None, command.count)))
+            self.progress = evolve(self.progress, pause_at=at, pause_after=after)
         self.progress = self.progress.to(Phase.RUNNING)
         self._seconds()
         self.tick(TimeScale.RESUME)
@@ -743,7 +803,9 @@ class Session:
 
         Whatever ``check`` raises about the arrays that these components have leaves everything as it was.
         """
-        setup, state = self._reconfigured(evolve(self.state, changes=saved.values.get("changes", {})))
+        saved = reconciled(saved, self.setup)
+        kept = {name: saved.values[name] for name in ("changes", "data")}
+        setup, state = self._reconfigured(evolve(self.state, **kept))
         check(state.arrays)
         state, progress = restored(saved, setup), progress or TrainingProgress.restored(saved.values.get("progress"))
         self.background.forget()
@@ -754,7 +816,7 @@ class Session:
 
     def _reconfigured(self, state: RunState) -> tuple[Setup, RunState]:
         """Return the setup with the components that a state asks for, and the state adapted to them."""
-        return reconfigured(self.setup, state, self.state.changes)
+        return reconfigured(self.setup, state, self.state)
 
     def _adopt(self, setup: Setup, state: RunState) -> None:
         """Replace setup and state; stop the background work of the former setup."""
@@ -812,10 +874,51 @@ class Session:
             self.recorder.measured({address: np.array([value], float)}, self.moment, self.moment)
         self._show([address])
 
-    def evaluate(self, on: str, metrics: Mapping[str, Metric | str]) -> dict[str, Any]:
-        """Return the loss and the metrics over a split of the data, at the current parameters."""
+    def evaluate(self, on: str, metrics: Mapping[str, Metric | str], edited: bool = True) -> dict[str, Any]:
+        """Return the loss and the metrics over a split of the data, edited or not, at the current parameters."""
         with Timed(self.phases, "evaluation"):
-            return self.setup.evaluator.evaluate(self.steps(), on, metrics)
+            return self.setup.evaluator.evaluate(self.steps(), on, metrics, edited)
+
+    def losses(self, on: str, most: int | None = None) -> RowLosses:
+        """Return the loss of each row of a split, at the current parameters."""
+        with Timed(self.phases, "evaluation"):
+            return self.setup.evaluator.losses(self.steps(), on, most)
+
+    # -- for monitors, from any thread ---------------------------------------------------------------------------------
+    def copied(self) -> Steps:
+        """Return the steps with copies on the host of all arrays but those of optimisers."""
+        steps = self.steps()
+        return evolve(steps, arrays={n: self.host(n) for n in steps.arrays if not n.startswith(OPTIMISERS)})
+
+    def row_losses(self, split: str = "training", most: int | None = None) -> RowLosses:
+        """Return the loss of each row of a split, or of the ``most`` with the greatest, without delaying training.
+
+        The training thread copies the parameters at the next boundary; the losses are computed in the calling thread.
+        """
+        steps, evaluator = self.ask(lambda: (self.copied(), self.background.evaluator))
+        found: RowLosses = evaluator.losses(steps.placed(), split, most)
+        return found
+
+    def rows_of(self, split: str, rows: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
+        """Return the sections of numbered rows of a split as they are in the data, or preprocessed.
+
+        Classes are indices.  Labels that were changed are in :meth:`edits`.
+        """
+        evaluator = self.setup.evaluator
+        found = gathered(evaluator.data(split, edited=False), rows)
+        return evaluator.prepare(found) if prepared else found
+
+    def edits(self) -> dict[str, dict[str, Any]]:
+        """Return the edits by split, as they are wanted: the rows ``excluded``, and new ``labels`` by row.
+
+        With targets in several sections, a label is a dictionary by section.  Edits act from the next epoch on; how
+        many are in force is at the addresses ``data.<split>.*``.
+        """
+        known = self.state.changes.get("edits", {}).items()
+        several = len({cost.layer.targets for cost in self.setup.model.network.costs}) > 1
+        labels = {split: labels_of(own).items() for split, own in known}
+        plain = {split: {row: x if several else next(iter(x.values())) for row, x in labels[split]} for split in labels}
+        return {split: {"excluded": [*own.get("excluded", ())], "labels": plain[split]} for split, own in known}
 
     def keep(self, hook: str) -> None:
         """Keep a copy of the parameters, of layer state, of the optimiser's slots and of scores, for a hook."""
@@ -900,6 +1003,10 @@ class HookView:
         """Return the loss and the metrics over a split of the data."""
         return self.session.evaluate(on, metrics)
 
+    def losses(self, on: str, most: int | None = None) -> RowLosses:
+        """Return the loss of each row of a split of the data."""
+        return self.session.losses(on, most)
+
     def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
         """Return the specs of one sample of an input section, and of one row of a layer's output."""
         return self.session.setup.model.ends(layer, section)
@@ -928,19 +1035,18 @@ class HookView:
     # -- the background ------------------------------------------------------------------------------------------------
     def freeze(self) -> Firing:
         """Return a background firing of the hook, on copies of everything that it declared."""
-        steps, hook, background = self.session.steps(), self.hook, self.session.background
+        hook, background = self.hook, self.session.background
         known: dict[str, Any] = {}
         for address in reads(hook):
             found = self.session.lookup(address, self.scope)
             known |= {address: found} if literal(address) else {**found, **self.session.lookup(self.scope + address)}
-        arrays = {n: self.session.host(n) for n in steps.arrays if hook.splits and not n.startswith(OPTIMISERS)}
         return Firing(
             self.name, self.scope, hook, self.moment, self.folder,
             known=deepcopy(known),
             fresh=background.fresh(self.moment),
             memory=deepcopy(self.memory),
             evaluator=background.evaluator,
-            steps=evolve(steps, arrays=arrays),
+            steps=self.session.copied() if hook.splits else evolve(self.session.steps(), arrays={}),
         )  # fmt: skip
 
     def apply(self, row: Mapping[str, Any]) -> None:

@@ -28,7 +28,8 @@ LEGAL: dict[str, dict[str, str]] = {
     "stopped": {"prepare": "stopped", "run": "running", "stop": "stopped"},
     "failed": {"prepare": "failed", "run": "running", "stop": "failed"},
 }
-STEERING = ("rewind", "attach", "detach", "swap", "undo")  # these prepare the trainers, and change no other state
+# these prepare the trainers, and change no other state
+STEERING = ("rewind", "attach", "detach", "swap", "undo", "exclude", "include", "relabel")
 for _state, _moves in LEGAL.items():
     _moves |= dict.fromkeys(STEERING, "prepared" if _state == "created" else _state)
 
@@ -51,6 +52,7 @@ class TrainingProgress:
     until: int | None = None
     pause_after: int | None = None  # epochs
     last: int | None = None
+    start: int | None = None  # which start of training it is
     interrupted: bool = False
 
     @property
@@ -65,7 +67,8 @@ class TrainingProgress:
 
     def to(self, phase: Phase) -> TrainingProgress:
         """Return this progress in another phase; pausing clears the goal to pause at."""
-        return evolve(self, phase=phase, **({"pause_at": None, "pause_after": None} if phase is Phase.PAUSED else {}))
+        found = evolve(self, phase=phase)
+        return evolve(found, pause_at=None, pause_after=None) if phase is Phase.PAUSED else found
 
     @property
     def stepping(self) -> bool:
@@ -84,7 +87,7 @@ class TrainingProgress:
 
     def saved(self) -> list[int | str | None]:
         """Return phase and goals for a snapshot; training that is not in progress starts anew when restored."""
-        goals = [self.pause_at, self.until, self.pause_after, self.last]
+        goals = [self.pause_at, self.until, self.pause_after, self.last, self.start]
         return [self.phase.value, *goals] if self.underway else [Phase.PREPARED.value]
 
     @classmethod

@@ -14,24 +14,26 @@ from attrs import evolve
 from sigma_kernel.contracts import Hook
 from sigma_kernel.registry.addresses import matches
 from sigma_kernel.training.checkpoints.format import KEPT
-from sigma_kernel.training.commands.changes import Changes, Parts
+from sigma_kernel.training.commands.changes import Parts
 from sigma_kernel.training.components import check_precision
 from sigma_kernel.training.hooks.order import inner
 from sigma_kernel.training.session.bindings import check_declared
+from sigma_kernel.training.session.editing import fed
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.model import OPTIMISERS, Model
 from sigma_kernel.training.step.rules import optimised
 from sigma_kernel.training.step.steps import Programs
 
 
-def reconfigured(setup: Setup, state: RunState, now: Changes) -> tuple[Setup, RunState]:
+def reconfigured(setup: Setup, state: RunState, now: RunState) -> tuple[Setup, RunState]:
     """Return the setup for the changes of a state, and the state adapted to it.
 
-    ``now`` are the changes of the current setup.  Raises a SigmaError for components that do not fit.
+    ``now`` is the state of the current setup.  Raises a SigmaError for components that do not fit.
     """
-    if state.changes == now:
-        return setup, state
-    new = _built(setup, setup.factory.made(setup.parts, now, state.changes))
+    new = setup if state.data == now.data else fed(setup, state.data)
+    if state.changes == now.changes:
+        return new, state
+    new = _built(new, setup.factory.made(setup.parts, now.changes, state.changes))
     check_declared(new, setup.order.hooks)
     return new, _moved(state, setup, new)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
+from math import inf
 from typing import Any
 
-from attrs import asdict
+from attrs import asdict, evolve
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.errors import SigmaTrainingError
@@ -28,10 +29,11 @@ def snapshot(state: RunState, setup: Setup) -> Checkpoint:
         "streams": dict(setup.model.shapes.streams.numbers),
         "classes": list(setup.classes),  # this and the next two are for predictions without the data
         "learned": setup.learned,
-        "batch_size": setup.feed.batch_size,
+        **_configured(setup),
         "published": plain(state.published),
         "sums": dict(state.sums),
         "changes": deepcopy(dict(state.changes)),
+        "data": deepcopy(dict(state.data)),
         "undo": deepcopy(list(state.undo)),
     }
     return Checkpoint({**{name: setup.to_host(value) for name, value in state.arrays.items()}, **state.kept}, values)
@@ -55,8 +57,24 @@ def restored(saved: Checkpoint, setup: Setup) -> RunState:
         published=dict(values.get("published", {})),
         sums={name: [float(total), float(over)] for name, (total, over) in values.get("sums", {}).items()},
         changes=values.get("changes", {}),
+        data=values.get("data", {}),
         undo=deepcopy(values.get("undo", [])),
     )
+
+
+def _configured(setup: Setup) -> dict[str, int | None]:
+    """Return the settings that can be set live, as they are configured."""
+    epochs = None if setup.epochs is None or setup.epochs == inf else int(setup.epochs)
+    return {"batch_size": setup.evaluator.batch_size, "epochs": epochs}
+
+
+def reconciled(saved: Checkpoint, setup: Setup) -> Checkpoint:
+    """Return a snapshot without the number of epochs and the batch size that were set, if they are configured anew."""
+    now, values = _configured(setup), dict(saved.values)
+    gone = [name for name in now if name in values and values[name] != now[name]]
+    for part in ("changes", "data"):
+        values[part] = {name: value for name, value in values.get(part, {}).items() if name not in gone}
+    return evolve(saved, values=values)
 
 
 def _copied(hook: str, memory: Mapping[str, Any]) -> Any:

@@ -18,6 +18,7 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Label
 from sigma_kernel.training.checkpoints.format import LAST
 from sigma_kernel.training.commands.changes import Changes, Factory, Parts
+from sigma_kernel.training.data.edits import Edited
 from sigma_kernel.training.data.feed import Cursor, Feed
 from sigma_kernel.training.hooks.order import HookOrder, Memory, abroad, reads
 from sigma_kernel.training.step.evaluator import Evaluator
@@ -70,6 +71,11 @@ class Setup:
         """Return the parameters that an address freezes: one, or all of an optimiser (``optimiser.frozen``)."""
         return [p for p, head in self.model.owners.items() if address in (f"{head}.frozen", f"{head}.{p}.frozen")]
 
+    def counts(self, split: str) -> dict[str, int]:
+        """Return how many rows of a split there are, are left out, and have another label."""
+        data = self.evaluator.data(split)
+        return data.counts if isinstance(data, Edited) else {"rows": len(data), "excluded": 0, "relabelled": 0}
+
     @property
     def written(self) -> list[str]:
         """Return the addresses and patterns that hooks publish."""
@@ -100,6 +106,7 @@ class RunState:
     published: Mapping[str, Any] = field(factory=dict)
     sums: Sums = field(factory=dict)  # of what training measured, over the epoch so far
     changes: Changes = field(factory=dict)  # how the components differ from those of the settings
+    data: Mapping[str, Any] = field(factory=dict)  # of the changes that act at the next epoch, those in force
     undo: Sequence[Mapping[str, Any]] = ()  # entries to undo the last commands
 
     @property

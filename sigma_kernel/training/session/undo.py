@@ -82,7 +82,7 @@ def undoable(trainer: str, state: RunState) -> Mapping[str, Any]:
     if not state.undo:
         raise SigmaStateError(
             f"{trainer}: there is nothing to undo. The last {MOST} commands from outside can be undone that "
-            "set, attached, detached or swapped something."
+            "changed values, components or rows."
         )
     entry = state.undo[-1]
     if "lost" in entry:

@@ -11,16 +11,25 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.contracts import Batches, Dataset, Label, Metric, Step
+from sigma_kernel.contracts import Batches, Dataset, Label, Metric, RowLosses, Step
 from sigma_kernel.errors import SigmaDataError, inside
 from sigma_kernel.training.components import check_split, several
 from sigma_kernel.training.data.dataset import Host, samples as arrays_of
+from sigma_kernel.training.data.edits import Edited, Edits, numbers
 from sigma_kernel.training.data.feed import Feed
 from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import conform
 from sigma_kernel.training.step.measuring import Sums, means, measured, summed, values
-from sigma_kernel.training.step.model import DIRECTIONS, Model
+from sigma_kernel.training.step.model import DIRECTIONS, JUDGED, Model
 from sigma_kernel.training.step.steps import Programs, Steps
+
+TOGETHER = 4096  # rows that are judged at once
+
+
+def joined(parts: Sequence[RowLosses]) -> RowLosses:
+    """Return the losses of several parts of a split."""
+    known = [name for name in ("rows", "losses", "predicted", "targets") if getattr(parts[0], name) is not None]
+    return RowLosses(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in known})
 
 
 def _array(labels: Sequence[Label]) -> np.ndarray:
@@ -32,7 +41,8 @@ def _array(labels: Sequence[Label]) -> np.ndarray:
 class Evaluator:
     """Evaluate and predict with a model, for a state given as its ``steps``.
 
-    ``prepare`` preprocesses samples as it did the training data; ``ready`` also checks a whole block.
+    ``prepare`` preprocesses samples as it did the training data; ``ready`` also checks a whole block.  ``edits`` are
+    those in force, by split; ``classes`` are the labels of classes, by index.
     """
 
     programs: Programs
@@ -41,20 +51,34 @@ class Evaluator:
     prepare: Callable[[Mapping[str, np.ndarray]], Host]
     ready: Callable[[Mapping[str, np.ndarray]], Host]
     learned: Mapping[str, Any] = field(factory=dict)  # from the data
+    classes: Sequence[Any] = ()
+    edits: Mapping[str, Edits] = field(factory=dict)
     alone: threading.Lock = field(factory=threading.Lock, init=False)  # held while a split is read
-    _feeds: dict[str, Feed] = field(factory=dict, init=False)
+    _edited: dict[str, Dataset] = field(factory=dict, init=False)
+    _feeds: dict[tuple[str, bool], Feed] = field(factory=dict, init=False)
+
+    def data(self, on: str, edited: bool = True) -> Dataset:
+        """Return the data set of a split, with its edits or without; raise SigmaConfigError for an unknown split."""
+        check_split("data", on, self.splits)
+        if not edited or on not in self.edits:
+            return self.splits[on]
+        if on not in self._edited:
+            self._edited[on] = Edited(self.splits[on], self.edits[on], self.classes)
+        return self._edited[on]
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
-    def evaluate(self, steps: Steps, on: str, chosen: Mapping[str, Metric | str]) -> dict[str, Any]:
+    def evaluate(
+        self, steps: Steps, on: str, chosen: Mapping[str, Metric | str], edited: bool = True
+    ) -> dict[str, Any]:
         """Return ``loss``, the mean over all rows of a split (by their weights, if any), and each metric over them.
 
-        If there are several costs, each is ``cost.<name>``.
+        If there are several costs, each is ``cost.<name>``.  The split is ``edited``, or as it is in the data set.
         """
         model = self.programs.model
         metrics = model.per_output(several(model.resolve, "metrics", "metric", Metric, chosen))
         sums, rows, totals = Sums(), 0, {name: list[np.ndarray]() for name in metrics}
         with self.alone:
-            feed = self._feed(on)
+            feed = self._feed(on, edited)
             at = feed.start()
             while at.epoch == 0:
                 batches = feed.next(at, feed.iterations_per_epoch)
@@ -68,19 +92,56 @@ class Evaluator:
         found = {name: values(name, metrics[name], x, rows)[0].tolist() for name, x in totals.items()}
         return {**means(sums, model.costs), **found}
 
-    def _feed(self, on: str) -> Feed:
-        check_split("data", on, self.splits)
-        if on not in self._feeds:
-            dataset, place = self.splits[on], self.programs.backend.to_device
+    def _feed(self, on: str, edited: bool) -> Feed:
+        key, dataset = (on, edited and on in self.edits), self.data(on, edited)
+        if key not in self._feeds:
             if not len(dataset):
                 raise SigmaDataError(f"evaluate: the split {on!r} has no rows. Give it some, or evaluate another.")
-            self._feeds[on] = Feed(dataset, min(self.batch_size, len(dataset)), 0, self.ready, place, InOrder())
-        return self._feeds[on]
+            place = self.programs.backend.to_device
+            self._feeds[key] = Feed(dataset, min(self.batch_size, len(dataset)), 0, self.ready, place, InOrder())
+        return self._feeds[key]
 
     def _ring(self, kind: Callable[..., Step], steps: Steps, at: Batches, *about: Any) -> Mapping[str, np.ndarray]:
         """Return the records of a step of some kind over consecutive minibatches."""
         step, program = self.programs.get(kind, at.rows.shape[1], *about)
         return program.run(steps.arrays, at.block, at.rows, steps.steer(step), len(at.rows)).ring
+
+    # -- rows ----------------------------------------------------------------------------------------------------------
+    def losses(self, steps: Steps, on: str, most: int | None = None) -> RowLosses:
+        """Return the loss of each row of a split alone, in the order of their numbers.
+
+        With ``most``, return that many rows, the greatest losses first; one that is not a number is the greatest.
+        """
+        with self.alone:
+            feed, parts = self._feed(on, edited=True), list[RowLosses]()
+            at = feed.start()
+            while at.epoch == 0:
+                batches = feed.next(at, max(1, TOGETHER // feed.batch_size))
+                parts.append(self._judged(steps, batches, numbers(feed.dataset, at.block)))
+                at = feed.after(at, batches, len(batches.rows))
+        return joined(parts) if most is None else joined(parts).worst(most)
+
+    def _judged(self, steps: Steps, at: Batches, named: np.ndarray) -> RowLosses:
+        """Return the losses of the rows of consecutive minibatches; ``named`` are the numbers of all in the block."""
+        model, backend, rows = self.programs.model, self.programs.backend, at.rows.reshape(-1)
+        known = self._predicted(steps, at, Model.outcomes) if model.judged else {}
+        block = {name: backend.take(at.block[name], rows) for name in model.sections}
+        block |= {JUDGED + name: backend.to_device(known[JUDGED + name]) for name in model.judged}
+        alone = Batches(block, np.arange(len(rows), dtype=np.int32)[:, None])
+        losses = np.asarray(self._ring(Model.judgement, steps, alone)["row"], np.float64)
+        return RowLosses(named[rows], losses, *self._answers(known, {n: backend.to_host(x) for n, x in block.items()}))
+
+    def _answers(self, known: Host, block: Host) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return what the first output predicts, and its targets, as classes if it chooses among them."""
+        network = self.programs.model.network
+        if not network.costs:
+            return None, None
+        output = network.outputs[0].name
+        said, wanted = known[output], block[network.targets(output)]
+        if (classes := network.classed(output, said)) is None:
+            return said, wanted
+        alike = network.classed(output, wanted.reshape(said.shape)) if wanted.size == said.size else None
+        return classes[0], alike[0] if alike else wanted
 
     def close(self) -> None:
         """Stop prefetching."""
@@ -136,8 +197,10 @@ class Evaluator:
             raise SigmaDataError(f"predict: sections must have equally many rows (got {counts}).")
         return block
 
-    def _predicted(self, steps: Steps, at: Batches) -> dict[str, np.ndarray]:
-        ring = self._ring(Model.prediction, steps, at)
+    def _predicted(
+        self, steps: Steps, at: Batches, kind: Callable[..., Step] = Model.prediction
+    ) -> dict[str, np.ndarray]:
+        ring = self._ring(kind, steps, at)
         return {name: values.reshape(at.rows.size, *values.shape[2:]) for name, values in ring.items()}
 
     # -- observation ---------------------------------------------------------------------------------------------------

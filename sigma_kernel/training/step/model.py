@@ -36,7 +36,7 @@ from sigma_kernel.errors import (
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol
 from sigma_kernel.graph.random import Key
-from sigma_kernel.graph.rewriting import rewrite
+from sigma_kernel.graph.rewriting import replaced, rewrite
 from sigma_kernel.network.network import Forward, Network
 from sigma_kernel.network.tracing import Resolve, Shapes, Trace, live_settings
 from sigma_kernel.registry.addresses import matches
@@ -51,6 +51,7 @@ COSTS = "cost."
 WEIGHTS = "shard.weights."
 UNCUT = "shards compute the gradients of all optimisers from the same state. Use shards = 1, or leave out the order."
 EPOCH = "training.epoch."  # of the mean over an epoch
+JUDGED = "judged."  # extra sections: what costs judge
 DIRECTIONS = "excitation.directions"  # name of an extra section; no data set has it
 
 
@@ -223,6 +224,25 @@ class Model:
         """Return the step that predicts a batch, by output."""
         traced = Traced(self, batch, training=False, costs=False)
         return traced.step_to({}, traced.forward.predictions)
+
+    @property
+    def judged(self) -> list[str]:
+        """Return the names of the layers that costs judge."""
+        return list(dict.fromkeys(source for cost in self.network.costs for source in cost.sources))
+
+    def outcomes(self, batch: int) -> Step:
+        """Return the step of what costs judge in a batch, by layer, and of the predictions."""
+        traced = Traced(self, batch, training=False, costs=False)
+        values = {name: traced.forward.values[name] for name in self.judged}
+        return traced.step_to({}, {**_named(JUDGED, values), **traced.forward.predictions})
+
+    def judgement(self, batch: int) -> Step:
+        """Return the step of the loss of a batch, given what its costs judge: of one row, the row's own loss."""
+        traced = Traced(self, batch, training=False)
+        values = {name: traced.forward.values[name] for name in self.judged}
+        given = {x: traced.section(JUDGED + name, Spec(x.shape[1:], x.dtype)) for name, x in values.items()}
+        (loss,) = replaced([traced.forward.loss_or_fail()], given)
+        return traced.step_to({}, {"row": loss})
 
     def excitation(self, batch: int, layer: str, section: str) -> Step:
         """Return the step of a layer's output, and the gradient of its sum along directions in an input section."""

@@ -77,6 +77,11 @@ class Steps:
         """Return the live values of ``n`` iterations of a step, ``offset`` iterations from now."""
         return self.live.at(step, self.moment, n, offset)
 
+    def placed(self) -> Steps:
+        """Return the same steps with their arrays, which are on the host, copied to the device."""
+        place = self.programs.backend.to_device
+        return evolve(self, arrays={name: place(value) for name, value in self.arrays.items()})
+
     def fused(self, batches: Batches) -> Burst:
         """Run whole iterations on minibatches."""
         n, size = batches.rows.shape

@@ -1,0 +1,179 @@
+"""Edit a split of the data: leave rows out, give rows other labels; the data set itself stays as it is.
+
+The edits of a split are plain JSON values: ``{"excluded": [row, ...], "labels": [[row, {section: label}], ...]}``, both
+in the order of the rows.  Rows are numbered from 0 over all blocks of the split, as they are stored, before anything is
+shuffled.  A label is a raw one: the label of a class, or a value like those of its section before preprocessing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from sigma_kernel.contracts import Dataset
+from sigma_kernel.errors import SigmaDataError, near
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.training.data.dataset import Host, read
+
+Edits = Mapping[str, Any]
+
+
+# -- changing them -----------------------------------------------------------------------------------------------------
+def excluded(edits: Edits, rows: Iterable[int]) -> Edits:
+    """Return edits that leave out these rows as well."""
+    return _edits({*edits.get("excluded", ()), *rows}, labels_of(edits))
+
+
+def included(edits: Edits, rows: Iterable[int]) -> Edits:
+    """Return edits that do not leave out these rows."""
+    return _edits({*edits.get("excluded", ())}.difference(rows), labels_of(edits))
+
+
+def relabelled(edits: Edits, rows: Iterable[int], label: Mapping[str, Any] | None) -> Edits:
+    """Return edits that give these rows other labels, by section; with None, those of the data."""
+    labels = labels_of(edits)
+    for row in rows:
+        labels[row] = {**labels.get(row, {}), **label} if label is not None else {}
+    return _edits(edits.get("excluded", ()), labels)
+
+
+def labels_of(edits: Edits) -> dict[int, Mapping[str, Any]]:
+    """Return the new labels by row and section."""
+    return dict(edits.get("labels", ()))
+
+
+def _edits(left_out: Collection[int], labels: Mapping[int, Mapping[str, Any]]) -> Edits:
+    """Return edits in their canonical form, without empty parts."""
+    made = {"excluded": sorted(left_out), "labels": [[row, labels[row]] for row in sorted(labels) if labels[row]]}
+    return {name: values for name, values in made.items() if values}
+
+
+# -- the edited rows ---------------------------------------------------------------------------------------------------
+class Edited(Dataset):
+    """A data set with edits, on raw and encoded rows; blocks of which every row is left out are dropped.
+
+    ``classes`` are the labels of classes by index, for sections that have none of their own.  Raises SigmaDataError for
+    a row that does not exist, and if none is left.
+    """
+
+    def __init__(self, dataset: Dataset, edits: Edits, classes: Sequence[Any] = ()) -> None:
+        self.dataset, self._edits, self._classes = dataset, edits, classes
+        starts, labels = _starts(dataset), labels_of(edits)
+        check_rows("data", [*edits.get("excluded", ()), *labels], starts[-1])
+        there = np.ones(starts[-1], bool)
+        there[edits.get("excluded", [])] = False
+        kept = [start + np.flatnonzero(there[start:end]) for start, end in pairwise(starts)]
+        self._homes = [home for home, rows in enumerate(kept) if len(rows)]
+        self._rows = [kept[home] for home in self._homes]
+        self._starts, self._labels = starts, {row: label for row, label in labels.items() if there[row]}
+        if not self._homes:
+            raise SigmaDataError(f"data: all {starts[-1]} rows would be left out. Keep some.")
+
+    @property
+    def sections(self) -> Mapping[str, Spec]:
+        """Return the sections of the data set."""
+        return self.dataset.sections
+
+    @property
+    def blocks(self) -> int:
+        """Return the number of blocks in which rows are left."""
+        return len(self._homes)
+
+    def rows(self, block: int) -> int:
+        """Return the number of rows that are left in a block."""
+        return len(self._rows[block])
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        """Return the rows that are left, with their labels."""
+        home, rows = self._homes[block], self._rows[block]
+        found = dict(read(self.dataset, home))
+        if len(rows) < self.dataset.rows(home):
+            found = {name: values[rows - self._starts[home]] for name, values in found.items()}
+        new = [(place, labels) for place, row in enumerate(rows.tolist()) if (labels := self._labels.get(row))]
+        for section in {section for _, labels in new for section in labels}:
+            found[section] = found[section].copy()
+        for place, labels in new:
+            for section, label in labels.items():
+                found[section][place] = as_stored(self.dataset, section, label, self._classes)
+        return found
+
+    def class_names(self, section: str) -> Sequence[Any]:
+        """Return the labels of the classes of the data set."""
+        return self.dataset.class_names(section)
+
+    def numbers(self, block: int) -> np.ndarray:
+        """Return the numbers of the rows of a block in the data set."""
+        return self._rows[block]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many rows are left, left out, and left with another label."""
+        rows = len(self)
+        return {"rows": rows, "excluded": self._starts[-1] - rows, "relabelled": len(self._labels)}
+
+
+def numbers(dataset: Dataset, block: int) -> np.ndarray:
+    """Return the numbers of the rows of a block in its split."""
+    if isinstance(dataset, Edited):
+        return dataset.numbers(block)
+    return _starts(dataset)[block] + np.arange(dataset.rows(block))
+
+
+def gathered(dataset: Dataset, rows: Sequence[int]) -> Host:
+    """Return the sections of numbered rows, in the given order; raise SigmaDataError for a row that does not exist."""
+    starts, wanted = _starts(dataset), np.asarray(rows, np.int64).reshape(-1)
+    check_rows("data", wanted.tolist(), starts[-1])
+    homes = np.searchsorted(starts, wanted, side="right") - 1
+    if not len(wanted):
+        return {name: values[:0] for name, values in read(dataset, 0).items()}
+    blocks = {home: read(dataset, home) for home in np.unique(homes).tolist()}
+    placed = [(blocks[home], row - starts[home]) for home, row in zip(homes.tolist(), wanted.tolist(), strict=True)]
+    return {name: np.stack([block[name][row] for block, row in placed]) for name in placed[0][0]}
+
+
+def check_rows(where: str, rows: Iterable[int], count: int) -> None:
+    """Raise SigmaDataError for a row that does not exist."""
+    wrong = next((row for row in rows if not 0 <= row < count), None)
+    if wrong is not None:
+        raise SigmaDataError(f"{where}: there is no row {wrong}. Rows are numbered from 0 to {count - 1}.")
+
+
+def _starts(dataset: Dataset) -> list[int]:
+    """Return the number of the first row of each block; last, that of all rows."""
+    return [0, *accumulate(dataset.rows(block) for block in range(dataset.blocks))]
+
+
+# -- labels ------------------------------------------------------------------------------------------------------------
+def as_stored(dataset: Dataset, section: str, label: Any, classes: Sequence[Any] = ()) -> Any:
+    """Return a raw label as the encoded section holds it: of a class, its index.
+
+    ``classes`` are the labels of classes of a section that holds indices.  Raises SigmaDataError for an unknown class.
+    """
+    own = dataset.class_names(section)
+    if not own and not (classes and isinstance(label, str)):
+        return label
+    places = {str(name): place for place, name in enumerate(own or classes)}
+    if isinstance(label, list) or str(label) not in places:
+        hint = near(str(label), places, "There are:")
+        raise SigmaDataError(f"section {section!r}: {label!r:.80} is not the label of a class.{hint}")
+    return places[str(label)]
+
+
+def check_stored(section: str, stored: Any, held: np.ndarray) -> None:
+    """Raise SigmaDataError unless a value can be put into a section, of which ``held`` are rows."""
+    try:
+        value = np.asarray(stored)
+    except ValueError:  # lists of different lengths
+        value = np.asarray(None)
+    kinds = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}.get(held.dtype.kind, "")
+    fits = value.dtype.kind in kinds and value.shape == held.shape[1:]
+    if fits and held.dtype.kind in "iuf":
+        limits = np.iinfo(held.dtype) if held.dtype.kind != "f" else np.finfo(held.dtype)
+        fits = bool((value >= limits.min).all() and (value <= limits.max).all())
+    if not fits:
+        what = "numbers" if held.dtype.kind != "b" else "booleans"
+        shape = f", of shape {held.shape[1:]}" if held.shape[1:] else ", one for each row"
+        raise SigmaDataError(f"section {section!r} holds {what}{shape} ({held.dtype}), which {stored!r:.80} is not.")

@@ -1,0 +1,136 @@
+"""Edit the rows that a session trains on, and its batch size: both act when an epoch begins.
+
+What is wanted is among the changes of a state; what is in force is its ``data``, for which the setup is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from attrs import evolve
+
+from sigma_kernel.contracts import Dataset
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaStateError, near
+from sigma_kernel.training.commands.changes import Changes, updated
+from sigma_kernel.training.commands.types import NAMES, Edit, Exclude, Include, Relabel
+from sigma_kernel.training.components import check_split
+from sigma_kernel.training.data import edits as rows
+from sigma_kernel.training.data.dataset import read
+from sigma_kernel.training.session.state import Setup
+from sigma_kernel.training.step.model import Model
+
+EPOCHAL = ("edits", "batch_size")  # changes that act when an epoch begins
+
+
+def wanted(changes: Changes) -> dict[str, Any]:
+    """Return the changes that are in force from the next epoch on."""
+    return {name: changes[name] for name in EPOCHAL if name in changes}
+
+
+def fed(setup: Setup, data: Mapping[str, Any]) -> Setup:
+    """Return the setup with these edits and this batch size in force."""
+    evaluator = evolve(setup.evaluator, edits=data.get("edits", {}))
+    size = data.get("batch_size", evaluator.batch_size)
+    return evolve(
+        setup, evaluator=evaluator, feed=evolve(setup.feed, dataset=evaluator.data("training"), batch_size=size)
+    )
+
+
+def foresee(setup: Setup, changes: Changes) -> None:
+    """Build what changes ask for from the next epoch on, and compile its steps.
+
+    Raises a SigmaError if that fails: if too few rows are left, for instance.
+    """
+    new = fed(setup, wanted(changes))
+    for split in new.evaluator.edits:
+        _check_weights(new, split, new.evaluator.data(split))
+    for size in new.feed.sizes if new.model.optimisers else ():
+        new.programs.get(Model.training, size)
+
+
+def _check_weights(setup: Setup, split: str, data: Dataset) -> None:
+    """Raise SigmaDataError if a block would be left with rows of weight 0 only."""
+    names = setup.model.network.weights(setup.model.sections) if setup.model.network.costs else ()
+    for found in (read(data, block) for block in range(data.blocks) if names):
+        if empty := [name for name in names if name in found and not found[name].any()]:
+            raise SigmaDataError(f"data: rows of weight 0 only would be left of {split!r} ({empty[0]}). Keep others.")
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+def edited(setup: Setup, changes: Changes, command: Edit) -> Changes:
+    """Return changes after a command that edits rows.
+
+    Raises a SigmaError if the command does not fit the data, if too few rows would be left, or if it changes nothing.
+    """
+    name, split, splits = NAMES[type(command)], command.split, setup.evaluator.splits
+    check_split(name, split, splits)
+    if not splits[split].numbered:
+        raise SigmaDataError(
+            f"{name}: the rows of {split!r} have no numbers that stay the same, as a generator makes them. Collect "
+            "them in arrays first."
+        )
+    rows.check_rows(f"{name}: {split!r}", command.rows, len(splits[split]))
+    known = changes.get("edits", {})
+    before = known.get(split, {})
+    after = _edited(setup, before, command)
+    if after == before:
+        raise SigmaStateError(f"{name}: changes nothing, as {_reason(command)}. Name other rows.")
+    return updated(changes, edits={one: each for one, each in {**known, split: after}.items() if each})
+
+
+def _edited(setup: Setup, before: rows.Edits, command: Edit) -> rows.Edits:
+    match command:
+        case Exclude():
+            return rows.excluded(before, command.rows)
+        case Include():
+            return rows.included(before, command.rows)
+        case Relabel():
+            return rows.relabelled(before, command.rows, _labels(setup, command))
+    raise TypeError(command)
+
+
+def _reason(command: Edit) -> str:
+    match command:
+        case Exclude():
+            return "these rows are left out already"
+        case Include():
+            return "none of these rows is left out"
+    return "these rows have this label already"
+
+
+def _labels(setup: Setup, command: Relabel) -> Mapping[str, Any] | None:
+    """Return the label by section, checked on the first row as training will read it; None for that of the data."""
+    if command.label is None:
+        return None
+    evaluator, given = setup.evaluator, _by_section(setup, command.label)
+    dataset = evaluator.splits[command.split]
+    row = rows.gathered(dataset, command.rows[:1])
+    try:
+        for section, label in given.items():
+            stored = rows.as_stored(dataset, section, label, evaluator.classes)
+            rows.check_stored(section, stored, row[section])
+            row[section] = np.asarray([stored], row[section].dtype)
+        weights = setup.model.network.weights(row) if setup.model.network.costs else ()
+        evaluator.ready({name: values for name, values in row.items() if name not in weights})
+    except SigmaDataError as error:
+        raise SigmaDataError(f"relabel: the label does not fit: {error}") from error
+    return given
+
+
+def _by_section(setup: Setup, label: Any) -> Mapping[str, Any]:
+    """Return labels by section; raise SigmaConfigError for a section without labels."""
+    network = setup.model.network
+    targets = [*dict.fromkeys(cost.layer.targets for cost in network.costs)]
+    if isinstance(label, Mapping):
+        known = targets or [*setup.model.sections]
+        if unknown := next((name for name in label if name not in known), None):
+            raise SigmaConfigError(f"relabel: no labels are in {unknown!r}.{near(unknown, known, 'They are in:')}")
+        return label
+    if len(targets) > 1:
+        form = ", ".join(f"{name!r}: ..." for name in targets)
+        raise SigmaConfigError(
+            f"relabel: there are labels in {len(targets)} sections. Give them by section: {{{form}}}."
+        )
+    return {targets[0] if targets else "targets": label}
