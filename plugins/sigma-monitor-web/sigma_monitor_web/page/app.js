@@ -4,6 +4,7 @@ import { Banner } from "./shell/banner.js";
 import { Deck } from "./shell/deck.js";
 import { Foot, Help } from "./shell/help.js";
 import { Header } from "./shell/header.js";
+import { Panels } from "./shell/panels.js";
 import { useCurves } from "./charts/uselanes.js";
 import { VIEWS } from "./views/index.js";
 import { announce, speakInto } from "./announce.js";
@@ -16,7 +17,12 @@ import { count } from "./numbers.js";
 import { t } from "./words.js";
 
 const route = () => location.hash.slice(1).split("?")[0];
-const shown = () => VIEWS.find((view) => view.name === route()) ?? VIEWS[0];
+
+// The views in the order of the layout, all of them without one.
+function arranged({ tabs }) {
+  const found = tabs.map((tab) => VIEWS.find((view) => view.name === tab.view)).filter(Boolean);
+  return found.length ? found : VIEWS;
+}
 
 // Say a change of state, and keep the title of the window up to date.
 function useAnnouncements() {
@@ -35,12 +41,13 @@ function useAnnouncements() {
 }
 
 function App() {
-  const [view, see] = useState(shown), [help, open] = useState(false);
+  const [at, see] = useState(route), [help, open] = useState(false);
+  const views = arranged({ tabs: useStore((state) => state.tabs) }), view = views.find((one) => one.name === at) ?? views[0];
   useStore((state) => state.language);
   useAnnouncements();
   useCurves();
   useEffect(() => {
-    const changed = () => { see(shown()); scrollTo(0, 0); };
+    const changed = () => { see(route()); scrollTo(0, 0); };
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);
   }, []);
@@ -48,15 +55,15 @@ function App() {
   return html`
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("#main").focus(); }}>${t("skip")}</a>
     <p class="sr" role="status" aria-live="polite" ref=${speakInto}></p>
-    <${Header} views=${VIEWS} view=${view.name} help=${() => open(true)} />
+    <${Header} views=${views} view=${view.name} help=${() => open(true)} />
     <${Deck} /><${Banner} />
     <main id="main" tabindex="-1"><section class="view" id=${`v-${view.name}`} aria-labelledby=${`h-${view.name}`}>
-      <h1 class="sr" id=${`h-${view.name}`}>${t(`view.${view.name}`)}</h1><${view.component} key=${view.name} /></section></main>
+      <h1 class="sr" id=${`h-${view.name}`}>${t(`view.${view.name}`)}</h1><${view.component} key=${view.name} /><${Panels} view=${view.name} /></section></main>
     <${Foot} about=${about ? `sigma ${about}` : ""} />
-    <${Help} open=${help} views=${VIEWS.length} close=${() => open(false)} />`;
+    <${Help} open=${help} views=${views.length} close=${() => open(false)} />`;
 }
 
 begin();
 render(html`<${App} />`, document.querySelector("#page"));
-listen(VIEWS, (name) => { location.hash = name; });
+listen(() => arranged(store.get()), (name) => { location.hash = name; });
 start();

@@ -41,6 +41,11 @@ export class Connection {
     this.socket?.close();
   }
 
+  again() {
+    this.delay = FIRST_DELAY;
+    this.socket?.close();
+  }
+
   lost(code) {
     clearTimeout(this.silence);
     this.socket = null;

@@ -32,7 +32,8 @@ export function listen(views, go) {
     if (event.key === " " && event.target.closest("button, a, summary")) return;
     const known = KEYS[(event.shiftKey && event.key.length > 1 ? "⇧" : "") + event.key] ?? KEYS[event.key.toLowerCase()];
     if (known) return act(event, known);
-    if (/^[1-9]$/.test(event.key) && views[event.key - 1]) go(views[event.key - 1].name);
+    const view = /^[1-9]$/.test(event.key) ? views()[event.key - 1] : null;
+    if (view) go(view.name);
   });
 }
 

@@ -1,6 +1,6 @@
 // What playback can do now: the word for the state, its lamp, what the buttons do. Nothing here draws.
 import { ofTrainer, pulse, store } from "./store.js";
-import { command } from "./steer.js";
+import { command, resume } from "./steer.js";
 import { count, spoken } from "./numbers.js";
 import { t } from "./words.js";
 
@@ -21,7 +21,8 @@ export function phase({ connection, status, trainer }) {
 // What the state is called, and what stands beside it.
 export function wording(state) {
   const now = phase(state), about = ofTrainer(state);
-  return [t(`state.${now}`), beside(now, state, about)];
+  const how = now === "finished" ? state.status.status : now;
+  return [t(`state.${how}`), beside(now, state, about)];
 }
 
 function beside(now, state, about) {
@@ -61,18 +62,21 @@ export function allowed(state) {
   const now = phase(state), steers = (state.hello?.scopes ?? []).includes("steer");
   const live = steers && state.connection === "online";
   return {
-    toggle: live && now !== "failed" && now !== "loading",
+    toggle: live && (now !== "failed" || shelved(state)) && now !== "loading",
     step: live && ["running", "paused", "empty"].includes(now),
-    rewind: live && state.states.length > 0,
-    save: live && now !== "loading" && now !== "empty",
+    rewind: live && state.states.length > 0 && !shelved(state),
+    save: live && now !== "loading" && now !== "empty" && !shelved(state),
     stop: live && ["running", "paused", "compiling"].includes(now),
   };
 }
 
+// A run that does not train now, seen in its folder: it can be resumed, and nothing else.
+export const shelved = (state) => state.where === "ui" && ["finished", "failed"].includes(phase(state));
+
 export const going = (state) => ["running", "compiling"].includes(phase(state));
 
 export const actions = {
-  toggle: () => (going(store.get()) ? command("pause") : command("go")),
+  toggle: () => (shelved(store.get()) ? resume() : going(store.get()) ? command("pause") : command("go")),
   iteration: () => command("step", { count: 1, scale: "iteration" }),
   epoch: () => command("step", { count: 1, scale: "epoch" }),
   save: () => command("save"),

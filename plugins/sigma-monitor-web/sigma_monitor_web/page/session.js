@@ -1,5 +1,6 @@
 // What the page asks the server for, and how the answers enter the store.
 import { Connection } from "./connection.js";
+import { enter, socket, tabs } from "./entering.js";
 import { curves, remember, whole } from "./series.js";
 import { pulse, store } from "./store.js";
 import { t } from "./words.js";
@@ -9,31 +10,26 @@ const SETTLING = ["set", "undo", "rewind", "reset"];
 const LASTING = 2000; // rows of the journal, tickets and messages that the page keeps
 
 let connection = null;
-let wanted = []; // addresses of the curves that are drawn
+let drawn = []; // addresses of the curves of the charts
+const others = new Map(); // and of panels, by who wants them
+let wanted = []; // all of them
 let unfollow = () => {};
 let settle = 0;
 
 export const request = (what, more) => connection.request(what, more);
 
-// Open the connection; with a token in the link, exchange it for the cookie first.
+// Come in, learn the layout, and open the connection.
 export async function start() {
-  if (!(await admitted())) return store.set({ connection: "denied" });
-  const url = new URL("ws", location.href);
-  url.protocol = url.protocol.replace("http", "ws");
-  url.hash = "";
-  connection = new Connection(url, { changed, heard: () => { pulse.seen = performance.now(); } });
+  const server = await enter();
+  if (!server) return store.set({ connection: "denied" });
+  store.set({ where: server.where ?? "monitor", panels: server.panels ?? [], tabs: await tabs() });
+  connection = new Connection(socket(), { changed, heard: () => { pulse.seen = performance.now(); } });
   connection.start();
   return undefined;
 }
 
-async function admitted() {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (!token) return true;
-  history.replaceState(null, "", location.pathname + location.search);
-  const headers = { "Content-Type": "application/json", "X-Sigma": "1" };
-  const answer = await fetch("session", { method: "POST", headers, body: JSON.stringify({ token }) }).catch(() => null);
-  return Boolean(answer?.ok);
-}
+// Begin again: what is at the other end has changed.
+export const reopen = () => connection.again();
 
 function changed(state) {
   store.set({ connection: state });
@@ -92,10 +88,24 @@ function refreshSoon() {
   settle = setTimeout(() => refresh(), 300);
 }
 
-// Draw other curves from now on.
+// Follow the curves of the charts from now on.
 export function want(addresses) {
-  if (addresses.length === wanted.length && addresses.every((one, i) => one === wanted[i])) return;
-  wanted = addresses;
+  drawn = addresses;
+  gather();
+}
+
+// Follow the curves of others as well, until the returned function is called.
+export function alsoWant(addresses) {
+  const who = Symbol("panel");
+  others.set(who, addresses);
+  gather();
+  return () => { others.delete(who); gather(); };
+}
+
+function gather() {
+  const all = [...new Set([...drawn, ...[...others.values()].flat()])];
+  if (all.length === wanted.length && all.every((one, i) => one === wanted[i])) return;
+  wanted = all;
   if (store.get().connection === "online" && store.get().hello) follow();
 }
 

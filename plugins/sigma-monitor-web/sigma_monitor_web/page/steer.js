@@ -1,9 +1,11 @@
 // Commands that a person gives, and the fate of each at the place where it was given.
-import { request } from "./session.js";
+import { reopen, request } from "./session.js";
 import { ofTrainer, store } from "./store.js";
 import { announce } from "./announce.js";
 import { count } from "./numbers.js";
 import { t } from "./words.js";
+
+const TRIES = 60, BETWEEN = 1000; // milliseconds
 
 // The moment at which a ticket was applied: that of its trainer, or of the first of several.
 export const moment = ({ moments, trainer }) => moments?.[trainer] ?? Object.values(moments ?? {})[0];
@@ -32,6 +34,25 @@ async function send(place, about, asked, more = {}) {
 export function command(name, more = {}, place = "playback", about = t(`did.${name}`)) {
   const { trainer } = store.get();
   return send(place, about, () => request("command", { name, arguments: more, trainer }), { command: name });
+}
+
+// Train a run on that lies in its folder, in a process of its own.
+export function resume() {
+  const run = (store.get().hello?.folder ?? "").split("/").filter(Boolean).at(-1);
+  return send("playback", t("runs.resume"), () => request("resume", { run }).then(() => begun(run)), { command: "resume" });
+}
+
+// Wait until a run that was resumed trains, and look at it anew.
+async function begun(run) {
+  for (let tries = 0; tries < TRIES; tries++) {
+    await new Promise((done) => setTimeout(done, BETWEEN));
+    const runs = await request("runs");
+    if (runs.find((one) => one.name === run)?.status === "running") {
+      setTimeout(reopen, BETWEEN); // its socket opens a moment later
+      return { state: "applied" };
+    }
+  }
+  return { state: "refused", why: t("say.silent") };
 }
 
 export function assign(address, value, was, about = address) {

@@ -3,6 +3,9 @@ import { useLayoutEffect, useReducer, useRef } from "./lib.js";
 
 const INITIAL = {
   view: "train",
+  where: "monitor", // of a run, or "ui": of a directory of runs
+  panels: [], // of plugins: {name, title, view}
+  tabs: [], // of the layout; empty: all views
   connection: "connecting", // connecting, online, offline, denied
   hello: null,
   trainer: "",

@@ -35,7 +35,9 @@ export function paintTimeline(canvas, scene, picked, ratio) {
   pen.restore();
   for (const branch of scene.abandoned) nameBranch(pen, branch, scene, x, colours);
   edits(pen, scene, x, colours, height);
-  if (!small) beside(pen, scene, colours);
+  if (small) return;
+  nameSaved(pen, scene, x, colours);
+  beside(pen, scene, colours);
 }
 
 function hang(pen, branch, scene, x, colours) {
@@ -71,8 +73,11 @@ function states(pen, scene, x, colours) {
     if (one.saved) diamond(pen, at, LINE, 7, colours.surface, colours.accent, 2);
     else disc(pen, at, LINE, 4, colours.surface, colours.accent, 2);
   }
-  const saved = scene.small ? null : scene.kept.filter((one) => one.saved).at(-1);
-  if (saved) write(pen, t("saved"), x(saved.iteration, saved.second), LINE - 12, { colour: colours["ink-3"], paper: colours.surface, family: colours.family, align: "center" });
+}
+
+function nameSaved(pen, scene, x, colours) {
+  const saved = scene.kept.filter((one) => one.saved).at(-1), at = saved ? x(saved.iteration, saved.second) : NaN;
+  if (at >= scene.frame.left && at <= scene.frame.right + 1) write(pen, t("saved"), at, LINE - 12, { colour: colours["ink-3"], paper: colours.surface, family: colours.family, align: "center" });
 }
 
 // Flags with their text where there is room; the newest texts win.

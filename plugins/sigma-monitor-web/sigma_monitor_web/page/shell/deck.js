@@ -1,7 +1,7 @@
 // Playback: always in sight, the numbers at fixed places, the progress of the whole run along its edge.
 import { html } from "../lib.js";
 import { Icon } from "../widgets/icon.js";
-import { actions, allowed, epochNow, going, kept, left, phase, summary, wording } from "../playback.js";
+import { actions, allowed, epochNow, going, kept, left, phase, shelved, summary, wording } from "../playback.js";
 import { ofTrainer, store, useStore } from "../store.js";
 import { count, duration, figure } from "../numbers.js";
 import { t } from "../words.js";
@@ -18,7 +18,7 @@ function pick() {
 
 function Transport({ state }) {
   const can = allowed(state), runs = going(state);
-  const main = runs ? "pause" : (MAIN[phase(state)] ?? "pause");
+  const main = shelved(state) ? "resume" : runs ? "pause" : (MAIN[phase(state)] ?? "pause");
   return html`<div class="transport" role="group" aria-label=${t("playback.controls")}>
     <button class="primary" id="play" type="button" aria-keyshortcuts="Space" disabled=${!can.toggle} onClick=${actions.toggle}><${Icon} name=${runs || main === "pause" ? "pause" : "play"} /><span>${t(`do.${main}`)}</span></button>
     <button id="one-iteration" type="button" aria-keyshortcuts="ArrowRight" title=${`${t("do.iteration.long")} (→)`} disabled=${!can.step} onClick=${actions.iteration}><${Icon} name="step" /><span>${t("do.iteration")}</span></button>
