@@ -114,10 +114,14 @@ export function look(trainer) {
   lookAround(trainer).then(follow);
 }
 
-// What the page has is told by cursors; of the rest the first event brings everything that is kept.
+// What the page has already is told by cursors and numbers.
 function follow() {
+  const { journal, messages, tickets, trainer } = store.get(), last = (rows) => rows.at(-1)?.[0] ?? 0;
   unfollow();
-  unfollow = connection.subscribe("follow", { every: EVERY, addresses: wanted, after: curves.cursors(wanted) }, take, unfollowed);
+  unfollow = connection.subscribe("follow", {
+    every: EVERY, trainer, addresses: wanted, after: curves.cursors(wanted), journal: last(journal), messages: last(messages),
+    tickets: tickets.reduce((most, ticket) => (ticket.state === "queued" ? most : Math.max(most, ticket.number)), 0),
+  }, take, unfollowed);
 }
 
 // An address that has gone ends the subscription: look what there is, and follow that.
