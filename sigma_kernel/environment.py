@@ -368,7 +368,7 @@ class Environment(settings.Settled):
             self._files.edited()
         self._noted = self.catalogue.versions()
 
-    def replay(self, run: Path) -> tuple[Summary, dict[str, str]]:
+    def replay(self, run: Path, progress: bool | None = None) -> tuple[Summary, dict[str, str]]:
         """Replay the journal of a run folder, and compare, without writing anything.
 
         Commands are refused meanwhile, and only monitors that talk are started.  Return the summary, and for each
@@ -380,7 +380,7 @@ class Environment(settings.Settled):
         lines = resuming.history(run, self.trainers, self.messages.log)
         for session in self.sessions().values():
             resuming.replay(run, session, lines, self.messages.log)
-        summary = self.run(progress=False)
+        summary = self.run(progress)
         replays = {name: session.recorder.replay for name, session in self.sessions().items()}
         return summary, {name: replay.differs for name, replay in replays.items() if replay and replay.differs}
 

@@ -227,6 +227,10 @@ class EnvironmentView:
         outputs = session.setup.model.network.outputs
         return found if isinstance(found, dict) else {outputs[0].name: found}
 
+    def log(self, text: str) -> None:
+        """Log a message."""
+        self.environment.messages.log(text)
+
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: str, **arguments: Any) -> Ticket:
         """Send a command; return its ticket at once."""

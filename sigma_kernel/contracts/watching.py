@@ -166,6 +166,9 @@ class View(Protocol):
     def wait(self, seconds: float) -> bool:
         """Sleep; return True once the run has ended and the monitor should return."""
 
+    def log(self, text: str) -> None:
+        """Log a message to the monitors, this one included."""
+
     # -- values --------------------------------------------------------------------------------------------------------
     def get(self, address: str) -> Any:
         """Return a published value."""

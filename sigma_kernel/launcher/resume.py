@@ -13,7 +13,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.launcher.configured import CheckpointName, totals, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
-from sigma_kernel.launcher.run import hush, tell, trained, watched
+from sigma_kernel.launcher.run import hush, shows, tell, trained, watched
 from sigma_kernel.plugins.catalogue import catalogue
 
 FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
@@ -57,7 +57,7 @@ def resume(
     for assignment in more:
         described = override(described, assignment, "--epochs")
     edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"]), *more]
-    configuration = understood(watched(described, monitors, quiet) if monitors else described)
+    configuration = understood(watched(described, monitors))
     with _environment(configuration, run) as environment:
         if paused:
             _check_steered(environment, quiet)
@@ -85,7 +85,7 @@ def replay(run: Path, check: bool, quiet: bool, as_json: bool) -> int:
     with _environment(configuration, run) as environment:
         if quiet:
             hush(environment)
-        summary, differs = environment.replay(run.absolute())
+        summary, differs = environment.replay(run.absolute(), shows(quiet))
     for name, where in differs.items():
         say(f"{name}: replay differs. At {where}.", "red")
     if not quiet:

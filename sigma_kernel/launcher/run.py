@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sigma_kernel.config import Document, build, override, prepare
-from sigma_kernel.environment import Environment, Summary
+from sigma_kernel.environment import CONSOLE, Environment, Summary
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.launcher.configured import offered, opened, recipe_or_file, totals, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
@@ -36,7 +36,7 @@ def run(
     saves a checkpoint and continues.
     """
     described = _optioned(opened(what, overrides), backend, seed, epochs)
-    configuration = understood(watched(described, monitors, quiet))
+    configuration = understood(watched(described, monitors))
     with build(configuration, catalogue(), configuration.run.folder) as environment:
         prepare(configuration, environment, begins=True)
         return trained(environment, as_json, quiet)
@@ -46,7 +46,7 @@ def trained(environment: Environment, as_json: bool, quiet: bool) -> int:
     """Train, print the summary, and return the exit code."""
     if quiet:
         hush(environment)
-    summary = _run(environment, as_json)
+    summary = _run(environment, as_json, shows(quiet))
     if not quiet:
         tell(summary)
     if as_json:
@@ -69,19 +69,22 @@ def _optioned(described: Document, backend: str | None, seed: int | None, epochs
     return described
 
 
-def watched(described: Document, monitors: tuple[str, ...], quiet: bool) -> Document:
-    """Add the requested monitors; without any, the console if it is installed."""
-    if not monitors and not quiet and not described.values.get("monitors") and offered("monitor", "console"):
-        monitors = ("console",)
+def watched(described: Document, monitors: tuple[str, ...]) -> Document:
+    """Add the requested monitors."""
     for name in monitors:
         described = override(described, f"monitors.{toml(name.rpartition(':')[2])}={toml(name)}", "--monitor")
     return described
 
 
-def _run(environment: Environment, as_json: bool) -> Summary:
+def shows(quiet: bool) -> bool:
+    """Return whether progress is shown, if no configured monitor does that."""
+    return not quiet and offered("monitor", CONSOLE)
+
+
+def _run(environment: Environment, as_json: bool, progress: bool) -> Summary:
     """Return the summary, also of an aborted run; after an error, print it as JSON and raise."""
     try:
-        return environment.run(progress=False)  # the console is configured, or not wanted
+        return environment.run(progress)
     except KeyboardInterrupt:
         return environment.summary()
     except SigmaError:

@@ -81,6 +81,10 @@ class FakeView:
         """Sleep; return whether ``over`` is set."""
         return self.over.wait(seconds)
 
+    def log(self, text: str) -> None:
+        """Add a text to those that were given."""
+        self.texts.append(text)
+
     def get(self, address: str) -> Any:
         """Return a value; raises SigmaAddressError if there is none."""
         if address not in self.values:

@@ -9,5 +9,5 @@ SIGMA_API = "1.0"
 
 @hookimpl
 def sigma_components() -> list[Component]:
-    """Return no records yet: the page is served by whoever imports ``sigma_monitor_web.page``."""
-    return []
+    """Return the record of the monitor."""
+    return [Component("monitor", "web", "sigma_monitor_web.monitor:WebMonitor", "A dashboard in the browser.")]

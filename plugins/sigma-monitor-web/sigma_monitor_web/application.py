@@ -1,0 +1,165 @@
+"""The routes: the page, entering with a key, the socket, metrics, the layout and the panels of plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Protocol
+
+from attrs import define, field
+from starlette.applications import Starlette
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import ASGIApp
+from starlette.websockets import WebSocket
+
+from sigma_kernel.errors import SigmaError
+from sigma_monitor_web.files import File
+from sigma_monitor_web.guard import READING, WRITING, Guard
+from sigma_monitor_web.keys import READ, Keys
+from sigma_monitor_web.talk import Lines, Talk
+
+POSTS = {"/session": READING | WRITING, "/leave": WRITING}
+DENIED = JSONResponse({"error": "Open the link that the terminal printed."}, 401)
+BEARER = {"WWW-Authenticate": "Bearer"}
+
+
+class Served(Protocol):
+    """What a server shows: one run, or a directory of them."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the run, or of the directory."""
+
+    @property
+    def where(self) -> str:
+        """Return ``monitor``, inside a run, or ``ui``."""
+
+    def talk(self, run: str, scopes: frozenset[str]) -> Talk:
+        """Return a new conversation about a run; raises a SigmaError if there is none of that name."""
+
+    def metrics(self) -> tuple[bytes, str]:
+        """Return what Prometheus reads, and its media type."""
+
+
+@define(eq=False)
+class Application:
+    """The application of a server: what it serves, to whom, and its files.
+
+    Args:
+        served: What it shows.
+        keys: Who may come in.
+        files: The page, by relative paths.
+        layout: The tabs and panels, as JSON.
+        panels: The ES modules of plugins' panels, by name.
+    """
+
+    served: Served
+    keys: Keys
+    files: Mapping[str, File]
+    layout: File
+    panels: Mapping[str, File] = field(factory=dict)
+    lines: Lines = field(factory=Lines, init=False)
+
+    def guarded(self, host: str = "") -> ASGIApp:
+        """Return the ASGI application, behind all checks."""
+        routes = [
+            Route("/panels/{name}.js", self._panel),
+            Route("/layout.json", self._layout),
+            Route("/session", self._session),
+            Route("/metrics", self._metrics),
+            Route("/session", self._enter, methods=["POST"]),
+            Route("/leave", self._leave, methods=["POST"]),
+            Route("/", self._index),
+            Route("/{path:path}", self._file),
+            WebSocketRoute("/ws", self._socket),
+        ]
+        return Guard(Starlette(routes=routes), POSTS, host)
+
+    # -- who asks ------------------------------------------------------------------------------------------------------
+    @property
+    def cookie(self) -> str:
+        """Return the name of the cookie: each server has its own, as cookies do not know ports."""
+        return f"sigma-{sha256(self.keys.steer.encode()).hexdigest()[:16]}"
+
+    def _scopes(self, connection: HTTPConnection) -> frozenset[str]:
+        return self.keys.session(connection.cookies.get(self.cookie, ""))
+
+    def _introduction(self, scopes: frozenset[str]) -> dict[str, Any]:
+        return {"scopes": sorted(scopes), "run": self.served.name, "where": self.served.where}
+
+    async def _session(self, request: Request) -> Response:
+        scopes = self._scopes(request)
+        return JSONResponse(self._introduction(scopes), headers=PRIVATE) if scopes else DENIED
+
+    async def _enter(self, request: Request) -> Response:
+        """Exchange a key for a cookie."""
+        if not self.keys.may_try():
+            return JSONResponse({"error": "too many wrong keys. Wait some seconds."}, 429, {"Retry-After": "10"})
+        try:
+            key = (await request.json())["token"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            key = None
+        if not isinstance(key, str):
+            return JSONResponse({"error": "the body must be an object with a token."}, 400)
+        entered = self.keys.enter(key)
+        if entered is None:
+            self.keys.failed()
+            return DENIED
+        answer = JSONResponse(self._introduction(entered[1]), headers=PRIVATE)
+        answer.set_cookie(self.cookie, entered[0], httponly=True, samesite="strict", path="/")
+        return answer
+
+    async def _leave(self, request: Request) -> Response:
+        self.keys.leave(request.cookies.get(self.cookie, ""))
+        answer = JSONResponse({})
+        answer.delete_cookie(self.cookie, httponly=True, samesite="strict", path="/")
+        return answer
+
+    # -- what is served ------------------------------------------------------------------------------------------------
+    async def _index(self, request: Request) -> Response:
+        return sent(request, self.files.get("index.html"))
+
+    async def _file(self, request: Request) -> Response:
+        return sent(request, self.files.get(request.path_params["path"]))
+
+    async def _panel(self, request: Request) -> Response:
+        found = self.panels.get(request.path_params["name"])
+        return sent(request, found) if self._scopes(request) else DENIED
+
+    async def _layout(self, request: Request) -> Response:
+        return sent(request, self.layout) if self._scopes(request) else DENIED
+
+    async def _metrics(self, request: Request) -> Response:
+        """Answer Prometheus, which has a key in place of a session."""
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or READ not in self.keys.scopes(key.strip()):
+            return JSONResponse({"error": "send a key of the dashboard as bearer token."}, 401, BEARER)
+        body, type_ = self.served.metrics()
+        return Response(body, media_type=type_, headers=PRIVATE)
+
+    async def _socket(self, websocket: WebSocket) -> None:
+        scopes = self._scopes(websocket)
+        if not scopes:
+            await websocket.close()  # before it was accepted: the handshake is refused
+            return
+        try:
+            talk = self.served.talk(websocket.query_params.get("run", ""), scopes)
+        except SigmaError:  # there is no such run
+            await websocket.close()
+            return
+        await self.lines.serve(websocket, talk)
+
+
+PRIVATE = {"Cache-Control": "no-store"}
+
+
+def sent(request: Request, file: File | None) -> Response:
+    """Return a file; nothing but its tag if the browser has it; 404 without one."""
+    if file is None:
+        return JSONResponse({"error": "there is no such file."}, 404)
+    headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.body, media_type=file.type, headers=headers)

@@ -1,0 +1,40 @@
+"""The files of the page, held in memory with their checksums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+
+from attrs import frozen
+
+PAGE = Path(__file__).with_name("page")
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".woff2": "font/woff2",
+}
+
+
+@frozen
+class File:
+    """A file as it is sent."""
+
+    body: bytes
+    type: str
+    tag: str
+
+
+def page(folder: Path = PAGE) -> Mapping[str, File]:
+    """Return the files of the page by their relative paths; nothing else is ever sent."""
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix in TYPES)
+    return {path.relative_to(folder).as_posix(): file(path.read_bytes(), path.suffix) for path in found}
+
+
+def file(body: bytes, suffix: str) -> File:
+    """Return a file of some content."""
+    return File(body, TYPES[suffix], f'"{sha256(body).hexdigest()[:32]}"')

@@ -1,0 +1,143 @@
+"""Let in nobody else: the checks that every request passes before it reaches a route.
+
+Whatever is not allowed here is refused: a host that is not ours (DNS rebinding), a method that the path has not, a
+request of another site (its Origin, or a missing header of our own), a body that is too large. Answers carry a policy
+under which the page runs nothing that was not shipped with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import field, frozen
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+OWN_HEADER = "x-sigma"  # which no form and no link of another site can send
+MOST_BODY = 64 * 1024  # bytes of a request
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; font-src 'self'; "
+    "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+READING, WRITING = frozenset({"GET", "HEAD"}), frozenset({"POST"})
+
+
+@frozen
+class Refusal:
+    """Why a request is refused, and the status that says so."""
+
+    status: int
+    why: str
+
+
+@frozen
+class Guard:
+    """Check every request, and add the policy to every answer.
+
+    Args:
+        app: What answers requests that passed.
+        posts: The methods of the paths that take others than GET and HEAD.
+        host: The host that the server was given a name for, beside those of the loopback interface.
+    """
+
+    app: ASGIApp
+    posts: Mapping[str, frozenset[str]]
+    host: str = ""
+    _hosts: frozenset[str] = field(init=False)
+
+    @_hosts.default
+    def _(self) -> frozenset[str]:
+        return frozenset((*LOOPBACK, *([self.host.lower()] if self.host else [])))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        refusal = self.refusal(scope)
+        if scope["type"] == "websocket":
+            await self._websocket(scope, receive, send, refusal)
+        elif refusal is not None:
+            await JSONResponse({"error": refusal.why}, refusal.status)(scope, receive, _dressed(send))
+        else:
+            await self.app(scope, _bounded(receive), _dressed(send))
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send, refusal: Refusal | None) -> None:
+        if refusal is None:
+            await self.app(scope, receive, send)
+            return
+        await receive()
+        await send({"type": "websocket.close", "code": 4403, "reason": refusal.why})
+
+    # -- the checks ----------------------------------------------------------------------------------------------------
+    def refusal(self, scope: Scope) -> Refusal | None:
+        """Return why a request is refused, or None."""
+        headers, websocket = Headers(scope=scope), scope["type"] == "websocket"
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or name_of(hosts[0]) not in self._hosts:
+            return Refusal(421, "this server is not known by that name. Open the link that the terminal printed.")
+        method = "GET" if websocket else scope["method"]
+        allowed = self.posts.get(scope["path"], READING)
+        if method not in allowed:
+            return Refusal(405, f"{method} is not allowed here. Use {' or '.join(sorted(allowed))}.")
+        if websocket or method in WRITING:
+            return _foreign(headers, hosts[0], websocket)
+        return None
+
+
+def name_of(host: str) -> str:
+    """Return the name in a Host header, without its port; empty if it is not a name."""
+    found = re.fullmatch(r"(?P<name>\[[0-9a-f:.]++\]|[a-z0-9._-]++)(:[0-9]{1,5})?", host.lower())
+    return found["name"] if found else ""
+
+
+def _foreign(headers: Headers, host: str, websocket: bool) -> Refusal | None:
+    """Return why a request that can change something comes from elsewhere; the Origin must be that of the page."""
+    origins = headers.getlist("origin")
+    if len(origins) != 1 or origins[0].lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
+        return Refusal(403, "this request comes from another site.")
+    if not websocket and headers.get(OWN_HEADER) != "1":
+        return Refusal(403, "this request was not sent by the dashboard.")
+    if not websocket and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        return Refusal(415, "the body must be JSON.")
+    if not headers.get("content-length", "0").isdecimal() or int(headers.get("content-length", "0")) > MOST_BODY:
+        return Refusal(413, f"the body is larger than {MOST_BODY:,} bytes.")
+    return None
+
+
+def _bounded(receive: Receive) -> Receive:
+    """Return a function that receives a body up to the limit, and then says that the client is gone."""
+    taken = 0
+
+    async def bounded() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        return {"type": "http.disconnect"} if taken > MOST_BODY else message
+
+    return bounded
+
+
+def _dressed(send: Send, more: Mapping[str, str] = HEADERS) -> Send:
+    """Return a function that sends answers with the policy."""
+
+    async def dressed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers: Any = MutableHeaders(scope=message)
+            for name, value in more.items():
+                headers[name] = value
+        await send(message)
+
+    return dressed

@@ -1,0 +1,113 @@
+"""The monitor ``web``: a dashboard in the browser, served by the run itself."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from sigma_monitor_control.aside import Aside
+from sigma_monitor_control.protocol import Conversation
+
+from sigma_kernel import settings
+from sigma_kernel.contracts import Monitor, View
+from sigma_kernel.errors import SigmaConfigError
+from sigma_monitor_web.application import Application
+from sigma_monitor_web.exposition import exposed
+from sigma_monitor_web.files import page
+from sigma_monitor_web.keys import Keys, made
+from sigma_monitor_web.layout import layout
+from sigma_monitor_web.serving import Server, is_loopback, listening
+from sigma_monitor_web.talk import Talk
+
+SHORTEST = 16  # characters of a token
+
+
+def _token(monitor: Any, attribute: Any, token: str) -> None:
+    if not isinstance(token, str):
+        raise SigmaConfigError(f"WebMonitor.token: must be a string (got {type(token).__name__}).")
+    if (
+        token
+        and not token.startswith("$")
+        and (len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token)
+    ):
+        raise SigmaConfigError(f"WebMonitor.token: must have at least {SHORTEST} letters, digits and signs.")
+
+
+@define(eq=False)
+class WebMonitor(Monitor):
+    """Serve a dashboard, on which the run is watched and steered; print its link, and open it in the browser.
+
+    Args:
+        host: The address to listen on. Any but that of this machine needs a ``token``.
+        port: The port to listen on; 0 is the first free one from 8470 on.
+        token: The key of the link; by default it is new for each run. ``$NAME`` takes it from an environment variable,
+            which keeps it out of the configuration.
+        open: Whether to open the browser.
+        layout: A JSON file with the tabs and panels; by default, that of the page.
+    """
+
+    host: str = field(default="127.0.0.1", validator=settings.instance_of(str, "a string"))
+    port: int = field(default=0, validator=[settings.whole, settings.ge(0)])
+    token: str = field(default="", validator=_token, repr=False)
+    open: bool = field(default=True, validator=settings.in_((False, True)))
+    layout: str = field(default="", validator=settings.instance_of(str, "a string"))
+
+    steers = True
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse to be reached by others without a token."""
+        if not is_loopback(self.host) and not self.token:
+            raise SigmaConfigError(
+                f"WebMonitor.host: {self.host!r} can be reached from other machines. Give a token, too, of at least "
+                f"{SHORTEST} characters; or keep the default, and forward the port with ssh -L."
+            )
+
+    def watch(self, view: View) -> None:
+        """Serve until the run is over."""
+        served = OneRun(view)
+        keys = Keys(self._key() or made())
+        application = Application(served, keys, page(), layout(Path(self.layout) if self.layout else None))
+        with listening(self.host, self.port) as listener:
+            server = Server(application, listener, self.host)
+            view.log(f"dashboard: {server.link()}")
+            if self.open:
+                webbrowser.open(server.link())
+            server.run(view.wait)
+        served.aside.end()
+
+    def _key(self) -> str:
+        """Return the token; raise SigmaConfigError for an environment variable that is missing, or too short."""
+        if not self.token.startswith("$"):
+            return self.token
+        found = os.environ.get(self.token[1:], "")
+        if len(found) < SHORTEST:
+            raise SigmaConfigError(
+                f"WebMonitor.token: the environment variable {self.token[1:]} must have at least {SHORTEST} characters "
+                f"(it has {len(found)}). Set it before the run."
+            )
+        return found
+
+
+@define(eq=False)
+class OneRun:
+    """The run that serves itself."""
+
+    view: View
+    where: str = "monitor"
+    aside: Aside = field(factory=Aside, init=False)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the run."""
+        return self.view.name
+
+    def talk(self, run: str, scopes: frozenset[str]) -> Talk:
+        """Return a new conversation."""
+        return Conversation(self.view, scopes, self.aside.do)
+
+    def metrics(self) -> tuple[bytes, str]:
+        """Return what Prometheus reads."""
+        return exposed(self.view)

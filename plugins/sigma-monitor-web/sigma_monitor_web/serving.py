@@ -1,0 +1,96 @@
+"""Run a server in the calling thread until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from ipaddress import ip_address
+from typing import Any
+
+import uvicorn
+from attrs import define
+
+from sigma_kernel.errors import SigmaStateError
+from sigma_monitor_web.application import Application
+from sigma_monitor_web.keys import READ, STEER
+
+FIRST, MANY = 8470, 30  # the ports that are tried in turn, before any other
+LONGEST = 4 << 20  # bytes of a message
+IDLE = 200  # connections that have not asked for anything; beyond, the oldest are closed
+LOOK = 0.1  # seconds between two looks at whether it is over
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a host."""
+    with suppress(ValueError):
+        return ip_address(host.strip("[]")).is_loopback
+    return host == "localhost"
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 is the first free one of those that are tried.
+
+    Raises SigmaStateError if there is none.
+    """
+    error: OSError | None = None
+    for tried in [port] if port else [*range(FIRST, FIRST + MANY), 0]:
+        try:
+            return socket.create_server((host.strip("[]"), tried), family=_family(host), backlog=128)
+        except OSError as found:
+            error = found
+    raise SigmaStateError(f"{host}:{port}: cannot be listened on: {error}. Choose another host or port.") from error
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+@define(eq=False)
+class Server:
+    """Serve an application on a socket, until ``over`` returns True."""
+
+    application: Application
+    listener: socket.socket
+    host: str
+
+    def link(self, scope: str = STEER) -> str:
+        """Return the link that lets in."""
+        key = {READ: self.application.keys.read, STEER: self.application.keys.steer}[scope]
+        name = f"[{self.host.strip('[]')}]" if ":" in self.host else self.host
+        return f"http://{name}:{self.listener.getsockname()[1]}/#token={key}"
+
+    def run(self, over: Callable[[float], bool]) -> None:
+        """Serve; ``over`` waits for so many seconds, and returns whether it is over."""
+        asyncio.run(self._serve(over))
+
+    async def _serve(self, over: Callable[[float], bool]) -> None:
+        server = uvicorn.Server(
+            uvicorn.Config(
+                self.application.guarded(self.host),
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                server_header=False,
+                ws="websockets-sansio",
+                ws_max_size=LONGEST,
+                ws_max_queue=4,
+                h11_max_incomplete_event_size=1 << 14,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        serving = asyncio.create_task(server.serve([self.listener]))
+        while not serving.done() and not over(0.0):
+            close_idle(server.server_state.connections)
+            await asyncio.wait([serving], timeout=LOOK)
+        await self.application.lines.end()
+        server.should_exit = True
+        await serving
+
+
+def close_idle(connections: set[Any], most: int = IDLE) -> None:
+    """Close connections that have not asked for anything, if there are many: they hold the places of others."""
+    idle = [one for one in connections if getattr(one, "cycle", one) is None and one.transport is not None]
+    for one in idle[: max(0, len(idle) - most)]:
+        one.transport.close()

@@ -1,0 +1,134 @@
+"""Carry the protocol over WebSockets: one conversation for each connection, bounded in memory and in time.
+
+Nothing is prepared for a client that does not read: its next events are made when it has taken the last ones.  After
+each turn the thread rests for a multiple of the time that it worked, so that a client that asks without a pause does
+not slow training.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import Protocol
+
+from attrs import define, field
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+REST = 4  # the rest after each turn, as a multiple of its work
+STALLED = 30.0  # seconds after which a client that reads nothing is dropped
+WAITING = 16  # documents of a client that wait; it is read no further until they are answered
+SOON, OFTEN = 0.01, 0.05  # seconds until the next look: while something is to be answered, and with a subscription
+CONNECTIONS = 100  # at a time
+SLOW, OVER, FULL = 4408, 1001, 4429  # codes of a close
+
+
+class Talk(Protocol):
+    """The protocol with one client, as ``Conversation`` has it."""
+
+    @property
+    def waits(self) -> bool:
+        """Return whether a request is not answered yet."""
+
+    @property
+    def subscribed(self) -> bool:
+        """Return whether there is a subscription."""
+
+    def receive(self, text: str) -> list[str]:
+        """Take a document; return the documents to send at once."""
+
+    def answers(self) -> list[str]:
+        """Return the answers that have become ready."""
+
+    def events(self, now: float) -> list[str]:
+        """Return the events that are due."""
+
+    def last(self) -> list[str]:
+        """Return what there is to say at the end."""
+
+
+@define(eq=False)
+class Line:
+    """One connection, and what was said on it that is not answered yet."""
+
+    websocket: WebSocket
+    talk: Talk
+    _inbox: asyncio.Queue[str | None] = field(factory=lambda: asyncio.Queue(WAITING), init=False)
+    _over: bool = field(default=False, init=False)
+
+    async def serve(self) -> None:
+        """Answer until the client leaves, reads nothing any more, or the run is over."""
+        reader = asyncio.create_task(self._read())
+        try:
+            while await self._turn():
+                continue
+        except WebSocketDisconnect:  # it is gone
+            return
+        except TimeoutError:
+            await self._close(SLOW)
+        finally:
+            reader.cancel()
+
+    async def end(self) -> None:
+        """Say last words, as the run is over."""
+        self._over = True
+        with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
+            await asyncio.wait_for(self._say(self.talk.last()), 1.0)
+        await self._close(OVER)
+
+    async def _read(self) -> None:
+        with suppress(WebSocketDisconnect, KeyError):  # KeyError: a binary message
+            while True:
+                await self._inbox.put(await self.websocket.receive_text())
+        await self._inbox.put(None)
+
+    async def _turn(self) -> bool:
+        """Answer one document, and say what is new; return whether to go on."""
+        try:
+            text = await asyncio.wait_for(self._inbox.get(), self._pause())
+        except TimeoutError:
+            text = ""
+        if text is None or self._over:
+            return False
+        began = time.thread_time()
+        lines = [*(self.talk.receive(text) if text else []), *self.talk.answers()]
+        lines += self.talk.events(time.monotonic()) if self._inbox.empty() else []
+        worked = time.thread_time() - began
+        await self._say(lines)
+        await asyncio.sleep(REST * worked)
+        return True
+
+    def _pause(self) -> float | None:
+        return SOON if self.talk.waits else OFTEN if self.talk.subscribed else None
+
+    async def _say(self, lines: list[str]) -> None:
+        for line in lines:
+            await asyncio.wait_for(self.websocket.send_text(line), STALLED)
+
+    async def _close(self, code: int) -> None:
+        if self.websocket.application_state is WebSocketState.CONNECTED:
+            with suppress(TimeoutError, RuntimeError):
+                await asyncio.wait_for(self.websocket.close(code), 1.0)
+
+
+@define(eq=False)
+class Lines:
+    """All connections of a server."""
+
+    _open: list[Line] = field(factory=list, init=False)
+
+    async def serve(self, websocket: WebSocket, talk: Talk) -> None:
+        """Accept and serve a connection; beyond the limit, it is closed at once."""
+        await websocket.accept()
+        if len(self._open) >= CONNECTIONS:
+            await websocket.close(FULL, "too many connections")
+            return
+        self._open.append(line := Line(websocket, talk))
+        try:
+            await line.serve()
+        finally:
+            self._open.remove(line)
+
+    async def end(self) -> None:
+        """End all connections, as the run is over."""
+        await asyncio.gather(*(line.end() for line in [*self._open]))

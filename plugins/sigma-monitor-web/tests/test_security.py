@@ -1,0 +1,275 @@
+"""Whoever should not get in, does not: every route, method, key, host and origin, denied unless listed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+from attrs import define, field
+from sigma_monitor_control.protocol import Conversation
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.testing import FakeView
+from sigma_monitor_web.application import Application
+from sigma_monitor_web.exposition import exposed
+from sigma_monitor_web.files import file
+from sigma_monitor_web.guard import MOST_BODY, POLICY, name_of
+from sigma_monitor_web.keys import TRIES, Keys
+from sigma_monitor_web.monitor import WebMonitor
+
+BASE = "http://127.0.0.1:8470"
+JSON = {"content-type": "application/json"}
+OWN = {"x-sigma": "1", "origin": BASE, **JSON}
+ROUTES = ("/", "/app.js", "/session", "/leave", "/layout.json", "/panels/mine.js", "/metrics", "/nothing", "/../secret")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+HOSTS = (
+    "127.0.0.1:8470",
+    "localhost:1234",
+    "[::1]:8470",
+    "evil.example",
+    "127.0.0.1.evil.example",
+    "",
+    "127.0.0.1@evil",
+)
+OURS = HOSTS[:3]
+ORIGINS = (None, "same", "http://evil.example", "null", "http://127.0.0.1:9999", "https://127.0.0.1:8470.evil.example")
+SESSIONS = ("none", "wrong", "read", "steer")
+OPEN = ("/", "/app.js")  # the page holds no secrets
+HELD = ("/session", "/layout.json", "/panels/mine.js")  # for those who have come in
+
+
+@define(eq=False)
+class Run:
+    """A run that is served."""
+
+    view: FakeView = field(factory=FakeView)
+    name: str = "mine"
+    where: str = "monitor"
+
+    def talk(self, run: str, scopes: frozenset[str]) -> Any:
+        """Return a conversation with the fake view."""
+        return Conversation(self.view, scopes)
+
+    def metrics(self) -> tuple[bytes, str]:
+        """Return the exposition of the fake view."""
+        return exposed(self.view)
+
+
+@pytest.fixture
+def application() -> Application:
+    made = {"index.html": file(b"<!doctype html>", ".html"), "app.js": file(b"1", ".js")}
+    panels = {"mine": file(b"2", ".js")}
+    return Application(Run(), Keys(), made, file(b'{"format": 1, "tabs": []}', ".json"), panels)
+
+
+@pytest.fixture
+def client(application: Application) -> Iterator[TestClient]:
+    with TestClient(application.guarded(), base_url=BASE, raise_server_exceptions=False) as made:
+        yield made
+
+
+def headers(application: Application, host: str, origin: str | None, session: str) -> dict[str, str]:
+    found = {"host": host, **JSON, "x-sigma": "1"}
+    if origin is not None:
+        found["origin"] = f"http://{host}" if origin == "same" else origin
+    if session != "none":
+        keys = {"read": application.keys.read, "steer": application.keys.steer, "wrong": "x"}
+        entered = application.keys.enter(keys[session])
+        found["cookie"] = f"{application.cookie}={entered[0] if entered else 'x' * 43}"
+    return found
+
+
+def expected(route: str, method: str, host: str, origin: str | None, session: str) -> set[int]:
+    """Return the statuses that are right; whatever is not listed is denied."""
+    inside = session in ("read", "steer")
+    if host not in OURS:
+        return {400, 421}
+    if method in ("GET", "HEAD"):
+        if route in OPEN:
+            return {200}
+        if route in HELD:
+            return {200} if inside else {401}
+        return {401} if route == "/metrics" else {405} if route == "/leave" else {404}
+    if method != "POST" or route not in ("/session", "/leave"):
+        return {405}
+    if origin != "same":
+        return {403}
+    return {200} if route == "/leave" else {400}  # the body of the matrix is no token
+
+
+@pytest.mark.parametrize(("route", "method"), list(product(ROUTES, METHODS)))
+def test_everything_is_denied_but_what_is_allowed(
+    application: Application, client: TestClient, route: str, method: str
+) -> None:
+    for host, origin, session in product(HOSTS, ORIGINS, SESSIONS):
+        sent = headers(application, host, origin, session)
+        answer = client.request(method, route, headers=sent, content=b"[]" if method == "POST" else None)
+        right = expected(route, method, host, origin, session)
+        assert answer.status_code in right, (host, origin, session, answer.status_code, right)
+        assert answer.headers["content-security-policy"] == POLICY
+        if answer.status_code not in (200, 304):
+            assert b"secret" not in answer.content
+            assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("session", SESSIONS)
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_a_socket_opens_for_the_page_and_a_session_alone(
+    application: Application, client: TestClient, host: str, origin: str | None, session: str
+) -> None:
+    sent = headers(application, host, origin, session)
+    sent.pop("content-type")
+    allowed = host in OURS and origin == "same" and session in ("read", "steer")
+    if not allowed:
+        with pytest.raises(WebSocketDisconnect), client.websocket_connect("/ws", headers=sent):
+            raise AssertionError("it was opened")  # pragma: no cover
+        return
+    with client.websocket_connect("/ws", headers=sent) as socket:
+        socket.send_json({"id": 1, "do": "set", "pattern": "trainer.optimiser.learning_rate", "value": 0.1})
+        answer = socket.receive_json()
+    if session == "read":
+        assert "not allowed" in answer["error"]["message"]
+        assert application.served.view.sent == []  # type: ignore[attr-defined]
+    else:
+        assert "not allowed" not in str(answer)
+
+
+def test_a_key_is_exchanged_for_a_cookie_that_no_script_reads(application: Application, client: TestClient) -> None:
+    for key, scopes in ((application.keys.steer, ["read", "steer"]), (application.keys.read, ["read"])):
+        answer = client.post("/session", json={"token": key}, headers=OWN)
+        assert answer.status_code == 200
+        assert answer.json() == {"scopes": scopes, "run": "mine", "where": "monitor"}
+        cookie = answer.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert "path=/" in cookie
+        assert key.lower() not in cookie
+        assert client.get("/session").json()["scopes"] == scopes
+    assert client.post("/leave", headers=OWN).status_code == 200
+    assert client.get("/session").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [({"x-sigma": "0"}, 403), ({"origin": "http://localhost:8470"}, 403), ({"content-type": "text/plain"}, 415)],
+)
+def test_a_post_needs_the_header_the_origin_and_the_type(
+    application: Application, client: TestClient, change: dict[str, str], status: int
+) -> None:
+    body = f'{{"token": "{application.keys.steer}"}}'
+    assert client.post("/session", content=body, headers={**OWN, **change}).status_code == status
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b'{"token": 1}', b'{"toke": "x"}', b"[" * 60_000, b"\xff", b'{"token": null}']
+)
+def test_a_body_that_is_no_token_is_refused(client: TestClient, body: bytes) -> None:
+    assert client.post("/session", content=body, headers=OWN).status_code == 400
+
+
+def test_a_body_beyond_the_limit_is_refused(application: Application, client: TestClient) -> None:
+    assert client.post("/session", content=b"x" * (MOST_BODY + 1), headers=OWN).status_code == 413
+    body = f'{{"token": "{application.keys.steer}", "more": "{"x" * MOST_BODY}"}}'.encode()
+    pieces = (body[at : at + 1024] for at in range(0, len(body), 1024))  # their length is not announced
+    assert client.post("/session", content=pieces, headers=OWN).status_code >= 400
+
+
+def test_wrong_keys_are_limited_and_right_ones_too_meanwhile() -> None:
+    now = [0.0]
+    keys = Keys(clock=lambda: now[0])
+    application = Application(Run(), keys, {}, file(b"{}", ".json"))
+    client = TestClient(application.guarded(), base_url=BASE)
+    wrong = [client.post("/session", json={"token": "wrong"}, headers=OWN).status_code for _ in range(TRIES + 5)]
+    assert wrong == [401] * TRIES + [429] * 5
+    assert client.post("/session", json={"token": keys.steer}, headers=OWN).status_code == 429
+    now[0] = 1.5
+    assert client.post("/session", json={"token": keys.steer}, headers=OWN).status_code == 200
+
+
+def test_keys_and_cookies_cannot_be_guessed_and_are_of_their_server() -> None:
+    many = [Keys() for _ in range(100)]
+    found = {key for keys in many for key in (keys.steer, keys.read)}
+    assert len(found) == 200
+    assert all(len(key) >= 43 for key in found)
+    names = {Application(Run(), keys, {}, file(b"{}", ".json")).cookie for keys in many}
+    assert len(names) == 100  # cookies do not know ports
+
+
+def test_old_sessions_are_forgotten() -> None:
+    keys = Keys()
+    first = keys.enter(keys.read)
+    for _ in range(1000):
+        keys.enter(keys.steer)
+    assert first is not None
+    assert keys.session(first[0]) == frozenset()
+
+
+def test_prometheus_has_a_key_of_its_own(application: Application, client: TestClient) -> None:
+    application.served.view.values = {"trainer.training.loss": 0.25, "trainer.name": "x"}  # type: ignore[attr-defined]
+    assert client.get("/metrics").headers["www-authenticate"] == "Bearer"
+    for wrong in ("Bearer wrong", f"Basic {application.keys.read}", application.keys.read, "Bearer"):
+        assert client.get("/metrics", headers={"authorization": wrong}).status_code == 401
+    for key in (application.keys.read, application.keys.steer):
+        assert client.get("/metrics", headers={"authorization": f"Bearer {key}"}).status_code == 200
+
+
+def test_nothing_outside_of_the_page_is_sent(client: TestClient) -> None:
+    for path in (
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "//etc/passwd",
+        "/page/../../keys.py",
+        "/..%2fkeys.py",
+        "/app.js%00",
+        "/.git/config",
+    ):
+        assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("127.0.0.1:8470", "127.0.0.1"), ("LOCALHOST", "localhost"), ("[::1]:1", "[::1]"), ("a.b:80", "a.b"),
+        ("127.0.0.1:8470:1", ""), ("127.0.0.1 evil", ""), ("a@b", ""), ("", ""), ("[::1", ""), ("host:123456", ""),
+    ],
+)  # fmt: skip
+def test_a_host_is_read_strictly(host: str, name: str) -> None:
+    assert name_of(host) == name
+
+
+def test_a_named_host_is_let_in_beside_the_loopback(application: Application) -> None:
+    client = TestClient(application.guarded("Train.example"), base_url=BASE)
+    assert client.get("/", headers={"host": "train.example:8470"}).status_code == 200
+    assert client.get("/", headers={"host": "other.example:8470"}).status_code == 421
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.2", "train.example", "::"])
+def test_a_host_that_others_reach_needs_a_token(host: str) -> None:
+    with pytest.raises(SigmaConfigError, match="can be reached from other machines. Give a token"):
+        WebMonitor(host=host)
+    assert WebMonitor(host=host, token="x" * 16).host == host
+
+
+@pytest.mark.parametrize("token", ["short", "x" * 15, "with blanks in it, which", "ünlesbar" * 3])
+def test_a_token_has_to_be_long_and_plain(token: str) -> None:
+    with pytest.raises(SigmaConfigError, match="must have at least 16"):
+        WebMonitor(token=token)
+
+
+def test_a_token_stays_out_of_the_representation() -> None:
+    assert "x" * 16 not in repr(WebMonitor(token="x" * 16))
+
+
+def test_a_token_of_the_environment_has_to_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monitor = WebMonitor(token="$DASHBOARD", open=False)
+    with pytest.raises(SigmaConfigError, match="the environment variable DASHBOARD must have at least 16"):
+        monitor.watch(FakeView())
+    monkeypatch.setenv("DASHBOARD", "y" * 20)
+    view = FakeView()
+    view.over.set()
+    monitor.watch(view)
+    assert "y" * 20 in view.texts[0]

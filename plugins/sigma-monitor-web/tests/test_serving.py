@@ -1,0 +1,252 @@
+"""A run with its dashboard: what a browser gets, and that no client slows or ends the training."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from sigma_kernel import Environment
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.testing import MonitorSuite, Slow, Sweep, small_environment
+from sigma_monitor_web import serving, talk
+from sigma_monitor_web.monitor import WebMonitor
+from sigma_monitor_web.serving import listening
+
+PATIENCE = 60.0
+
+
+class TestWebMonitor(MonitorSuite):
+    def make(self) -> WebMonitor:
+        return WebMonitor(open=False)
+
+
+def until(holds: Any) -> None:
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.005)
+
+
+class Page:
+    """What the page of a run does."""
+
+    def __init__(self, link: str) -> None:
+        self.link, self.parts = link, urlsplit(link)
+        self.origin = f"http://{self.parts.netloc}"
+
+    def enter(self) -> str:
+        """Exchange the token of the link for a cookie."""
+        headers = {"Origin": self.origin, "X-Sigma": "1", "Content-Type": "application/json"}
+        token = self.parts.fragment.removeprefix("token=")
+        return self.fetch("POST", "/session", json.dumps({"token": token}), headers)[1]["set-cookie"].partition(";")[0]
+
+    def fetch(self, method: str, path: str, body: str | None = None, headers: Any = ()) -> tuple[int, Any, bytes]:
+        """Return the status, the headers and the body of an answer."""
+        connection = HTTPConnection(self.parts.netloc, timeout=PATIENCE)
+        connection.request(method, path, body, dict(headers))
+        answer = connection.getresponse()
+        found = answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+        connection.close()
+        return found
+
+    def open(self, cookie: str, **more: Any) -> ClientConnection:
+        """Open the socket."""
+        url = f"ws://{self.parts.netloc}/ws"
+        return connect(url, additional_headers={"Cookie": cookie}, origin=self.origin, max_size=None, **more)  # type: ignore[arg-type]
+
+
+@contextmanager
+def dashboard(**settings: Any) -> Iterator[tuple[Environment, Page]]:
+    """Train in the background with a dashboard."""
+    with small_environment(Sweep(), hooks={"slow": Slow()}) as sigma:
+        sigma.monitors["web"] = WebMonitor(open=False, **settings)
+        handle = sigma.run_async()
+        until(lambda: sigma.messages.after(0))
+        yield sigma, Page(sigma.messages.after(0)[0][1].removeprefix("dashboard: "))
+        handle.stop()
+        assert handle.wait(PATIENCE)
+
+
+def asked(line: ClientConnection, **document: Any) -> Any:
+    """Return the answer to a request."""
+    line.send(json.dumps({"id": 1, **document}))
+    answer = json.loads(line.recv(PATIENCE))
+    assert answer["id"] == 1
+    return answer.get("result", answer.get("error"))
+
+
+def test_a_page_enters_reads_and_steers() -> None:
+    with dashboard() as (sigma, page):
+        assert page.fetch("GET", "/")[0] == 200
+        with page.open(page.enter()) as line:
+            assert asked(line, do="hello")["scopes"] == ["read", "steer"]
+            done = asked(line, do="set", pattern="trainer.optimiser.learning_rate", value=0.25)
+            assert done["state"] == "applied", done
+            assert sigma.get("trainer.optimiser.learning_rate") == 0.25
+            assert asked(line, do="set", pattern="trainer.optimiser.learning_rate", value=-1)["state"] == "refused"
+
+
+def test_what_is_followed_arrives_until_the_run_is_over() -> None:
+    with dashboard() as (sigma, page), page.open(page.enter()) as line:
+        line.send(json.dumps({"id": 2, "do": "follow", "every": 0.1, "addresses": ["trainer.training.loss"]}))
+        seen: list[int] = []
+        while len(seen) < 20:
+            event = json.loads(line.recv(PATIENCE))["event"]
+            for one in event.get("series", {}).get("trainer.training.loss", {}).get("stretches", []):
+                seen += one["iteration"]
+        assert seen == sorted(set(seen))
+        sigma.stop()
+        with pytest.raises(ConnectionClosed) as closed:
+            drained(line)
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == talk.OVER
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "[]", '{"id": 1}', '{"do": 1, "id": 1}', '{"id": 1, "do": "nothing"}', "{" * 10**5]
+)
+def test_a_malformed_document_is_answered_and_the_line_stays_open(text: str) -> None:
+    with dashboard() as (_, page), page.open(page.enter()) as line:
+        if text:
+            line.send(text)
+            assert "error" in json.loads(line.recv(PATIENCE))
+        assert asked(line, do="hello")["protocol"] == 1
+
+
+def test_a_message_that_is_too_long_or_not_text_ends_the_line_alone() -> None:
+    with dashboard() as (sigma, page):
+        cookie = page.enter()
+        for message in ("x" * (serving.LONGEST + 1), b"\x00\x01"):
+            with page.open(cookie) as line:
+                line.send(message)
+                with pytest.raises(ConnectionClosed):
+                    line.recv(PATIENCE)
+        with page.open(cookie) as line:
+            assert asked(line, do="hello")["name"] == sigma.name
+
+
+def test_without_a_cookie_the_socket_does_not_open() -> None:
+    with dashboard() as (_, page):
+        for cookie in ("", "sigma-0000=x"):
+            with pytest.raises(InvalidStatus) as refused:
+                page.open(cookie)
+            assert refused.value.response.status_code == 403
+
+
+def drained(line: ClientConnection) -> None:
+    """Read until it is closed."""
+    while True:
+        line.recv(PATIENCE)
+
+
+def iterations(sigma: Environment) -> int:
+    return int(sigma.get("trainer.iteration"))
+
+
+def test_clients_that_are_frozen_silent_or_many_do_not_hold_up_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(talk, "STALLED", 1.0)
+    monkeypatch.setattr(serving, "IDLE", 20)
+    with dashboard() as (sigma, page), ExitStack() as stack:
+        cookie, port = page.enter(), page.parts.port
+        frozen = stack.enter_context(page.open(cookie, max_queue=1))  # reads nothing from here on
+        for number in range(50):
+            frozen.send(json.dumps({"id": number, "do": "entries", "pattern": "**"}))
+        frozen.send(json.dumps({"id": 99, "do": "follow", "every": 0.1, "addresses": ["trainer.training.loss"]}))
+        idle = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(200)]
+        half = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        half.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        tracemalloc.start()
+        before = iterations(sigma)
+        until(lambda: iterations(sigma) > before + 200)
+        held = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert held < 50e6
+        with page.open(page.enter()) as line:  # others are served all the same
+            assert asked(line, do="hello")["name"] == sigma.name
+        until(lambda: sum(is_closed(one) for one in idle) >= 150)  # they hold the places of others
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Return whether the server has closed a connection."""
+    connection.settimeout(0.0)
+    try:
+        return connection.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(talk, "CONNECTIONS", 2)
+    with dashboard() as (_, page), ExitStack() as stack:
+        cookie = page.enter()
+        for _ in range(2):
+            asked(stack.enter_context(page.open(cookie)), do="hello")
+        with page.open(cookie) as line, pytest.raises(ConnectionClosed) as closed:
+            line.recv(PATIENCE)
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == talk.FULL
+
+
+def test_a_server_that_dies_leaves_the_training_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: Any) -> None:
+        raise RuntimeError("the server is gone")
+
+    monkeypatch.setattr(serving.Server, "run", fail)
+    with small_environment(Sweep(), epochs=3) as sigma:
+        sigma.monitors["web"] = WebMonitor(open=False)
+        assert sigma.run().status == "finished"
+        texts = [text for _, text in sigma.messages.after(0)]
+    assert texts[1] == "monitor 'web' failed: RuntimeError: the server is gone; training continues"
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SigmaStateError, match=rf"127.0.0.1:{port}: cannot be listened on: .*in use"):
+            listening("127.0.0.1", port)
+
+
+def test_the_first_free_port_is_taken_and_released() -> None:
+    with listening("127.0.0.1", 0) as first, listening("127.0.0.1", 0) as second:
+        assert first.getsockname()[1] != second.getsockname()[1]
+    with dashboard() as (_, page):
+        pass
+    until(lambda: not [one for one in threading.enumerate() if one.name == "sigma-web"])
+    with socket.socket() as free:
+        assert free.connect_ex(("127.0.0.1", page.parts.port)) != 0
+
+
+def test_two_runs_on_one_host_have_cookies_of_their_own() -> None:
+    with dashboard() as (_, one), dashboard() as (_, other):
+        cookies = [one.enter(), other.enter()]
+        both = "; ".join(cookies)
+        assert cookies[0].partition("=")[0] != cookies[1].partition("=")[0]
+        for page in (one, other):
+            with page.open(both) as line:
+                assert asked(line, do="hello")["protocol"] == 1
+        with pytest.raises(InvalidStatus):
+            one.open(cookies[1])
+
+
+def test_the_browser_is_opened_unless_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    with small_environment(Sweep(), epochs=1) as sigma:
+        sigma.monitors["web"] = WebMonitor()
+        sigma.run()
+        link = sigma.messages.after(0)[0][1].removeprefix("dashboard: ")
+    assert opened == [link]
