@@ -27,7 +27,7 @@ def runs(folders: tuple[Path, ...], as_json: bool) -> None:
 
     A FOLDER may be a run folder itself.
     """
-    found = [described(run) for run in _runs(folders or (Path("runs"),))]
+    found = listed(folders or (Path("runs"),))
     settings = differing([one["settings"] for one in found])
     for one in found:
         one["settings"] = {key: one["settings"].get(key) for key in settings}
@@ -37,6 +37,11 @@ def runs(folders: tuple[Path, ...], as_json: bool) -> None:
         say("No runs found. Train one with `sigma run NAME`; `sigma recipes` lists the names.")
     else:
         _print(found, settings)
+
+
+def listed(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return folder, status, length, results and settings of the runs in some folders, oldest first."""
+    return [described(run) for run in _runs(folders)]
 
 
 def _runs(folders: Sequence[Path]) -> Iterator[Path]:

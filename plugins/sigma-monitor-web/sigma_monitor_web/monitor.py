@@ -68,7 +68,7 @@ class WebMonitor(Monitor):
     def watch(self, view: View) -> None:
         """Serve until the run is over."""
         served = OneRun(view)
-        keys = Keys(self._key() or made())
+        keys = Keys(self.key())
         application = Application(served, keys, page(), layout(Path(self.layout) if self.layout else None))
         with listening(self.host, self.port) as listener:
             server = Server(application, listener, self.host)
@@ -78,10 +78,13 @@ class WebMonitor(Monitor):
             server.run(view.wait)
         served.aside.end()
 
-    def _key(self) -> str:
-        """Return the token; raise SigmaConfigError for an environment variable that is missing, or too short."""
+    def key(self) -> str:
+        """Return the token, or else a new key.
+
+        Raises SigmaConfigError for an environment variable that is missing, or too short.
+        """
         if not self.token.startswith("$"):
-            return self.token
+            return self.token or made()
         found = os.environ.get(self.token[1:], "")
         if len(found) < SHORTEST:
             raise SigmaConfigError(

@@ -9,5 +9,8 @@ SIGMA_API = "1.0"
 
 @hookimpl
 def sigma_components() -> list[Component]:
-    """Return the record of the monitor."""
-    return [Component("monitor", "web", "sigma_monitor_web.monitor:WebMonitor", "A dashboard in the browser.")]
+    """Return the records of the monitor and of the command."""
+    return [
+        Component("monitor", "web", "sigma_monitor_web.monitor:WebMonitor", "A dashboard in the browser."),
+        Component("command", "ui", "sigma_monitor_web.ui:ui", "Show finished and running runs in the browser."),
+    ]

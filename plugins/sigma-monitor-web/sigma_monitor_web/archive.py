@@ -1,0 +1,244 @@
+"""The view of a run from its folder alone: finished, or written by a process that cannot be asked.
+
+Nothing in a run folder is executed. What the files do not hold is empty: values are the last that were measured, and
+curves are those that led to the result.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import define, field, fields
+
+from sigma_kernel import Registry, Trained, load
+from sigma_kernel.config import read as configuration
+from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, StateEntry, Stretch, Ticket
+from sigma_kernel.curves import Curve, read, thinned
+from sigma_kernel.errors import SigmaAddressError, SigmaError, SigmaStateError
+
+LARGEST = 256 << 20  # bytes of a file that is read
+FILES = 64  # that are held, parsed
+OVER = "the run does not train now. Resume it first."
+MOMENTS = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}
+
+
+@define(eq=False)
+class Archive:
+    """A run as its folder holds it; files that change are read again."""
+
+    folder: Path
+    state: str = "finished"  # how it ended, as ``sigma runs`` says it
+    _tickets: list[Ticket] = field(factory=list, init=False)
+    _trained: dict[str, Trained] = field(factory=dict, init=False)
+    _gate: threading.Lock = field(factory=threading.Lock, init=False)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the run, or else of its folder."""
+        return str(self._settings().get("run", {}).get("name", self.folder.name))
+
+    def status(self) -> str:
+        """Return how the run ended; ``interrupted`` if its process did not say."""
+        return "interrupted" if self.state == "unfinished" else self.state
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep; nothing ends here."""
+        return threading.Event().wait(seconds)
+
+    def log(self, text: str) -> None:
+        """Raise SigmaStateError: nothing is written to a run that has ended."""
+        raise SigmaStateError(f"{self.folder}: {OVER}")
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+    def _settings(self) -> Mapping[str, Any]:
+        return _read(self.folder / "config.toml", lambda path: configuration(path).values) or {}
+
+    def _curves(self) -> Mapping[str, Mapping[str, Curve]]:
+        return _read(self.folder / "metrics.jsonl", lambda path: read(path, lambda text: None)) or {}
+
+    def _rows(self) -> list[Mapping[str, Any]]:
+        return _read(self.folder / "journal.jsonl", lambda path: [*_rows(path)]) or []
+
+    # -- values --------------------------------------------------------------------------------------------------------
+    def _values(self) -> dict[str, float]:
+        """Return the last value of every curve, and the moment of each trainer."""
+        found: dict[str, float] = {}
+        for trainer, curves in self._curves().items():
+            last = max(curves.values(), key=lambda curve: curve.iterations[-1:].max(initial=-1), default=None)
+            if last is not None and len(last.values):
+                found |= {f"{trainer}.{name}": getattr(last, column)[-1].item() for name, column in MOMENTS.items()}
+            found |= {
+                f"{trainer}.{name}": curve.values[-1].item() for name, curve in curves.items() if len(curve.values)
+            }
+        return found
+
+    def get(self, address: str) -> Any:
+        """Return the last value at an address."""
+        values = self._values()
+        if address not in values:
+            raise SigmaAddressError(f"{address}: was not measured. Ask for one of: {', '.join(list(values)[:8])}.")
+        return values[address]
+
+    def find(self, pattern: str) -> list[tuple[str, Any]]:
+        """Return the last values at the addresses that match a pattern."""
+        return [(entry.address, entry.value) for entry in self.entries(pattern)]
+
+    def entries(self, pattern: str = "**") -> list[AddressEntry]:
+        """Return the addresses that match a pattern."""
+        registry, values = Registry(), self._values()
+        for trainer in self.trainers():
+            registry.branch(trainer, "trainer")
+        for address in values:
+            registry.bind(address, partial(values.__getitem__, address))
+        found = registry.find(pattern)
+        return [AddressEntry(name, "whole" if isinstance(value, int) else "number", value) for name, value in found]
+
+    def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
+        """Return the curve of an address after a cursor, and the next cursor."""
+        trainer, _, name = address.partition(".")
+        curve = self._curves().get(trainer, {}).get(name)
+        if curve is None:
+            return 0, []
+        rest = Curve(*(getattr(curve, one.name)[after:] for one in fields(Curve)))
+        number = self.branches(trainer)[-1].number
+        return len(curve.values), [Stretch(number, thinned(rest, max(2, most)))] if len(rest.values) else []
+
+    def branches(self, trainer: str) -> list[Branch]:
+        """Return the branches that the journal tells of."""
+        found = [Branch(0)]
+        for row in self._rows():
+            if row.get("trainer") == trainer and row.get("command") == "rewind" and isinstance(row.get("branch"), int):
+                found.append(Branch(row["branch"], row.get("parent"), row.get("to", 0)))
+        return found
+
+    # -- trainers ------------------------------------------------------------------------------------------------------
+    def trainers(self) -> list[str]:
+        """Return the names of the trainers."""
+        named = self._settings().get("trainers")
+        return [*named] if isinstance(named, Mapping) and named else [*self._curves()] or ["trainer"]
+
+    def _network(self, trainer: str) -> Trained:
+        """Return the trained network, loaded once; raises a SigmaError if that is impossible."""
+        with self._gate:
+            if trainer not in self._trained:
+                self._trained[trainer] = load(self.folder, trainer=trainer)
+            return self._trained[trainer]
+
+    def network(self, trainer: str) -> list[LayerEntry]:
+        """Return the layers of the trained network; none if it cannot be loaded."""
+        try:
+            found = self._network(trainer)
+        except SigmaError:
+            return []
+        shapes = {name: tuple(value.shape) for name, value in found.checkpoint.arrays.items()}
+        head = "network.layers."
+        return [
+            LayerEntry(
+                placed.name,
+                placed.kind,
+                placed.sources,
+                None,
+                {f"{trainer}.{n}": s for n, s in shapes.items() if n.startswith(f"{head}{placed.name}.")},
+                {},
+            )
+            for placed in found.network.layers
+        ]
+
+    def hooks(self, trainer: str) -> list[HookEntry]:
+        """Return the hooks of the configuration, in its order."""
+        settings = self._settings()
+        own = settings.get("trainers", {}).get(trainer, {}).get("hooks", settings.get("hooks", {}))
+        tables = {name: table if isinstance(table, Mapping) else {"type": table} for name, table in own.items()}
+        return [
+            HookEntry(name, *(str(table.get(key, "")) for key in ("type", "every", "when")), (), False, False)
+            for name, table in tables.items()
+        ]
+
+    def states(self, trainer: str) -> list[StateEntry]:
+        """Return the checkpoints, oldest first."""
+        home = self.folder / "checkpoints" / trainer
+        numbers = sorted(int(path.name) for path in home.glob("[0-9]*") if path.name.isdecimal())
+        curves = [*self._curves().get(trainer, {}).values()]
+        return [StateEntry(number, _epoch(curves, number), False, True) for number in numbers]
+
+    def splits(self, trainer: str) -> dict[str, int]:
+        """Return nothing: the data are not read again."""
+        return {}
+
+    def classes(self, trainer: str) -> list[Any]:
+        """Return the class names; none if the network cannot be loaded."""
+        try:
+            return list(self._network(trainer).classes)
+        except SigmaError:
+            return []
+
+    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+        """Return the predictions of the trained network."""
+        trained = self._network(trainer)
+        found = trained.predict(samples)
+        return found if isinstance(found, dict) else {trained.network.outputs[0].name: found}
+
+    # -- commands ------------------------------------------------------------------------------------------------------
+    def send(self, command: str, **arguments: Any) -> Ticket:
+        """Refuse a command: nothing trains."""
+        self._tickets.append(ticket := Ticket(len(self._tickets) + 1, command, arguments))
+        ticket.answer.set_exception(SigmaStateError(f"{command}: {OVER}"))
+        return ticket
+
+    def tickets(self, after: int = 0) -> list[Ticket]:
+        """Return what was refused."""
+        return self._tickets[after:]
+
+    def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
+        """Return the rows of the journal after a number, but digests."""
+        rows = list(enumerate(self._rows(), 1))[max(0, after) :]
+        return [(number, row) for number, row in rows if row.get("event") != "digest"]
+
+    def messages(self, after: int) -> list[tuple[int, str]]:
+        """Return no messages: they are not kept."""
+        return []
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+def _read(path: Path, parse: Callable[[Path], Any]) -> Any:
+    """Return what a file holds, parsed once for each of its versions; None if it cannot be read."""
+    try:
+        about = path.lstat()
+    except OSError:
+        return None
+    key = (str(path), about.st_mtime_ns, about.st_size)
+    with _LOCK:
+        if key not in _HELD:
+            while len(_HELD) >= FILES:
+                _HELD.pop(next(iter(_HELD)))
+            _HELD[key] = parse(path) if about.st_size <= LARGEST and not path.is_symlink() else None
+        return _HELD[key]
+
+
+_HELD: dict[tuple[str, int, int], Any] = {}
+_LOCK = threading.RLock()
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a file of JSON lines, but those that are damaged, and its head."""
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict) and "format" not in row:
+            yield {name: value for name, value in row.items() if name != "hash"}
+
+
+def _epoch(curves: Iterable[Curve], iteration: int) -> int:
+    """Return the epoch of an iteration, as far as curves tell."""
+    found = (
+        curve.epochs[np.searchsorted(curve.iterations, iteration, "right") - 1] for curve in curves if len(curve.values)
+    )
+    return int(max(found, default=0))

@@ -1,0 +1,100 @@
+"""Pass documents on to the process of a run, through its socket, within the scopes of the client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from attrs import define, field
+from sigma_monitor_control.client import Client
+from sigma_monitor_control.protocol import STEERS, Conversation
+from sigma_monitor_control.protocol.documents import failed, identity, loaded
+
+from sigma_kernel.errors import SigmaError, SigmaStateError
+from sigma_monitor_web.keys import STEER
+
+PIECE = 1 << 18  # bytes read at a time
+MOST = 4 << 20  # bytes that are not passed on yet: the process is read no further then
+
+
+@define(eq=False)
+class Relay:
+    """A conversation with another process; what the directory answers itself goes to ``local``."""
+
+    client: Client
+    local: Conversation
+    scopes: frozenset[str]
+    own: Collection[str]
+    waits: bool = True  # the process speaks when it likes
+    subscribed: bool = True
+    _data: bytearray = field(factory=bytearray, init=False)
+    _over: bool = field(default=False, init=False)
+    _hello: set[Any] = field(factory=set, init=False)  # requests whose answers tell the scopes
+
+    def __attrs_post_init__(self) -> None:
+        """Read without waiting."""
+        self.client.socket.setblocking(False)
+
+    def receive(self, text: str) -> list[str]:
+        """Pass a document on, or answer it."""
+        try:
+            document = loaded(text)
+            do, id = document.get("do"), identity(document)
+        except SigmaError:
+            return self.local.receive(text)  # which says what is wrong
+        if do in self.own or self._over:
+            return self.local.receive(text)
+        if do in STEERS and STEER not in self.scopes:
+            return [failed(id, SigmaStateError(f"{do}: not allowed here, as this connection may only read."))]
+        if do == "hello":
+            self._hello.add(id)
+        return self._sent(text)
+
+    def _sent(self, text: str) -> list[str]:
+        socket = self.client.socket
+        socket.settimeout(5.0)
+        try:
+            socket.sendall(text.replace("\n", " ").encode() + b"\n")
+        except OSError:
+            self._over = True
+            return self.local.receive(text)
+        finally:
+            socket.setblocking(False)
+        return []
+
+    def answers(self) -> list[str]:
+        """Return what the process has said."""
+        while not self._over and len(self._data) < MOST:
+            try:
+                data = self.client.socket.recv(PIECE)
+            except BlockingIOError:
+                break
+            except OSError:
+                data = b""
+            self._over = not data
+            self._data += data
+        end = self._data.rfind(b"\n") + 1
+        lines = bytes(self._data[:end]).decode().splitlines(keepends=True)
+        del self._data[:end]
+        return [*map(self._told, lines), *self.local.answers()]
+
+    def _told(self, line: str) -> str:
+        """Return a line as the client sees it: the answer to ``hello`` tells its own scopes."""
+        if not self._hello:
+            return line
+        document = json.loads(line)
+        if document.get("id") not in self._hello or "result" not in document:
+            return line
+        self._hello.discard(document["id"])
+        document["result"]["scopes"] = sorted(self.scopes)
+        return json.dumps(document) + "\n"
+
+    def events(self, now: float) -> list[str]:
+        """Return nothing: events come with the answers."""
+        return []
+
+    def last(self) -> list[str]:
+        """Close the connection."""
+        self.client.close()
+        return []

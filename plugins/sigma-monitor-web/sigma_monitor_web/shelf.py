@@ -1,0 +1,128 @@
+"""A directory of run folders: list them, talk about each, resume, replay, and move to the trash."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from sigma_monitor_control import connect
+from sigma_monitor_control.aside import Aside
+from sigma_monitor_control.protocol import Conversation
+
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
+from sigma_kernel.launcher import listed
+from sigma_monitor_web.archive import Archive
+from sigma_monitor_web.exposition import exposed
+from sigma_monitor_web.keys import STEER
+from sigma_monitor_web.relay import Relay
+from sigma_monitor_web.talk import Talk
+
+TRASH = ".trash"
+PATIENCE = 3600.0  # seconds that a replay may take
+RUNNING = "running"
+
+
+@define(eq=False)
+class Shelf:
+    """The run folders directly below a directory."""
+
+    folder: Path
+    where: str = "ui"
+    aside: Aside = field(factory=Aside, init=False)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the directory."""
+        return self.folder.resolve().name
+
+    # -- one run -------------------------------------------------------------------------------------------------------
+    def path(self, name: str) -> Path:
+        """Return the folder of a run; raise SigmaConfigError unless it is a run folder directly below this one."""
+        path = self.folder / name
+        plain = name not in ("", ".", "..") and Path(name).name == name and not name.startswith(".")
+        if not plain or path.is_symlink() or not path.is_dir() or not (path / "config.toml").is_file():
+            raise SigmaConfigError(f"{name!r:.100}: is not the name of a run folder in {self.folder}.")
+        return path
+
+    def talk(self, run: str, scopes: frozenset[str]) -> Talk:
+        """Return a conversation about a run, by default the newest: with its process, or else from its folder."""
+        known = self.runs(None)
+        name = run or (Path(known[-1]["folder"]).name if known else "")
+        more = self._more(scopes)
+        if not name:
+            return Conversation(Archive(self.folder), scopes, self.aside.do, more)
+        path = self.path(name)
+        state = next((one["status"] for one in known if Path(one["folder"]).name == name), "unfinished")
+        local = Conversation(Archive(path, state), scopes, self.aside.do, more)
+        if state != RUNNING:
+            return local
+        try:
+            return Relay(connect(path), local, scopes, more.keys())
+        except SigmaError:  # it runs without a socket: what it writes can be watched
+            return local
+
+    def _more(self, scopes: frozenset[str]) -> Mapping[str, Callable[..., Any]]:
+        """Return the requests that a directory answers beside those of a run."""
+        steers = {"delete": self.delete, "resume": self.resume, "replay": self.replay}
+        return {"runs": self.runs, **(steers if STEER in scopes else {})}
+
+    def metrics(self) -> tuple[bytes, str]:
+        """Return what Prometheus reads of the newest run."""
+        known = self.runs(None)
+        return exposed(Archive(Path(known[-1]["folder"]), known[-1]["status"]) if known else Archive(self.folder))
+
+    # -- requests ------------------------------------------------------------------------------------------------------
+    def runs(self, view: Any) -> list[dict[str, Any]]:
+        """Return status, length, settings and results of all runs, oldest first."""
+        return (
+            [{**one, "name": Path(one["folder"]).name} for one in listed([self.folder])] if self.folder.is_dir() else []
+        )
+
+    def delete(self, view: Any, run: str) -> str:
+        """Move an inactive run folder to the trash; return where it lies."""
+        path = self.path(run)
+        self._idle(run)
+        trash = self.folder / TRASH
+        if trash.is_symlink():
+            raise SigmaStateError(f"{trash}: is a link. Remove it, so that nothing is moved elsewhere.")
+        trash.mkdir(mode=0o700, exist_ok=True)
+        place = trash / f"{run}-{time.time_ns()}"
+        try:
+            path.rename(place)
+        except OSError as error:
+            raise SigmaStateError(f"{path}: cannot be moved to {trash}: {error.strerror}.") from error
+        return str(place)
+
+    def resume(self, view: Any, run: str, epochs: int | None = None) -> int:
+        """Resume a run in a process of its own; return its number."""
+        path = self.path(run)
+        self._idle(run)
+        more = [] if epochs is None else ["--epochs", str(epochs)]
+        return subprocess.Popen(
+            [sys.executable, "-m", "sigma_kernel", "resume", str(path), "--quiet", *more],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        ).pid  # fmt: skip
+
+    def replay(self, view: Any, run: str) -> Any:
+        """Replay a run in a process of its own, and return what ``sigma replay --check`` says."""
+        path = self.path(run)
+        self._idle(run)
+        return self.aside.do(lambda: _replayed(path))
+
+    def _idle(self, run: str) -> None:
+        state = next((one["status"] for one in self.runs(None) if one["name"] == run), "")
+        if state == RUNNING:
+            raise SigmaStateError(f"{run}: a process writes to it. Stop that first.")
+
+
+def _replayed(path: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "sigma_kernel", "replay", str(path), "--check"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False
+    )
+    return {"identical": done.returncode == 0, "text": done.stderr.strip()[-4000:]}

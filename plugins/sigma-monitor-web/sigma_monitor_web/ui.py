@@ -1,0 +1,42 @@
+"""``sigma ui``: finished and running runs in the browser."""
+
+from __future__ import annotations
+
+import threading
+import webbrowser
+from pathlib import Path
+
+import click
+
+from sigma_kernel.launcher import say
+from sigma_monitor_web.application import Application
+from sigma_monitor_web.files import page
+from sigma_monitor_web.keys import Keys
+from sigma_monitor_web.layout import layout
+from sigma_monitor_web.monitor import WebMonitor
+from sigma_monitor_web.serving import Server, listening
+from sigma_monitor_web.shelf import Shelf
+
+
+@click.command()
+@click.argument("folder", default="runs", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
+@click.option("--port", default=0, type=click.IntRange(0, 65535), help="Listen on this port; 0 is the first free one.")
+@click.option("--token", default="", metavar="TOKEN", help="The key of the link; $NAME takes it from the environment.")
+@click.option("--open/--no-open", "opens", default=True, help="Open the browser.")
+def ui(folder: Path, host: str, port: int, token: str, opens: bool) -> None:
+    """Show the runs in FOLDER (by default runs/) in the browser, finished and running ones, until Ctrl-C."""
+    settings = WebMonitor(host=host, port=port, token=token, open=opens)  # which checks them
+    shelf = Shelf(folder)
+    application = Application(shelf, Keys(settings.key()), page(), layout(None))
+    with listening(host, port) as listener:
+        server = Server(application, listener, host)
+        say(f"dashboard of {folder}: {server.link()}")
+        if opens:
+            webbrowser.open(server.link())
+        try:
+            server.run(threading.Event().wait)
+        except KeyboardInterrupt:
+            say("closed")
+        finally:
+            shelf.aside.end()

@@ -1,0 +1,192 @@
+"""``sigma ui``: run folders as they lie there, those that train, and what may be done to them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_kernel import Environment, View
+from sigma_kernel.errors import SigmaConfigError, SigmaError
+from sigma_kernel.testing import Slow, ViewSuite
+from sigma_monitor_web.archive import Archive
+from sigma_monitor_web.keys import BOTH, READ
+from sigma_monitor_web.relay import Relay
+from sigma_monitor_web.shelf import TRASH, Shelf
+
+PATIENCE = 60.0
+
+
+def environment(folder: Path, name: str = "plane", **settings: Any) -> Environment:
+    x = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
+    sigma = Environment(name, folder=folder)
+    sigma.create_trainer(
+        data={"inputs": x, "targets": x @ np.array([[1.0], [-2.0], [0.5]], "float32")},
+        network="input(3) + output(1) + squared_difference()",
+        optimiser={"type": "gradient_descent", "learning_rate": 0.05},
+        **{"batch_size": 8, "epochs": 4, **settings},
+    )
+    return sigma
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run that went back once, and ended."""
+    with environment(tmp_path_factory.mktemp("runs")) as sigma:
+        sigma.prepare()
+        trainer = sigma.trainer("trainer")
+        trainer.fit(epochs=2)
+        sigma.rewind(1, "epoch")
+        sigma.set("trainer.optimiser.learning_rate", 0.1)
+        sigma.run()
+        assert sigma.run_folder is not None
+        return sigma.run_folder
+
+
+class TestArchive(ViewSuite):
+    @pytest.fixture(autouse=True)
+    def _finished(self, finished: Path) -> None:
+        self.folder = finished
+
+    @contextmanager
+    def make(self) -> Iterator[View]:
+        yield Archive(self.folder)
+
+
+def test_an_archive_shows_what_the_folder_holds(finished: Path) -> None:
+    view = Archive(finished)
+    summary = json.loads((finished / "summary.json").read_text())
+    assert (view.name, view.status()) == ("plane", "finished")
+    assert view.get("trainer.iteration") == summary["iterations"] == 20
+    assert view.get("trainer.epoch") == 4
+    assert [layer.component for layer in view.network("trainer")] == ["input", "output", "squared_difference"]
+    assert view.network("trainer")[1].parameters["trainer.network.layers.1-output.weights"] == (3, 1)
+    assert [branch.number for branch in view.branches("trainer")] == [0, 1]
+    assert view.states("trainer")[-1].iteration == 20
+    assert [row["value"] for _, row in view.journal() if row.get("command") == "set"] == [0.1]
+    assert view.predict("trainer", np.zeros((2, 3), "float32"))["1-output"].shape == (2, 1)
+    assert Archive(finished, "unfinished").status() == "interrupted"
+
+
+def test_files_that_are_damaged_or_missing_leave_the_rest(finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy"))
+    (copy / "metrics.jsonl").write_text('{"format": 1}\nnonsense\n[1]\n')
+    (copy / "journal.jsonl").unlink()
+    view = Archive(copy)
+    assert (view.entries(), view.journal(), view.stretches("trainer.training.loss")) == ([], [], (0, []))
+    shutil.rmtree(copy / "checkpoints")
+    assert Archive(copy).network("trainer") == []
+    (copy / "metrics.jsonl").unlink()
+    (copy / "metrics.jsonl").symlink_to(finished / "metrics.jsonl")
+    assert Archive(copy).entries() == []
+
+
+def test_what_a_process_writes_is_read_again(tmp_path: Path) -> None:
+    with environment(tmp_path, epochs=1) as sigma:
+        sigma.run()
+        assert sigma.run_folder is not None
+        view = Archive(sigma.run_folder)
+        cursor, found = view.stretches("trainer.training.loss")
+        assert found[-1].curve.iterations[-1] == 5
+        sigma.trainer("trainer").fit(epochs=1)
+    _, more = view.stretches("trainer.training.loss", cursor)
+    assert more[-1].curve.iterations[-1] == 10
+
+
+# -- a directory -------------------------------------------------------------------------------------------------------
+def asked(talk: Any, **document: Any) -> Any:
+    lines = talk.receive(json.dumps({"id": 1, **document}))
+    while not lines:
+        lines = talk.answers()
+    answer = json.loads(lines[0])
+    return answer.get("result", answer.get("error"))
+
+
+def test_a_directory_lists_its_runs_and_talks_about_each(finished: Path) -> None:
+    shelf = Shelf(finished.parent)
+    talk = shelf.talk(finished.name, BOTH)
+    (run,) = asked(talk, do="runs")
+    assert (run["name"], run["status"], run["epochs"]) == (finished.name, "finished", 4)
+    assert asked(talk, do="hello")["name"] == "plane"
+    assert asked(shelf.talk("", BOTH), do="hello")["name"] == "plane"  # the newest
+    assert asked(talk, do="command", name="pause")["why"].endswith("Resume it first.")
+
+
+def test_a_directory_without_runs_can_be_looked_at(tmp_path: Path) -> None:
+    talk = Shelf(tmp_path / "nothing").talk("", BOTH)
+    assert asked(talk, do="runs") == []
+    assert asked(talk, do="status")["status"] == "finished"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../runs", "/etc", "a/b", "nothing", ".trash", "x\0y"])
+def test_nothing_outside_of_the_directory_is_reached(finished: Path, name: str) -> None:
+    with pytest.raises((SigmaConfigError, ValueError)):
+        Shelf(finished.parent).path(name)
+
+
+def test_a_link_is_no_run(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "linked").symlink_to(finished)
+    with pytest.raises(SigmaConfigError, match="is not the name of a run folder"):
+        Shelf(tmp_path).path("linked")
+
+
+def test_a_run_is_deleted_by_moving_it_to_the_trash(finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy"))
+    before = {path.relative_to(copy): path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    shelf = Shelf(tmp_path)
+    refused = asked(shelf.talk("copy", frozenset({READ})), do="delete", run="copy")
+    assert "unknown" in refused["message"]
+    place = Path(asked(shelf.talk("copy", BOTH), do="delete", run="copy"))
+    assert place.parent == tmp_path / TRASH
+    assert {path.relative_to(place): path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    assert asked(shelf.talk("", BOTH), do="runs") == []
+
+
+def test_a_trash_that_is_a_link_is_refused(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "runs" / "copy")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "runs" / TRASH).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SigmaError, match="is a link. Remove it"):
+        Shelf(tmp_path / "runs").delete(None, "copy")
+
+
+def test_a_run_that_trains_is_steered_through_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SIGMA_CONTROL", raising=False)
+    with environment(
+        tmp_path, epochs=None, hooks={"slow": Slow(), "end": {"type": "stop", "when": "epoch reaches 9999"}}
+    ) as sigma:
+        handle = sigma.run_async()
+        assert sigma.run_folder is not None
+        name, shelf = sigma.run_folder.name, Shelf(tmp_path)
+        while not (sigma.run_folder / "control.json").exists():
+            assert not handle.wait(0.01)
+        talk = shelf.talk(name, BOTH)
+        assert isinstance(talk, Relay)
+        assert asked(talk, do="hello")["scopes"] == ["read", "steer"]
+        done = asked(talk, do="set", pattern="trainer.optimiser.learning_rate", value=0.25)
+        assert done["state"] == "applied"
+        assert sigma.get("trainer.optimiser.learning_rate") == 0.25
+        assert "a process writes to it" in asked(talk, do="delete", run=name)["message"]
+        reader = shelf.talk(name, frozenset({READ}))
+        assert asked(reader, do="hello")["scopes"] == ["read"]
+        assert (
+            "not allowed here" in asked(reader, do="set", pattern="trainer.optimiser.learning_rate", value=1)["message"]
+        )
+        assert sigma.get("trainer.optimiser.learning_rate") == 0.25
+        assert [one["status"] for one in asked(talk, do="runs")] == ["running"]
+        for one in (talk, reader):
+            one.last()
+        handle.stop()
+        handle.result(PATIENCE)
+
+
+def test_a_replay_says_whether_it_is_identical(finished: Path) -> None:
+    found = asked(Shelf(finished.parent).talk(finished.name, BOTH), do="replay", run=finished.name)
+    assert found["identical"], found
+    assert "replay is identical" in found["text"]
