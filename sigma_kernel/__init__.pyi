@@ -52,6 +52,7 @@ from sigma_kernel.contracts import Optimisation as Optimisation
 from sigma_kernel.contracts import Optimiser as Optimiser
 from sigma_kernel.contracts import Outlook as Outlook
 from sigma_kernel.contracts import Outputs as Outputs
+from sigma_kernel.contracts import Panel as Panel
 from sigma_kernel.contracts import Parameter as Parameter
 from sigma_kernel.contracts import Preprocessor as Preprocessor
 from sigma_kernel.contracts import Program as Program

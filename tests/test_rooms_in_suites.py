@@ -22,7 +22,7 @@ SUITES = {
     "preprocessor": "PreprocessorSuite", "dataset": "DatasetSuite", "iterator": "IteratorSuite", "hook": "HookSuite",
     "metric": "MetricSuite", "operator": "OperatorSuite", "merger": "MergerSuite", "monitor": "MonitorSuite",
     "exporter": "ExporterSuite", "recipe": "RecipeSuite", "command": "CommandSuite", "op": "OpSuite",
-    "lowering": "LoweringSuite", "criterion": "CriterionSuite",
+    "lowering": "LoweringSuite", "criterion": "CriterionSuite", "panel": "PanelSuite",
 }  # fmt: skip
 
 

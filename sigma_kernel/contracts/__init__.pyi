@@ -58,6 +58,7 @@ from sigma_kernel.contracts.watching import Branch as Branch
 from sigma_kernel.contracts.watching import HookEntry as HookEntry
 from sigma_kernel.contracts.watching import LayerEntry as LayerEntry
 from sigma_kernel.contracts.watching import Monitor as Monitor
+from sigma_kernel.contracts.watching import Panel as Panel
 from sigma_kernel.contracts.watching import StateEntry as StateEntry
 from sigma_kernel.contracts.watching import Stretch as Stretch
 from sigma_kernel.contracts.watching import Ticket as Ticket

@@ -252,3 +252,22 @@ class Monitor(Settled):
     @abstractmethod
     def watch(self, view: View) -> None:
         """Watch until ``view.wait`` returns True."""
+
+
+@frozen
+class Panel:
+    """A panel of the dashboard, as an ES module of one file.
+
+    Its default export is a function of ``{html, hooks, ask, follow, trainer}`` that returns what is drawn: ``html`` is
+    the tagged template of the page, ``hooks`` those of its components, ``ask(what, arguments)`` a request of the
+    protocol, ``follow(addresses)`` the curves of some addresses, ``trainer`` the name of the chosen trainer.
+
+    Args:
+        title: The title of the panel.
+        script: The text of the module.
+        view: The view on which it stands.
+    """
+
+    title: str
+    script: str = field(repr=False)
+    view: str = "train"

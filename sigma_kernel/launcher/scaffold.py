@@ -14,7 +14,7 @@ from sigma_kernel.plugins.specs import API_VERSION
 from sigma_kernel.testing.generate import HEADER
 
 FOLDER = Path(__file__).with_name("templates")
-FUNCTIONS = ("activation", "command", "lowering", "op", "recipe")  # kinds whose component is no class
+FUNCTIONS = ("activation", "command", "lowering", "op", "panel", "recipe")  # kinds whose component is no class
 
 
 def kinds() -> list[str]:

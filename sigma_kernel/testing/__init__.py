@@ -31,7 +31,7 @@ MODULES = {
     "records": "ExtractorSuite IteratorSuite Memory ReaderSuite",
     "suite": "Suite",
     "steering": "Descent Desk Note OperatorSuite Slow Sweep small_environment state_bytes",
-    "watching": "FakeView MonitorSuite ViewSuite",
+    "watching": "FakeView MonitorSuite PanelSuite ViewSuite",
 }
 if "pytest" in sys.modules:  # its failures then show the values that were compared
     sys.modules["pytest"].register_assert_rewrite(*(f"{__name__}.{module}" for module in MODULES))

@@ -59,4 +59,5 @@ from sigma_kernel.testing.steering import state_bytes as state_bytes
 from sigma_kernel.testing.suite import Suite as Suite
 from sigma_kernel.testing.watching import FakeView as FakeView
 from sigma_kernel.testing.watching import MonitorSuite as MonitorSuite
+from sigma_kernel.testing.watching import PanelSuite as PanelSuite
 from sigma_kernel.testing.watching import ViewSuite as ViewSuite

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from abc import abstractmethod
@@ -32,6 +33,7 @@ from sigma_kernel.contracts import (
     Monitor,
     Operator,
     RowLosses,
+    Panel,
     StateEntry,
     Stretch,
     Ticket,
@@ -293,6 +295,43 @@ class ViewSuite(Suite):
             assert ticket.why
             assert ticket.moments == {}
             assert ticket.number in [one.number for one in view.tickets()]
+
+
+class PanelSuite(Suite):
+    """Conformance tests of a panel of the dashboard: inherit, and override :meth:`make`."""
+
+    @abstractmethod
+    def make(self) -> Panel:
+        """Return the panel under test."""
+
+    def test_its_title_is_plain_and_short(self) -> None:
+        """Let a title have 1 to 40 characters, and no markup."""
+        title = self.make().title
+        assert 0 < len(title) <= 40, f"a title has 1 to 40 characters (got {title!r})."
+        assert not set(title) & set("<>&"), f"a title is plain text, without markup (got {title!r})."
+
+    def test_its_view_is_a_name(self) -> None:
+        """Name a view by one lower-case word, such as train."""
+        view = self.make().view
+        assert re.fullmatch(r"[a-z]++", view), f"a view is one lower-case word, such as train (got {view!r})."
+
+    def test_its_script_exports_a_function_by_default(self) -> None:
+        """Make the panel the default export of its module."""
+        script = self.make().script
+        assert re.search(r"^export default\b", script, re.MULTILINE), "a panel is the default export of its module."
+
+    def test_its_script_is_one_file(self) -> None:
+        """Import nothing: html and hooks are arguments."""
+        script = self.make().script
+        found = re.search(r"^\s*+import\b|\bimport\s*+\(|\bfrom\s*+[\"']", script, re.MULTILINE)
+        assert not found, f"a panel imports nothing: it is given html and hooks (got {found and found[0]!r})."
+        assert len(script.encode()) <= 2**20, "a panel has at most 1 MiB."
+
+    def test_its_script_needs_nothing_that_the_page_forbids(self) -> None:
+        """Leave out what the policy of the page refuses."""
+        script = self.make().script
+        found = re.search(r"\beval\s*+\(|\bnew Function\b|https?://|\binnerHTML\b|\.style\s*+=", script)
+        assert not found, f"the page allows no {found and found[0]}: scripts and styles come from its files alone."
 
 
 class MonitorSuite(Suite):

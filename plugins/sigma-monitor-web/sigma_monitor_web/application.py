@@ -14,6 +14,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
+from sigma_kernel import Panel
 from sigma_kernel.errors import SigmaError
 from sigma_monitor_web.files import File
 from sigma_monitor_web.guard import READING, WRITING, Guard
@@ -52,14 +53,14 @@ class Application:
         keys: Who may come in.
         files: The page, by relative paths.
         layout: The tabs and panels, as JSON.
-        panels: The ES modules of plugins' panels, by name.
+        panels: The panels of plugins by name, each with its module.
     """
 
     served: Served
     keys: Keys
     files: Mapping[str, File]
     layout: File
-    panels: Mapping[str, File] = field(factory=dict)
+    panels: Mapping[str, tuple[Panel, File]] = field(factory=dict)
     lines: Lines = field(factory=Lines, init=False)
 
     def guarded(self, host: str = "") -> ASGIApp:
@@ -87,7 +88,8 @@ class Application:
         return self.keys.session(connection.cookies.get(self.cookie, ""))
 
     def _introduction(self, scopes: frozenset[str]) -> dict[str, Any]:
-        return {"scopes": sorted(scopes), "run": self.served.name, "where": self.served.where}
+        panels = [{"name": name, "title": one.title, "view": one.view} for name, (one, _) in self.panels.items()]
+        return {"scopes": sorted(scopes), "run": self.served.name, "where": self.served.where, "panels": panels}
 
     async def _session(self, request: Request) -> Response:
         scopes = self._scopes(request)
@@ -125,7 +127,7 @@ class Application:
         return sent(request, self.files.get(request.path_params["path"]))
 
     async def _panel(self, request: Request) -> Response:
-        found = self.panels.get(request.path_params["name"])
+        _, found = self.panels.get(request.path_params["name"], (None, None))
         return sent(request, found) if self._scopes(request) else DENIED
 
     async def _layout(self, request: Request) -> Response:

@@ -1,11 +1,13 @@
-"""The tabs of the dashboard and the panels on them, as a file."""
+"""The tabs of the dashboard and the panels on them, as a file; and the panels that plugins bring."""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel import Panel, catalogue
+from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_monitor_web.files import PAGE, File, file
 
 MOST = 1 << 20  # bytes
@@ -26,3 +28,17 @@ def layout(path: Path | None) -> File:
             f"{path}: not a layout. It needs 'format': 1 and a list of 'tabs'; copy that of the page."
         )
     return file(text, ".json")
+
+
+def panels() -> dict[str, tuple[Panel, File]]:
+    """Return the panels of the installed plugins by name, each with its module.
+
+    Those that cannot be loaded are left out: ``sigma plugins doctor`` says why.
+    """
+    known, found = catalogue(), dict[str, tuple[Panel, File]]()
+    for component in known.components("panel"):
+        with suppress(SigmaError):
+            panel = known.load("panel", component.name)
+            if isinstance(panel, Panel):
+                found[component.name] = panel, file(panel.script.encode(), ".js")
+    return found

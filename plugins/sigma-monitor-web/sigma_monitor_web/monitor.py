@@ -18,7 +18,7 @@ from sigma_monitor_web.application import Application
 from sigma_monitor_web.exposition import exposed
 from sigma_monitor_web.files import page
 from sigma_monitor_web.keys import Keys, made
-from sigma_monitor_web.layout import layout
+from sigma_monitor_web.layout import layout, panels
 from sigma_monitor_web.serving import Server, is_loopback, listening
 from sigma_monitor_web.talk import Talk
 
@@ -69,7 +69,7 @@ class WebMonitor(Monitor):
         """Serve until the run is over."""
         served = OneRun(view)
         keys = Keys(self.key())
-        application = Application(served, keys, page(), layout(Path(self.layout) if self.layout else None))
+        application = Application(served, keys, page(), layout(Path(self.layout) if self.layout else None), panels())
         with listening(self.host, self.port) as listener:
             server = Server(application, listener, self.host)
             view.log(f"dashboard: {server.link()}")

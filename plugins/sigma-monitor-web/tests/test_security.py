@@ -12,6 +12,7 @@ from sigma_monitor_control.protocol import Conversation
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from sigma_kernel import Panel
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing import FakeView
 from sigma_monitor_web.application import Application
@@ -62,7 +63,7 @@ class Run:
 @pytest.fixture
 def application() -> Application:
     made = {"index.html": file(b"<!doctype html>", ".html"), "app.js": file(b"1", ".js")}
-    panels = {"mine": file(b"2", ".js")}
+    panels = {"mine": (Panel("Mine", "2"), file(b"2", ".js"))}
     return Application(Run(), Keys(), made, file(b'{"format": 1, "tabs": []}', ".json"), panels)
 
 
@@ -143,7 +144,8 @@ def test_a_key_is_exchanged_for_a_cookie_that_no_script_reads(application: Appli
     for key, scopes in ((application.keys.steer, ["read", "steer"]), (application.keys.read, ["read"])):
         answer = client.post("/session", json={"token": key}, headers=OWN)
         assert answer.status_code == 200
-        assert answer.json() == {"scopes": scopes, "run": "mine", "where": "monitor"}
+        known = [{"name": "mine", "title": "Mine", "view": "train"}]
+        assert answer.json() == {"scopes": scopes, "run": "mine", "where": "monitor", "panels": known}
         cookie = answer.headers["set-cookie"].lower()
         assert "httponly" in cookie
         assert "samesite=strict" in cookie
