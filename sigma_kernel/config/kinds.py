@@ -35,7 +35,7 @@ def check_contract(component: Component, thing: Any) -> None:
     known = tuple(cls for cls, kind in KINDS.items() if kind == component.kind)
     if not known or (component.kind == "layer" and not isinstance(thing, type)):  # a layer may be a factory function
         right = callable(thing)
-    elif component.kind == "recipe":  # an instance, not a class
+    elif component.kind in ("recipe", "panel"):  # an instance, not a class
         right = isinstance(thing, known)
     else:
         right = fulfils(thing, *known)

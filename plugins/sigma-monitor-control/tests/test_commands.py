@@ -51,8 +51,74 @@ class ControlSuite(CommandSuite):
         return [["--no-such-option"], *MISTAKES.get(self.name, [])]
 
 
-for _name, _, _ in plugin.COMMANDS:
-    globals()[f"Test{_name.title()}"] = type(f"Test{_name.title()}", (ControlSuite,), {"name": _name})
+class TestPs(ControlSuite):
+    name = "ps"
+
+
+class TestGet(ControlSuite):
+    name = "get"
+
+
+class TestWatch(ControlSuite):
+    name = "watch"
+
+
+class TestSet(ControlSuite):
+    name = "set"
+
+
+class TestPause(ControlSuite):
+    name = "pause"
+
+
+class TestGo(ControlSuite):
+    name = "go"
+
+
+class TestStep(ControlSuite):
+    name = "step"
+
+
+class TestSave(ControlSuite):
+    name = "save"
+
+
+class TestRewind(ControlSuite):
+    name = "rewind"
+
+
+class TestUndo(ControlSuite):
+    name = "undo"
+
+
+class TestAttach(ControlSuite):
+    name = "attach"
+
+
+class TestDetach(ControlSuite):
+    name = "detach"
+
+
+class TestSwap(ControlSuite):
+    name = "swap"
+
+
+class TestExclude(ControlSuite):
+    name = "exclude"
+
+
+class TestInclude(ControlSuite):
+    name = "include"
+
+
+class TestRelabel(ControlSuite):
+    name = "relabel"
+
+
+class TestStop(ControlSuite):
+    name = "stop"
+
+
 del ControlSuite
 
 

@@ -16,10 +16,10 @@ from starlette.websockets import WebSocket
 
 from sigma_kernel import Panel
 from sigma_kernel.errors import SigmaError
-from sigma_monitor_web.files import File
+from sigma_monitor_web.files import PageFile
 from sigma_monitor_web.guard import READING, WRITING, Guard
 from sigma_monitor_web.keys import READ, Keys
-from sigma_monitor_web.talk import Lines, Talk
+from sigma_monitor_web.talk import Talk, WebLines
 
 POSTS = {"/session": READING | WRITING, "/leave": WRITING}
 DENIED = JSONResponse({"error": "Open the link that the terminal printed."}, 401)
@@ -58,10 +58,10 @@ class Application:
 
     served: Served
     keys: Keys
-    files: Mapping[str, File]
-    layout: File
-    panels: Mapping[str, tuple[Panel, File]] = field(factory=dict)
-    lines: Lines = field(factory=Lines, init=False)
+    files: Mapping[str, PageFile]
+    layout: PageFile
+    panels: Mapping[str, tuple[Panel, PageFile]] = field(factory=dict)
+    lines: WebLines = field(factory=WebLines, init=False)
 
     def guarded(self, host: str = "") -> ASGIApp:
         """Return the ASGI application, behind all checks."""
@@ -157,7 +157,7 @@ class Application:
 PRIVATE = {"Cache-Control": "no-store"}
 
 
-def sent(request: Request, file: File | None) -> Response:
+def sent(request: Request, file: PageFile | None) -> Response:
     """Return a file; nothing but its tag if the browser has it; 404 without one."""
     if file is None:
         return JSONResponse({"error": "there is no such file."}, 404)

@@ -155,10 +155,8 @@ class Archive:
         settings = self._settings()
         own = settings.get("trainers", {}).get(trainer, {}).get("hooks", settings.get("hooks", {}))
         tables = {name: table if isinstance(table, Mapping) else {"type": table} for name, table in own.items()}
-        return [
-            HookEntry(name, *(str(table.get(key, "")) for key in ("type", "every", "when")), (), False, False)
-            for name, table in tables.items()
-        ]
+        found = {name: [str(table.get(key, "")) for key in ("type", "every", "when")] for name, table in tables.items()}
+        return [HookEntry(name, kind, at, when, (), False, False) for name, (kind, at, when) in found.items()]
 
     def states(self, trainer: str) -> list[StateEntry]:
         """Return the checkpoints, oldest first."""

@@ -21,7 +21,7 @@ TYPES = {
 
 
 @frozen
-class File:
+class PageFile:
     """A file as it is sent."""
 
     body: bytes
@@ -29,12 +29,12 @@ class File:
     tag: str
 
 
-def page(folder: Path = PAGE) -> Mapping[str, File]:
+def page(folder: Path = PAGE) -> Mapping[str, PageFile]:
     """Return the files of the page by their relative paths; nothing else is ever sent."""
     found = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix in TYPES)
     return {path.relative_to(folder).as_posix(): file(path.read_bytes(), path.suffix) for path in found}
 
 
-def file(body: bytes, suffix: str) -> File:
+def file(body: bytes, suffix: str) -> PageFile:
     """Return a file of some content."""
-    return File(body, TYPES[suffix], f'"{sha256(body).hexdigest()[:32]}"')
+    return PageFile(body, TYPES[suffix], f'"{sha256(body).hexdigest()[:32]}"')

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from sigma_kernel import Panel, catalogue
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_monitor_web.files import PAGE, File, file
+from sigma_monitor_web.files import PAGE, PageFile, file
 
 MOST = 1 << 20  # bytes
 
 
-def layout(path: Path | None) -> File:
+def layout(path: Path | None) -> PageFile:
     """Return the layout in a file, by default that of the page; raises SigmaConfigError if it is not one."""
     path = path or PAGE / "layout.json"
     try:
@@ -30,12 +30,12 @@ def layout(path: Path | None) -> File:
     return file(text, ".json")
 
 
-def panels() -> dict[str, tuple[Panel, File]]:
+def panels() -> dict[str, tuple[Panel, PageFile]]:
     """Return the panels of the installed plugins by name, each with its module.
 
     Those that cannot be loaded are left out: ``sigma plugins doctor`` says why.
     """
-    known, found = catalogue(), dict[str, tuple[Panel, File]]()
+    known, found = catalogue(), dict[str, tuple[Panel, PageFile]]()
     for component in known.components("panel"):
         with suppress(SigmaError):
             panel = known.load("panel", component.name)

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field
-from sigma_monitor_control.aside import Aside
-from sigma_monitor_control.protocol import Conversation
 
 from sigma_kernel import settings
 from sigma_kernel.contracts import Monitor, View
 from sigma_kernel.errors import SigmaConfigError
+from sigma_monitor_control.aside import Aside
+from sigma_monitor_control.protocol import Conversation
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.exposition import exposed
 from sigma_monitor_web.files import page
 from sigma_monitor_web.keys import Keys, made
 from sigma_monitor_web.layout import layout, panels
-from sigma_monitor_web.serving import Server, is_loopback, listening
+from sigma_monitor_web.serving import WebServer, is_loopback, listening
 from sigma_monitor_web.talk import Talk
 
 SHORTEST = 16  # characters of a token
@@ -71,7 +71,7 @@ class WebMonitor(Monitor):
         keys = Keys(self.key())
         application = Application(served, keys, page(), layout(Path(self.layout) if self.layout else None), panels())
         with listening(self.host, self.port) as listener:
-            server = Server(application, listener, self.host)
+            server = WebServer(application, listener, self.host)
             view.log(f"dashboard: {server.link()}")
             if self.open:
                 webbrowser.open(server.link())

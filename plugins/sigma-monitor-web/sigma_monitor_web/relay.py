@@ -7,11 +7,11 @@ from collections.abc import Collection
 from typing import Any
 
 from attrs import define, field
+
+from sigma_kernel.errors import SigmaError, SigmaStateError
 from sigma_monitor_control.client import Client
 from sigma_monitor_control.protocol import STEERS, Conversation
 from sigma_monitor_control.protocol.documents import failed, identity, loaded
-
-from sigma_kernel.errors import SigmaError, SigmaStateError
 from sigma_monitor_web.keys import STEER
 
 PIECE = 1 << 18  # bytes read at a time

@@ -48,7 +48,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 @define(eq=False)
-class Server:
+class WebServer:
     """Serve an application on a socket, until ``over`` returns True."""
 
     application: Application
@@ -82,14 +82,14 @@ class Server:
         )
         serving = asyncio.create_task(server.serve([self.listener]))
         while not serving.done() and not over(0.0):
-            close_idle(server.server_state.connections)
+            close_idle(server.server_state.connections, IDLE)
             await asyncio.wait([serving], timeout=LOOK)
         await self.application.lines.end()
         server.should_exit = True
         await serving
 
 
-def close_idle(connections: set[Any], most: int = IDLE) -> None:
+def close_idle(connections: set[Any], most: int) -> None:
     """Close connections that have not asked for anything, if there are many: they hold the places of others."""
     idle = [one for one in connections if getattr(one, "cycle", one) is None and one.transport is not None]
     for one in idle[: max(0, len(idle) - most)]:

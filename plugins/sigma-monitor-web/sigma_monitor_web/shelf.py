@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field
-from sigma_monitor_control import connect
-from sigma_monitor_control.aside import Aside
-from sigma_monitor_control.protocol import Conversation
 
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
 from sigma_kernel.launcher import listed
+from sigma_monitor_control import connect
+from sigma_monitor_control.aside import Aside
+from sigma_monitor_control.protocol import Conversation
 from sigma_monitor_web.archive import Archive
 from sigma_monitor_web.exposition import exposed
 from sigma_monitor_web.keys import STEER
@@ -68,8 +68,9 @@ class Shelf:
 
     def _more(self, scopes: frozenset[str]) -> Mapping[str, Callable[..., Any]]:
         """Return the requests that a directory answers beside those of a run."""
-        steers = {"delete": self.delete, "resume": self.resume, "replay": self.replay}
-        return {"runs": self.runs, **(steers if STEER in scopes else {})}
+        read: dict[str, Callable[..., Any]] = {"runs": self.runs}
+        steer: dict[str, Callable[..., Any]] = {"delete": self.delete, "resume": self.resume, "replay": self.replay}
+        return {**read, **(steer if STEER in scopes else {})}
 
     def metrics(self) -> tuple[bytes, str]:
         """Return what Prometheus reads of the newest run."""

@@ -48,7 +48,7 @@ class Talk(Protocol):
 
 
 @define(eq=False)
-class Line:
+class WebLine:
     """One connection, and what was said on it that is not answered yet."""
 
     websocket: WebSocket
@@ -112,10 +112,10 @@ class Line:
 
 
 @define(eq=False)
-class Lines:
+class WebLines:
     """All connections of a server."""
 
-    _open: list[Line] = field(factory=list, init=False)
+    _open: list[WebLine] = field(factory=list, init=False)
 
     async def serve(self, websocket: WebSocket, talk: Talk) -> None:
         """Accept and serve a connection; beyond the limit, it is closed at once."""
@@ -123,7 +123,7 @@ class Lines:
         if len(self._open) >= CONNECTIONS:
             await websocket.close(FULL, "too many connections")
             return
-        self._open.append(line := Line(websocket, talk))
+        self._open.append(line := WebLine(websocket, talk))
         try:
             await line.serve()
         finally:

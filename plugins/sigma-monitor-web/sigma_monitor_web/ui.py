@@ -14,7 +14,7 @@ from sigma_monitor_web.files import page
 from sigma_monitor_web.keys import Keys
 from sigma_monitor_web.layout import layout, panels
 from sigma_monitor_web.monitor import WebMonitor
-from sigma_monitor_web.serving import Server, listening
+from sigma_monitor_web.serving import WebServer, listening
 from sigma_monitor_web.shelf import Shelf
 
 
@@ -30,7 +30,7 @@ def ui(folder: Path, host: str, port: int, token: str, opens: bool) -> None:
     shelf = Shelf(folder)
     application = Application(shelf, Keys(settings.key()), page(), layout(None), panels())
     with listening(host, port) as listener:
-        server = Server(application, listener, host)
+        server = WebServer(application, listener, host)
         say(f"dashboard of {folder}: {server.link()}")
         if opens:
             webbrowser.open(server.link())

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from attrs import define, field
-from sigma_monitor_control.protocol import Conversation
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from sigma_kernel import Panel
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing import FakeView
+from sigma_monitor_control.protocol import Conversation
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.exposition import exposed
 from sigma_monitor_web.files import file

@@ -205,7 +205,7 @@ def test_a_server_that_dies_leaves_the_training_alone(monkeypatch: pytest.Monkey
     def fail(*given: Any) -> None:
         raise RuntimeError("the server is gone")
 
-    monkeypatch.setattr(serving.Server, "run", fail)
+    monkeypatch.setattr(serving.WebServer, "run", fail)
     with small_environment(Sweep(), epochs=3) as sigma:
         sigma.monitors["web"] = WebMonitor(open=False)
         assert sigma.run().status == "finished"

@@ -1,0 +1,32 @@
+"""The command passes the suite of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import pytest
+
+from sigma_kernel.testing import CommandSuite
+from sigma_monitor_web.serving import WebServer
+from sigma_monitor_web.ui import ui
+
+
+class TestUi(CommandSuite):
+    heavy = ("matplotlib",)  # what run folders hold are arrays
+
+    @pytest.fixture(autouse=True)
+    def _ends(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = tmp_path
+        serve = WebServer.run
+        monkeypatch.setattr(WebServer, "run", lambda server, over: serve(server, lambda seconds: True))
+
+    def make(self) -> click.Command:
+        return ui
+
+    def arguments(self) -> Sequence[str]:
+        return [str(self.folder), "--no-open"]
+
+    def mistakes(self) -> Sequence[Sequence[str]]:
+        return [["--port", "70000"], ["--host", "0.0.0.0"], ["--token", "short"]]
