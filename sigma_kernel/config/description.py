@@ -86,6 +86,8 @@ def _literals(type_: Any) -> tuple[Any, ...]:
 
 def _kind(type_: Any) -> str | None:
     """Return the kind of the components that a type takes, alone, in a list or in a table."""
+    if isinstance(type_, list):  # the arguments of a function
+        return None
     return kind_of(type_) or next(filter(None, map(_kind, get_args(type_))), None)
 
 

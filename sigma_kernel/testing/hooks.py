@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from copy import copy, deepcopy
@@ -24,6 +25,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Context, CostLayer, Hook, HookContext, Layer, Operator, Parameter
 from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaWarning
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.testing.doing import Do
@@ -196,7 +198,9 @@ class HookSuite(Suite):
         hooks |= {"it": watched(hook, seen)} if hook else {}
         with TemporaryDirectory() as folder, self.environment(hooks) as sigma:
             sigma.folder, trainer = Path(folder), sigma.trainer("trainer")
-            trainer.fit(epochs=3)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SigmaWarning)  # the hooks of the suite cannot be written down
+                trainer.fit(epochs=3)
             seen.memory = trainer.session.state.memory.get("it", {}).get("hook", {})
             seen.arrays = {name: x for name, x in state_bytes(trainer).items() if name.startswith("network.")}
         return seen

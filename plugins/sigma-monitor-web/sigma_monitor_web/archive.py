@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from attrs import define, field, fields
 
 from sigma_kernel import Registry, Trained, load
 from sigma_kernel.config import read as configuration
-from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, StateEntry, Stretch, Ticket
+from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
 from sigma_kernel.curves import Curve, read, thinned
 from sigma_kernel.errors import SigmaAddressError, SigmaError, SigmaStateError
 
@@ -167,6 +167,18 @@ class Archive:
 
     def splits(self, trainer: str) -> dict[str, int]:
         """Return nothing: the data are not read again."""
+        return {}
+
+    def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
+        """Raise SigmaStateError: the data are not read again."""
+        raise SigmaStateError(f"{self.folder}: {OVER} Its data are not read from here.")
+
+    def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
+        """Raise SigmaStateError: the data are not read again."""
+        raise SigmaStateError(f"{self.folder}: {OVER} Its data are not read from here.")
+
+    def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
+        """Return nothing: the journal tells what was edited."""
         return {}
 
     def classes(self, trainer: str) -> list[Any]:
