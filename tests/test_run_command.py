@@ -200,7 +200,7 @@ def test_a_mistake_in_the_hook_that_ends_training_is_the_only_one_reported(file,
         ("a,b,target\n1,2,0\n1,x,1\n", "'x'"),
         (
             "a,b,target\n" + "1,2,0\n3,4,1\n" * 4 + "5,6,2\n" * 2,
-            "holds 3 classes: '0', '1', '2'; the network has 2",
+            "holds 3 classes: 0, 1, 2; the network has 2",
         ),
         ("a,b,target\n1,2,0\n3,4,1\n", "larger than the data"),
     ],

@@ -90,6 +90,7 @@ class DatasetSuite(Suite):
         return {n: {name: x.tobytes() for name, x in dataset.block(n).items()} for n in numbers}
 
     def test_it_says_whether_its_rows_have_stable_numbers(self) -> None:
+        """Set numbered to True if a row keeps its number, else to False."""
         assert isinstance(self.make().numbered, bool), "numbered must be True or False"
 
     def test_reading_a_block_twice_gives_the_same_values(self) -> None:

@@ -253,6 +253,7 @@ class ViewSuite(Suite):
                     before.add(layer.name)
 
     def test_rows_of_every_split_can_be_read_by_number(self) -> None:
+        """Return the sections of rows in the order in which they are wanted."""
         with self.make() as view:
             for trainer in view.trainers():
                 for split, count in view.splits(trainer).items():
@@ -261,6 +262,7 @@ class ViewSuite(Suite):
                     assert all(values[1].tobytes() == first[name][0].tobytes() for name, values in found.items())
 
     def test_every_row_that_is_not_left_out_has_a_loss(self) -> None:
+        """Return the loss of each row, or of the rows with the greatest losses."""
         with self.make() as view:
             for trainer in view.trainers():
                 edits = view.edits(trainer)

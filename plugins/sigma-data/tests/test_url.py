@@ -6,7 +6,7 @@ import pytest
 
 from sigma_data import Url
 from sigma_data.sources import download
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaConfigError, SigmaDataError
 
 CONTENT = bytes(range(256)) * 2000
 HASH = sha256(CONTENT).hexdigest()
@@ -143,7 +143,7 @@ def test_a_folder_that_cannot_be_written_is_named(server, tmp_path, url):
 
 
 def test_the_hash_is_required_and_checked_for_its_form():
-    with pytest.raises(TypeError, match="sha256"):
+    with pytest.raises(SigmaConfigError, match="missing a required argument: 'sha256'"):
         Url("https://example.org/a")
     with pytest.raises(SigmaDataError, match="'abc' is not the hash of a file"):
         Url("https://example.org/a", "abc")

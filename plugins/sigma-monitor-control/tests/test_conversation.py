@@ -222,7 +222,7 @@ def test_records_of_a_trainer_are_objects() -> None:
         layers=[LayerEntry("1-output", "output", (), (2,), {"a.weights": (2, 2)}, {"size": 2})],
         attached=[HookEntry("loss", "loss", "1 epoch", "", (), False, False)],
         kept=[StateEntry(10, 1, True, False)],
-        rows=[{"command": "pause"}],
+        noted=[{"command": "pause"}],
     )
     conversation = Conversation(shown)
     assert asked(conversation, "network")[0]["parameters"] == {"a.weights": [2, 2]}
@@ -361,7 +361,7 @@ def test_a_cancelled_subscription_is_over() -> None:
 
 
 def test_following_tells_everything_once() -> None:
-    shown = view(measured={"trainer.training.loss": [1.0]}, rows=[{"event": "begin"}], texts=["hello"])
+    shown = view(measured={"trainer.training.loss": [1.0]}, noted=[{"event": "begin"}], texts=["hello"])
     shown.send("pause")
     open_ = Ticket(2, "go", {})
     shown.sent.append(open_)
@@ -390,7 +390,7 @@ def test_following_tells_everything_once() -> None:
 
 
 def test_following_goes_on_from_what_is_known() -> None:
-    shown = view(measured={"trainer.training.loss": [1.0, 0.5]}, rows=[{"event": "begin"}] * 3, texts=["a", "b"])
+    shown = view(measured={"trainer.training.loss": [1.0, 0.5]}, noted=[{"event": "begin"}] * 3, texts=["a", "b"])
     for command in ("pause", "go"):
         shown.send(command)
     conversation = Conversation(shown)
