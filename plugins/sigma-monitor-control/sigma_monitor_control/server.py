@@ -16,10 +16,9 @@ from attrs import define, field
 
 from sigma_kernel.contracts import View
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
-from sigma_monitor_control import places
+from sigma_monitor_control import places, protocol  # whose conversation is imported with the first client
 from sigma_monitor_control.aside import Aside
-from sigma_monitor_control.protocol import LONGEST, Conversation
-from sigma_monitor_control.protocol.documents import failed
+from sigma_monitor_control.protocol.documents import LONGEST, failed
 
 PIECE = 1 << 18  # bytes read, or written, at a time
 REQUESTS = 100  # of one client that are answered in one turn
@@ -39,7 +38,7 @@ class Connection:
     """A client: its conversation, the beginning of a line that it sent, and the bytes that it has not read."""
 
     socket: socket.socket
-    conversation: Conversation
+    conversation: protocol.Conversation
     heard: float  # when it last sent anything, in seconds of the server's clock
     read: float  # when it last read anything, or had nothing to read
     inbox: bytearray = field(factory=bytearray)
@@ -187,7 +186,7 @@ class Server:
                 return
             accepted.setblocking(False)
             now = self.clock()
-            connection = Connection(accepted, Conversation(self.view, later=self._aside.do), now, now)
+            connection = Connection(accepted, protocol.Conversation(self.view, later=self._aside.do), now, now)
             if places.user(accepted) not in (self.owner, None):
                 connection.leave(SigmaStateError("this run belongs to another user. Log in as that user to steer it."))
             elif len(self._connections) >= CONNECTIONS:
