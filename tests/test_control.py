@@ -243,7 +243,15 @@ def test_the_documents_of_the_page_are_what_a_run_says(home: Path, tmp_path: Pat
                 check_same(shown, talk.ask(asked))
             for do in documented():
                 if do not in ("watch", "follow", "cancel", "set", "command"):
-                    given = {"kind": "hook", "pattern": "learning_rate", "addresses": ["trainer.training.loss"]}
+                    given = {
+                        "kind": "hook",
+                        "pattern": "learning_rate",
+                        "addresses": ["trainer.training.loss"],
+                        "split": "training",
+                        "rows": [0, 1],
+                        "layer": "1-dense",
+                        "inputs": {"inputs": [5.1, 3.5, 1.4, 0.2]},
+                    }
                     known = {name: given[name] for name in documented()[do] if name in given}
                     assert "result" in talk.ask({"id": do, "do": do, **known}), do
             talk.ask({"id": "end", "do": "command", "name": "stop"})
@@ -259,7 +267,7 @@ def documented() -> dict[str, list[str]]:
 def test_the_table_of_the_page_has_every_request_and_its_arguments(home: Path, tmp_path: Path) -> None:
     protocol = pytest.importorskip("sigma_monitor_control.protocol")
     arguments = pytest.importorskip("sigma_monitor_control.protocol.arguments")
-    known = {**protocol.READS, **protocol.SUBSCRIBES, **protocol.STEERS}
+    known = {**protocol.READS, **protocol.DATA, **protocol.SUBSCRIBES, **protocol.STEERS}
     found = {do: [*arguments.parameters(function)[0]] for do, function in known.items()}
     assert {do: sorted(names) for do, names in documented().items() if do != "cancel"} == {
         do: sorted(names) for do, names in found.items()

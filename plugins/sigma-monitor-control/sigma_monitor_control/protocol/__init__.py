@@ -15,6 +15,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "conversation": "Conversation READ SCOPES STEER at_once",
+        "data": "DATA",
         "documents": "LONGEST PROTOCOL",
         "reading": "Later READS",
         "steering": "COMMANDS STEERS",

@@ -5,6 +5,7 @@ from sigma_monitor_control.protocol.conversation import READ as READ
 from sigma_monitor_control.protocol.conversation import SCOPES as SCOPES
 from sigma_monitor_control.protocol.conversation import STEER as STEER
 from sigma_monitor_control.protocol.conversation import at_once as at_once
+from sigma_monitor_control.protocol.data import DATA as DATA
 from sigma_monitor_control.protocol.documents import LONGEST as LONGEST
 from sigma_monitor_control.protocol.documents import PROTOCOL as PROTOCOL
 from sigma_monitor_control.protocol.reading import Later as Later

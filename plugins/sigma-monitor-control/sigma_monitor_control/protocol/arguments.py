@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
+from keyword import iskeyword
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -27,15 +28,20 @@ def checked(do: str, function: Callable[..., Any], given: Mapping[str, Any]) -> 
     for name, value in values.items():
         if not fits(value, expected[name]):
             raise SigmaConfigError(f"{do}: {name!r} must be {words(expected[name])} (got {value!r:.100}).")
-    return values
+    return {f"{name}_" if iskeyword(name) else name: value for name, value in values.items()}
 
 
 @cache
 def parameters(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the types of all parameters but the first by name, and the names of those that are required."""
     types, found = get_type_hints(function), [*inspect.signature(function).parameters.values()][1:]
-    required = [one.name for one in found if one.default is inspect.Parameter.empty]
-    return {one.name: types[one.name] for one in found}, required
+    required = [_word(one.name) for one in found if one.default is inspect.Parameter.empty]
+    return {_word(one.name): types[one.name] for one in found}, required
+
+
+def _word(name: str) -> str:
+    """Return the name of an argument: that of a parameter, without what keeps it apart from Python's words."""
+    return name.rstrip("_")
 
 
 def fits(value: Any, type_: Any) -> bool:

@@ -12,6 +12,7 @@ from sigma_kernel.contracts import Ticket, View
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 from sigma_monitor_control.protocol import documents
 from sigma_monitor_control.protocol.arguments import checked
+from sigma_monitor_control.protocol.data import DATA
 from sigma_monitor_control.protocol.documents import ClientRequest, Id
 from sigma_monitor_control.protocol.reading import READS, Later, ticket
 from sigma_monitor_control.protocol.steering import STEERS
@@ -105,7 +106,7 @@ class Conversation:
 
     def _function(self, do: str) -> Callable[..., Any]:
         """Return what answers; raise a SigmaError if nothing does, or if this client may not ask it."""
-        known = {**self.more, **SUBSCRIBES, **READS, **STEERS}
+        known = {**self.more, **SUBSCRIBES, **READS, **DATA, **STEERS}
         if do not in known:
             raise SigmaConfigError(f"do {do!r:.100}: unknown.{near(do, known)} Known are {', '.join(sorted(known))}.")
         scope = STEER if do in STEERS else READ

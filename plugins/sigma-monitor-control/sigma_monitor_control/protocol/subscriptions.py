@@ -11,6 +11,7 @@ from attrs import define, field
 from sigma_kernel.contracts import View
 from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control.protocol import reading
+from sigma_monitor_control.protocol.data import edits
 from sigma_monitor_control.protocol.naming import is_pattern, within
 from sigma_monitor_control.protocol.values import plain
 
@@ -72,7 +73,7 @@ def _interval(do: str, every: float) -> float:
 
 @define(eq=False)
 class Following:
-    """All that a dashboard shows, as far as it is new: status, series, journal, messages, tickets, states, branches."""
+    """All that a dashboard shows, as far as it is new, from the status and the series to the states and the edits."""
 
     view: View
     every: float
@@ -91,6 +92,7 @@ class Following:
         news = {
             **self._changed("status", reading.status(self.view)),
             **self._history(now),
+            **self._edits(),
             **self._rows("journal", reading.journal),
             **self._rows("messages", reading.messages),
             **self._tickets(),
@@ -115,6 +117,12 @@ class Following:
             return self._changed("states", {name: reading.states(self.view, name) for name in self.view.trainers()})
         states, branches = (read(self.view, self.trainer) for read in (reading.states, reading.branches))
         return {**self._changed("states", states), **self._changed("branches", branches)}
+
+    def _edits(self) -> dict[str, Any]:
+        if self.trainer is None:
+            return {}
+        self._seen.setdefault("edits", {})
+        return self._changed("edits", edits(self.view, self.trainer))
 
     def _rows(self, name: str, read: Callable[[View, int], list[Any]]) -> dict[str, Any]:
         found = read(self.view, self.numbers[name])

@@ -1,0 +1,400 @@
+"""Requests about the data and the network: rows, losses, classes, layers, predictions. Most may have to wait."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from attrs import evolve, frozen
+
+from sigma_kernel.contracts import LayerEntry, RowLosses, View
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
+from sigma_monitor_control.protocol.pictures import drawn, is_picture, picture
+from sigma_monitor_control.protocol.reading import Later, chosen
+from sigma_monitor_control.protocol.values import numbers, plain, summary
+
+MOST_ROWS = 200  # in one answer
+COUNTED = 20_000  # rows whose classes are counted; of more, evenly spaced ones
+PIECE = 1000  # rows that are read at once
+TYPICAL = 500  # rows that tell the range of an input
+BINS = 30
+TEXT = "OUST"  # kinds of dtypes
+MOST_FILTERS = 64  # pictures of one layer
+MOST_FILES, LARGEST = 50, 1 << 20  # pictures in the run folder, and bytes of each
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+def edits(view: View, trainer: str | None = None) -> dict[str, Any]:
+    """Return the rows that commands have excluded, and the labels that they have changed, by split."""
+    return dict(plain(view.edits(chosen(view, trainer))))
+
+
+def rows(view: View, split: str, rows: list[int], trainer: str | None = None) -> Later:
+    """Return numbered rows of a split, as they are in the data: pictures, tables or texts, with their labels."""
+    if len(rows) > MOST_ROWS:
+        raise SigmaConfigError(f"rows: asks for {len(rows)} rows, more than {MOST_ROWS}. Ask for fewer.")
+    name = chosen(view, trainer)
+    _check(view, name, split, rows)
+    return Later(lambda: [*_rows(view, name, split, rows)])
+
+
+def _check(view: View, trainer: str, split: str, rows: Sequence[int] = ()) -> None:
+    """Raise SigmaConfigError for a split or a row that is not there."""
+    known = view.splits(trainer)
+    if split not in known:
+        raise SigmaConfigError(f"split {split!r:.100}: is not there.{near(split, known, 'There is')}")
+    for row in rows:
+        if not 0 <= row < known[split]:
+            raise SigmaConfigError(f"row {row}: is not in {split!r}, which has rows 0 to {known[split] - 1}.")
+
+
+def _rows(view: View, trainer: str, split: str, rows: Sequence[int]) -> Iterator[dict[str, Any]]:
+    shapes, edited = sections(view, trainer), view.edits(trainer).get(split, {})
+    ranges = {name: _range(view, trainer, name) for name, shape in shapes.items() if is_picture(shape)}
+    found, names = view.rows(trainer, split, rows), _Names(view, trainer, split)
+    for i, row in enumerate(rows):
+        values = {name: values[i] for name, values in found.items()}
+        yield {
+            "row": row,
+            "excluded": row in edited.get("excluded", ()),
+            "label": names.label(row, values),
+            "relabelled": row in edited.get("labels", {}),
+            **_shown({name: values[name] for name in shapes if name in values}, ranges),
+        }
+
+
+def _shown(inputs: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
+    """Return the inputs of a row: the first picture as ``picture``, texts as ``text``, all else as ``table``."""
+    found: dict[str, Any] = {}
+    rest = {name: np.asarray(value) for name, value in inputs.items() if name not in ranges}
+    if drawable := [name for name in ranges if name in inputs]:
+        found["picture"] = picture(np.asarray(inputs[drawable[0]]), *ranges[drawable[0]])
+    if texts := [str(value) for value in rest.values() if value.dtype.kind in TEXT]:
+        found["text"] = " ".join(texts)
+    if table := {name: plain(value.tolist()) for name, value in rest.items() if value.dtype.kind not in TEXT}:
+        found["table"] = table
+    return found
+
+
+class _Names:
+    """The labels of rows, those that were changed included: class names, or else values."""
+
+    def __init__(self, view: View, trainer: str, split: str) -> None:
+        self.classes = view.classes(trainer)
+        self.inputs = sections(view, trainer)
+        self.changed = view.edits(trainer).get(split, {}).get("labels", {})
+
+    def label(self, row: int, values: Mapping[str, Any]) -> Any:
+        """Return the label of a row; None if its data have no targets."""
+        if row in self.changed:
+            return plain(self.changed[row])
+        targets = [value for name, value in values.items() if name not in (*self.inputs, "weights")]
+        return self.named(targets[0]) if targets else None
+
+    def named(self, target: Any) -> Any:
+        """Return the class name of an index, or a value as JSON."""
+        value = np.asarray(target)
+        if value.size == 1 and value.dtype.kind in "iu" and 0 <= int(value.item()) < len(self.classes):
+            return plain(self.classes[int(value.item())])
+        return plain(value.tolist())
+
+
+# -- losses ------------------------------------------------------------------------------------------------------------
+@frozen(eq=False)
+class _Computed:
+    """The losses of a split, and the iteration and the edits with which they were computed."""
+
+    at: int
+    edited: Any
+    losses: RowLosses
+
+
+_computed: WeakKeyDictionary[Any, dict[tuple[str, str], _Computed]] = WeakKeyDictionary()  # by view, while it lives
+
+
+def _losses(view: View, trainer: str, split: str, again: bool) -> _Computed:
+    """Return the losses of a split: those of the last request while one reads on, or nothing has changed."""
+    kept = _computed.setdefault(view, {})
+    found, at, edited = kept.get((trainer, split)), _iteration(view, trainer), plain(view.edits(trainer))
+    if found is None or found.edited != edited or (again and found.at != at):
+        kept[trainer, split] = found = _Computed(at, edited, view.losses(trainer, split))
+    return found
+
+
+def _iteration(view: View, trainer: str) -> int:
+    return next((int(one.value) for one in view.entries(f"{trainer}.iteration") if one.value is not None), 0)
+
+
+def losses(
+    view: View,
+    split: str = "training",
+    order: str = "worst",
+    start: int = 0,
+    count: int = 50,
+    class_: str | int | None = None,
+    predicted: str | int | None = None,
+    trainer: str | None = None,
+) -> Later:
+    """Return rows of a split by their losses, the worst or the best first, with their labels and predictions.
+
+    Only rows of a class, or those that are predicted as one, if these are given.  From ``start`` 0, the losses are
+    computed anew; whoever reads on gets the same order.
+    """
+    name = chosen(view, trainer)
+    _check(view, name, split)
+    if order not in ("worst", "best") or start < 0 or not 0 < count <= MOST_ROWS:
+        raise SigmaConfigError(f"losses: 'order' is worst or best, 'start' from 0 on, 'count' 1 to {MOST_ROWS}.")
+    return Later(lambda: _by_loss(view, name, split, order, slice(start, start + count), (class_, predicted)))
+
+
+def _by_loss(view: View, trainer: str, split: str, order: str, part: slice, wanted: Sequence[Any]) -> dict[str, Any]:
+    computed = _losses(view, trainer, split, again=part.start == 0)
+    found, names = computed.losses, _Names(view, trainer, split)
+    kept = np.ones(len(found.rows), bool)
+    for values, name in zip((found.targets, found.predicted), wanted, strict=True):
+        if name is not None:
+            index = _class(names.classes, name)
+            kept &= (values == index) if values is not None and values.ndim == 1 else False
+    found = _picked(found, np.flatnonzero(kept))
+    found = found.worst(len(found.rows))
+    places = np.arange(len(found.rows))[:: 1 if order == "worst" else -1]
+    total, shown = len(places), _picked(found, places[part])
+    return {"at": computed.at, "total": total, "rows": [*_judged(shown, names)]}
+
+
+def _picked(found: RowLosses, places: np.ndarray) -> RowLosses:
+    kept = {name: None if (v := getattr(found, name)) is None else v[places] for name in ("predicted", "targets")}
+    return evolve(found, rows=found.rows[places], losses=found.losses[places], **kept)
+
+
+def _judged(found: RowLosses, names: _Names) -> Iterator[dict[str, Any]]:
+    for i, (row, loss) in enumerate(zip(found.rows.tolist(), found.losses.tolist(), strict=True)):
+        label = None if found.targets is None else names.named(found.targets[i])
+        predicted = None if found.predicted is None else names.named(found.predicted[i])
+        yield {"row": row, "loss": plain(loss), "label": label, "predicted": predicted}
+
+
+def _class(classes: Sequence[Any], name: str | int) -> int:
+    """Return the index of a class by its name, or by its number; raise SigmaConfigError if there is none."""
+    known = [str(one) for one in classes]
+    if str(name) in known:
+        return known.index(str(name))
+    if isinstance(name, int) and not known:
+        return name
+    raise SigmaConfigError(f"class {name!r:.100}: is not there.{near(str(name), known, 'There is')}")
+
+
+def confusion(view: View, split: str = "validation", trainer: str | None = None) -> Later:
+    """Return how many rows of each class (down) were predicted as each class (across)."""
+    name = chosen(view, trainer)
+    _check(view, name, split)
+    return Later(lambda: _confusion(view, name, split))
+
+
+def _confusion(view: View, trainer: str, split: str) -> dict[str, Any]:
+    found = _losses(view, trainer, split, again=True).losses
+    targets, predicted = found.targets, found.predicted
+    if targets is None or predicted is None or targets.ndim != 1 or targets.dtype.kind not in "iu":
+        raise SigmaConfigError(f"confusion: {split!r} has no classes. Only a network that chooses among classes has.")
+    names = view.classes(trainer)
+    size = max([len(names), *(int(values.max(initial=-1)) + 1 for values in (targets, predicted))])
+    matrix = np.bincount(targets * size + predicted, minlength=size * size).reshape(size, size)
+    classes = plain(list(names)) if len(names) == size else [*range(size)]
+    wrong = int(matrix.sum() - np.trace(matrix))
+    return {"classes": classes, "matrix": matrix.tolist(), "rows": len(found.rows), "wrong": wrong}
+
+
+def balance(view: View, split: str = "training", trainer: str | None = None) -> Later:
+    """Return how many rows each class has, after edits; of many rows, evenly spaced ones are counted."""
+    name = chosen(view, trainer)
+    _check(view, name, split)
+    return Later(lambda: _balance(view, name, split))
+
+
+def _balance(view: View, trainer: str, split: str) -> dict[str, Any]:
+    total, names = view.splits(trainer)[split], _Names(view, trainer, split)
+    excluded = {*view.edits(trainer).get(split, {}).get("excluded", ())}
+    counted = np.unique(np.linspace(0, total - 1, min(total, COUNTED)).astype(int)).tolist() if total else []
+    counts: dict[str, int] = {str(one): 0 for one in names.classes}
+    for start in range(0, len(counted), PIECE):
+        numbered = [row for row in counted[start : start + PIECE] if row not in excluded]
+        found = view.rows(trainer, split, numbered) if numbered else {}
+        for i, row in enumerate(numbered):
+            label = str(names.label(row, {name: values[i] for name, values in found.items()}))
+            counts[label] = counts.get(label, 0) + 1
+            if len(counts) > MOST_ROWS:
+                raise SigmaConfigError(f"balance: {split!r} has no classes: its targets have too many values.")
+    about = {"rows": total - len(excluded), "excluded": len(excluded), "counted": len(counted)}
+    return {"classes": [*counts], "counts": [*counts.values()], **about}
+
+
+# -- try it ------------------------------------------------------------------------------------------------------------
+def sections(view: View, trainer: str) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of one sample of the sections that a network takes."""
+    layers = (layer for layer in view.network(trainer) if not layer.sources and "section" in layer.settings)
+    return {str(layer.settings["section"]): tuple(layer.shape or ()) for layer in layers}
+
+
+def _range(view: View, trainer: str, section: str) -> tuple[float, float]:
+    """Return the least and the greatest finite value of a section, of its first rows; of bytes 0 and 255."""
+    values = _typical(view, trainer).get(section, np.zeros(0))
+    if values.dtype == np.uint8:
+        return 0.0, 255.0
+    finite = values[np.isfinite(values)] if values.dtype.kind in "biuf" else np.zeros(0)
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+
+
+def _typical(view: View, trainer: str) -> dict[str, np.ndarray]:
+    known = view.splits(trainer)
+    split = "training" if "training" in known else next(iter(known))
+    return view.rows(trainer, split, range(min(known[split], TYPICAL)))
+
+
+def inputs(view: View, trainer: str | None = None) -> Later:
+    """Return what the network takes, for whoever lets a person try it, and the names of its outputs."""
+    name = chosen(view, trainer)
+    return Later(lambda: _inputs(view, name))
+
+
+def _inputs(view: View, trainer: str) -> dict[str, Any]:
+    found = _typical(view, trainer)
+    shapes = sections(view, trainer)
+    made = [_input(view, trainer, section, shape, found.get(section)) for section, shape in shapes.items()]
+    example = {section: values[:1] for section, values in found.items() if section in shapes}
+    return {"inputs": made, "outputs": [*view.predict(trainer, example)]}
+
+
+def _input(view: View, trainer: str, section: str, shape: Sequence[int], values: np.ndarray | None) -> dict[str, Any]:
+    low, high = _range(view, trainer, section)
+    about = {"section": section, "shape": list(shape), "low": low, "high": high}
+    if values is not None and values.dtype.kind in TEXT:
+        return {**about, "kind": "text"}
+    if is_picture(shape):
+        return {**about, "kind": "picture"}
+    flat = np.zeros((0, 1)) if values is None else values.reshape(len(values), -1).astype(np.float64)
+    ends = ({"low": low, "high": high, "middle": middle} for low, middle, high in _ends(flat))
+    return {**about, "kind": "table", "columns": [plain({"name": str(i), **one}) for i, one in enumerate(ends)]}
+
+
+def _ends(values: np.ndarray) -> Iterator[list[float]]:
+    """Yield the least, the middle and the greatest finite value of each column."""
+    for column in values.T:
+        finite = column[np.isfinite(column)]
+        yield np.quantile(finite, [0.0, 0.5, 1.0]).tolist() if finite.size else [0.0, 0.5, 1.0]
+
+
+def predict(view: View, inputs: dict[str, Any], trainer: str | None = None) -> Later:
+    """Return what the network says to one sample: numbers, nested lists, a picture or a text for each section."""
+    name = chosen(view, trainer)
+    shapes = sections(view, name)
+    for section in inputs:
+        if section not in shapes:
+            raise SigmaConfigError(f"predict: there is no input {section!r:.100}.{near(section, shapes, 'There is')}")
+    return Later(lambda: _predicted(view, name, {section: shapes[section] for section in inputs}, inputs))
+
+
+def _predicted(view: View, trainer: str, shapes: Mapping[str, Sequence[int]], given: Mapping[str, Any]) -> Any:
+    ranges = {name: _range(view, trainer, name) for name in shapes if isinstance(given[name], Mapping)}
+    samples = {name: _sample(given[name], name, shape, ranges.get(name)) for name, shape in shapes.items()}
+    classes = view.classes(trainer)
+    return {output: _said(values[0], classes) for output, values in view.predict(trainer, samples).items()}
+
+
+def _sample(value: Any, section: str, shape: Sequence[int], ends: tuple[float, float] | None) -> np.ndarray:
+    """Return one sample as a batch."""
+    if isinstance(value, Mapping) and ends is not None:
+        return drawn(value, shape, *ends)[None]
+    if isinstance(value, str):
+        return np.array([value])
+    found = numbers(value, section)
+    if found.size != np.prod(shape, dtype=int):
+        raise SigmaConfigError(f"{section}: must have the shape {tuple(shape)} (got {found.shape}).")
+    return found.reshape(1, *shape)
+
+
+def _said(values: np.ndarray, classes: Sequence[Any]) -> dict[str, Any]:
+    """Return a prediction, with the class that it chooses and how sure it is, if it chooses among classes."""
+    flat = np.asarray(values, np.float64).reshape(-1)
+    found = {"values": plain(flat.tolist()), "classes": plain(list(classes)), "chosen": None, "sure": None}
+    if len(classes) == 2 and flat.size == 1:
+        index = int(flat[0] > 0.5)
+        return {**found, "chosen": plain(classes[index]), "sure": plain(float(flat[0] if index else 1 - flat[0]))}
+    if flat.size > 1 and flat.size == len(classes):
+        return {**found, "chosen": plain(classes[int(flat.argmax())]), "sure": plain(float(flat.max()))}
+    return {**found, "classes": []}
+
+
+# -- layers and pictures -----------------------------------------------------------------------------------------------
+def layer(view: View, layer: str, trainer: str | None = None) -> Later:
+    """Return histograms of a layer's parameters, those of gradients and updates that hooks publish, and its filters."""
+    name = chosen(view, trainer)
+    known = {one.name: one for one in view.network(name)}
+    if layer not in known:
+        raise SigmaAddressError(f"layer {layer!r:.100}: is not there.{near(layer, known, 'There is')}")
+    return Later(lambda: _layer(view, name, known[layer]))
+
+
+def _layer(view: View, trainer: str, layer: LayerEntry) -> dict[str, Any]:
+    arrays = {address: np.asarray(view.get(address)) for address in layer.parameters}
+    parameters = {address: {**summary(values), "histogram": histogram(values)} for address, values in arrays.items()}
+    published = {kind: _published(view, trainer, kind, layer.name) for kind in ("gradients", "updates", "activations")}
+    filters = [one for values in arrays.values() for one in _filters(values, sections(view, trainer).values())]
+    return {"parameters": parameters, **published, "filters": filters[:MOST_FILTERS]}
+
+
+def histogram(values: np.ndarray) -> dict[str, Any]:
+    """Return the counts of the finite elements of an array between edges, of which there is one more."""
+    finite = values[np.isfinite(values)].astype(np.float64)
+    counts, edges = np.histogram(finite, BINS)
+    return {"edges": edges.tolist(), "counts": counts.tolist()}
+
+
+def _published(view: View, trainer: str, kind: str, layer: str) -> dict[str, Any]:
+    """Return the histograms that hooks have published of a layer, by address."""
+    head, found = f"{trainer}.histogram.{kind}.", dict[str, Any]()
+    for edges, values in view.find(f"{head}**.edges"):
+        address = edges.removesuffix(".edges")
+        if layer in address.removeprefix(head).split("."):
+            counts = dict(view.find(f"{address}.counts")).get(f"{address}.counts", [])
+            found[address] = {"histogram": {"edges": plain(values), "counts": plain(counts)}}
+    return found
+
+
+def _filters(values: np.ndarray, inputs: Any) -> Iterator[dict[str, Any]]:
+    """Yield the filters of a convolution, or what the units of a layer see of a picture, as pictures of one scale."""
+    found: np.ndarray | None = None
+    if values.ndim == 4:
+        found = values if values.shape[1] in (1, 3) else values.mean(1)
+    elif values.ndim == 2:
+        shape = next((one for one in inputs if is_picture(one) and np.prod(one) == len(values)), None)
+        found = None if shape is None else values.T.reshape(-1, *shape)
+    if found is not None and is_picture(found.shape[1:]):
+        finite = np.abs(found[np.isfinite(found)])
+        most = float(finite.max()) if finite.size else 1.0
+        yield from (picture(one, -most, most) for one in found[:MOST_FILTERS])
+
+
+def pictures(view: View, trainer: str | None = None) -> Later:
+    """Return the pictures that hooks have made, the newest first: the PNG files in the run folder."""
+    chosen(view, trainer)
+    return Later(lambda: [*_files(view.folder)])
+
+
+def _files(folder: Path | None) -> Iterator[dict[str, Any]]:
+    if folder is None:
+        return
+    found = [path for path in folder.glob("*/*.png") if path.is_file() and not path.is_symlink()]
+    dated = sorted(((path.stat().st_mtime, path) for path in found), reverse=True)
+    for changed, path in [one for one in dated if one[1].stat().st_size <= LARGEST][:MOST_FILES]:
+        data = b64encode(path.read_bytes()).decode()
+        yield {"address": path.relative_to(folder).as_posix(), "changed": changed, "png": data}
+
+
+DATA: Mapping[str, Callable[..., Any]] = {
+    one.__name__: one
+    for one in (edits, rows, losses, confusion, balance, inputs, predict, layer, pictures)
+}  # fmt: skip
