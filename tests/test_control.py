@@ -38,6 +38,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp()).resolve()
     for variable in ("XDG_RUNTIME_DIR", "TMPDIR"):
         monkeypatch.setenv(variable, str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # which is read again
     monkeypatch.delenv("SIGMA_CONTROL")
     yield folder / "sigma"
     shutil.rmtree(folder)

@@ -26,9 +26,8 @@ LARGEST = 10_000  # bytes of control.json
 def directories() -> list[Path]:
     """Return the directories that may hold sockets of this user, the first choice first."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    own = f"sigma-{os.getuid()}"
     found = [Path(runtime) / "sigma"] if os.path.isabs(runtime) else []
-    return [*dict.fromkeys([*found, Path(tempfile.gettempdir()) / own, Path("/tmp") / own])]
+    return [*found, Path(tempfile.gettempdir()) / f"sigma-{os.getuid()}"]
 
 
 def is_private(directory: Path) -> bool:

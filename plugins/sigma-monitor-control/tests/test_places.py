@@ -36,7 +36,7 @@ def test_the_directory_of_the_session_comes_first(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(tempfile, "tempdir", "/var")
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/7")
     own = f"sigma-{os.getuid()}"
-    assert places.directories() == [Path("/run/user/7/sigma"), Path("/var") / own, Path("/tmp") / own]
+    assert places.directories() == [Path("/run/user/7/sigma"), Path("/var") / own]
     for unset in ("", "relative"):
         monkeypatch.setenv("XDG_RUNTIME_DIR", unset)
         assert places.directories()[0] == Path("/var") / own
