@@ -2,7 +2,7 @@
 
 const COLUMNS = ["iteration", "epoch", "second", "value", "low", "high"];
 const MOST = 20000; // points of a branch; with more, two become one that keeps their lowest and highest
-const UNITS = 400; // of smoothing in the length of a curve
+const UNITS = 1000; // of smoothing in the length of a curve
 
 // The points of one branch, in the order in which they came.
 export class Stretch {

@@ -8,7 +8,7 @@ import { t } from "../words.js";
 import { completions } from "./lanes.js";
 import { band, curve, diamond, disc, flag, grid, points, prepare, steps, visible, write } from "./paint.js";
 import { palette } from "./palette.js";
-import { paintSoon } from "./queue.js";
+import { paintSoon, watched } from "./queue.js";
 
 export function paintLane(canvas, { shape, scene }, ratio) {
   const { frame, sx, small } = scene, { sy, tall, items } = shape, colours = palette();
@@ -73,6 +73,7 @@ function nameBranches(pen, items, { sx, axis, frame, abandoned: ends }, sy, colo
 // A canvas that is painted anew after every change, at most once a frame.
 export function Canvas({ paint, height, label }) {
   const canvas = useRef(null);
+  useLayoutEffect(() => watched(canvas.current), []);
   useLayoutEffect(() => paintSoon(canvas.current, paint));
   return html`<canvas ref=${(element) => { canvas.current = element; element?.style.setProperty("height", `${height}px`); }} role="img" aria-label=${label}></canvas>`;
 }

@@ -101,7 +101,7 @@ function columns(line, values, [from, to], sx, sy, each) {
       each(NaN);
       continue;
     }
-    const at = Math.round(sx(line.x[i]) * 2) / 2, y = sy(value);
+    const at = Math.round(sx(line.x[i])), y = sy(value);
     if (at === x) {
       if (y < least) least = y;
       if (y > most) most = y;
@@ -118,14 +118,14 @@ function columns(line, values, [from, to], sx, sy, each) {
 export function curve(pen, line, values, span, sx, sy, { colour, width, alpha = 1 }) {
   let drawn = false;
   pen.save();
-  Object.assign(pen, { strokeStyle: colour, lineWidth: width, globalAlpha: alpha, lineJoin: "round", lineCap: "round" });
+  Object.assign(pen, { strokeStyle: colour, lineWidth: width, globalAlpha: alpha, lineJoin: span[1] - span[0] > 300 ? "bevel" : "round", lineCap: "butt" });
   pen.beginPath();
   columns(line, values, span, sx, sy, (x, first, least, most, last) => {
     if (x !== x) drawn = false;
     else {
       if (drawn) pen.lineTo(x, first);
       else pen.moveTo(x, first);
-      if (least !== most) {
+      if (most - least > 0.7) { // what is thinner than a line is the line
         pen.lineTo(x, least);
         pen.lineTo(x, most);
         pen.lineTo(x, last);
@@ -141,22 +141,20 @@ export function curve(pen, line, values, span, sx, sy, { colour, width, alpha = 
 export function band(pen, line, span, sx, sy, { colour, alpha }) {
   const [from, to] = span;
   if (from >= to) return;
-  const first = Math.round(sx(line.x[from]) * 2);
-  const room = Math.max(1, Math.round(sx(line.x[to - 1]) * 2) - first + 1);
+  const first = Math.round(sx(line.x[from]));
+  const room = Math.max(1, Math.round(sx(line.x[to - 1])) - first + 1);
   const tops = new Float32Array(room).fill(Infinity), bottoms = new Float32Array(room).fill(-Infinity);
-  let thick = false;
   for (let i = from; i < to; i++) {
-    const high = sy(line.high[i]), low = sy(line.low[i]), at = Math.round(sx(line.x[i]) * 2) - first;
+    const high = sy(line.high[i]), low = sy(line.low[i]), at = Math.round(sx(line.x[i])) - first;
     if (high < tops[at]) tops[at] = high;
     if (low > bottoms[at]) bottoms[at] = low;
-    thick = thick || low - high > 1.5;
   }
-  if (!thick) return;
+  if (!tops.some((high, at) => bottoms[at] - high > 1.5)) return;
   pen.save();
   Object.assign(pen, { fillStyle: colour, globalAlpha: alpha });
   pen.beginPath();
-  for (let at = 0; at < room; at++) if (tops[at] < Infinity) pen.lineTo((at + first) / 2, tops[at]);
-  for (let at = room - 1; at >= 0; at--) if (tops[at] < Infinity) pen.lineTo((at + first) / 2, bottoms[at]);
+  for (let at = 0; at < room; at++) if (tops[at] < Infinity) pen.lineTo(at + first, tops[at]);
+  for (let at = room - 1; at >= 0; at--) if (tops[at] < Infinity) pen.lineTo(at + first, bottoms[at]);
   pen.fill();
   pen.restore();
 }

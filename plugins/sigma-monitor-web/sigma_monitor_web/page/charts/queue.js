@@ -1,21 +1,51 @@
-// Canvases are painted a few at a time: what does not fit into a frame's share waits for the next one.
-const SHARE = 8; // milliseconds of a frame
+// Canvases are painted a few a frame, and only while they can be seen: many charts never share one long task.
+const MOST = 2; // canvases a frame
+const SHARE = 6; // milliseconds of a frame
+const AHEAD = "200px"; // around what is seen
 
 const due = new Map();
+const seen = new WeakSet();
 let asked = 0;
+
+const watch = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    if (isIntersecting) seen.add(target);
+    else seen.delete(target);
+  }
+  ask();
+}, { rootMargin: AHEAD });
+
+function ask() {
+  asked ||= requestAnimationFrame(run);
+}
+
+// Watch a canvas from now on, until the returned function is called.
+export function watched(canvas) {
+  watch.observe(canvas);
+  return () => {
+    watch.unobserve(canvas);
+    due.delete(canvas);
+  };
+}
 
 export function paintSoon(canvas, paint) {
   due.set(canvas, paint);
-  asked ||= requestAnimationFrame(run);
+  ask();
 }
 
 function run() {
   const begun = performance.now();
+  let painted = 0, left = false;
   asked = 0;
   for (const [canvas, paint] of due) {
+    if (!seen.has(canvas)) continue;
+    if (painted >= MOST || performance.now() - begun > SHARE) {
+      left = true;
+      break;
+    }
     due.delete(canvas);
-    if (canvas.isConnected) paint(canvas);
-    if (performance.now() - begun > SHARE) break;
+    paint(canvas);
+    painted += 1;
   }
-  if (due.size) asked = requestAnimationFrame(run);
+  if (left) ask();
 }
