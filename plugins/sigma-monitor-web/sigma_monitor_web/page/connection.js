@@ -55,6 +55,7 @@ export class Connection {
     if (this.ended) return undefined;
     if (DENIED.includes(code)) return this.changed("denied");
     this.changed("offline");
+    if (this.ended) return undefined;
     this.retry = setTimeout(() => this.start(), this.delay);
     this.delay = Math.min(this.delay * 2, LONGEST_DELAY);
     return undefined;

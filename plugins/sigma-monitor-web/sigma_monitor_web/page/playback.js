@@ -1,17 +1,16 @@
 // What playback can do now: the word for the state, its lamp, what the buttons do. Nothing here draws.
-import { ofTrainer, pulse, store } from "./store.js";
+import { ENDS, ofTrainer, pulse, store } from "./store.js";
 import { command, resume } from "./steer.js";
 import { count, spoken } from "./numbers.js";
 import { t } from "./words.js";
 
-const OVER = ["finished", "stopped", "interrupted", "failed"];
-const KNOWN = ["running", "paused", "compiling", "created", "prepared", ...OVER];
+const KNOWN = ["running", "paused", "compiling", "created", "prepared", ...ENDS];
 
 // One of: loading, denied, offline, empty, compiling, running, paused, finished, failed.
 export function phase({ connection, status, trainer }) {
   const said = status?.status;
   if (connection === "denied") return "denied";
-  if (OVER.includes(said)) return said === "failed" ? "failed" : "finished"; // also once its process has gone
+  if (ENDS.includes(said)) return said === "failed" ? "failed" : "finished"; // also once its process has gone
   if (connection === "offline" && status) return "offline";
   if (!status || !KNOWN.includes(said)) return "loading";
   if (said === "created" || said === "prepared") return (status.trainers?.[trainer]?.iteration ?? 0) > 0 ? "paused" : "empty";

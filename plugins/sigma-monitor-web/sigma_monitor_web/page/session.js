@@ -2,7 +2,7 @@
 import { Connection } from "./connection.js";
 import { enter, socket, tabs } from "./entering.js";
 import { curves, remember, whole } from "./series.js";
-import { pulse, store } from "./store.js";
+import { ENDS, pulse, store } from "./store.js";
 import { t } from "./words.js";
 
 const EVERY = 0.25; // seconds between the events that are followed
@@ -31,10 +31,13 @@ export async function start() {
 // Begin again: what is at the other end has changed.
 export const reopen = () => connection.again();
 
+// With the end of a run its own server ends: there is nothing to come back to.
 function changed(state) {
-  store.set({ connection: state });
+  const over = state === "offline" && store.get().where === "monitor" && ENDS.includes(store.get().status?.status);
+  if (over) connection.end();
+  store.set({ connection: over ? "over" : state });
   if (state === "online") greet().catch(report);
-  else if (state === "offline") enquire();
+  else if (state === "offline" && !over) enquire();
 }
 
 // A handshake is refused without a reason: ask whether it is for want of a cookie.

@@ -6,7 +6,7 @@ const INITIAL = {
   where: "monitor", // of a run, or "ui": of a directory of runs
   panels: [], // of plugins: {name, title, view}
   tabs: [], // of the layout; empty: all views
-  connection: "connecting", // connecting, online, offline, denied
+  connection: "connecting", // connecting, online, offline, denied, over
   hello: null,
   trainer: "",
   status: null, // as the protocol gives it
@@ -61,6 +61,8 @@ export function useStore(select, from = store) {
   useLayoutEffect(() => from.subscribe((state) => { if (!Object.is(last.current.select(state), last.current.value)) again(); }), []);
   return value;
 }
+
+export const ENDS = ["finished", "stopped", "interrupted", "failed"]; // of a run
 
 // The status of the trainer that is looked at.
 export const ofTrainer = (state) => state.status?.trainers?.[state.trainer] ?? null;

@@ -19,6 +19,7 @@ export const WORDS = {
   "connection.connecting": ["connecting", "verbindet"],
   "connection.online": ["connected", "verbunden"],
   "connection.offline": ["not connected", "getrennt"],
+  "connection.over": ["the run is over", "der Lauf ist zu Ende"],
   "connection.denied": ["not admitted", "kein Zutritt"],
   "language": ["DE: auf Deutsch", "EN: in English"],
   "theme.system": ["Theme: as the system has it", "Farben: wie das System"],

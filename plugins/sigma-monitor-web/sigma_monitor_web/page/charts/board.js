@@ -1,6 +1,7 @@
 // The charts on one time axis: the bar above them, the lanes, the axis, the reading, and how one points, zooms and adds.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib.js";
 import { Combobox } from "../widgets/combobox.js";
+import { Icon } from "../widgets/icon.js";
 import { pointer, store, useStore } from "../store.js";
 import { figure } from "../numbers.js";
 import { at } from "../series.js";
@@ -45,8 +46,8 @@ function Bar({ scene, shapes, entries, add, adding }) {
     <span class="push"></span>
     <button class="quiet" type="button" aria-pressed=${String(table)} onClick=${() => store.set({ table: !table })}>${t("table")}</button>
     <button class="quiet" type="button" onClick=${() => saveCsv(scene, entries)}>CSV</button>
-    <button class="quiet" type="button" onClick=${() => savePng(scene, shapes)}>PNG</button>
-    <button class="quiet" type="button" id="add-chart" aria-expanded=${String(adding)} onClick=${add}>${t("chart.add")}</button>
+    <button class="quiet" type="button" id="save-png" onClick=${() => savePng(scene, shapes)}>PNG</button>
+    <button class="quiet" type="button" id="add-chart" title=${t("chart.add")} aria-expanded=${String(adding)} onClick=${add}><span>${t("chart.add")}</span><${Icon} name="plus" /></button>
   </div>`;
 }
 

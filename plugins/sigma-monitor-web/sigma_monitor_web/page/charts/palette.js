@@ -1,6 +1,9 @@
 // The tokens as colours that a canvas takes: a canvas knows neither custom properties nor light-dark().
 const NAMES = ["ink", "ink-2", "ink-3", "line", "edge", "surface", "accent", "accent-soft", "ghost", "bad", "s1", "s2", "s3", "s4", "s5", "s6"];
 
+// Where the system forces its colours, a canvas takes them by name.
+const FORCED = { surface: "Canvas", accent: "Highlight", s1: "Highlight", s2: "LinkText", line: "GrayText", ghost: "GrayText" };
+
 let known = null;
 
 export function palette() {
@@ -10,9 +13,10 @@ export function palette() {
   document.body.append(probe);
   const family = getComputedStyle(document.body).fontFamily;
   known = { family };
+  const forced = matchMedia("(forced-colors: active)").matches;
   for (const name of NAMES) {
     probe.style.setProperty("color", `var(--${name})`);
-    known[name] = getComputedStyle(probe).color;
+    known[name] = forced ? (FORCED[name] ?? "CanvasText") : getComputedStyle(probe).color;
   }
   probe.remove();
   return known;

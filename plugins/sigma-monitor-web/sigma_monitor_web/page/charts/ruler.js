@@ -11,7 +11,7 @@ export function paintRuler(canvas, scene, ratio) {
     const x = sx(place);
     if (x < frame.left - 1 || x > frame.right + 1) continue;
     rule(pen, Math.round(x) + 0.5, 0, Math.round(x) + 0.5, 5, colours.edge);
-    write(pen, text, x, 20, { ...own, align: "center" });
+    write(pen, text, Math.min(x, frame.width - 4), 20, { ...own, align: small && x > frame.right - 16 ? "right" : "center" });
   }
   if (!small) write(pen, t(`axis.${axis.mode}.unit`), frame.right + 36, 20, own);
 }

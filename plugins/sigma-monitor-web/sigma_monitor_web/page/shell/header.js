@@ -20,8 +20,8 @@ function Run() {
 
 function Link() {
   const connection = useStore((state) => state.connection);
-  const on = connection === "online";
-  return html`<span class=${`link ${on ? "" : "off"}`}><${Icon} name=${on ? "dot" : "wait"} /><span>${t(`connection.${connection}`)}</span></span>`;
+  const calm = connection === "online" || connection === "over";
+  return html`<span class=${`link ${calm ? "" : "off"} ${connection}`}><${Icon} name=${connection === "over" ? "check" : calm ? "dot" : "wait"} /><span>${t(`connection.${connection}`)}</span></span>`;
 }
 
 export function Header({ views, view, help }) {
