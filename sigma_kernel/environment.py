@@ -586,6 +586,14 @@ class Environment(settings.Settled):
     def _offers(self, monitor: str) -> bool:
         return any(one.name == monitor for one in self.catalogue.components("monitor"))
 
+    def linger(self) -> None:
+        """Let monitors show the end of the run, one after the other, until nobody looks any more."""
+        for name, monitor in self.monitors.items():
+            try:
+                monitor.linger(EnvironmentView(self, threading.Event()))
+            except Exception as error:
+                self.messages.log(f"monitor {name!r} failed: {said(error)}")
+
     def _watch(self, name: str, monitor: Monitor) -> None:
         try:
             monitor.watch(EnvironmentView(self, self._over))

@@ -253,6 +253,10 @@ class Monitor(Settled):
     def watch(self, view: View) -> None:
         """Watch until ``view.wait`` returns True."""
 
+    def linger(self, view: View) -> None:
+        """Show what has ended until nobody looks any more; ``sigma run`` and ``sigma resume`` call it at the end."""
+        return
+
 
 @frozen
 class Panel:

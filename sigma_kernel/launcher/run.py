@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import click
 
 from sigma_kernel.config import Document, build, override, prepare
@@ -51,6 +53,9 @@ def trained(environment: Environment, as_json: bool, quiet: bool) -> int:
         tell(summary)
     if as_json:
         document(summary.to_dict())
+    if environment.signal is None:
+        with suppress(KeyboardInterrupt):
+            environment.linger()
     return 128 + environment.signal if environment.signal else 0
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
+import time
 import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,7 @@ from sigma_monitor_web.files import page
 from sigma_monitor_web.keys import Keys, made
 from sigma_monitor_web.layout import layout, panels
 from sigma_monitor_web.serving import WebServer, is_loopback, listening
-from sigma_monitor_web.talk import Talk
+from sigma_monitor_web.talk import Talk, WebLines
 
 SHORTEST = 16  # characters of a token
 
@@ -54,6 +58,8 @@ class WebMonitor(Monitor):
     token: str = field(default="", validator=_token, repr=False)
     open: bool = field(default=True, validator=settings.in_((False, True)))
     layout: str = field(default="", validator=settings.instance_of(str, "a string"))
+    _last: WebServer | None = field(default=None, init=False, repr=False)
+    _seen: bool = field(default=False, init=False, repr=False)  # somebody looked, or the browser was opened
 
     steers = True
 
@@ -67,16 +73,29 @@ class WebMonitor(Monitor):
 
     def watch(self, view: View) -> None:
         """Serve until the run is over."""
-        served = OneRun(view)
-        keys = Keys(self.key())
-        application = Application(served, keys, page(), layout(Path(self.layout) if self.layout else None), panels())
-        with listening(self.host, self.port) as listener:
-            server = WebServer(application, listener, self.host)
+        with self._served(view, Keys(self.key()), self.port) as server:
             view.log(f"dashboard: {server.link()}")
             if self.open:
                 webbrowser.open(server.link())
             server.run(view.wait)
-        served.aside.end()
+            self._last = server
+            self._seen = self.open or server.application.lines.seen
+
+    def linger(self, view: View) -> None:
+        """Serve the run that has ended, at the same address, until no page has been open for some seconds."""
+        if self._last is None or not self._seen:
+            return
+        with self._served(view, self._last.application.keys, self._last.port) as server:
+            print("The dashboard stays open until you close its page, or press Ctrl-C.", file=sys.stderr, flush=True)
+            server.run(Left(server.application.lines))
+
+    @contextmanager
+    def _served(self, view: View, keys: Keys, port: int) -> Iterator[WebServer]:
+        chosen = layout(Path(self.layout) if self.layout else None)
+        run = OneRun(view)
+        with listening(self.host, port) as listener:
+            yield WebServer(Application(run, keys, page(), chosen, panels()), listener, self.host)
+        run.aside.end()
 
     def key(self) -> str:
         """Return the token, or else a new key.
@@ -92,6 +111,30 @@ class WebMonitor(Monitor):
                 f"(it has {len(found)}). Set it before the run."
             )
         return found
+
+
+@define(eq=False)
+class Left:
+    """Whether everybody has left: no page has been open for some seconds.
+
+    Args:
+        lines: The connections.
+        patience: The seconds.
+        clock: The seconds of a steady clock.
+    """
+
+    lines: WebLines
+    patience: float = 10.0
+    clock: Callable[[], float] = time.monotonic
+    _since: float | None = field(default=None, init=False)  # when there was no page
+
+    def __call__(self, seconds: float) -> bool:
+        """Return whether everybody has left."""
+        if self.lines.count:
+            self._since = None
+            return False
+        self._since = self.clock() if self._since is None else self._since
+        return self.clock() - self._since >= self.patience
 
 
 @define(eq=False)

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import Any
 
 import uvicorn
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.errors import SigmaStateError
 from sigma_monitor_web.application import Application
@@ -54,12 +54,17 @@ class WebServer:
     application: Application
     listener: socket.socket
     host: str
+    port: int = field(init=False)
+
+    @port.default
+    def _(self) -> int:
+        return int(self.listener.getsockname()[1])
 
     def link(self, scope: str = STEER) -> str:
         """Return the link that lets in."""
         key = {READ: self.application.keys.read, STEER: self.application.keys.steer}[scope]
         name = f"[{self.host.strip('[]')}]" if ":" in self.host else self.host
-        return f"http://{name}:{self.listener.getsockname()[1]}/#token={key}"
+        return f"http://{name}:{self.port}/#token={key}"
 
     def run(self, over: Callable[[float], bool]) -> None:
         """Serve; ``over`` waits for so many seconds, and returns whether it is over."""

@@ -115,7 +115,13 @@ class WebLine:
 class WebLines:
     """All connections of a server."""
 
+    seen: bool = field(default=False, init=False)  # there was a connection
     _open: list[WebLine] = field(factory=list, init=False)
+
+    @property
+    def count(self) -> int:
+        """Return the number of connections."""
+        return len(self._open)
 
     async def serve(self, websocket: WebSocket, talk: Talk) -> None:
         """Accept and serve a connection; beyond the limit, it is closed at once."""
@@ -124,6 +130,7 @@ class WebLines:
             await websocket.close(FULL, "too many connections")
             return
         self._open.append(line := WebLine(websocket, talk))
+        self.seen = True
         try:
             await line.serve()
         finally:
