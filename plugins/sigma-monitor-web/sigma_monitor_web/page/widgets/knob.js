@@ -7,6 +7,8 @@ import { maySteer, useStore } from "../store.js";
 import { exact, parsed, tail, title, typed } from "../numbers.js";
 import { t } from "../words.js";
 
+const SENT = ["pending", "queued", "refused"]; // what was typed is not sent again when the field is left
+
 const finite = (...values) => values.find((value) => Number.isFinite(value));
 
 // How an entry is steered: {kind, low, high, log}. A rate is moved over decades, what has two bounds over its range.
@@ -68,11 +70,11 @@ function Field({ id, entry, form, shown, off, type, send, fate, draft }) {
   return html`<input id=${id} type="text" class=${numeric ? "" : "wide"} inputmode=${numeric ? "decimal" : undefined} autocomplete="off" spellcheck=${false} disabled=${off} value=${shown}
     aria-invalid=${fate?.state === "refused" ? "true" : undefined} onInput=${(event) => type(event.target.value)}
     onKeyDown=${(event) => { if (event.key === "Enter") send(event.target.value, true); if (event.key === "Escape") drop(event); }}
-    onBlur=${(event) => { if (draft !== null && !(fate?.state === "refused" && draft === typed(fate.value))) send(draft, true); }} />`;
+    onBlur=${() => { if (draft !== null && draft.trim() === "" && numeric) type(null); else if (draft !== null && !(SENT.includes(fate?.state) && draft === typed(fate.value))) send(draft, true); }} />`;
 }
 
-// `last`: what the journal says of this address: {at, by, before}.
-export function Knob({ entry, last }) {
+// `last`: what the journal says of this address: {at, by, before}; `force`: the value in force, where it acts later.
+export function Knob({ entry, last, force }) {
   const fate = useStore((state) => state.fates[entry.address]), steers = useStore(maySteer);
   const [draft, type] = useState(null);
   useEffect(() => { if (fate?.state === "applied") type(null); }, [fate]);
@@ -87,12 +89,13 @@ export function Knob({ entry, last }) {
   const seen = fate && fate.state !== "idle" && !(fate.state === "applied" && last && last.at > fate.at) ? fate : last ? { state: "applied", at: last.at, by: last.by, was: last.before } : undefined;
   const back = seen?.state === "applied" && seen.was !== undefined && typed(seen.was) !== value ? seen.was : undefined;
   const state = seen?.state ?? "idle";
+  const later = force !== undefined && force !== entry.value ? t("fate.later", { value: exact(force) }) : undefined;
   return html`<div class=${`knob is-${state}`} data-rate=${/learning_rate$/.test(entry.address) ? true : undefined}>
     <div class="knob-top"><label for=${id} title=${entry.doc || undefined}>${title(entry.address)}</label>
       <${Field} ...${{ id, entry, form, shown, type, send, draft, fate: seen }} off=${!steers} />${entry.unit ? html`<span class="note unit">${entry.unit}</span>` : null}</div>
     <${Address} of=${entry.address} />
     ${form.kind === "slider" ? html`<${Slider} ...${{ entry, form, shown, send }} off=${!steers} />` : null}
-    <${Fate} fate=${seen?.why ? { ...seen, why: seen.why.replace(`${entry.address}: `, "") } : seen} stays=${state === "refused" ? value : ""}>${back === undefined ? null : html`<button class="link-b" type="button" disabled=${!steers}
+    <${Fate} fate=${seen?.why ? { ...seen, why: seen.why.replace(`${entry.address}: `, "") } : seen} stays=${state === "refused" ? value : ""} idle=${later} later=${later}>${back === undefined ? null : html`<button class="link-b" type="button" disabled=${!steers}
       onClick=${() => send(typed(back), true)}>${t("fate.back", { value: typeof back === "number" ? exact(back) : typed(back) })}</button>`}<//>
   </div>`;
 }

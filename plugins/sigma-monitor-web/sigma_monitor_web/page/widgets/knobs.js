@@ -44,6 +44,9 @@ const choices = (entries, text) => {
   return fits.sort((a, b) => a.address.length - b.address.length).map((entry) => ({ value: entry.address, note: entry.unit }));
 };
 
+// The value in force of what acts at the next epoch.
+const inForce = (entries, { address }) => (address.endsWith(".batch_size") ? entries.find((one) => one.address === address.replace(/batch_size$/, "data.batch_size"))?.value ?? undefined : undefined);
+
 export function Knobs() {
   const entries = useStore((state) => state.entries), pinned = useStore((state) => state.pinned), trainer = useStore((state) => state.trainer);
   const journal = useStore((state) => state.journal), branches = useStore((state) => state.branches), name = useStore((state) => state.hello?.name ?? ""), undo = useStore((state) => state.fates.undo);
@@ -58,6 +61,6 @@ export function Knobs() {
   return html`<section class="card" id="live-values" aria-labelledby="h-live">
     <div class="card-head"><h2 id="h-live">${t("live")}</h2><${Combobox} id="find-address" class="push" hint="/" label=${t("live.find")} placeholder=${t("live.find")} options=${(text) => choices(entries, text)} chosen=${find} /></div>
     ${undo?.state === "refused" ? html`<p class="fate refused alone"><${Icon} name="no" /><span>${undo.why}</span></p>` : null}
-    <div class="knobs">${all.length ? all.map((entry) => html`<${Knob} key=${entry.address} entry=${entry} last=${known.get(entry.address)} />`) : html`<p class="empty">${t("live.none")}</p>`}</div>
+    <div class="knobs">${all.length ? all.map((entry) => html`<${Knob} key=${entry.address} entry=${entry} last=${known.get(entry.address)} force=${inForce(entries, entry)} />`) : html`<p class="empty">${t("live.none")}</p>`}</div>
   </section>`;
 }

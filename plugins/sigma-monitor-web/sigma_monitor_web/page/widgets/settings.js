@@ -21,12 +21,26 @@ export function tableOf(name, fields, more = "") {
   return made;
 }
 
+const COMMON = ["priority", "scope", "on_error", "background", "budget", "over_budget"]; // of every hook: last
+
+// What can be typed: what is needed first, what all have last; tables are left to configuration files.
+const sorted = (settings) => settings.filter((one) => typeof one.default !== "object" || one.default === null)
+  .sort((a, b) => COMMON.indexOf(a.name) - COMMON.indexOf(b.name) || Boolean(b.required) - Boolean(a.required));
+
 export function Settings({ component, fields, change, more, changeMore }) {
-  const settings = component?.settings;
-  if (!settings?.length) {
+  const settings = sorted(component?.settings ?? []);
+  if (!settings.length) {
     return html`<label class="stack">${t("settings.lines")}<textarea rows="3" spellcheck=${false} value=${more} placeholder="top = 5" onInput=${(event) => changeMore(event.target.value)}></textarea></label>`;
   }
   return html`<table class="settings"><tbody>${settings.map((one) => html`<tr key=${one.name}><th scope="row"><label for=${`s-${one.name}`} title=${one.doc || undefined}>${one.name}</label></th>
-    <td><input id=${`s-${one.name}`} type="text" autocomplete="off" spellcheck=${false} value=${fields[one.name] ?? ""} placeholder=${one.default === undefined || one.default === null ? "" : String(one.default)}
-      onInput=${(event) => change({ ...fields, [one.name]: event.target.value })} /></td></tr>`)}</tbody></table>`;
+    <td><${Field} one=${one} value=${fields[one.name] ?? ""} put=${(text) => change({ ...fields, [one.name]: text })} /></td></tr>`)}</tbody></table>`;
+}
+
+const usual = ({ default: value, required }) => (value === undefined || value === null ? (required ? t("settings.needed") : "") : typeof value === "object" ? JSON.stringify(value) : String(value));
+
+function Field({ one, value, put }) {
+  const own = { id: `s-${one.name}`, required: Boolean(one.required), value };
+  const choices = one.choices?.length ? one.choices : one.type === "flag" || typeof one.default === "boolean" ? ["true", "false"] : null;
+  if (!choices) return html`<input ...${own} type="text" autocomplete="off" spellcheck=${false} placeholder=${usual(one)} onInput=${(event) => put(event.target.value)} />`;
+  return html`<select ...${own} onChange=${(event) => put(event.target.value)}><option value="">${usual(one)}</option>${choices.map((choice) => html`<option key=${choice} value=${String(choice)}>${String(choice)}</option>`)}</select>`;
 }
