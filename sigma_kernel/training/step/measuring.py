@@ -11,7 +11,7 @@ from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import expect, inside
 from sigma_kernel.training.step.model import COSTS, EPOCH, WEIGHTS
 
-Measured = dict[str, tuple[np.ndarray, np.ndarray]]  # values by name, and their weights: there is none of weight 0
+Measured = dict[str, tuple[np.ndarray, Any]]  # values by name, and their weights, or one for all: 0 stands for no value
 Sums = dict[str, list[float]]  # two by name: of numbers, and of their weights
 
 
@@ -28,25 +28,40 @@ def measured(ring: Mapping[str, np.ndarray], metrics: Mapping[str, Metric], rows
     """Return what each of some iterations measured, on this many rows."""
     found = {name: one for name, one in ring.items() if not name.startswith(("metrics.", WEIGHTS))}
     found |= {name: values(name, metric, ring[f"metrics.{name}"], rows) for name, metric in metrics.items()}
-    return {name: (one, ring.get(WEIGHTS + name, 1.0) * np.full(len(one), rows)) for name, one in found.items()}
+    over = {name: ring[WEIGHTS + name].astype(np.float64) * rows for name in found if WEIGHTS + name in ring}
+    return {name: (one, over.get(name, rows)) for name, one in found.items()}
 
 
 def curves(found: Measured) -> dict[str, np.ndarray]:
     """Return the numbers of each iteration of training by address, NaN for those of weight 0."""
-    return {f"training.{name}": np.where(over, one, np.nan) for name, (one, over) in found.items() if one.ndim == 1}
+    known = {name: one if isinstance(over, int) else np.where(over, one, np.nan) for name, (one, over) in found.items()}
+    return {f"training.{name}": one for name, one in known.items() if one.ndim == 1}
 
 
 def latest(found: Measured, sums: Sums, costs: Iterable[str]) -> dict[str, Any]:
     """Return the values of the last iteration by address, None for those of weight 0, and the means of the epoch."""
-    last = {f"training.{name}": one[-1].tolist() if over[-1] else None for name, (one, over) in found.items()}
+    there = {name: over if isinstance(over, int) else over[-1] for name, (_, over) in found.items()}
+    last = {f"training.{name}": one[-1].tolist() if there[name] else None for name, (one, _) in found.items()}
     return last | {EPOCH + name: mean for name, mean in means(sums, costs).items()}
 
 
 def summed(sums: Sums, found: Measured) -> Sums:
     """Add numbers and their weights to sums, one after the other, so that the bits do not depend on bursts."""
-    pairs = {name: np.stack([one * over, over], axis=1) for name, (one, over) in found.items() if one.ndim == 1}
-    every = {name: np.concatenate([[sums.get(name, [0.0, 0.0])], pair]) for name, pair in pairs.items()}
-    return {name: pair.cumsum(axis=0)[-1].tolist() for name, pair in every.items()}
+    made: Sums = {}
+    for name, (one, over) in found.items():
+        if one.ndim == 1:
+            total, weight = sums.get(name, (0.0, 0.0))
+            whole = isinstance(over, int)  # then sums of weights are exact, in any order
+            made[name] = [_summed(total, one, over), weight + over * len(one) if whole else _summed(weight, over, 1.0)]
+    return made
+
+
+def _summed(before: float, values: np.ndarray, weights: Any) -> float:
+    """Return a sum after values times weights, in double precision."""
+    sums = np.empty(len(values) + 1)
+    sums[0] = before
+    np.multiply(values, weights, out=sums[1:], dtype=np.float64)
+    return float(np.add.accumulate(sums)[-1])
 
 
 def means(sums: Sums, costs: Iterable[str]) -> dict[str, float]:
