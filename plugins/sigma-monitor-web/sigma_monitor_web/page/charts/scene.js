@@ -10,6 +10,7 @@ import { asPercent, betterHigh, laneTitle, leading, series, shortNames } from ".
 import { SERIES } from "./palette.js";
 import { horizontal, linearTicks, logTicks, roomy, vertical } from "./scale.js";
 
+const TARGET = 24; // pixels between what can be pressed, as WCAG 2.2 asks
 const LEFT = 44; // of a plot, for the ticks
 const GUTTER = 132; // at its right, for the labels
 const DENSE = 100; // points from which on a curve is smoothed
@@ -192,7 +193,7 @@ function labels(items, scene, sy, tall, share) {
     const since = item.kind === "steps" && items.length === 1 && item.line?.length ? item.line.iteration[item.line.length - 1] : null;
     return { address: item.entry.address, name: item.name, colour: item.colour, hidden: item.hidden, since, text: Number.isFinite(last) ? reading(last, share, item.kind) : "", y: Number.isFinite(last) ? sy(last) : tall / 2, best: item.best };
   });
-  return apart(made, 18, 14, tall - 10);
+  return apart(made, TARGET, 14, tall - 10);
 }
 
 // The best value so far of what should rise: its place, and whether it is the newest.
