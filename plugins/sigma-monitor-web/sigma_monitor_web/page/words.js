@@ -159,7 +159,7 @@ export const WORDS = {
   "trend.up": ["up by", "gestiegen um"],
   "trend.down": ["down by", "gefallen um"],
   "trend.flat": ["unchanged,", "unverändert,"],
-  "trend.epoch": ["last epoch", "letzte Epoche"],
+  "trend.epoch": ["last epoch|in {n} epochs", "letzte Epoche|in {n} Epochen"],
   "lane.options": ["Options of {name}", "Optionen von {name}"],
   "lane.up": ["Up", "Hoch"],
   "lane.down": ["Down", "Runter"],

@@ -1,7 +1,7 @@
 // The charts as files: every point as CSV, the picture as PNG.
 import { curves } from "../series.js";
 import { t } from "../words.js";
-import { paintLane } from "./lane.js";
+import { labelText, paintLane } from "./lane.js";
 import { palette } from "./palette.js";
 import { paintTimeline, tallness } from "./timeline.js";
 import { write } from "./paint.js";
@@ -63,6 +63,6 @@ export function savePng(scene, shapes) {
 function labels(pen, shape, scene, top, colours) {
   write(pen, `${shape.number}${shape.share ? " %" : ""}`, 16, top + 56, { colour: colours.ink, family: colours.family, size: shape.tall < 100 ? 20 : 28, weight: 600 });
   for (const one of shape.labels) {
-    if (!one.hidden) write(pen, `${one.name} ${one.text}`, HEAD + scene.frame.right + 12, top + one.y + 4, { colour: colours[one.colour], family: colours.family, size: 13, weight: 600 });
+    if (!one.hidden) write(pen, labelText(one), HEAD + scene.frame.right + 12, top + one.y + 4, { colour: colours[one.colour], family: colours.family, size: 13, weight: 600 });
   }
 }

@@ -10,6 +10,8 @@ import { band, curve, diamond, disc, flag, grid, points, prepare, steps, visible
 import { palette } from "./palette.js";
 import { paintSoon, watched } from "./queue.js";
 
+const BANDS = 3; // more series than these are drawn without their raw values
+
 export function paintLane(canvas, { shape, scene }, ratio) {
   const { frame, sx, small } = scene, { sy, tall, items } = shape, colours = palette();
   const pen = prepare(canvas, frame.width, tall, ratio);
@@ -20,7 +22,7 @@ export function paintLane(canvas, { shape, scene }, ratio) {
   pen.clip();
   marks(pen, scene, tall, colours);
   for (const item of items) if (!item.hidden) abandoned(pen, item, scene, sy, colours);
-  for (const item of [...items].sort((a, b) => (b.colour === "ghost") - (a.colour === "ghost"))) if (!item.hidden && item.line) series(pen, item, scene, sy, colours);
+  for (const item of [...items].sort((a, b) => (b.colour === "ghost") - (a.colour === "ghost"))) if (!item.hidden && item.line) series(pen, item, scene, sy, colours, items.length <= BANDS);
   pen.restore();
   if (!small) nameBranches(pen, items, scene, sy, colours);
 }
@@ -44,10 +46,10 @@ function abandoned(pen, item, { axis, sx, abandoned: ends }, sy, colours) {
   }
 }
 
-function series(pen, item, { axis, sx }, sy, colours) {
+function series(pen, item, { axis, sx }, sy, colours, alone) {
   const { line, values, kind } = item, colour = colours[item.colour], span = visible(line, axis.low, axis.high);
   if (kind === "steps") return steps(pen, line, values, span, axis.present, sx, sy, { colour, width: 2 });
-  if (kind === "dense") {
+  if (kind === "dense" && alone) {
     const crowded = (span[1] - span[0]) / (sx(line.x[span[1] - 1]) - sx(line.x[span[0]]) + 1) > 1.5; // then the band holds all that a line could show
     band(pen, line, span, sx, sy, { colour, alpha: crowded ? 0.28 : 0.14 });
     if (!crowded) curve(pen, line, line.value, span, sx, sy, { colour, width: 1, alpha: 0.28 });
@@ -81,14 +83,20 @@ export function Canvas({ paint, height, label }) {
 function Trend({ trend }) {
   if (!trend) return null;
   const sign = trend.flat ? "→" : trend.up ? "↑" : "↓";
-  return html`<span class="trend"><span aria-hidden="true">${sign} </span><span class="sr">${t(trend.flat ? "trend.flat" : trend.up ? "trend.up" : "trend.down")} </span><b>${trend.size}</b> ${t("trend.epoch")}</span>`;
+  return html`<span class="trend"><span aria-hidden="true">${sign} </span><span class="sr">${t(trend.flat ? "trend.flat" : trend.up ? "trend.up" : "trend.down")} </span><b>${trend.size}</b> ${t("trend.epoch", { n: count(trend.epochs) })}</span>`;
+}
+
+// What stands at the end of a line: whose it is and its value, or since when a setting holds.
+export function labelText({ name, text, since }) {
+  if (since === null) return `${name} ${text}`;
+  return since ? t("since", { at: count(since) }) : t("since.start");
 }
 
 function Labels({ labels, toggle, scene }) {
   const put = (y) => (element) => { if (element) element.style.setProperty("--y", `${Math.round(y)}px`); };
   return html`<ul class="labels">${labels.map((one) => html`<li key=${one.address} ref=${put(one.y)}>
     <button type="button" class=${`label c-${one.colour}`} aria-pressed=${String(!one.hidden)} title=${one.address} onClick=${() => toggle(one.address)}>
-      ${one.since === null ? html`<span>${one.name}</span> <b>${one.text}</b>` : html`<b>${one.since ? t("since", { at: count(one.since) }) : t("since.start")}</b>`}${one.best?.newest && !scene.small ? html`<small>${t("best")}</small>` : null}</button></li>`)}</ul>`;
+      ${one.since === null ? html`<span>${one.name}</span> <b>${one.text}</b>` : html`<b>${labelText(one)}</b>`}${one.best?.newest && !scene.small ? html`<small>${t("best")}</small>` : null}</button></li>`)}</ul>`;
 }
 
 function Options({ lane, entries, change, remove, close, move }) {

@@ -130,7 +130,7 @@ export function layout(lane, entries, scene, smoothing) {
   const { axis, small } = scene;
   const height = lane.tall ?? 194, tall = small ? Math.min(height, 176) : height;
   const names = shortNames(entries.map((entry) => entry.address));
-  const colour = colours(entries, rank(entries, scene));
+  const colour = colours(entries, rank(lane, entries, scene));
   const items = entries.map((entry, i) => {
     const found = scene.found.get(entry.address), line = found?.alive ?? null, kind = kindOf(entry, line);
     const shown = line ? (kind === "dense" ? smoothOf(found, smoothing) : line.value) : null;
@@ -161,9 +161,19 @@ function ticksOf(items, low, high, log, tall) {
   return log ? logTicks(low, high, most + 2) : linearTicks(low, high, most).filter((value) => value >= low && value <= high);
 }
 
-// With more than six series, the highest at the last moment are in colour.
-function rank(entries, scene) {
+const ranks = new Map(); // by lane, as long as its series are the same: colours do not jump
+
+// With more than six series, the highest at the moment when they came are in colour.
+function rank(lane, entries, scene) {
   if (entries.length <= COLOURED) return null;
+  const key = entries.map((entry) => entry.address).join(" "), known = ranks.get(lane.id);
+  if (known?.key === key) return known.highest;
+  const highest = highestOf(entries, scene);
+  if (entries.some((entry) => scene.found.get(entry.address)?.alive)) ranks.set(lane.id, { key, highest });
+  return highest;
+}
+
+function highestOf(entries, scene) {
   const last = (entry) => scene.found.get(entry.address)?.alive?.value.at(-1) ?? -Infinity;
   return new Set([...entries].sort((a, b) => last(b) - last(a)).slice(0, COLOURED).map((entry) => entry.address));
 }
@@ -214,5 +224,5 @@ function big(items, scene, share) {
   for (let i = last - 1; i >= 0 && before < 0; i--) if (line.epoch[i] <= epoch - 1) before = i;
   const change = before >= 0 && item.kind !== "steps" ? now - item.values[before] : null;
   const size = change === null ? "" : share ? percent(Math.abs(change)) : figure(Math.abs(change), 3);
-  return { number: reading(now, share, item.kind), whose: items.length > 1 || item.kind !== "steps" ? item.name : "", trend: change === null ? null : { up: change > 0, flat: change === 0, size }, steps: item.kind === "steps" };
+  return { number: reading(now, share, item.kind), whose: items.length > 1 || item.kind !== "steps" ? item.name : "", trend: change === null ? null : { up: change > 0, flat: change === 0, size, epochs: epoch - line.epoch[before] }, steps: item.kind === "steps" };
 }
