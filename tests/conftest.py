@@ -1,12 +1,10 @@
-"""Plugins made by tests, and the rule that tests which need missing rooms are not collected."""
+"""Plugins made by tests, and the rule that tests which need missing rooms are skipped."""
 
 from __future__ import annotations
 
-import ast
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
 
@@ -28,32 +26,12 @@ def sigma_components():
 """
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Ignore test files that import rooms which are not installed, so that the kernel can be tested alone."""
-    if collection_path.suffix != ".py" or "peers" in collection_path.parts:
-        return None
-    missing = {name for name in _rooms_imported(collection_path) if find_spec(name) is None}
-    return True if missing else None
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if catalogue().plugins:
         return
     for item in items:
         if item.get_closest_marker("rooms"):
             item.add_marker(pytest.mark.skip(reason="needs rooms, and none is installed"))
-
-
-def _rooms_imported(path: Path) -> set[str]:
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module == "tests":
-            names.update(*(_rooms_imported(path.with_name(f"{alias.name}.py")) for alias in node.names))
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module.partition(".")[0])
-    return {name for name in names if name.startswith("sigma_") and name != "sigma_kernel"}
 
 
 @pytest.fixture(scope="session", autouse=True)

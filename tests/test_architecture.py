@@ -27,7 +27,11 @@ RANK = {name: rank for rank, names in enumerate(TABLE) for name in re.findall(r"
 MODULES = sorted(
     path for path in KERNEL.rglob("*.py") if path.parent != KERNEL or path.name not in ("__init__.py", "__main__.py")
 )
-IMPORTED_AS = {"attrs": {"attrs", "attr"}}  # if the import name differs from the distribution's
+IMPORTED_AS = {
+    "attrs": {"attrs", "attr"},
+    "pillow": {"PIL"},
+    "tensorboardX": {"tensorboardX"},
+}  # if the import name differs from the distribution's
 
 
 @cache

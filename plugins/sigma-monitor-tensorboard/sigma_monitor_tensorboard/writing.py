@@ -1,0 +1,201 @@
+"""What of a run is new since the last look, as events."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+from PIL import Image
+
+from sigma_kernel.contracts import AddressEntry, Branch, Stretch, View
+from sigma_monitor_tensorboard.events import Events
+from sigma_monitor_tensorboard.settings import settings
+
+ARRAYS = 200  # parameters of which histograms are made
+PICTURES = 50  # new ones that are written at a look
+LARGEST = 2**22  # bytes of a picture file
+OWN = ("network", "optimiser", "optimisers", "hooks")  # below these, arrays are no pictures
+MOMENT = ("trainer", "iteration", "epoch", "seconds")  # of a row of the journal
+
+
+@define(eq=False)
+class Written:
+    """A branch of a trainer: where its events go, and up to which iteration they stand in files of an earlier run."""
+
+    events: Events
+    done: int
+
+
+@define(eq=False)
+class Writing:
+    """Write what is new; each branch of each trainer goes to a directory of its own."""
+
+    view: View
+    folder: Path
+    most: int
+    _cursors: dict[str, int] = field(factory=dict, init=False)
+    _lines: dict[tuple[str, int], Written] = field(factory=dict, init=False)
+    _row: int = field(default=0, init=False)  # of the journal
+    _pictures: dict[str, Any] = field(factory=dict, init=False)  # as they were written
+    _told: set[str] = field(factory=set, init=False)  # trainers whose settings were written
+
+    def look(self) -> None:
+        """Write measured values, commands and pictures that are new, and settings once values were measured."""
+        for trainer in self.view.trainers():
+            self._measured(trainer)
+        self._commands()
+        for trainer in self.view.trainers():
+            self._published(trainer)
+        self._drawn()
+
+    def flush(self) -> None:
+        """Write everything to the disk."""
+        for line in self._lines.values():
+            line.events.flush()
+
+    def close(self) -> None:
+        """Write the settings of runs that ended early, and close all files."""
+        for trainer in {trainer for trainer, _ in self._lines} - self._told:
+            self._settings(trainer)
+        for line in self._lines.values():
+            line.events.close()
+
+    # -- where -------------------------------------------------------------------------------------------------------
+    def _line(self, trainer: str, index: int, branches: list[Branch]) -> Written:
+        """Return the branch of an index in the history, whose file is opened when it is first needed."""
+        if (trainer, index) not in self._lines:
+            number, twin = branches[index].number, sum(b.number == branches[index].number for b in branches[:index])
+            name = trainer + (f".branch-{number}" if number else "") + (f".again-{twin}" if twin else "")
+            begun = self._begun(trainer) if any((self.folder / name).glob("events.*")) else None
+            events = Events(self.folder / name, None if begun is None else begun + 1)
+            self._lines[trainer, index] = Written(events, -1 if begun is None else begun)
+        return self._lines[trainer, index]
+
+    def _begun(self, trainer: str) -> int:
+        """Return the iteration from which this run goes on."""
+        rows = (row for _, row in self.view.journal() if row.get("event") == "begin" and row["trainer"] == trainer)
+        return max((int(row["iteration"]) for row in rows), default=0)
+
+    def _present(self, trainer: str) -> Events:
+        branches = self.view.branches(trainer)
+        return self._line(trainer, len(branches) - 1, branches).events
+
+    def _now(self, trainer: str, key: str) -> float:
+        return next((entry.value or 0 for entry in self.view.entries(f"{trainer}.{key}")), 0)
+
+    # -- what --------------------------------------------------------------------------------------------------------
+    def _measured(self, trainer: str) -> None:
+        """Write measured values; read them again if training has left its branch meanwhile."""
+        before: list[Branch] | None = None
+        found: dict[str, tuple[int, list[Stretch]]] = {}
+        while before != (branches := self.view.branches(trainer)):
+            before = branches
+            found = {
+                one.address: self.view.stretches(one.address, self._cursors.get(one.address, 0), self.most)
+                for one in self.view.entries(f"{trainer}.**")
+                if _is_number(one)
+            }
+        for address, (cursor, stretches) in found.items():
+            self._cursors[address] = cursor
+            for index, stretch in _placed(stretches, branches):
+                self._scalars(trainer, address, stretch, self._line(trainer, index, branches))
+        if trainer not in self._told and self._now(trainer, "epoch") >= 1:
+            self._settings(trainer)
+
+    def _scalars(self, trainer: str, address: str, stretch: Stretch, line: Written) -> None:
+        curve = stretch.curve
+        new = curve.iterations > line.done
+        times = time.time() - np.maximum(0.0, self._now(trainer, "second") - curve.seconds[new])
+        line.events.scalars(address.removeprefix(f"{trainer}."), curve.iterations[new], curve.values[new], times)
+
+    def _settings(self, trainer: str) -> None:
+        """Write the settings of the run, once it is known by what runs are compared."""
+        self._told.add(trainer)
+        found = {} if self.view.folder is None else settings(self.view.folder)
+        if found:
+            head = f"{trainer}."
+            measured = [address.removeprefix(head) for address, at in self._cursors.items() if at]
+            self._present(trainer).settings(found, [name for name in measured if _compares(name)])
+
+    def _commands(self) -> None:
+        """Write the commands in the journal, each as a text."""
+        for number, row in self.view.journal(self._row):
+            self._row = number
+            if "command" in row and row.get("trainer") in self.view.trainers():
+                self._present(row["trainer"]).text("journal", int(row["iteration"]), _told(row))
+
+    def _published(self, trainer: str) -> None:
+        """Write pictures that hooks published."""
+        for entry in [one for one in self.view.entries(f"{trainer}.**") if _is_picture(one)][:PICTURES]:
+            pixels = self.view.get(entry.address)
+            if pixels.dtype == np.uint8 and not np.array_equal(self._pictures.get(entry.address, ()), pixels):
+                self._pictures[entry.address] = pixels
+                name = entry.address.removeprefix(f"{trainer}.")
+                self._present(trainer).picture(name, int(self._now(trainer, "iteration")), pixels)
+
+    def _drawn(self) -> None:
+        """Write pictures that hooks wrote into the run folder."""
+        found = () if self.view.folder is None else sorted((self.view.folder / "images").rglob("*.png"))
+        trainers, new = self.view.trainers(), 0
+        for path in found:
+            stamp = path.stat().st_mtime_ns
+            if self._pictures.get(str(path)) == stamp or path.stat().st_size > LARGEST or new == PICTURES:
+                continue
+            pixels = _pixels(path)
+            if pixels is not None and trainers:
+                new, self._pictures[str(path)] = new + 1, stamp
+                at = int(self._now(trainers[0], "iteration"))
+                self._present(trainers[0]).picture(f"images.{path.stem}", at, pixels)
+
+    def histograms(self) -> None:
+        """Write the histograms of the parameters."""
+        for trainer in self.view.trainers():
+            arrays = [one.address for one in self.view.entries(f"{trainer}.network.**") if one.type == "array"]
+            for address in arrays[:ARRAYS]:
+                name = address.removeprefix(f"{trainer}.network.layers.")
+                self._present(trainer).histogram(name, int(self._now(trainer, "iteration")), self.view.get(address))
+
+
+def _placed(stretches: list[Stretch], branches: list[Branch]) -> list[tuple[int, Stretch]]:
+    """Return stretches with the indices of their branches; after a reset, several branches have one number."""
+    found, index = [], len(branches) - 1
+    for stretch in reversed(stretches):
+        index = next((at for at in range(index, -1, -1) if branches[at].number == stretch.branch), 0)
+        found.append((index, stretch))
+        index -= 1
+    return found[::-1]
+
+
+def _is_number(entry: AddressEntry) -> bool:
+    return entry.type in ("number", "whole", "any") and not entry.settable
+
+
+def _is_picture(entry: AddressEntry) -> bool:
+    """Return whether a published array may be a picture."""
+    shape, level = entry.shape or (), entry.address.split(".")[1]
+    picture = len(shape) == 2 or (len(shape) == 3 and shape[-1] in (1, 3))
+    return entry.type == "array" and picture and level not in OWN and 0 not in shape
+
+
+def _compares(name: str) -> bool:
+    return name.partition(".")[0] in ("training", "validation", "test")
+
+
+def _pixels(path: Path) -> np.ndarray | None:
+    """Return the pixels of a file; None while a hook is writing it."""
+    try:
+        with Image.open(path) as image:
+            return np.asarray(image.convert("L" if image.mode in ("L", "1") else "RGB"))
+    except (OSError, SyntaxError):
+        return None
+
+
+def _told(row: Mapping[str, Any]) -> str:
+    """Return a row of the journal as Markdown."""
+    rest = {key: value for key, value in row.items() if key not in (*MOMENT, "command")}
+    return f"**{row['command']}** `{json.dumps(rest, default=str)}`" if rest else f"**{row['command']}**"
