@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module, invalidate_caches
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 from sigma_hooks import FunctionHook
 from sigma_kernel import Environment, functions as f, load
 from sigma_kernel.config.paths import path_of
+from sigma_kernel.contracts import Optimisation
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaWarning
 from sigma_kernel.launcher.group import main
 from sigma_kernel.plugins.catalogue import catalogue
@@ -161,6 +162,110 @@ def test_data_of_ones_own_code_are_divided_again_when_their_run_is_opened(own: A
     file = (folder / "config.toml").read_text()
     (tmp_path / "wrong.toml").write_text(file.replace("training = 0.5", "training = 1.5"))
     assert main(["check", str(tmp_path / "wrong.toml"), "--trust", "acme_own"]) == 2
+
+
+COMPONENTS = """
+from attrs import define, field
+import numpy as np
+from sigma_backend_numpy import NumpyBackend
+from sigma_kernel import functions as f
+from sigma_kernel.contracts import Iterator, Merger, Metric, Modifier, Preprocessor, Schedule, Transform
+from sigma_operator_local import LocalOperator
+from sigma_optimisers import GradientDescent
+
+
+@define(eq=False, kw_only=True)
+class Slowly(LocalOperator):
+    note: int = 0
+
+
+class Reference(NumpyBackend):
+    pass
+
+
+@define(eq=False)
+class Descent(GradientDescent):
+    pass
+
+
+@define
+class Halves(Schedule):
+    by: float = 0.5
+
+    def factors(self, iterations, epochs):
+        return self.by**iterations
+
+
+@define(eq=False)
+class Shrink(Modifier):
+    def modify(self, parameter, settings):
+        return parameter * 0.99
+
+
+@define(eq=False)
+class Flip(Transform):
+    def apply(self, gradients, objective, owner):
+        return {name: -gradient for name, gradient in gradients.items()}
+
+
+@define
+class Total(Merger):
+    def merge(self, a, b):
+        return a + b
+
+
+@define
+class Backwards(Iterator):
+    def indices(self, seed, epoch, block, rows):
+        return np.arange(rows)[::-1]
+
+
+@define
+class Doubled(Preprocessor):
+    section: str = "inputs"
+
+    def fit(self, blocks):
+        return {}
+
+    def apply(self, values, state):
+        return 2 * values
+
+
+@define
+class Off(Metric):
+    def totals(self, prediction, targets):
+        return f.sum(f.abs(prediction - targets))
+"""
+OWN_PARTS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "Slowly": lambda own: {"operator": own.Slowly(note=3)},
+    "Total": lambda own: {"operator": {"type": "local", "workers": 1, "shards": 2, "merger": own.Total()}},
+    "Reference": lambda own: {"backend": own.Reference()},
+    "Descent": lambda own: {"optimiser": own.Descent(0.05)},
+    "Halves": lambda own: {"optimiser": Adam(0.05, schedules={"learning_rate": own.Halves(0.9)})},
+    "Shrink": lambda own: {"optimiser": Adam(0.05, modifiers={"shrink": own.Shrink()})},
+    "Flip": lambda own: {"optimiser": Adam(0.05, transforms={"flip": own.Flip()})},
+    "Backwards": lambda own: {"iterator": own.Backwards()},
+    "Doubled": lambda own: {"preprocessors": {"doubled": own.Doubled()}},
+    "Off": lambda own: {"metrics": {"off": own.Off()}},
+    "several": lambda own: {"optimiser": None, "optimisers": {"all": Optimisation(own.Descent(0.05), match="**")}},
+}
+
+
+@pytest.mark.parametrize("name", OWN_PARTS)
+def test_a_run_with_a_component_of_ones_own_resumes_and_replays_once_trusted(
+    name: str, own: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "code" / "acme_own" / "more.py").write_text(COMPONENTS)
+    try:
+        more = import_module("acme_own.more")
+        folder, predictions = trained(tmp_path, own, **OWN_PARTS[name](more))
+        assert "acme_own.more:" in (folder / "config.toml").read_text()
+        np.testing.assert_array_equal(load(folder, trust="acme_own").predict(np.ones((2, 1))), predictions)
+        for command in (["resume", "--epochs", "3"], ["resume", "--epochs", "4"], ["replay", "--check"]):
+            assert main([*command, str(folder), "--trust", "acme_own"]) == 0, capsys.readouterr().err
+        assert "acme_own.more:" in (folder / "config.toml").read_text()
+    finally:
+        sys.modules.pop("acme_own.more", None)
 
 
 @pytest.mark.parametrize("trust", ["acme", "acme_own.part", "acme_own.parts.Swish", "parts", "acme_own:", ""])

@@ -91,7 +91,7 @@ def _data(data: Data) -> dict[str, Any]:
 
 def _table(choice: Choice[Any] | None) -> dict[str, Any] | None:
     """Return a choice as a table, so that the trainer makes the component and knows its name."""
-    return {"type": choice.name, **made(choice.settings)} if choice else None
+    return {choice.key: choice.name, **made(choice.settings)} if choice else None
 
 
 def prepare(configuration: Configuration, environment: Environment, begins: bool = False) -> None:

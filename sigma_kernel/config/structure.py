@@ -113,14 +113,14 @@ class Structure:
             return value
         if type_ in _PLAIN and not (type_ is Criterion and isinstance(value, dict)):
             return self.plain(value, type_)
-        if isinstance(value, dict) and value.keys() == {OWN} and kind_of(type_) is None:
-            return self.load(OWN, _name(value[OWN], OWN))
         if kind_of(type_) is not None:
             return self.component(value, type_)
-        if attrs.has(type_):
-            return self.record(value, type_)
         if origin in _UNIONS:
             return self.union(value, type_)
+        if isinstance(value, dict) and value.keys() == {OWN}:
+            return self.load(OWN, _name(value[OWN], OWN))
+        if attrs.has(type_):
+            return self.record(value, type_)
         if origin in _TABLES:
             return self.mapping(value, type_)
         if origin in _LISTS:
