@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +139,7 @@ def test_a_run_that_was_stopped_goes_on_from_an_earlier_checkpoint_to_its_own_en
     assert main(["replay", str(folder), "--check", "--quiet"]) == 0
 
 
-def test_commands_before_a_replay_has_caught_up_are_refused_for_a_checkpoint_too(
+def test_a_checkpoint_is_refused_until_what_was_not_saved_is_replayed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with environment(tmp_path) as made:
@@ -148,6 +151,45 @@ def test_commands_before_a_replay_has_caught_up_are_refused_for_a_checkpoint_too
         if int(path.name) > 40:
             path.rename(tmp_path / path.name)
     assert main(["resume", str(folder), "--checkpoint", "12", "--quiet"]) == 1
-    assert (
-        "was resumed at iteration 40, and what its journal holds after that is not replayed" in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert "what its journal holds after iteration 40 is not replayed yet. Resume it without --checkpoint" in said
+    assert main(["resume", str(folder), "--quiet"]) == 0  # the remedy
+    assert main(["resume", str(folder), "--checkpoint", "12", "--quiet"]) == 0
+    assert main(["replay", str(folder), "--check", "--quiet"]) == 0
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from sigma_kernel.training.session.loop import Session
+from test_rewind_to_disk import environment
+
+folder, at, advance = Path(sys.argv[1]), int(sys.argv[2]), Session.advance
+
+def dying(session, n, compute=None):
+    if session.recorder.branch and session.moment.iteration >= at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return advance(session, n, compute)
+
+Session.advance = dying
+with environment(folder) as made:
+    made.trainer("trainer").fit(epochs=20, progress=False)
+    made.rewind(2, "epoch")
+    made.trainer("trainer").fit(epochs=18, progress=False)
+"""
+
+
+@pytest.mark.parametrize("at", [8, 30])
+def test_a_run_killed_after_a_rewind_to_a_checkpoint_on_disk_resumes_on_the_new_branch(at: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path), str(at)]
+    done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    (folder,) = tmp_path.iterdir()
+    assert main(["resume", str(folder), "--quiet"]) == 0
+    assert [row["to"] for row in rows(folder) if row.get("command") == "rewind"] == [8]
+    with environment(tmp_path / "straight") as straight:
+        straight.run()
+        assert straight.run_folder is not None
+        assert same(folder, straight.run_folder)
+    assert load(folder).checkpoint.values["branch"] == 1
+    assert main(["replay", str(folder), "--check", "--quiet"]) == 0

@@ -10,7 +10,7 @@ from sigma_kernel.config import Configuration, build, override, prepare
 from sigma_kernel.config.choosing import wanted
 from sigma_kernel.config.stored import changed_plugins, described_in
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.launcher.configured import CheckpointName, totals, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.launcher.run import hush, shows, tell, trained, watched
@@ -108,7 +108,13 @@ def _environment(configuration: Configuration, run: Path) -> Environment:
 
 def _rewind(environment: Environment, run: Path, checkpoint: int | str) -> None:
     """Rewind each trainer to a checkpoint of the run."""
-    for name in environment.trainers:
+    for name, trainer in environment.trainers.items():
+        if trainer.recorder.behind:
+            raise SigmaStateError(
+                f"--checkpoint {checkpoint}: {run} ended without saving, and what its journal holds after iteration "
+                f"{trainer.session.moment.iteration} is not replayed yet. Resume it without --checkpoint, stop it with "
+                "Ctrl-C once it trains, and resume it again with --checkpoint."
+            )
         environment.rewind(int(wanted(run, name, checkpoint)[0].name), trainer=name)
 
 

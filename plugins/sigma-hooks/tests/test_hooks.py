@@ -192,7 +192,7 @@ def test_a_run_ended_by_early_stop_continues_only_with_more_patience(tmp_path: P
             again.resume(run)
             assert again.run().epochs == epochs
             said = [text for _, text in again.messages.after(0)]
-            remedy = "detach it, or ask for more with fit(epochs=n)"
+            remedy = "detach it, or ask for more: fit(epochs=n), resume --epochs N"
             assert (f"nothing to train: hook 'early' has ended it already; {remedy}" in said) is (patience == 2)
 
 

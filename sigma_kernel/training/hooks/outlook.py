@@ -104,9 +104,10 @@ def ended(order: HookOrder, memory: Memory, lookup: Lookup, now: Moment) -> str 
     for name in order.active(memory):
         hook = order.hooks[name]
         if hook.over(memory[name]["hook"]):
-            return f"hook {name!r} has ended it already; detach it, or ask for more with fit(epochs=n)"
+            return f"hook {name!r} has ended it already; detach it, or ask for more: fit(epochs=n), resume --epochs N"
         if hook.stops and _holds(hook, memory[name]["criterion"], now, lookup):
-            return f"{hook.when} holds already" if hook.when is not None else f"{hook.every} is over already"
+            why, what = (f"{hook.when} holds", "when") if hook.when is not None else (f"{hook.every} is over", "every")
+            return f"{why} already, at which hook {name!r} ends it; set another {what!r} for the hook, or detach it"
     return None
 
 

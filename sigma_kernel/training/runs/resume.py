@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
+
 from sigma_kernel.clock import Moment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, said
 from sigma_kernel.training.checkpoints.compatibility import check_fit, differences
@@ -17,6 +19,7 @@ from sigma_kernel.training.checkpoints.store import newest_good, read, read_mani
 from sigma_kernel.training.files import LARGEST, digest, get_bytes
 from sigma_kernel.training.history import chain
 from sigma_kernel.training.history.replay import RESUMED, Replay, Row, seamless, tail
+from sigma_kernel.training.hooks.outlook import renew
 from sigma_kernel.training.session.loop import Session
 
 
@@ -77,6 +80,9 @@ def resume(
         for line in differences(found.made_with, session.made_with()):
             log(f"{path}: {line}: bits may differ from those of an uninterrupted run")
         position, branch = found.values.get("journal", 0), found.values.get("branch", 0)
+        if more_asked(name, edits, rows, position) and not session.progress.underway:
+            renew(session.setup.order, session.state.memory)
+            found = evolve(found, values={**found.values, "hooks": session.snapshot().values["hooks"]})
         recorder.past.keep(session.moment, session.snapshot())  # as the session that saved it did
         if edits:  # for a later replay, which starts here
             write(path.with_name(f"{path.name}.edited-{len(rows)}"), found)
@@ -85,6 +91,13 @@ def resume(
     left = tail([*rows, row], position)
     written = {**row, "configuration": recorder.journal.configuration}
     session.resumed(Replay(deque(left)) if left else None, written, paused)
+
+
+def more_asked(trainer: str, edits: Sequence[str], rows: Sequence[Row], position: int) -> bool:
+    """Return whether a total of epochs was asked for since the checkpoint at a position: now, or before a crash."""
+    asked = [*edits, *(edit for row in rows if row.get("at") == position for edit in row.get("edits", ()))]
+    keys = {edit.partition("=")[0].replace('"', "").strip() for edit in asked}
+    return not keys.isdisjoint({"trainer.epochs", f"trainers.{trainer}.epochs"})
 
 
 def replay(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
