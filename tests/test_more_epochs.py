@@ -80,7 +80,7 @@ def test_of_several_trainers_only_the_one_with_more_epochs_trains_on(tmp_path: P
 @pytest.mark.parametrize(
     ("end", "setting", "said"),
     [
-        (Stop(when="epoch reaches 3"), "hooks.end.when=epoch reaches 5", "epoch reaches 3 holds already, at which hook"),
+        (Stop(when="epoch reaches 3"), "hooks.end.when=epoch reaches 5", "epoch reaches 3 holds already, at which"),
         (Stop(every="after 3 epochs"), "hooks.end.every=after 5 epochs", "after 3 epochs is over already, at which"),
     ],
 )
