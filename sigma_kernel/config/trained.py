@@ -40,6 +40,7 @@ from sigma_kernel.training.data.preprocessing import FITTED, Preparation
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.preparation import BATCH, Stages, prepared
 from sigma_kernel.training.runs.resume import fit, history
+from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.state import Setup
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import Live
@@ -146,8 +147,18 @@ class Trained:
             self._held("frames"),
             {n: own.get(n, ()) if own else self.classes for n in sections},
             self._preparation().fitted,
-            partial(fit, self.path, evolve(self.checkpoint, values={**values, "changes": changes})),
+            partial(self._restore, self.trainer.data, evolve(self.checkpoint, values={**values, "changes": changes})),
         )
+
+    def _restore(self, data: Any, found: Checkpoint, session: Session) -> None:
+        """Restore a session; edits are of the rows of ``data``, and none of others."""
+        values = found.values
+        if self.trainer.data is not data:
+            edited = {part: {**values.get(part, {})} for part in ("changes", "data")}
+            for part in edited.values():
+                part.pop("edits", None)
+            found = evolve(found, values={**values, **edited})
+        fit(self.path, found, session)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Return a copy of every parameter by its address."""

@@ -155,11 +155,13 @@ def as_stored(dataset: Dataset, section: str, label: Any, classes: Sequence[Any]
     own = dataset.class_names(section)
     if not own and not (classes and isinstance(label, str)):
         return label
-    places = {str(name): place for place, name in enumerate(own or classes)}
-    if isinstance(label, list) or str(label) not in places:
-        hint = near(str(label), places, "There are:")
+    names = own or classes
+    places = [n for n, name in enumerate(names) if name == label and isinstance(name, bool) == isinstance(label, bool)]
+    places += [n for n, name in enumerate(names) if str(name) == str(label)]
+    if not places:
+        hint = near(str(label), map(str, names), "There are:")
         raise SigmaDataError(f"section {section!r}: {label!r:.80} is not the label of a class.{hint}")
-    return places[str(label)]
+    return places[0]
 
 
 def check_stored(section: str, stored: Any, held: np.ndarray) -> None:
