@@ -123,6 +123,21 @@ class EncodesNothing(Numbers):
         return None
 
 
+class MaybeNumbered(Numbers):
+    numbered = "perhaps"  # type: ignore[assignment]
+
+
+class LosesItsNumbers(Numbers):
+    def encode(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Dataset:
+        made = Numbered()
+        made.numbered = False
+        return made
+
+
+class Numbered(Numbers):
+    numbered = True
+
+
 OTHER_BLOCKS = "test_blocks_do_not_depend_on_what_was_read_before"
 DATASETS: dict[type[Dataset], str] = {
     Numbers: "",
@@ -137,6 +152,8 @@ DATASETS: dict[type[Dataset], str] = {
     Undeclared: "test_blocks_have_the_declared_shapes_and_dtypes",
     EncodesItself: "test_encoding_a_section_leaves_the_data_set_and_its_rows_as_they_were",
     EncodesNothing: "test_encoding_a_section_leaves_the_data_set_and_its_rows_as_they_were",
+    MaybeNumbered: "test_it_says_whether_its_rows_have_stable_numbers",
+    LosesItsNumbers: "test_encoding_a_section_leaves_the_data_set_and_its_rows_as_they_were",
 }
 
 

@@ -5,11 +5,12 @@
     python tests/reliability/steered.py 250 [SEED]
 
 Runs that many rounds on each backend; a round is determined by the seed and its number, which are printed if it fails.
-The threads pause, continue, step, save, rewind, undo, set learning and dropout rates, swap optimisers, and attach and
-detach every hook of the library (except those that call a Python function), in any order and under any name,
-duplicates included, while hooks that depend on the wall clock also change the learning rate.  Each run is killed at
-least once before its end.  It must end differently from a run without commands, and its replay must have the same
-bits.  Prints one JSON document; exits with an error at the first difference.
+The threads pause, continue, step, save, rewind, undo, set learning and dropout rates and batch sizes, leave out and
+relabel rows, swap optimisers, and attach and detach every hook of the library (except those that call a Python
+function), in any order and under any name, duplicates included, while hooks that depend on the wall clock also change
+the learning rate.  Each run is killed at least once before its end.  It must end differently from a run without
+commands, and its replay must have the same bits.  Prints one JSON document; exits with an error at the first
+difference.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ TABLES: tuple[dict[str, Any], ...] = (  # every hook of the library, except thos
     {"type": "root_mean_square_error", "on": "validation", "every": "13 iterations"},
     {"type": "r_squared", "on": "validation", "every": "13 iterations"},
     {"type": "loss", "every": "9 iterations"},
+    {"type": "row_loss", "on": "validation", "most": 3, "every": "10 iterations"},
+    {"type": "row_loss", "on": "training", "most": 3, "every": "12 iterations", "background": True},
     {"type": "report", "values": ["training.loss"], "every": "10 iterations"},
     {"type": "progress", "every": "10 iterations"},
     {"type": "running_time", "every": "4 iterations"},
@@ -94,7 +97,7 @@ def steer(sigma: Environment, seed: int, done: Counter[str], over: threading.Eve
 
 def wish(draw: random.Random, now: int) -> tuple[str, dict[str, Any]]:
     """Return a command that may be valid."""
-    often = ("go", "go", "set", "attach", "attach", "attach")
+    often = ("go", "go", "set", "attach", "attach", "attach", "resize", "exclude", "exclude", "include", "relabel")
     match draw.choice(["pause", "step", "save", "rewind", "detach", "undo", "swap", *often]):
         case "step":
             return "step", {"count": draw.randrange(1, 5)}
@@ -102,6 +105,12 @@ def wish(draw: random.Random, now: int) -> tuple[str, dict[str, Any]]:
             return "rewind", {"to": max(0, now - draw.randrange(10))}
         case "set":
             return "set", {"pattern": draw.choice(RATES), "value": draw.uniform(0.001, 0.1)}
+        case "resize":
+            return "set", {"pattern": "batch_size", "value": draw.randrange(3, 20)}
+        case "exclude" | "include" | "relabel" as edit:
+            rows = draw.sample(range(24), draw.randrange(1, 5))
+            label = {"label": draw.randrange(3)} if edit == "relabel" else {}
+            return edit, {"rows": rows, "split": draw.choice(["training", "validation"]), **label}
         case "attach":
             return "attach", {"name": draw.choice("zyxw"), "hook": draw.choice(TABLES)}
         case "detach":

@@ -524,6 +524,24 @@ def test_a_hook_may_set_the_batch_size(tmp_path: Path) -> None:
         assert again.replay(run)[1] == {}
 
 
+@pytest.mark.parametrize(
+    ("command", "arguments", "message"),
+    [
+        ("set", {"pattern": "batch_size", "value": 99}, "a batch of 99 is larger than the data, 23 rows"),
+        ("set", {"pattern": "epochs", "value": 1}, "epoch 1 is over already"),
+        ("exclude", {"rows": [23]}, "there is no row 23"),
+        ("exclude", {"rows": [*range(23)], "split": "validation"}, "all 23 rows would be left out"),
+    ],
+)
+def test_what_a_hook_sends_is_checked_as_well(command: str, arguments: dict[str, Any], message: str) -> None:
+    hook = Do(every=every(1, "epoch"), does=lambda context: context.command(command, **arguments), on_error="ignore")
+    with small_environment(Sweep(), hooks={"hook": hook}, epochs=3) as sigma:
+        sigma.run()
+        assert message in str(sigma.messages.after(0))
+        assert session(sigma).moment.epoch == 3
+        assert session(sigma).state.changes == {}
+
+
 def test_predictions_and_evaluation_keep_the_configured_batch_size() -> None:
     with small_environment(Sweep()) as sigma:
         sigma.prepare()
