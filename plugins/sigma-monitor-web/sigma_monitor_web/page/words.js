@@ -18,6 +18,7 @@ export const WORDS = {
   "trainer.choose": ["Another trainer", "Anderer Trainer"],
   "connection.connecting": ["connecting", "verbindet"],
   "connection.online": ["connected", "verbunden"],
+  "connection.reading": ["connected, reading only", "verbunden, nur lesend"],
   "connection.offline": ["not connected", "getrennt"],
   "connection.over": ["the run is over", "der Lauf ist zu Ende"],
   "connection.denied": ["not admitted", "kein Zutritt"],

@@ -19,9 +19,9 @@ function Run() {
 }
 
 function Link() {
-  const connection = useStore((state) => state.connection);
+  const connection = useStore((state) => state.connection), steers = useStore((state) => !state.hello || state.hello.scopes.includes("steer"));
   const calm = connection === "online" || connection === "over";
-  return html`<span class=${`link ${calm ? "" : "off"} ${connection}`}><${Icon} name=${connection === "over" ? "check" : calm ? "dot" : "wait"} /><span>${t(`connection.${connection}`)}</span></span>`;
+  return html`<span class=${`link ${calm ? "" : "off"} ${connection}`}><${Icon} name=${connection === "over" ? "check" : calm ? "dot" : "wait"} /><span>${connection === "online" && !steers ? t("connection.reading") : t(`connection.${connection}`)}</span></span>`;
 }
 
 export function Header({ views, view, help }) {
