@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -322,7 +322,7 @@ def _farewell(folder: Path) -> Environment:
     return sigma
 
 
-def _gone(self: Recorder, moment: Moment, force: bool) -> None:
+def _gone(self: Recorder, moment: Moment, force: bool, edited: Sequence[str]) -> None:
     if force and moment.iteration == 7:
         raise Crash
 
