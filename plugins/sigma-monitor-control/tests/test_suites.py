@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,23 @@ def test_every_fit_can_be_steered(on: None, home: Path) -> None:
         assert running() == []
         assert [*home.iterdir()] == []
         assert [text for _, text in sigma.messages.after(0)] == []
+
+
+def test_a_run_that_nobody_looks_at_imports_little_for_it(on: None) -> None:
+    code = """if True:
+        import sys
+        from sigma_kernel.testing import Sweep, small_environment
+        with small_environment(Sweep()) as sigma:
+            sigma.control = False
+            sigma.trainer("trainer").fit(epochs=1)
+            before = {*sys.modules}
+            sigma.control = True
+            sigma.trainer("trainer").fit(epochs=1)
+        print(*sorted({*sys.modules} - before))"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    own = [f"sigma_monitor_control.{name}" for name in ("aside", "monitor", "places", "protocol", "server")]
+    assert done.stdout.split() == sorted([*own, "sigma_monitor_control.protocol.documents"])
+    assert done.stderr == ""
 
 
 def test_control_is_switched_off_by_the_environment_or_a_variable(
