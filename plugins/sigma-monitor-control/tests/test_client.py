@@ -83,3 +83,15 @@ def test_a_watch_that_is_refused_raises(serve: Any) -> None:
     serve()
     with connect() as run, pytest.raises(SigmaAddressError, match="Did you mean 'accuracy'"):
         next(run.watch("acuracy"))
+
+
+def test_a_watch_that_was_left_leaves_nothing_behind(serve: Any) -> None:
+    serve()
+    with connect() as run:
+        for _ in range(3):
+            seen = run.watch("accuracy", every=0.1)
+            next(seen)
+            seen.close()
+            run.status()
+        run.status()
+        assert run._others == {}
