@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sigma_data import Arrays, Frame, Iris, Stream
+from sigma_data import Arrays, Frame, Iris, Stream, Subset
 from sigma_hooks import Stop
 from sigma_kernel import Environment, load, when
 from sigma_kernel.errors import SigmaError
@@ -168,7 +168,8 @@ def test_rows_that_a_generator_makes_are_refused() -> None:
     def rows() -> Any:
         yield X, KIND
 
-    for data in (rows, Stream([{"inputs": x, "targets": k} for x, k in zip(X, KIND, strict=True)])):
+    stream = Stream([{"inputs": x, "targets": k} for x, k in zip(X, KIND, strict=True)])
+    for data in (rows, stream, Subset(stream, range(40))):
         with making(data) as sigma:
             with pytest.raises(SigmaError, match="exclude: the rows of 'training' have no numbers that stay the same"):
                 sigma.exclude(1)

@@ -391,6 +391,21 @@ def test_the_journal_says_when_what_came_into_force(tmp_path: Path) -> None:
     assert found[2]["splits"] == {"training": {"rows": 21, "excluded": 2, "relabelled": 0}}
 
 
+def test_what_is_wanted_and_what_is_in_force_are_parts_of_the_digests(tmp_path: Path) -> None:
+    with steered({2: lambda s: [s.exclude(1), s.send("save")], 6: save}, last=7) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    states = {row["iteration"]: row["state"] for row in journalled(run) if row.get("event") == "digest"}
+    assert [name in states[2] for name in ("changes", "data")] == [True, False]
+    assert [name in states[6] for name in ("changes", "data")] == [True, True]
+
+
+def save(sigma: Environment) -> None:
+    sigma.send("save")
+
+
 def test_a_replay_notices_what_came_into_force_elsewhere_or_with_other_rows(tmp_path: Path) -> None:
     with steered({2: lambda sigma: sigma.exclude([1, 2])}, last=8) as sigma:
         sigma.folder = tmp_path

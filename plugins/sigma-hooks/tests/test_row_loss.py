@@ -158,6 +158,14 @@ def test_losses_that_are_no_numbers_are_the_worst_and_end_nothing() -> None:
     assert np.isfinite(found.losses[2])
 
 
+def test_a_loss_that_is_not_a_number_is_worse_than_any_other() -> None:
+    found = RowLosses(np.arange(5), np.array([1.0, np.nan, -np.inf, np.nan, 7.0]), np.arange(5) * 2)
+    assert found.worst(4).rows.tolist() == [1, 3, 4, 0]
+    assert found.worst(2).predicted is not None
+    assert found.worst(2).predicted.tolist() == [2, 6]  # type: ignore[union-attr]
+    assert found.worst(2).targets is None
+
+
 def test_what_the_hook_publishes_is_what_the_session_measures() -> None:
     made = trained(Input(3) + Output(2) + SquaredDifference(), (X, NUMBERS), hooks={"worst": RowLoss(most=4)})
     published, worst = made.session.state.published, losses(made, 4)
