@@ -107,7 +107,7 @@ class WebLine:
 
     async def _close(self, code: int) -> None:
         if self.websocket.application_state is WebSocketState.CONNECTED:
-            with suppress(TimeoutError, RuntimeError):
+            with suppress(TimeoutError, RuntimeError, WebSocketDisconnect):
                 await asyncio.wait_for(self.websocket.close(code), 1.0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.websockets import WebSocketDisconnect, WebSocketState
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
@@ -296,3 +298,29 @@ def test_everybody_has_left_when_no_page_was_open_for_some_seconds() -> None:
     assert not left(0.0)
     now[0] = 28.0
     assert left(0.0)
+
+
+class Gone:
+    """A connection whose client has vanished, which nothing has told the server yet."""
+
+    application_state = WebSocketState.CONNECTED
+
+    async def send_text(self, text: str) -> None:
+        raise WebSocketDisconnect(1006)
+
+    async def close(self, code: int) -> None:
+        raise WebSocketDisconnect(1006)
+
+
+class Silent:
+    waits = subscribed = False
+
+    def last(self) -> list[str]:
+        return ["the last words"]
+
+
+def test_a_client_that_has_vanished_does_not_disturb_the_good_bye() -> None:
+    async def ended() -> None:
+        await talk.WebLine(Gone(), Silent()).end()  # type: ignore[arg-type]
+
+    asyncio.run(ended())
