@@ -94,6 +94,12 @@ def test_a_run_in_another_process_is_steered_and_replays_to_the_same_bits(
         sigma("swap", "optimiser", '{type = "gradient_descent", learning_rate = 0.1}')
         sigma("undo")
         sigma("detach", "extra")
+        sigma("exclude", "3-5", "7")
+        sigma("include", "7")
+        sigma("relabel", "8", "1")
+        sigma("step", "2", "epochs")
+        wait_for(lambda: sigma("get", "training.excluded") == {"trainer.data.training.excluded": 3})
+        wait_for(lambda: sigma("ps")["runs"][0]["state"] == "paused")
         assert "could be" in sigma("set", "loss", "1", code=2)
         assert "no snapshot" in sigma("rewind", "0", "--run", Path(run).name, code=1)
         sigma("rewind", "1000000")
@@ -105,7 +111,22 @@ def test_a_run_in_another_process_is_steered_and_replays_to_the_same_bits(
     assert sigma("ps") == {"runs": []}
     rows = [json.loads(line) for line in (Path(run) / "journal.jsonl").read_text().splitlines()]
     commands = [row["command"] for row in rows if "command" in row]
-    for name in ("pause", "set", "attach", "step", "save", "swap", "undo", "detach", "rewind", "go", "stop"):
+    for name in (
+        "pause",
+        "set",
+        "attach",
+        "step",
+        "save",
+        "swap",
+        "undo",
+        "detach",
+        "exclude",
+        "include",
+        "relabel",
+        "rewind",
+        "go",
+        "stop",
+    ):
         assert name in commands
     assert main(["replay", "--check", run, "--quiet"]) == 0
 
