@@ -53,6 +53,7 @@ from sigma_kernel.views import EnvironmentView
 RECORD = Component("command", "record", "sigma_kernel.config.recording:recorded", "Record a run.", "sigma-kernel")
 SAVE = Component("command", "save", "sigma_kernel.config.saving:saved", "Save a network.", "sigma-kernel")
 GRACE = 2.0  # seconds that monitors get to end
+MOMENT = 0.5  # seconds for the same after an abort: a monitor gives the terminal back
 CONSOLE = "console"  # the monitor that shows progress by default
 CONTROL = "control"  # the monitor through which other shells steer; SIGMA_CONTROL=off starts none
 
@@ -281,7 +282,7 @@ class Environment(settings.Settled):
             self._files.release()
             over, threads, self._over, self._watching = self._over, self._watching, threading.Event(), {}
         over.set()
-        end = time.monotonic() + (0 if self._aborted else GRACE)
+        end = time.monotonic() + (MOMENT if self._aborted else GRACE)
         for thread in threads.values():
             thread.join(max(0.0, end - time.monotonic()))
 

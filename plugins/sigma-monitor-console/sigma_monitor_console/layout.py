@@ -1,6 +1,7 @@
 """Lay out the progress of trainers in lines that fit a width.
 
-A trainer has one line if everything fits. Otherwise its values go to a second line, and what does not fit there is
+With curves, a trainer has a line, and each of its values has one: name, curve, number. Without, or with many values,
+a trainer has one line if everything fits. Otherwise its values go to a second line, and what does not fit there is
 counted. Which of the two it is does not depend on the digits of values, so that lines do not jump.
 """
 
@@ -10,15 +11,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 from rich.cells import cell_len, set_cell_size
 
 from sigma_monitor_console.reading import Reading, shown
+from sigma_monitor_console.sparks import drawn
 
 GAP = "  "
 BAR, LEAST = 24, 8  # widths of a bar
 DIGITS = 9  # of a value, as in -1.23e-12
 LABEL = 20  # the width of a label
+CURVE = 40  # the greatest width of a curve
+STACKED = 8  # values that have a line each, with their curves; more are put together
 FULL, REST, PLAIN = "━", "─", ("#", "-")
 SHORT = {
     "validation": "val", "training": "", "accuracy": "acc", "learning_rate": "lr", "mean_absolute_error": "mae",
@@ -39,6 +43,30 @@ class Look:
 
 def lines(looks: Sequence[Look], width: int, ascii_only: bool = False) -> list[Line]:
     """Return the lines of all trainers, none of them wider than ``width``."""
+    if any(look.reading.curves for look in looks) and sum(len(look.reading.values) for look in looks) <= STACKED:
+        return _stacked(looks, width, ascii_only)
+    return [line for found in _compact(looks, width, ascii_only) for line in found]
+
+
+def _stacked(looks: Sequence[Look], width: int, ascii_only: bool) -> list[Line]:
+    """Return a line for each trainer, and one for each of its values: name, curve, number."""
+    bare = [Look(evolve(look.reading, values={}, curves={}), look.words) for look in looks]
+    named = [list(_values(look.reading)) for look in looks]
+    label = max((cell_len(name) for names in named for name in names), default=0)
+    room = min(CURVE, width - label - DIGITS - 3 * len(GAP))
+    found: list[Line] = []
+    for look, names, head in zip(looks, named, _compact(bare, width, ascii_only), strict=True):
+        found += head
+        for name, (key, value) in zip(names, look.reading.values.items(), strict=True):
+            curve = look.reading.curves.get(key)
+            bars = "" if curve is None or room < LEAST else drawn(curve.bars(room), ascii_only)
+            space = [(set_cell_size(bars, room) + GAP, "bar.complete")] if room >= LEAST else []
+            found.append(_cropped([(f"{GAP}{set_cell_size(name, label)}{GAP}", ""), *space, (shown(value), "")], width))
+    return found
+
+
+def _compact(looks: Sequence[Look], width: int, ascii_only: bool) -> list[list[Line]]:
+    """Return one line for each trainer if everything fits, or else two."""
     heads, values = _heads(looks, width), [_values(look.reading) for look in looks]
     room = width - max(map(cell_len, heads), default=0) - len(GAP)  # for the bar and what follows
     taken = [
@@ -48,15 +76,15 @@ def lines(looks: Sequence[Look], width: int, ascii_only: bool = False) -> list[L
     whole = max(taken, default=0) + LEAST <= room
     after = max(taken if whole else [_width(_first(look.words, room - LEAST)) for look in looks], default=0)
     bar = max(LEAST, min(BAR, room - after))
-    found: list[Line] = []
+    found: list[list[Line]] = []
     for head, look, named in zip(heads, looks, values, strict=True):
         texts = [f"{name} {value}" for name, value in named.items()]
         tail = [*texts, *look.words] if whole else _first(look.words, room - bar)
-        drawn = _bar(look.reading, min(bar, max(0, room)), ascii_only)
-        found.append(_cropped([(head + GAP, ""), *drawn, *((GAP + text, "") for text in tail)], width))
+        bars = _bar(look.reading, min(bar, max(0, room)), ascii_only)
+        found.append([_cropped([(head + GAP, ""), *bars, *((GAP + text, "") for text in tail)], width)])
         below = [] if whole else [*texts, *look.words[len(tail) :]]
         if below:
-            found.append(_cropped([(GAP + GAP.join(_counted(below, width - len(GAP))), "")], width))
+            found[-1].append(_cropped([(GAP + GAP.join(_counted(below, width - len(GAP))), "")], width))
     return found
 
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from sigma_kernel.contracts import View
+from sigma_monitor_console.sparks import Trend
 
 
 @frozen
@@ -21,6 +22,7 @@ class Reading:
     goal: int | None
     epochs: float | None  # in total, if known
     values: Mapping[str, float]
+    curves: Mapping[str, Trend] = field(factory=dict)
 
     def progress(self) -> str:
         """Return the epoch, of how many if that is known."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 
-from attrs import define, field
+from attrs import define, evolve, field
 from rich.console import Console
 
 from sigma_kernel.contracts import View
 from sigma_monitor_console.layout import Look
 from sigma_monitor_console.reading import Speed, read
+from sigma_monitor_console.sparks import Trend
 
 
 @define(eq=False)
@@ -19,6 +20,7 @@ class Watch:
     view: View
     console: Console
     interval: float
+    trends: dict[str, Trend] = field(factory=dict, init=False)
     speeds: dict[str, Speed] = field(factory=dict, init=False)
     told: int = field(default=0, init=False)
 
@@ -31,6 +33,16 @@ class Watch:
             words = self.speeds[reading.name].words(reading.goal)
             looks.append(Look(reading, words if status == "running" else (status,)))
         return looks
+
+    def curves(self, look: Look) -> Look:
+        """Return a look with the curves of its values, as far as they were measured."""
+        found = {}
+        for name in look.reading.values:
+            address = f"{look.reading.name}.{'training.loss' if name == 'loss' else name}"
+            trend = self.trends.setdefault(address, Trend(address))
+            trend.read(self.view)
+            found[name] = trend
+        return evolve(look, reading=evolve(look.reading, curves=found))
 
     def news(self) -> list[str]:
         """Return the messages since the last look."""
