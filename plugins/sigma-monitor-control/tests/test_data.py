@@ -200,6 +200,17 @@ def test_what_the_network_takes_is_described(ask: Ask) -> None:
     assert found["columns"][1]["high"] == 5.0
 
 
+def test_a_network_can_be_tried_without_its_data() -> None:
+    shown = view()
+    shown.splits = lambda trainer: {}  # type: ignore[method-assign]
+    (found,) = asked(shown, "inputs")["inputs"]
+    assert found == {"section": "inputs", "shape": [2, 2], "low": 0.0, "high": 1.0, "kind": "picture"}
+    (answer,) = asked(shown, "predict", inputs={"inputs": [[0, 1], [1, 0]]}).values()
+    assert answer["chosen"] == "dog"
+    shown.layers = [LayerEntry("0-input", "input", (), (3,), {}, {"section": "inputs"})]
+    assert len(asked(shown, "inputs")["inputs"][0]["columns"]) == 3
+
+
 @pytest.mark.parametrize("sample", [[[0, 13], [26, 39]], {"pixels": "AFWq/w=="}])
 def test_a_sample_is_predicted_as_a_list_or_a_picture(sample: Any) -> None:
     shown = view()

@@ -24,6 +24,7 @@ from sigma_kernel.errors import SigmaAddressError, SigmaError, SigmaStateError
 
 LARGEST = 256 << 20  # bytes of a file that is read
 FILES = 64  # that are held, parsed
+SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers
 OVER = "the run does not train now. Resume it first."
 MOMENTS = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}
 
@@ -143,9 +144,9 @@ class Archive:
                 placed.name,
                 placed.kind,
                 placed.sources,
-                None,
+                getattr(placed.layer, "shape", None),  # of what it takes
                 {f"{trainer}.{n}": s for n, s in shapes.items() if n.startswith(f"{head}{placed.name}.")},
-                {},
+                {name: getattr(placed.layer, name) for name in SHOWN if hasattr(placed.layer, name)},
             )
             for placed in found.network.layers
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -250,6 +251,8 @@ def _range(view: View, trainer: str, section: str) -> tuple[float, float]:
 
 def _typical(view: View, trainer: str) -> dict[str, np.ndarray]:
     known = view.splits(trainer)
+    if not known:  # a run that has ended, as its folder holds it
+        return {}
     split = "training" if "training" in known else next(iter(known))
     return view.rows(trainer, split, range(min(known[split], TYPICAL)))
 
@@ -264,7 +267,7 @@ def _inputs(view: View, trainer: str) -> dict[str, Any]:
     found = _typical(view, trainer)
     shapes = sections(view, trainer)
     made = [_input(view, trainer, section, shape, found.get(section)) for section, shape in shapes.items()]
-    example = {section: values[:1] for section, values in found.items() if section in shapes}
+    example = {name: found[name][:1] if name in found else np.zeros((1, *shape)) for name, shape in shapes.items()}
     return {"inputs": made, "outputs": [*view.predict(trainer, example)]}
 
 
@@ -275,7 +278,7 @@ def _input(view: View, trainer: str, section: str, shape: Sequence[int], values:
         return {**about, "kind": "text"}
     if is_picture(shape):
         return {**about, "kind": "picture"}
-    flat = np.zeros((0, 1)) if values is None else values.reshape(len(values), -1).astype(np.float64)
+    flat = np.zeros((0, prod(shape))) if values is None else values.reshape(len(values), -1).astype(np.float64)
     ends = ({"low": low, "high": high, "middle": middle} for low, middle, high in _ends(flat))
     return {**about, "kind": "table", "columns": [plain({"name": str(i), **one}) for i, one in enumerate(ends)]}
 
