@@ -349,7 +349,7 @@ export const WORDS = {
   "confusion.of": ["{split}, {wrong} of {all} wrong", "{split}, {wrong} von {all} falsch"],
   "confusion.none": ["This network does not choose among classes, so that there is nothing to confuse.", "Dieses Netz wählt nicht unter Klassen; da ist nichts zu verwechseln."],
   "confusion.many": ["{n} classes are too many for a table.", "{n} Klassen sind zu viele für eine Tabelle."],
-  "confusion.cell": ["{label} read as {read}: one row|{label} read as {read}: {n} rows", "{label} gelesen als {read}: eine Zeile|{label} gelesen als {read}: {n} Zeilen"],
+  "confusion.cell": ["{label} read as {read}: {n} row|{label} read as {read}: {n} rows", "{label} gelesen als {read}: {n} Zeile|{label} gelesen als {read}: {n} Zeilen"],
   "confusion.how": ["Rows: the label. Columns: what the network reads. A cell opens its rows.", "Zeilen: das Label. Spalten: was das Netz liest. Eine Zelle öffnet ihre Zeilen."],
   "balance": ["Class balance", "Klassen"],
   "balance.of": ["{split}, {own} of {all} rows", "{split}, {own} von {all} Zeilen"],
