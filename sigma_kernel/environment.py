@@ -164,9 +164,11 @@ class Environment(settings.Settled):
         return "paused" if statuses & {"running", "paused"} == {"paused"} else "running"
 
     def status(self) -> str:
-        """Return the state for those that watch: ``compiling``, if that is what it does, or how training ended."""
+        """Return the state for those that watch: ``compiling``, if training waits for that, or how training ended."""
+        if self.state in ("paused", "stopped"):  # what is compiled then is for somebody else
+            return self.ended_by if self.state == "stopped" else self.state
         busy = any(session.setup.programs.compiling for session in self.sessions().values())
-        return "compiling" if busy else self.ended_by if self.state == "stopped" else self.state
+        return "compiling" if busy else self.state
 
     def _check(self, move: str) -> None:
         legal, why = LEGAL[self.state], "" if self._active else ", as nothing trains"

@@ -123,6 +123,15 @@ def _in(state: str, background: Any) -> Environment:
     return sigma
 
 
+@pytest.mark.parametrize(("state", "seen"), [("running", "compiling"), ("paused", "paused"), ("stopped", "finished")])
+def test_only_training_that_waits_for_it_is_said_to_compile(
+    state: str, seen: str, background: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _in(state, background) as sigma:
+        monkeypatch.setattr(sigma.trainer("trainer").session.setup.programs, "compiling", True)
+        assert sigma.status() == seen
+
+
 @pytest.mark.parametrize("state", LEGAL)
 def test_an_illegal_command_is_refused_with_the_legal_ones(state: str, background: Any) -> None:
     sigma = _in(state, background)

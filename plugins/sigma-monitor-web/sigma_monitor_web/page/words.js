@@ -293,8 +293,8 @@ export const WORDS = {
   "network.updates": ["Updates", "Änderungen"],
   "network.deviation": ["deviation {value}", "Streuung {value}"],
   "network.nothing": ["No values to show yet.", "Noch keine Werte zu zeigen."],
-  "network.unseen.gradients": ["Nobody observes the gradients yet. A hook can, once an epoch.", "Noch beobachtet niemand die Gradienten. Ein Hook kann es, einmal je Epoche."],
-  "network.unseen.updates": ["Nobody observes the updates yet. A hook can, once an epoch.", "Noch beobachtet niemand die Änderungen. Ein Hook kann es, einmal je Epoche."],
+  "network.unseen.gradients": ["Nobody observes the gradients yet. A hook can.", "Noch beobachtet niemand die Gradienten. Ein Hook kann es."],
+  "network.unseen.updates": ["Nobody observes the updates yet. A hook can.", "Noch beobachtet niemand die Änderungen. Ein Hook kann es."],
   "network.observe": ["Observe", "Beobachten"],
   "network.flat": ["This layer has no parameters: nothing in it is learnt.", "Diese Schicht hat keine Parameter: In ihr wird nichts gelernt."],
   "network.unread": ["Its values cannot be read: {why}", "Ihre Werte lassen sich nicht lesen: {why}"],
@@ -388,7 +388,7 @@ export const WORDS = {
   "gallery.hook": ["hook", "Hook"],
   "gallery.none": ["No hook has drawn pictures.", "Kein Hook hat Bilder gezeichnet."],
   "gallery.waits": ["The first pictures come when the hook is due.", "Die ersten Bilder kommen, sobald der Hook an der Reihe ist."],
-  "gallery.could": ["A hook can draw the picture that excites each output most, anew after each epoch.", "Ein Hook kann nach jeder Epoche das Bild zeichnen, das jede Ausgabe am stärksten erregt."],
+  "gallery.could": ["A hook can draw the picture that excites each output most, again and again.", "Ein Hook kann immer wieder das Bild zeichnen, das jede Ausgabe am stärksten erregt."],
   "gallery.attach": ["Attach it", "Anhängen"],
 
   // runs

@@ -34,6 +34,14 @@ export function usePace(every) {
   return at;
 }
 
+// How often a hook that is attached for this page should be due: after an epoch, or after as many as take some seconds.
+const PATIENCE = 2;
+
+export function seldom() {
+  const { epoch, second } = ofTrainer(store.get()) ?? {}, n = Math.max(1, Math.ceil((PATIENCE * epoch) / second) || 1);
+  return n === 1 ? "1 epoch" : `${n} epochs`;
+}
+
 // How many edits of the data the journal tells of: what is about rows is asked again when it grows.
 const EDITS = ["exclude", "include", "relabel", "undo", "rewind", "reset"];
 

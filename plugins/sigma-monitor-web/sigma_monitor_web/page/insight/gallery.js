@@ -1,20 +1,20 @@
 // Pictures that hooks drew into the run folder, such as the input that each output looks for.
 import { html } from "../lib.js";
-import { useAsked, usePace } from "./asking.js";
+import { seldom, useAsked, usePace } from "./asking.js";
 import { Fate } from "../widgets/fate.js";
 import { command } from "../steer.js";
 import { maySteer, useStore } from "../store.js";
 import { t } from "../words.js";
 
 const OFTEN = 2000, SHOWN = 60;
-const HOOK = { type: "target_maximisation", every: "1 epoch" };
+const HOOK = "target_maximisation";
 
 const spoken = (name) => name.replace(/[-_]+/g, " ");
 
 function Dreams({ picture }) {
   const steers = useStore(maySteer), fate = useStore((state) => state.fates.dreams);
   if (!picture) return html`<p class="empty">${t("gallery.none")}</p>`;
-  return html`<div class="unseen wide"><p>${t("gallery.could")}</p>${steers ? html`<button type="button" disabled=${fate?.state === "pending"} onClick=${() => command("attach", { name: "dreams", hook: HOOK }, "dreams", `${t("did.attach")} dreams`)}>${t("gallery.attach")}</button>` : null}
+  return html`<div class="unseen wide"><p>${t("gallery.could")}</p>${steers ? html`<button type="button" disabled=${fate?.state === "pending"} onClick=${() => command("attach", { name: "dreams", hook: { type: HOOK, every: seldom() } }, "dreams", `${t("did.attach")} dreams`)}>${t("gallery.attach")}</button>` : null}
     ${fate ? html`<${Fate} fate=${fate} />` : null}</div>`;
 }
 
@@ -23,7 +23,7 @@ const parts = (address) => ({ folder: address.split("/").at(-2) ?? "", name: add
 
 export function Gallery({ picture, trainer }) {
   const pace = usePace(OFTEN), { result } = useAsked("pictures", { trainer }, pace), all = (result ?? []).map((one) => ({ ...one, ...parts(one.address) }));
-  const hook = useStore((state) => state.hooks.find((one) => one.component.endsWith("target_maximisation")));
+  const hook = useStore((state) => state.hooks.find((one) => one.component.endsWith(HOOK)));
   const newest = all.length ? { folder: all[0].folder, pictures: all.filter((one) => one.folder === all[0].folder).sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true })) } : null;
   const waits = hook && !newest;
   return html`<section class="card" aria-labelledby="h-gallery"><div class="card-head"><h2 id="h-gallery">${newest && newest.folder !== "images" ? spoken(newest.folder) : t("gallery")}</h2>${hook ? html`<span class="note">${t("gallery.hook")} <code>${hook.name}</code></span>` : null}</div>

@@ -1,6 +1,6 @@
 // The network: its layers with the shapes on the wires, and what there is to see of the chosen one.
 import { html, useEffect, useRef, useState } from "../lib.js";
-import { useAsked, usePace } from "../insight/asking.js";
+import { seldom, useAsked, usePace } from "../insight/asking.js";
 import { Weights } from "../insight/paint.js";
 import { Ridges, remember } from "../insight/ridges.js";
 import { Fate } from "../widgets/fate.js";
@@ -59,7 +59,7 @@ function Spread({ what, address, found, run, epoch }) {
     return html`<div class="spread">${head(t("network.deviation", { value: figure(found.deviation ?? deviation(found.histogram)) }))}<${Ridges} rows=${rows} name=${name} /></div>`;
   }
   if (what === "weights") return html`<div class="spread">${head("")}<p class="empty">${t("network.nothing")}</p></div>`;
-  const attach = () => command("attach", { name: what, hook: { type: "histogram", of: `${what}.**` } }, `observe.${what}`, `${t("did.attach")} histogram`);
+  const attach = () => command("attach", { name: what, hook: { type: "histogram", of: `${what}.**`, every: seldom() } }, `observe.${what}`, `${t("did.attach")} histogram`);
   return html`<div class="spread">${head("")}<div class="unseen"><p>${t(`network.unseen.${what}`)}</p>${steers ? html`<button type="button" onClick=${attach} disabled=${fate?.state === "pending"}>${t("network.observe")}</button>` : null}
     ${fate && fate.state !== "idle" ? html`<${Fate} fate=${fate} />` : null}</div></div>`;
 }
