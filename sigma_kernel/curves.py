@@ -120,7 +120,7 @@ def read(path: Path, log: Callable[[str], None]) -> dict[str, dict[str, Curve]]:
     """
     trainers: dict[str, dict[str, list[tuple[float, ...]]]] = {}  # points in the order of a curve's fields
     latest: dict[str, float] = {}
-    for row in _rows(path, log):
+    for row in rows(path, log):
         name, at = row["trainer"], (row["iteration"], row["epoch"], row["seconds"])
         curves = trainers.setdefault(name, {})
         if at[0] < latest.get(name, 0):
@@ -145,7 +145,7 @@ def _curve(points: list[tuple[float, ...]]) -> Curve:
     return Curve(iterations.astype(np.int64), epochs.astype(np.int64), *others)
 
 
-def _rows(path: Path, log: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
+def rows(path: Path, log: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of a file; the last line may be incomplete, as the run may be writing it."""
     if path.is_symlink() or not path.is_file():
         raise SigmaConfigError(f"{path}: no metrics there. Pass the folder of a run.")

@@ -12,6 +12,7 @@ from sigma_kernel.config.stored import changed_plugins, described_in
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.launcher.configured import CheckpointName, totals, understood
+from sigma_kernel.launcher.measured import differing
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.launcher.run import hush, shows, tell, trained, watched
 from sigma_kernel.plugins.catalogue import catalogue
@@ -79,13 +80,14 @@ def replay(run: Path, check: bool, quiet: bool, as_json: bool) -> int:
     """Replay the run in the folder RUN, with the commands of its journal, and compare the results.
 
     Nothing is written, and no commands are accepted: of the run's monitors, only those that print are started. The
-    first step that differs is reported, with the addresses that differ.
+    first step that differs is reported, with the addresses that differ, or the first value of metrics.jsonl that does.
     """
     configuration = understood(described_in(run))
     with _environment(configuration, run) as environment:
         if quiet:
             hush(environment)
         summary, differs = environment.replay(run.absolute(), shows(quiet))
+        differs = {**differing(run, environment), **differs}
     for name, where in differs.items():
         say(f"{name}: replay differs. At {where}.", "red")
     if not quiet:
