@@ -105,7 +105,7 @@ def test_an_honest_run_is_identical_and_a_changed_value_is_found(
     capsys.readouterr()
     assert main(["replay", str(run), "--check"]) == 0
     assert "replay is identical" in capsys.readouterr().err
-    if "back" in kind:  # rows from before the last change of settings cannot be told from later ones
+    if "back" in kind or kind == "crashed":  # which rows are replayed cannot be told
         return
     share = 0.8 if "resumed" in kind else 0.5  # the replay begins at the last change of settings
     at = changed(run, "validation.loss", lambda value: value.update(last=0.12345), trainer, share)
@@ -133,6 +133,18 @@ def test_the_last_the_least_and_the_greatest_of_a_value_are_compared(
     told = capsys.readouterr().err
     assert f"iteration {at} (epoch" in told
     assert said in told
+
+
+def test_after_a_crash_the_state_alone_is_compared_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = finished(environment(tmp_path))
+    path = run / "journal.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[: next(n for n, line in enumerate(lines) if '"event": "end"' in line)]))
+    changed(run, "training.loss", lambda value: value.update(last=0.12345))
+    assert main(["replay", str(run), "--check"]) == 0
+    assert "trainer: was killed, or is training, so that only the state is compared" in capsys.readouterr().err
 
 
 def test_values_of_the_clock_and_a_missing_file_are_no_difference(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
-from itertools import chain as joined
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain as joined, pairwise
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
@@ -24,26 +24,36 @@ TRAINING = "training."  # values that no hook publishes
 WHICH = {"last": "", "low": " at its least", "high": " at its greatest"}
 
 
-def differing(run: Path, environment: Environment) -> dict[str, str]:
-    """Return the first value of each trainer's rows that its replay did not measure, with its iteration."""
+def differing(run: Path, environment: Environment, log: Callable[[str], None]) -> dict[str, str]:
+    """Return the first value of each trainer's rows that its replay did not measure, with its iteration.
+
+    What cannot be compared is logged: after a crash, it is not known which rows the journal does not lead to.
+    """
     path, journal = run / "metrics.jsonl", run / "journal.jsonl"
     if path.is_symlink() or not path.is_file():
-        environment.messages.log(f"{path}: is missing, so that only the state is compared")
+        log(f"{path}: is missing, so that only the state is compared")
         return {}
-    lines, kept = chain.read(journal, lambda text: None), list(rows(path, environment.messages.log))
-    found = {}
+    lines, kept, found = chain.read(journal, lambda text: None), list(rows(path, log)), dict[str, str]()
     for name, session in environment.sessions().items():
-        mine = _replayed([row for row in kept if row["trainer"] == name], chain.rows(journal, lines, name))
-        if first := _first(mine, session):
+        events = chain.rows(journal, lines, name)
+        if _crashed(events):
+            log(f"{name}: was killed, or is training, so that only the state is compared, and not {path.name}")
+        elif first := _first(_replayed([row for row in kept if row["trainer"] == name], events), session):
             found[name] = first
     return found
+
+
+def _crashed(journal: Sequence[Row]) -> bool:
+    """Return whether training was not ended before it was resumed, or at all."""
+    turns = [row for row in journal if row.get("event") in ("begin", "end", RESUMED)]
+    over = [*(before for before, row in pairwise(turns) if row["event"] == RESUMED), *turns[-1:]]
+    return any(row["event"] != "end" or row["failed"] for row in over)
 
 
 def _replayed(measured: Sequence[Row], journal: Sequence[Row]) -> list[Row]:
     """Return the rows of metrics that the replay of a journal measures again.
 
-    It begins at the last change of settings; if a crash came before that, it is not known which rows it left.  Where
-    training was interrupted, hooks may have acted on its end.
+    It begins at the last change of settings.  Where training was interrupted, hooks may have acted on its end.
     """
     edited = max((n for n, row in enumerate(journal) if row.get("edits")), default=-1)
     resumed = max((n for n, row in enumerate(journal) if row.get("event") == RESUMED), default=0)
@@ -52,9 +62,8 @@ def _replayed(measured: Sequence[Row], journal: Sequence[Row]) -> list[Row]:
     if edited < 0:
         return measured
     start = journal[edited]["from"]
-    ended = any(row.get("event") == "end" for row in journal[:edited] if row["iteration"] == start)
     last = max((n for n, row in enumerate(measured) if row["iteration"] <= start), default=-1)
-    return measured[last + 1 :] if ended else []
+    return measured[last + 1 :]
 
 
 def _of_training(row: Row) -> Row:
@@ -64,17 +73,19 @@ def _of_training(row: Row) -> Row:
 def _first(measured: Sequence[Row], session: Session) -> str | None:
     """Describe the first value of these rows that a session did not measure; None if there is none.
 
-    A row holds values since the row before, or since the iteration of a rewind.
+    A row holds values since the row before.  If there was a rewind in between, these are from the iterations that it
+    went back to, and from later ones that it left.
     """
     ours, before = _measured(session), inf
     reached = max((iterations[-1] for iterations, _ in ours.values()), default=0)
-    since = min((branch.start for branch in session.recorder.history.branches()[1:]), default=inf)
+    left = [branch.start for branch in session.recorder.history.branches()[1:]]
+    since = min(left, default=inf)
     for row in measured:
         at, after = row["iteration"], min(before, since) if before <= row["iteration"] else 0
         before = at
         for name, found in row["values"].items() if at <= reached else ():
             iterations, values = ours.get(name, ([], []))
-            near = values[bisect_left(iterations, after) : bisect_right(iterations, at)]
+            near = values[bisect_left(iterations, after) : None if left else bisect_right(iterations, at)]
             wrong = [key for key in WHICH if not _within(found[key], near)]
             if wrong and _is_compared(name, session):
                 what = f"{name} is {_said(found[wrong[0]])}{WHICH[wrong[0]]} in metrics.jsonl"

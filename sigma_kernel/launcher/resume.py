@@ -87,7 +87,7 @@ def replay(run: Path, check: bool, quiet: bool, as_json: bool) -> int:
         if quiet:
             hush(environment)
         summary, differs = environment.replay(run.absolute(), shows(quiet))
-        differs = {**differing(run, environment), **differs}
+        differs = {**differing(run, environment, (lambda text: None) if quiet else _warn), **differs}
     for name, where in differs.items():
         say(f"{name}: replay differs. At {where}.", "red")
     if not quiet:

@@ -534,3 +534,11 @@ def test_a_hook_that_is_attached_before_preparation_prepares_the_trainer() -> No
         sigma.attach("it", "count")
         assert sigma.state == "prepared"
         assert "it" in sigma.trainer("trainer").session.setup.order.hooks
+
+
+def test_a_table_that_is_edited_after_its_command_changes_nothing() -> None:
+    table: dict[str, Any] = {"type": "counter", "more": {"inner": [1]}}
+    made = Attach("counted", table)
+    table["more"]["inner"].append(2)
+    table["type"] = "other"
+    assert made.hook == {"type": "counter", "more": {"inner": [1]}}
