@@ -14,6 +14,7 @@ import pytest
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaComponentError, SigmaConfigError, SigmaError, SigmaStateError
 from sigma_kernel.testing.steering import Slow, Sweep, crash, crashed, decisive, small_environment, steered
+from sigma_kernel.training.commands.types import Attach
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.trainer import Trainer
 
