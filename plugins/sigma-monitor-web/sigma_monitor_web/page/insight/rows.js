@@ -14,7 +14,7 @@ function Content({ shown, ink }) {
   if (shown.picture) return html`<${Picture} picture=${shown.picture} ink=${ink} />`;
   if (shown.text !== undefined) return html`<span class="words">${shown.text}</span>`;
   const values = Object.values(shown.table ?? {}).flat(Infinity);
-  return html`<span class="figures">${values.slice(0, COLUMNS).map((value, i) => html`<span key=${i}>${figure(value)}</span>`)}${values.length > COLUMNS ? html`<span>…</span>` : null}</span>`;
+  return html`<span class="figures">${values.slice(0, COLUMNS).map((value, i) => html`<span key=${i}>${tick(value)}</span>`)}${values.length > COLUMNS ? html`<span>…</span>` : null}</span>`;
 }
 
 function about(row, { excluded, given }) {
