@@ -545,6 +545,25 @@ def test_a_second_ctrl_c_aborts_immediately(monkeypatch: pytest.MonkeyPatch) -> 
         hangs.set()
 
 
+def test_an_aborted_run_waits_a_moment_for_its_monitors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOMENT", PATIENCE)
+
+    def give_back(view: View) -> None:
+        view.wait(PATIENCE)
+        time.sleep(0.1)
+
+    monitor = Told(give_back)
+    with small_environment(Sweep(), hooks={"abort": Do(_abort, every=after(3, "iteration"))}) as sigma:
+        sigma.monitors["told"] = monitor
+        with pytest.raises(KeyboardInterrupt):
+            sigma.run()
+        assert monitor.ended
+
+
+def _abort(context: HookContext) -> None:
+    raise KeyboardInterrupt
+
+
 # -- files of a run ----------------------------------------------------------------------------------------------------
 def _json(path: Path) -> Any:
     def refuse(text: str) -> Any:
