@@ -21,7 +21,7 @@ SIZES = {"wide": WIDE, "phone": PHONE}
 THEMES = ("light", "dark")
 COLOURS = 256  # of a picture: small files, and no more are to be seen
 RATES = (0.00002, 0.0005, 0.0001)  # learning rates
-SHOWN = 2.5  # seconds that a view has to show what it can
+SHOWN = 1.5  # seconds that a view has to show what it can
 
 
 def steer(begun: Run, window: Visit) -> None:

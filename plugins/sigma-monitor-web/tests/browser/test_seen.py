@@ -93,5 +93,6 @@ def test_keys_play_pause_step_and_change_views(training: Any, visit: Any) -> Non
     window.page.keyboard.press("?")
     window.page.get_by_role("dialog").wait_for()
     window.page.keyboard.press("Escape")
+    window.page.get_by_role("dialog").wait_for(state="hidden")
     window.page.keyboard.press(" ")
     playback.get_by_text("Training", exact=True).wait_for()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -48,6 +49,46 @@ class Desk:
         raise AssertionError("waited too long")
 
 
+def got(training: Any, address: str) -> Any:
+    """Return what ``sigma get`` says in another shell."""
+    (value,) = json.loads(training.sigma("get", address, "--json", "--run", str(training.results))).values()
+    return value
+
+
+def exclude_the_worst(desk: Desk, count: int) -> None:
+    """Choose the first rows of the list, which is sorted by loss, and leave them out."""
+    data = desk.view("Data")
+    rows = data.get_by_role("list", name="Rows").get_by_role("button")
+    rows.nth(count).wait_for()
+    losses = [float(re.search(r"loss ([\d.]+)", row.text_content())[1]) for row in rows.all()[:count]]
+    assert losses == sorted(losses, reverse=True)
+    for at in range(count):
+        rows.nth(at).click()
+    data.get_by_text(f"{count} chosen", exact=True).wait_for()
+    data.get_by_role("button", name="Exclude", exact=True).click()
+    data.get_by_text(f"{count} chosen", exact=True).wait_for(state="detached")
+
+
+def draw_a_zero(desk: Desk) -> None:
+    """Draw a digit as a hand does, and wait until the network reads it."""
+    room = desk.view("Try it")
+    box, mouse = room.get_by_role("img", name=re.compile("^Pad")).bounding_box(), desk.page.mouse
+    turns = [angle * math.pi / 20 for angle in range(41)]
+    way = [
+        (
+            box["x"] + box["width"] * (0.5 + 0.2 * math.sin(turn)),
+            box["y"] + box["height"] * (0.5 - 0.36 * math.cos(turn)),
+        )
+        for turn in turns
+    ]
+    mouse.move(*way[0])
+    mouse.down()
+    for place in way[1:]:
+        mouse.move(*place)
+    mouse.up()
+    room.get_by_role("paragraph").filter(has_text=re.compile(r"^\s*0\s*(quite|fairly) sure")).wait_for()
+
+
 def test_all_that_a_person_steers_in_the_browser_is_done_again_by_a_replay(training: Any, visit: Any) -> None:
     window = visit()
     window.page.goto(training.link)
@@ -69,13 +110,12 @@ def test_all_that_a_person_steers_in_the_browser_is_done_again_by_a_replay(train
     steer = desk.page.get_by_role("region", name="Live values")
     steer.get_by_text(re.compile("applied")).wait_for()
     desk.says("0.002")  # on the chart, too
-    asked = json.loads(training.sigma("get", "learning_rate", "--json", "--run", str(training.results)))
-    assert asked == {"trainer.optimiser.learning_rate": 0.002}
+    assert got(training, "learning_rate") == 0.002
 
     rate.fill("-1")  # refused with the kernel's reason, and nothing changes
     rate.press("Enter")
     steer.get_by_text(re.compile("refused")).wait_for()
-    assert "0.002" in training.sigma("get", "learning_rate", "--run", str(training.results))
+    assert got(training, "learning_rate") == 0.002
     rate.press("Escape")
 
     desk.press("Save")
@@ -89,10 +129,22 @@ def test_all_that_a_person_steers_in_the_browser_is_done_again_by_a_replay(train
     desk.wait(lambda: desk.iteration() < further)
     desk.says("branch 0, left at")
 
+    exclude_the_worst(desk, 10)
+    desk.press("Go on")
+    desk.wait(lambda: got(training, "data.training.excluded") == 10)
+    desk.view("Train")
+    accuracy = desk.page.get_by_role("region", name="Accuracy").get_by_role("img", name=re.compile(r"now 9[5-9]"))
+    accuracy.wait_for()
+    desk.press("Pause")
+    desk.state("Paused")
+    draw_a_zero(desk)
+
     journal = desk.view("Journal")
     commands = journal.get_by_role("table").get_by_role("row")
     desk.wait(lambda: commands.count() >= 6)
-    assert [word for word in ("pause", "step", "set", "save", "rewind") if word not in journal.inner_text()] == []
+    assert [
+        word for word in ("pause", "step", "set", "save", "rewind", "exclude") if word not in journal.inner_text()
+    ] == []
 
     desk.press("Stop")
     desk.state("Stopped")
