@@ -80,7 +80,12 @@ class Archive:
         return found
 
     def get(self, address: str) -> Any:
-        """Return the last value at an address."""
+        """Return the last value at an address, or a parameter of the trained network."""
+        trainer, _, name = address.partition(".")
+        if name.startswith("network.layers.") and trainer in self.trainers():
+            arrays = self._network(trainer).checkpoint.arrays
+            if name in arrays:
+                return arrays[name]
         values = self._values()
         if address not in values:
             raise SigmaAddressError(f"{address}: was not measured. Ask for one of: {', '.join(list(values)[:8])}.")

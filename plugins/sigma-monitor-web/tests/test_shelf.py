@@ -68,6 +68,7 @@ def test_an_archive_shows_what_the_folder_holds(finished: Path) -> None:
     assert [layer.component for layer in view.network("trainer")] == ["input", "output", "squared_difference"]
     assert (view.network("trainer")[0].shape, view.network("trainer")[0].settings["section"]) == ((3,), "inputs")
     assert view.network("trainer")[1].parameters["trainer.network.layers.1-output.weights"] == (3, 1)
+    assert view.get("trainer.network.layers.1-output.weights").shape == (3, 1)
     assert [branch.number for branch in view.branches("trainer")] == [0, 1]
     assert view.states("trainer")[-1].iteration == 20
     assert [row["value"] for _, row in view.journal() if row.get("command") == "set"] == [0.1]
