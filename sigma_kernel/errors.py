@@ -160,9 +160,9 @@ def near(name: str, known: Iterable[str], listed: str = "") -> str:
     names = list(known)
     if theirs := [one for one in _ELSEWHERE.get(name.lower().replace("_", ""), ()) if one in names]:
         return f" Sigma calls it {theirs[0]!r}."
-    lower, name = {one.lower(): one for one in names}, name.lower()[:LONGEST]
+    lower, name = {one.lower(): one for one in names}, name.lower()
     ends = [one for one in lower if one.endswith(f".{name}")][:MOST]
-    if found := ends or get_close_matches(name, lower, n=1):
+    if found := ends or get_close_matches(name if len(name) <= LONGEST else "", lower, n=1):
         return f" Did you mean {' or '.join(repr(lower[one]) for one in found)}?"
     return f" {listed} {', '.join(names) or 'none'}." if listed else ""
 
