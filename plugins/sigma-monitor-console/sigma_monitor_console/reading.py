@@ -26,7 +26,7 @@ class Reading:
 
     def progress(self) -> str:
         """Return the epoch, of how many if that is known."""
-        total = "" if self.epochs is None or math.isinf(self.epochs) else f"/{self.epochs:g}"
+        total = "" if self.epochs is None or math.isinf(self.epochs) else f"/{int(self.epochs)}"
         return f"epoch {self.epoch}{total}"
 
     def numbers(self) -> str:

@@ -132,3 +132,8 @@ def test_names_are_short_and_no_two_are_equal() -> None:
     assert len(set(found)) == 12
     assert all(cell_len(name) <= LABEL for name in found)
     assert cell_len(distinct(["训练训练训练"], 6)[0]) <= 6
+
+
+def test_a_million_epochs_are_written_in_full() -> None:
+    assert Reading("trainer", 0, 30, None, 1e6, {}).progress() == "epoch 30/1000000"
+    assert Reading("trainer", 0, 30, None, float("inf"), {}).progress() == "epoch 30"
