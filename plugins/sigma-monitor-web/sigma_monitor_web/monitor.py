@@ -75,11 +75,10 @@ class WebMonitor(Monitor):
         """Serve until the run is over."""
         with self._served(view, Keys(self.key()), self.port) as server:
             view.log(f"dashboard: {server.link()}")
-            if self.open:
-                webbrowser.open(server.link())
+            opened = self.open and shown(server.link())
             server.run(view.wait)
             self._last = server
-            self._seen = self.open or server.application.lines.seen
+            self._seen = opened or server.application.lines.seen
 
     def linger(self, view: View) -> None:
         """Serve the run that has ended, at the same address, until no page has been open for some seconds."""
@@ -111,6 +110,14 @@ class WebMonitor(Monitor):
                 f"(it has {len(found)}). Set it before the run."
             )
         return found
+
+
+def shown(link: str) -> bool:
+    """Open a link in the browser; return whether there is one with a window, as another would cover the terminal."""
+    windows = not sys.platform.startswith("linux") or any(
+        map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+    )
+    return windows and webbrowser.open(link)
 
 
 @define(eq=False)

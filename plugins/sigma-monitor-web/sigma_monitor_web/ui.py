@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import webbrowser
 from pathlib import Path
 
 import click
@@ -13,7 +12,7 @@ from sigma_monitor_web.application import Application
 from sigma_monitor_web.files import page
 from sigma_monitor_web.keys import Keys
 from sigma_monitor_web.layout import layout, panels
-from sigma_monitor_web.monitor import WebMonitor
+from sigma_monitor_web.monitor import WebMonitor, shown
 from sigma_monitor_web.serving import WebServer, listening
 from sigma_monitor_web.shelf import Shelf
 
@@ -33,7 +32,7 @@ def ui(folder: Path, host: str, port: int, token: str, opens: bool) -> None:
         server = WebServer(application, listener, host)
         say(f"dashboard of {folder}: {server.link()}")
         if opens:
-            webbrowser.open(server.link())
+            shown(server.link())
         try:
             server.run(threading.Event().wait)
         except KeyboardInterrupt:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sys
 import threading
 import time
 import tracemalloc
@@ -23,7 +24,7 @@ from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.testing import MonitorSuite, Slow, Sweep, small_environment
 from sigma_monitor_web import serving, talk
-from sigma_monitor_web.monitor import Left, WebMonitor
+from sigma_monitor_web.monitor import Left, WebMonitor, shown
 from sigma_monitor_web.serving import listening
 
 PATIENCE = 60.0
@@ -252,6 +253,7 @@ def test_two_runs_on_one_host_have_cookies_of_their_own() -> None:
 def test_the_browser_is_opened_unless_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setenv("DISPLAY", ":0")
     with small_environment(Sweep(), epochs=1) as sigma:
         sigma.monitors["web"] = WebMonitor()
         sigma.run()
@@ -260,7 +262,8 @@ def test_the_browser_is_opened_unless_told_not_to(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_dashboard_stays_open_after_the_run_until_its_page_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webbrowser.open", lambda link: None)
+    monkeypatch.setattr("webbrowser.open", lambda link: True)
+    monkeypatch.setenv("DISPLAY", ":0")
     with small_environment(Sweep(), epochs=2) as sigma:
         sigma.monitors["web"] = WebMonitor()
         assert sigma.run().status == "finished"
@@ -324,3 +327,15 @@ def test_a_client_that_has_vanished_does_not_disturb_the_good_bye() -> None:
         await talk.WebLine(Gone(), Silent()).end()  # type: ignore[arg-type]
 
     asyncio.run(ended())
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere a browser has a window")
+def test_no_browser_covers_the_terminal_where_there_are_no_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda link: opened.append(link) or True)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    assert not shown("http://127.0.0.1:8470/")
+    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
+    assert shown("http://127.0.0.1:8470/")
+    assert opened == ["http://127.0.0.1:8470/"]
