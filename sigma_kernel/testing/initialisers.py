@@ -17,7 +17,7 @@ import numpy as np
 
 from sigma_kernel.contracts import Initialiser, Parameter
 from sigma_kernel.graph.random import Draw
-from sigma_kernel.testing.suite import Suite
+from sigma_kernel.testing.suite import Suite, alike
 
 
 def draw(initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: int = 0) -> np.ndarray:
@@ -72,7 +72,7 @@ class InitialiserSuite(Suite):
         """Draw for all parameters in two orders, with the same initialiser."""
         initialiser = self.make()
         first = [draw(initialiser, parameter).tobytes() for parameter in self.parameters]
-        assert [draw(initialiser, parameter).tobytes() for parameter in reversed(self.parameters)] == first[::-1]
+        assert alike([draw(initialiser, one).tobytes() for one in reversed(self.parameters)], first[::-1])
 
 
 class RandomInitialiserSuite(InitialiserSuite):

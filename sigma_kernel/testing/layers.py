@@ -34,7 +34,7 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.testing.gradients import SCALES, Slopes
 from sigma_kernel.testing.held import attributes, changed
-from sigma_kernel.testing.suite import Suite
+from sigma_kernel.testing.suite import Suite, alike
 
 Arrays = Sequence[np.ndarray]
 WORDS = (((2,), "key"), ((), "iteration"), ((), "row"), ((), "scan"))
@@ -213,7 +213,7 @@ class LayerSuite(Suite):
         assert again == it.graph == self.trace()[0].graph
         values = it.values(arrays)
         first, second = (interpret(graph, numpy_namespace())(*values) for graph in (it.graph, again))
-        assert [x.tobytes() for x in first] == [x.tobytes() for x in second]
+        assert alike(*([x.tobytes() for x in one] for one in (first, second)))
 
     def test_it_holds_no_arrays(self) -> None:
         """Look into its fields, other attributes and those of its class, before and after it runs."""

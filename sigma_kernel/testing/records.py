@@ -26,7 +26,7 @@ from attrs import frozen
 
 from sigma_kernel.contracts import Extractor, Iterator, Reader, Source
 from sigma_kernel.errors import SigmaDataError
-from sigma_kernel.testing.suite import Suite
+from sigma_kernel.testing.suite import Suite, alike
 
 
 @frozen
@@ -86,7 +86,7 @@ class ReaderSuite(Suite):
         first, second = reader.read(source), reader.read(source)
         assert first.keys() == second.keys()
         for name, values in first.items():
-            assert values.tobytes() == second[name].tobytes()
+            assert alike(values.tobytes(), second[name].tobytes())
             assert not np.shares_memory(values, second[name])
 
     def test_a_file_cut_anywhere_is_read_or_refused_with_a_data_error(self) -> None:

@@ -17,6 +17,11 @@ FAILURES = (Exception, pytest.fail.Exception)
 FIRST = "test_it_can_be_made_and_used"
 
 
+def alike(one: Any, other: Any) -> bool:
+    """Return whether two values are equal; pytest shows no difference then, which takes minutes for large values."""
+    return bool(one == other)
+
+
 def explained(test: Callable[..., None]) -> Callable[..., None]:
     """Return a test whose failure is a sentence; it is skipped if the component cannot be used at all."""
 
