@@ -107,10 +107,10 @@ MOVES: dict[str, Callable[..., Any]] = {
 
 def _in(state: str, background: Any) -> Environment:
     if state == "failed":
-        sigma = _small(hooks={"bad": Do(lambda context: 1 / 0, every=after(1, "iteration"))})
+        sigma = small_environment(Sweep(), hooks={"bad": Do(lambda context: 1 / 0, every=after(1, "iteration"))})
         with pytest.raises(SigmaTrainingError):
             sigma.run()
-        return sigma
+        return sigma  # another run trains until it is stopped
     sigma = _small() if state == "stopped" else small_environment(Sweep())
     if state == "prepared":
         sigma.prepare()

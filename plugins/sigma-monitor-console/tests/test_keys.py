@@ -134,10 +134,12 @@ class Shell:
     def __init__(self, width: int, folder: Path) -> None:
         self.process, self.end = pty.fork()
         if not self.process:
-            os.environ |= {"TERM": "xterm", "SIGMA_BACKEND": "numpy", "NO_COLOR": "1"}
-            os.environ.pop("COLUMNS", None)  # else it would be the width
-            os.execv(sys.executable, [sys.executable, "-c", SCRIPT, str(folder)])
-        fcntl.ioctl(self.end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))  # before anything is drawn
+            known = {**os.environ, "TERM": "xterm", "SIGMA_BACKEND": "numpy", "NO_COLOR": "1"}
+            given = {
+                name: known[name] for name in known if name not in ("COLUMNS", "LINES")
+            }  # which the width would be
+            os.execve(sys.executable, [sys.executable, "-c", SCRIPT, str(folder)], given)  # readline sets them, too
         self.before, self.seen = termios.tcgetattr(self.end), ""
 
     def until(self, text: str) -> None:

@@ -59,17 +59,19 @@ def _listening(directory: Path) -> tuple[socket.socket, Path]:
     if not is_private(directory):
         raise OSError("is not a directory of this user alone")
     path = directory / f"{os.getpid()}-{os.urandom(4).hex()}{SUFFIX}"
+    early = path.with_suffix(".new")  # until it listens: others remove a socket that refuses them
     if len(os.fsencode(path)) > LONGEST:
         raise OSError("is too long a path for a socket")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        listener.bind(str(path))
-        path.chmod(0o600)
+        listener.bind(str(early))
+        early.chmod(0o600)
         listener.listen(128)
         listener.setblocking(False)
+        early.rename(path)
     except OSError:
         listener.close()
-        removed(path)
+        removed(early)
         raise
     return listener, path
 

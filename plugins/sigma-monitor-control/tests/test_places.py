@@ -260,3 +260,21 @@ def test_a_run_that_does_not_answer_is_listed_as_such(home: Path, monkeypatch: p
         connect()
     listener.close()
     assert path.exists()
+
+
+def test_a_socket_is_found_only_once_it_listens(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[Path]] = []
+
+    class Slow(socket.socket):
+        def listen(self, *backlog: int) -> None:
+            seen.append([*places.sockets()])
+            super().listen(*backlog)
+
+    monkeypatch.setattr(socket, "socket", Slow)
+    listener, path = places.made()
+    with listener:
+        assert seen == [[]]  # who connects now would be refused, and take it for a dead one
+        assert [*places.sockets()] == [path]
+        assert [one.name for one in path.parent.iterdir()] == [path.name]
+        assert path.stat().st_mode & 0o777 == 0o600
+    places.removed(path)
