@@ -264,7 +264,8 @@ class Panel:
 
     Its default export is a function of ``{html, hooks, ask, follow, trainer}`` that returns what is drawn: ``html`` is
     the tagged template of the page, ``hooks`` those of its components, ``ask(what, arguments)`` a request of the
-    protocol, ``follow(addresses)`` the curves of some addresses, ``trainer`` the name of the chosen trainer.
+    protocol, ``trainer`` the name of the chosen trainer. ``follow(addresses, hear)`` calls ``hear`` with the curves by
+    address and branch, until the function that it returns is called.
 
     Args:
         title: The title of the panel.

@@ -41,7 +41,7 @@ KEYS: Mapping[str, Callable[[View], object]] = {
 
 @define(eq=False)
 class Steering:
-    """Send the commands of keys, and tell what became of the last command, whoever sent it."""
+    """Send the commands of keys, and report the fate of the last command of any sender."""
 
     view: View
     helps: bool = False

@@ -235,7 +235,7 @@ class Server:
             connection.socket.close()
 
     def _end(self) -> None:
-        """Wait a moment for the commands that ended the run, and say last words to whoever reads them at once."""
+        """Wait briefly for the commands that ended the run; send the last events to clients that read them at once."""
         end = time.monotonic() + LAST
         while any(one.conversation.steers for one in self._connections.values()) and time.monotonic() < end:
             time.sleep(BUSY)

@@ -78,7 +78,7 @@ class Application:
         ]
         return Guard(Starlette(routes=routes), POSTS, host)
 
-    # -- who asks ------------------------------------------------------------------------------------------------------
+    # -- sessions ------------------------------------------------------------------------------------------------------
     @property
     def cookie(self) -> str:
         """Return the name of the cookie: each server has its own, as cookies do not know ports."""

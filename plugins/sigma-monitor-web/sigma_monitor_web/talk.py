@@ -70,7 +70,7 @@ class WebLine:
             reader.cancel()
 
     async def end(self) -> None:
-        """Say last words, as the run is over."""
+        """Send the last events, as the run is over."""
         self._over = True
         with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
             await asyncio.wait_for(self._say(self.talk.last()), 1.0)

@@ -143,7 +143,7 @@ def losses(
     """Return rows of a split by their losses, the worst or the best first, with their labels and predictions.
 
     Only rows of a class, or those that are predicted as one, if these are given.  From ``start`` 0, the losses are
-    computed anew; whoever reads on gets the same order.
+    computed anew; later pages keep that order.
     """
     name = chosen(view, trainer)
     _check(view, name, split)
@@ -258,7 +258,7 @@ def _typical(view: View, trainer: str) -> dict[str, np.ndarray]:
 
 
 def inputs(view: View, trainer: str | None = None) -> Later:
-    """Return what the network takes, for whoever lets a person try it, and the names of its outputs."""
+    """Return the inputs of the network, from which a form can be built, and the names of its outputs."""
     name = chosen(view, trainer)
     return Later(lambda: _inputs(view, name))
 

@@ -1,4 +1,4 @@
-"""Arrays as pictures: rows of pixels, as they are drawn by whoever asks."""
+"""Arrays as pictures: rows of pixels, encoded for the client."""
 
 from __future__ import annotations
 
