@@ -27,7 +27,7 @@ from sigma_kernel.graph.meaning import MEANINGS as MEANINGS
 from sigma_kernel.graph.methods import Axis, axes, place
 from sigma_kernel.graph.node import Node, Shape, Spec, constant as constant, symbol as symbol, trace as trace
 from sigma_kernel.graph.ops import (
-    Array, abs as abs, add as add, attention as attention, cos as cos, div as div, dropout as dropout, equal as equal,
+    Array, abs as abs, add as add, cos as cos, div as div, dropout as dropout, equal as equal,
     erf as erf, exp as exp, expm1 as expm1, floor as floor, full as full, gelu as gelu, greater as greater,
     greater_equal as greater_equal, is_finite as is_finite, log as log, log1p as log1p, logical_and as logical_and,
     logical_not as logical_not, logical_or as logical_or, matmul as matmul, maximum as maximum, minimum as minimum,
@@ -183,6 +183,23 @@ def log_softmax(x: Array, axis: int = -1) -> Array:
 def layer_norm(x: Array, scale: Other[Array], shift: Other[Array], epsilon: float = 1e-5) -> Array:
     """Return x with mean 0 and variance 1 along the last axis, then scaled and shifted."""
     return ops.layer_norm(x, scale, shift, epsilon=epsilon)
+
+
+def attention(
+    queries: Array, keys: Other[Array], values: Other[Array], mask: Other[Array] | None = None, causal: bool = False
+) -> Array:
+    """Return scaled dot-product attention of queries ``(..., l, d)`` to keys ``(..., s, d)``: ``(..., l, e)``.
+
+    Values are ``(..., s, e)``; leading axes broadcast. A query attends to the keys for which the mask, bool and
+    broadcast to ``(..., l, s)``, is true; with ``causal``, query i to none after key i. Where there is no key to attend
+    to, the result is 0, and so is its gradient.
+    """
+    return ops.attention(queries, keys, values, *(() if mask is None else (mask,)), causal=causal)
+
+
+def attention_weights(queries: Node, keys: Node, mask: Node | None = None, causal: bool = False) -> Node:
+    """Return the weights ``(..., l, s)`` of the values in :func:`attention`; each row adds up to 1, or is 0."""
+    return ops.attention_weights(queries, keys, *(() if mask is None else (mask,)), causal=causal)
 
 
 def _count(x: Node | np.ndarray, axis: Axis) -> int:

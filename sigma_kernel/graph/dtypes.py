@@ -93,3 +93,8 @@ def dropped(x: str, rate: str, *key: str, stream: int) -> str:
     """Return the dtype of the operand of dropout."""
     words(*key)
     return floating(x, rate)
+
+
+def attended(q: str, k: str, v: str, *mask: str, causal: bool) -> str:
+    """Return the dtype of queries, keys and values; a mask is bool."""
+    return selected(logical(*mask) if mask else "bool", floating(q, k), v)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import accumulate
 from typing import Any, TypeVar, overload
 
@@ -30,6 +31,8 @@ from sigma_kernel.settings import brief
 
 Array = TypeVar("Array", Node, np.ndarray)
 Gradient = Callable[..., Node | tuple[Node | None, ...] | None]
+# Scores of hidden keys: below all others, and far enough from infinity for the difference of two scores to be finite.
+HIDDEN = {"float16": -3e4, "bfloat16": -1e38, "float32": -1e38, "float64": -1e307}
 
 
 @frozen(eq=False)
@@ -204,10 +207,20 @@ def _dropout(x: Node, rate: Node, *key: Node, stream: int) -> Node:
     return where(kept, x * (1.0 / (1.0 - rate)), 0.0)
 
 
-def _attention(q: Node, k: Node, v: Node) -> Node:
-    """Expand scaled dot-product attention (Vaswani et al., arXiv:1706.03762)."""
+def attention_weights(q: Node, k: Node, *mask: Node, causal: bool) -> Node:
+    """Return the softmax of scaled products over the keys that a query attends to; weights of 0 if there are none."""
     scores = q @ swapped(k) * (1.0 / math.sqrt(q.shape[-1]))
-    return softmax(scores, axis=len(scores.shape) - 1) @ v
+    rank, sides = len(scores.shape), (*(1,) * (len(scores.shape) - 2), *scores.shape[-2:])
+    rows, keys = (iota(shape=sides, axis=axis, dtype="int32") for axis in (rank - 2, rank - 1))
+    seen = reduce(logical_and, [*mask, *([rows >= keys] if causal else [])]) if mask or causal else None
+    if seen is None:
+        return softmax(scores, axis=rank - 1)
+    return where(seen, softmax(where(seen, scores, HIDDEN[scores.dtype]), axis=rank - 1), 0.0)
+
+
+def _attention(q: Node, k: Node, v: Node, *mask: Node, causal: bool) -> Node:
+    """Expand scaled dot-product attention (Vaswani et al., arXiv:1706.03762)."""
+    return attention_weights(q, k, *mask, causal=causal) @ v
 
 
 def elementwise() -> list[Rules]:
@@ -325,4 +338,4 @@ softmax_cross_entropy: Op = op("softmax_cross_entropy", shapes.classified, dtype
                                lambda g, z, x, labels: (_cross_entropy_flow(g, x, labels), None), _cross_entropy)
 layer_norm: Op = op("layer_norm", shapes.normalised, dtypes.floating, None, _layer_norm)
 dropout: Op = op("dropout", shapes.dropped, dtypes.dropped, None, _dropout)
-attention: Op = op("attention", shapes.attended, dtypes.floating, None, _attention)
+attention: Op = op("attention", shapes.attended, dtypes.attended, None, _attention)

@@ -266,8 +266,14 @@ def dropped(x: Shape, rate: Shape, *key: Shape, stream: int) -> Shape:
     return random(*key, shape=x, stream=stream)
 
 
-def attended(q: Shape, k: Shape, v: Shape) -> Shape:
-    """Return the shape of attention of queries (..., l, d) to keys (..., s, d) with values (..., s, e)."""
+def attended(q: Shape, k: Shape, v: Shape, *mask: Shape, causal: bool) -> Shape:
+    """Return the shape of attention of queries (..., l, d) to keys (..., s, d) with values (..., s, e).
+
+    A mask broadcasts to the scores (..., l, s); with ``causal``, there are as many keys as queries.
+    """
     fits = min(map(len, (q, k, v))) >= 2 and (q[-1], k[-2]) == (k[-1], v[-2])
     _require(fits, "the operands must be queries (..., l, d), keys (..., s, d) and values (..., s, e)")
+    scores = (*broadcast(q[:-2], k[:-2]), q[-2], k[-2])
+    _require(len(mask) < 2 and all(broadcast(scores, one) == scores for one in mask), f"a mask must fit {scores}")
+    _require(not causal or q[-2] == k[-2], "causal attention is of a sequence to itself. Pass a mask for another one.")
     return (*broadcast(q[:-2], k[:-2], v[:-2]), q[-2], v[-1])

@@ -242,5 +242,19 @@ def _composites() -> list[Sample]:
         *(Sample("softmax_cross_entropy", (_floats(*s, 5) * 9, _whole(*s, below=5))) for s in ((3,), (2, 3))),
         Sample("layer_norm", (x, _floats(5), _floats(5)), {"epsilon": 1e-5}),
         *(Sample("dropout", (_floats(3, 7), np.array(rate), *_key(2)), {"stream": 5}) for rate in (0.0, 0.4)),
-        Sample("attention", (_floats(2, 3, 4), _floats(2, 5, 4) * 0.7, _floats(2, 5, 3))),
+        *_attentions(),
+    ]
+
+
+def _attentions() -> list[Sample]:
+    """Return attention of grouped heads, with and without masks; with these, a query has no key to attend to."""
+    q, k, v = _floats(2, 3, 4), _floats(2, 5, 4) * 0.7, _floats(2, 5, 3)
+    mask = _truths(2, 3, 5)
+    mask[1, 2] = False
+    heads = _floats(2, 2, 3, 5, 4), _floats(2, 2, 1, 5, 4) * 0.7, _floats(2, 2, 1, 5, 3)
+    return [
+        Sample("attention", (q, k, v), {"causal": False}),
+        Sample("attention", (q, k, v, mask), {"causal": False}),
+        Sample("attention", (k, k[::-1], v), {"causal": True}),
+        Sample("attention", (*heads, np.arange(5) > 0), {"causal": True}),
     ]

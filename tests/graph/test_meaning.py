@@ -307,9 +307,13 @@ def test_dropout_keeps_elements_whose_bits_reach_the_rate_and_scales_them(sample
 
 @of("attention")
 def test_attention_is_softmax_of_scaled_products_times_values(sample):
-    q, k, v = sample.arrays
-    scores = np.exp(q @ k.transpose(0, 2, 1) / math.sqrt(q.shape[-1]))
-    np.testing.assert_allclose(run(sample)[0], scores / scores.sum(-1, keepdims=True) @ v, rtol=1e-12)
+    q, k, v, *mask = sample.arrays
+    scores = np.exp(q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1]))
+    scores = np.where(mask[0], scores, 0) if mask else scores
+    scores = np.tril(scores) if sample.attrs["causal"] else scores
+    totals = scores.sum(-1, keepdims=True)
+    expected = scores / np.where(totals, totals, 1) @ v
+    np.testing.assert_allclose(run(sample)[0], expected, rtol=1e-12, atol=1e-15)
 
 
 # -- errors and side effects -------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -149,12 +151,15 @@ def test_layer_norm_agrees_with_torch():
           numbers(3, 2, 5), numbers(5), numbers(5))  # fmt: skip
 
 
-def test_multi_head_attention_agrees_with_torch():
+@pytest.mark.parametrize("how", ["", "masked", "causal"])
+def test_multi_head_attention_agrees_with_torch(how):
+    mask, causal = (RNG.uniform(size=(2, 3, 6, 6)) > 0.4 if how == "masked" else None), how == "causal"
+    other = partial(nn.scaled_dot_product_attention, attn_mask=mask if mask is None else torch.tensor(mask))
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # the others have no second derivative
         check(
-            ops.attention,
-            nn.scaled_dot_product_attention,
-            numbers(2, 3, 4, 5),
+            lambda q, k, v: f.attention(q, k, v, mask, causal),
+            lambda q, k, v: other(q, k, v, is_causal=causal),
+            numbers(2, 3, 6, 5),
             numbers(2, 3, 6, 5),
             numbers(2, 3, 6, 2),
         )

@@ -327,8 +327,10 @@ def _classes(draw: Drawing) -> Node:
 
 def _attention(draw: Drawing) -> Node:
     rows, length, inner, width = draw.shape(4, 4)
-    lead = draw.shape(0, 1)
-    return ops.attention(*(draw.like(*lead, *sides) for sides in ((rows, inner), (length, inner), (length, width))))
+    lead, causal = draw.shape(0, 1), draw.happens(0.3)
+    length = rows if causal else length
+    operands = [draw.like(*lead, *sides) for sides in ((rows, inner), (length, inner), (length, width))]
+    return f.attention(*operands, draw.like(rows, length) > 0.0 if draw.happens(0.5) else None, causal)
 
 
 UNARY: tuple[Callable[[Node], Node], ...] = (

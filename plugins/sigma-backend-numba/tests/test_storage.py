@@ -36,7 +36,7 @@ def slopes_of_slopes(x: Node, u: Node) -> tuple[Node, ...]:
 
 def attended(q: Node, k: Node, v: Node) -> tuple[Node, ...]:
     """Return the gradients of attention: those of the keys are transposed scores times queries."""
-    return gradient(f.sum(f.square(ops.attention(q, k, v))), [q, k, v])
+    return gradient(f.sum(f.square(f.attention(q, k, v))), [q, k, v])
 
 
 def first_sample(x: Node) -> Node:
