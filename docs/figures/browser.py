@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -125,9 +124,9 @@ class Run:
         return next((self.folder / "runs").iterdir())
 
     def end(self) -> None:
-        """Interrupt it, as Ctrl-C does."""
+        """Terminate it: Ctrl-C is ignored by processes that a shell has started in the background."""
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
+            self.process.terminate()
         self.process.wait(PATIENCE)
 
 
