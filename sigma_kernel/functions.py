@@ -25,7 +25,7 @@ from sigma_kernel.graph.calculus import (
 )  # fmt: skip
 from sigma_kernel.graph.meaning import MEANINGS as MEANINGS
 from sigma_kernel.graph.methods import Axis, axes, place
-from sigma_kernel.graph.node import Node, Shape, Spec, constant as constant, symbol as symbol, trace as trace
+from sigma_kernel.graph.node import Node, Shape, Spec, constant as constant, opened, symbol as symbol, trace as trace
 from sigma_kernel.graph.ops import (
     Array, abs as abs, add as add, cos as cos, div as div, dropout as dropout, equal as equal,
     erf as erf, exp as exp, expm1 as expm1, floor as floor, full as full, gelu as gelu, greater as greater,
@@ -346,9 +346,10 @@ def scan(
 ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     """Loop over the leading axis of the sequences; return the last carries and the stacked outputs of all steps.
 
-    ``body(*carry, *one entry of each sequence, *constants)`` returns the new carries and the outputs of a step. It must
-    not use other nodes of the surrounding graph. With ``reverse``, steps run from the last entry to the first, and
-    outputs are stacked at the positions read. ``length`` is required if there is no sequence.
+    ``body(*carry, *one entry of each sequence, *constants)`` returns the new carries and the outputs of a step. Other
+    nodes of the surrounding graph that it uses are constants as well; what it makes of them alone is computed once,
+    before the loop. With ``reverse``, steps run from the last entry to the first, and outputs are stacked at the
+    positions read. ``length`` is required if there is no sequence.
     """
     for name, value in {"carry": carry, "sequences": sequences, "constants": constants}.items():
         if isinstance(value, Node):
@@ -357,8 +358,8 @@ def scan(
         raise SigmaGraphError("scan: the number of steps is unknown. Pass a sequence, or a length.")
     steps = sequences[0].shape[0] if length is None else length
     specs = [*(x.spec for x in carry), *(Spec(x.shape[1:], x.dtype) for x in sequences), *(x.spec for x in constants)]
-    graph, arrays = rewriting.lifted(trace(lambda *operands: _stepped(body, operands, len(carry)), *specs))
-    return ops.loop(graph, carry, sequences, [*constants, *arrays], steps, reverse)
+    graph, outside = rewriting.closed(opened(lambda *operands: _stepped(body, operands, len(carry)), *specs))
+    return ops.loop(graph, carry, sequences, [*constants, *outside], steps, reverse)
 
 
 def _stepped(body: Callable[..., Any], operands: Sequence[Node], carries: int) -> tuple[Node, ...]:

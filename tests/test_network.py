@@ -567,14 +567,6 @@ def test_an_owned_layer_that_runs_twice_draws_different_numbers():
     assert list(declared(Input() + twice).streams.numbers) == ["1-custom.inner", "1-custom.inner(1)"]
 
 
-def test_an_owned_layer_with_state_in_a_scan_is_refused_with_its_address():
-    def walk(context, x):
-        return f.scan(lambda h, row: ([context.run("cell", Dense(4), h)], []), [x], [x])[0][0]
-
-    with pytest.raises(SigmaNetworkError, match=r"1-custom: .*'1-custom.cell.weights' from outside.*its constants"):
-        declared(Input() + Custom(walk))
-
-
 def test_two_owned_layers_of_the_same_name_are_refused_if_their_shapes_differ():
     cells = Custom(lambda context, x: context.run("cell", Dense(3), context.run("cell", Dense(5), x)))
     with pytest.raises(SigmaNetworkError, match=r"1-custom.cell.weights: is used with shapes \(4, 5\) and \(5, 3\)"):

@@ -274,20 +274,25 @@ def trace(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequenc
 
     Raises SigmaGraphError if the function uses inputs of another graph.
     """
+    graph = opened(function, *specs)
+    strangers = [node for node in graph if node.op == "input" and node not in graph.inputs]
+    if strangers:
+        raise SigmaGraphError(
+            f"trace: the function uses {strangers[0]!r} {strangers[0].attrs['name']!r} from outside. "
+            "Pass it as an argument."
+        )
+    return graph
+
+
+def opened(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequence[int]) -> Graph:
+    """Return the graph of a function as :func:`trace` does, even if it uses nodes from outside."""
     wanted = [spec if isinstance(spec, Spec) else Spec(spec) for spec in specs]
     inputs = tuple(symbol(spec.shape, spec.dtype) for spec in wanted)
     result = function(*inputs)
     outputs = tuple(result) if isinstance(result, Sequence) else (result,)
     if not all(isinstance(node, Node) for node in outputs):
         raise SigmaGraphError(f"trace: the function must return nodes, not {result!r}.")
-    graph = Graph(inputs, outputs)
-    strangers = [node for node in graph if node.op == "input" and node not in inputs]
-    if strangers:
-        raise SigmaGraphError(
-            f"trace: the function uses {strangers[0]!r} {strangers[0].attrs['name']!r} from outside. "
-            "Pass it as an argument (of a scan: as one of its constants)."
-        )
-    return graph
+    return Graph(inputs, outputs)
 
 
 def _choices(given: Sequence[Node | np.ndarray], weak: Sequence[bool]) -> list[tuple[str, str]]:

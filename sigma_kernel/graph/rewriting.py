@@ -52,6 +52,24 @@ def lifted(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
     return Graph((*graph.inputs, *inputs.values()), made.outputs), tuple(inputs)
 
 
+def closed(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
+    """Return a graph that takes what it uses from outside as its last inputs, and these nodes.
+
+    Arrays of constants and all that depends on no input of the graph are outside as well, so that a loop computes them
+    once. Numbers, and what is made of them alone, remain.
+    """
+    own, free = set(graph.inputs), set[Node]()
+    outside: dict[Node, Node] = {}
+    for node in graph:
+        if not own.isdisjoint(node.inputs):
+            own.add(node)
+            outside |= {x: symbol(x.shape, x.dtype) for x in node.inputs if x in free and x not in outside}
+        elif (node.op in ("input", "array") and node not in own) or not free.isdisjoint(node.inputs):
+            free.add(node)
+    outside |= {x: symbol(x.shape, x.dtype) for x in graph.outputs if x in free and x not in outside}
+    return Graph((*graph.inputs, *outside.values()), replaced(graph.outputs, outside)), tuple(outside)
+
+
 def replaced(outputs: Sequence[Node], new: Mapping[Node, Node]) -> tuple[Node, ...]:
     """Return outputs that are computed from new nodes in place of others."""
     return _carried(outputs, dict(new), _with)

@@ -193,6 +193,7 @@ class Network:
         data = {name: symbol((_BATCH, *spec.shape), spec.dtype, name) for name, spec in sections.items()}
         forward = self.forward(trace, data)
         trace.check_shares()
+        trace.check_loops(forward.values, [*words, *data.values()])
         trace.shapes.outputs.update({name: Spec(x.shape[1:], x.dtype) for name, x in forward.values.items()})
         return trace.shapes
 

@@ -6,7 +6,8 @@ A trace runs one layer after another. Values that are not given are represented 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -25,7 +26,7 @@ from sigma_kernel.errors import (
     inside,
     near,
 )
-from sigma_kernel.graph.node import Node, Spec, symbol
+from sigma_kernel.graph.node import Node, Spec, ordered, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Chain, place
 from sigma_kernel.registry.registry import Kind
@@ -146,8 +147,7 @@ class Totals:
 class Context:
     """The context of a layer's forward pass: its values by name, the mode, and a key for random numbers.
 
-    ``live`` holds its live settings as scalars; ``key`` is None if nothing may be random; ``precision`` is the dtype of
-    the network's numbers.
+    ``live`` holds its live settings as scalars; ``precision`` is the dtype of the network's numbers.
     """
 
     address: str
@@ -155,11 +155,16 @@ class Context:
     state: Nodes
     live: Nodes
     training: bool
-    key: Key | None
     precision: str
+    _key: Key | None
     _trace: Trace
 
     __repr__ = brief
+
+    @property
+    def key(self) -> Key | None:
+        """Return the key for random numbers, None if nothing may be random; in a :meth:`scan`, that of the step."""
+        return self._trace.at_step(self._key)
 
     def resolve(self, kind: str, chosen: Any) -> Any:
         """Return the component for a name or a table, such as an activation; objects are returned unchanged."""
@@ -168,6 +173,22 @@ class Context:
     def run(self, name: str, owned: Architecture, *inputs: Node) -> Node:
         """Run a layer or a chain that this layer owns; its addresses are ``<this layer>.<name>...``."""
         return self._trace.owned(self.address, name, owned, inputs)
+
+    def scan(
+        self,
+        body: Callable[..., tuple[Sequence[Node], Sequence[Node]]],
+        carry: Sequence[Node],
+        sequences: Sequence[Node],
+        reverse: bool = False,
+        length: int | None = None,
+    ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        """Loop like :func:`sigma_kernel.functions.scan`, with a body that may run owned layers and draw numbers.
+
+        ``body(*carry, *one entry of each sequence)`` returns the new carries and the outputs of a step. Parameters and
+        live settings of the layers that it runs are constants of the loop; their state goes from step to step, and the
+        last one is kept. Each step draws other random numbers.
+        """
+        return self._trace.scan(body, carry, sequences, reverse, length)
 
 
 @frozen
@@ -199,6 +220,7 @@ class Trace:
     _symbols: dict[str, Node] = field(factory=dict)
     _shared: dict[str, tuple[str, Parameter]] = field(factory=dict)  # with the address that it stands for
     _runs: Counter[str] = field(factory=Counter)
+    _loops: list[Node] = field(factory=list)  # the number of the step, of each loop whose body is traced
 
     def run(self, address: str, name: str, layer: Any, inputs: Sequence[Node], **named: Node) -> Node:
         """Return a layer's value; errors inside are raised with the layer's name."""
@@ -223,6 +245,58 @@ class Trace:
             values[placed.name] = self.run(f"{owner}.{label}", label, placed.layer, sources)
         return values[placed.name]
 
+    # -- loops ---------------------------------------------------------------------------------------------------------
+    def scan(
+        self,
+        body: Callable[..., Any],
+        carry: Sequence[Node],
+        sequences: Sequence[Node],
+        reverse: bool,
+        length: int | None,
+    ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        """Loop; traced once more if layers in the body have state, which is then carried."""
+        state, runs = dict(self.state), dict(self._runs)
+
+        def loop(kept: Sequence[str]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+            first = [self._remembered(address, self.shapes.state[address]) for address in kept]
+            numbers = self._numbers(sequences, length) if self.key else []
+            step = partial(self._step, body, kept, len(carry))
+            return f.scan(step, [*carry, *first], [*sequences, *numbers], (), reverse, length)
+
+        ends, outputs = loop(())
+        changed = [address for address, node in self.state.items() if node is not state.get(address)]
+        if changed:
+            for known, before in ((self.state, state), (self._runs, runs)):
+                known.clear()
+                known.update(before)  # type: ignore[arg-type]
+            ends, outputs = loop(changed)
+            self.state.update(zip(changed, ends[len(carry) :], strict=True))
+        return ends[: len(carry)], outputs
+
+    def _numbers(self, sequences: Sequence[Node], length: int | None) -> list[Node]:
+        """Return the numbers of the steps of a loop; those of an inner loop go on from one outer step to the next."""
+        count = sequences[0].shape[0] if length is None and sequences else length
+        if count is None:
+            return []  # which f.scan refuses
+        numbers = f.iota((count,), dtype="uint32")
+        return [self._loops[-1] * count + numbers if self._loops else numbers]
+
+    def _step(self, body: Callable[..., Any], kept: Sequence[str], carries: int, *operands: Node) -> Any:
+        """Run the body of a loop; the state of layers is behind its own carries, the number of the step is last."""
+        own, state, rest = operands[:carries], operands[carries:][: len(kept)], operands[carries + len(kept) :]
+        self.state.update(zip(kept, state, strict=True))
+        if self.key is None:
+            result = body(*own, *rest)
+        else:
+            self._loops.append(rest[-1])
+            result = body(*own, *rest[:-1])
+            self._loops.pop()
+        return ([*result[0], *(self.state[address] for address in kept)], result[1]) if kept else result
+
+    def at_step(self, key: Key | None) -> Key | None:
+        """Return the key of the step that is traced, if any."""
+        return key.at(self._loops[-1]) if key and self._loops else key
+
     def setting(self, address: str, setting: LiveSetting) -> Node:
         """Return a live setting as a scalar."""
         self.shapes.live[address] = setting
@@ -241,7 +315,7 @@ class Trace:
         own = {n: self._parameter(f"{address}.{n}", p, layer.share.get(n)) for n, p in parameters.items()}
         kept = {name: self._remembered(f"{address}.{name}", p) for name, p in state.items()}
         scalars = {name: self.setting(f"{address}.{name}", setting) for name, setting in live.items()}
-        return Context(address, own, kept, scalars, self.training, self._key(address), self.precision, self)
+        return Context(address, own, kept, scalars, self.training, self.precision, self._key(address), self)
 
     def _key(self, address: str) -> Key | None:
         """Return a separate key for each run of a layer, so that repeated runs draw different numbers."""
@@ -284,6 +358,17 @@ class Trace:
             expect(getattr(node, "spec", None) == spec, f"it must return state {name!r} as {spec}, as declared", node)
             self.state[f"{address}.{name}"] = node
         return value
+
+    def check_loops(self, values: Nodes, inputs: Iterable[Node]) -> None:
+        """Raise SigmaNetworkError if a value, by its layer, uses a node of the body of a loop, outside of it."""
+        known = {*inputs, *self._symbols.values()}
+        for address, node in {**values, **self.state}.items():
+            if any(x.op == "input" and x not in known for x in ordered([node], border=known)):
+                raise SigmaNetworkError(
+                    f"{address}: uses a node of the body of a scan outside of it. Return it from the body, among its "
+                    "outputs; layers with state run in the body of context.scan."
+                )
+            known.add(node)
 
     def check_shares(self) -> None:
         """Raise SigmaNetworkError unless each shared parameter belongs to another layer and has the same shape."""

@@ -172,6 +172,39 @@ def test_arrays_in_the_body_of_a_scan_are_its_constants():
     np.testing.assert_allclose(f.evaluate(lambda c, xs: outer(c, xs)[0][0], c, xs), expected, rtol=1e-12)
 
 
+def test_the_body_of_a_scan_may_use_nodes_of_the_surrounding_graph():
+    def build(h, x, w, scale):
+        def body(h, x):
+            (inner,), _ = f.scan(lambda c: ([c + h * scale], []), [x], [], length=2)
+            return [f.tanh(h @ (w * scale) + inner)], [scale, w]
+
+        (last,), (scales, weights) = f.scan(body, [h], [x])
+        return [last, scales, weights]
+
+    random = np.random.default_rng(0)
+    h, x, w, scale = (random.normal(size=s) for s in ((2, 3), (4, 2, 3), (3, 3), ()))
+    last, scales, weights = run(build, h, x, w, scale)
+    for row in x:
+        h = np.tanh(h @ (w * scale) + row + 2 * h * scale)
+    np.testing.assert_allclose(last, h, rtol=1e-12)
+    np.testing.assert_array_equal(scales, np.full(4, scale))
+    np.testing.assert_array_equal(weights, np.stack([w] * 4))
+
+
+def test_what_a_loop_need_not_repeat_is_computed_before_it():
+    def build(h, x, w):
+        def body(h, x):
+            return [h @ (f.tanh(w) @ f.concat(w, np.ones((3, 3)), axis=0)[:3] * 2.0) + x * 3.0], []
+
+        return f.scan(body, [h], [x])[0][0]
+
+    graph = trace(build, (2, 3), (4, 2, 3), (3, 3))
+    (scan,) = (node for node in graph if node.op == "scan")
+    inside = [node.op for node in scan.attrs["body"] if node.op != "input"]
+    assert sorted(inside) == ["add", "constant", "matmul", "mul"]
+    assert len(scan.inputs) == 3  # carry, sequence and product
+
+
 def test_a_scan_without_sequences_needs_a_length():
     def powers(x):
         return f.scan(lambda p, x: ([p * x], [p]), [f.ones((), "float64")], [], [x], length=5)[1]
