@@ -83,6 +83,24 @@ def test_a_settable_number_is_read_set_saved_and_reset() -> None:
     assert seen == [0.5, 2.0]
 
 
+def test_a_settable_number_returns_to_its_former_value_if_setting_it_fails_or_is_undone() -> None:
+    def refuse(address: str, old: Any, new: Any) -> None:
+        if new == 3:
+            raise ValueError("not this one")
+
+    hooks = {"switch": Do(settable={"switch.a": 0.5}), "say": Do(does=lambda c: c.publish("b", 1.0), writes=["b"])}
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        sigma.trainer("trainer").fit(epochs=1)
+        sigma.set("trainer.switch.a", 2)
+        sigma.registry.observe(refuse, "trainer.switch.a")
+        with pytest.raises(ValueError, match="not this one"):
+            sigma.set("trainer.switch.a", 3)
+        assert sigma.get("trainer.switch.a") == 2.0
+        sigma.set("trainer.switch.a", 4)
+        sigma.undo()
+        assert sigma.get("trainer.switch.a") == 2.0
+
+
 @pytest.mark.parametrize("value", ["banana", True, None])
 def test_a_value_that_is_not_a_number_is_refused_and_changes_nothing(value: Any) -> None:
     with small_environment(Sweep(), hooks={"switch": Do(settable={"switch.a": 0.5})}) as sigma:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from sigma_kernel.clock import Moment
 from sigma_kernel.training.history.chain import read
 from sigma_kernel.training.history.journal import Journal, Lines, strict
-from sigma_kernel.training.history.metrics import Samples
+from sigma_kernel.training.history.metrics import History, Samples
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -93,13 +94,13 @@ class At:
 
 def _samples(tmp_path: Path) -> tuple[Samples, At, Path]:
     now = At()
-    return Samples(Lines(tmp_path / "metrics.jsonl"), now=now), now, tmp_path / "metrics.jsonl"
+    return Samples(Lines(tmp_path / "metrics.jsonl"), History(), now=now), now, tmp_path / "metrics.jsonl"
 
 
 def test_a_metrics_row_keeps_the_last_minimum_and_maximum_value(tmp_path: Path) -> None:
     samples, _, path = _samples(tmp_path)
-    samples.add({"loss": np.array([3.0, 1.0, 2.0])})
-    samples.add({"loss": np.array([5.0, 4.0]), "accuracy": np.array([0.5])})
+    samples.history.record({"loss": np.array([3.0, 1.0, 2.0])}, Moment(), Moment())
+    samples.history.record({"loss": np.array([5.0, 4.0]), "accuracy": np.array([0.5])}, Moment(), Moment())
     samples.write({"iteration": 5})
     wanted = {
         "loss": {"last": 4.0, "low": 1.0, "high": 5.0},
@@ -113,7 +114,7 @@ def test_at_most_ten_metrics_rows_a_second_are_written_without_losing_extremes(t
     values = np.random.default_rng(0).normal(size=5000)
     for i, value in enumerate(values):
         now.seconds += 0.001
-        samples.add({"loss": np.array([value])})
+        samples.history.record({"loss": np.array([value])}, Moment(), Moment())
         samples.write({"iteration": i})
     rows = _read(path)[1:]
     assert len(rows) == 50
@@ -124,7 +125,7 @@ def test_at_most_ten_metrics_rows_a_second_are_written_without_losing_extremes(t
 def test_a_metrics_row_can_be_forced_and_is_never_empty(tmp_path: Path) -> None:
     samples, _, path = _samples(tmp_path)
     for i in range(3):
-        samples.add({"loss": np.array([float(i)])})
+        samples.history.record({"loss": np.array([float(i)])}, Moment(), Moment())
         samples.write({"iteration": i}, force=True)
         samples.write({"iteration": i}, force=True)
     assert [row["iteration"] for row in _read(path)[1:]] == [0, 1, 2]
@@ -134,6 +135,6 @@ def test_a_metrics_row_can_be_forced_and_is_never_empty(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("error")
 def test_a_non_finite_value_is_null_in_json_and_ignored_by_minimum_and_maximum(tmp_path: Path) -> None:
     samples, _, path = _samples(tmp_path)
-    samples.add({"loss": np.array([3.0, 1.0, np.nan])})
+    samples.history.record({"loss": np.array([3.0, 1.0, np.nan])}, Moment(), Moment())
     samples.write({})
     assert _read(path)[1]["values"]["loss"] == {"last": None, "low": 1.0, "high": 3.0}

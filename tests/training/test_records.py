@@ -53,6 +53,30 @@ def test_the_history_joins_the_records_of_all_bursts() -> None:
             read("accuracy")
 
 
+def test_numbers_of_hooks_and_of_bursts_make_one_curve() -> None:
+    history, (first, second, third) = History(), (Moment(iteration=n, epoch=n // 2, second=n / 2) for n in (0, 2, 3))
+    history.add("x", 9.0, first)
+    history.record({"x": np.array([3.0, 2.0])}, first, second)
+    history.add("x", 1.0, second)
+    history.add("x", 0.5, third)
+    history.add("y", 7.0, third)
+    assert (history["x"].tolist(), history["y"].tolist()) == ([9.0, 3.0, 2.0, 1.0, 0.5], [7.0])
+    curve = history.curve("x")
+    assert curve.iterations.tolist() == [0, 1, 2, 2, 3]
+    assert curve.seconds.tolist() == [0.0, 0.5, 1.0, 1.0, 1.5]
+    end, (stretch,) = history.since("x", 2, 100)
+    assert (end, stretch.curve.values.tolist()) == (4, [1.0, 0.5])
+
+
+def test_a_number_that_is_published_after_a_step_back_is_on_a_branch_of_its_own() -> None:
+    history = History()
+    for iteration in (1, 2, 1):
+        history.add("x", float(iteration), Moment(iteration=iteration))
+    _, stretches = history.since("x", 0, 100)
+    assert [stretch.curve.values.tolist() for stretch in stretches] == [[1.0, 2.0], [1.0]]
+    assert history.curve("x").iterations.tolist() == [1, 1]
+
+
 def test_after_a_rewind_a_curve_has_what_led_to_the_present_state_and_the_history_everything() -> None:
     with small_environment(Sweep(), hooks={"say": Say(value=1, every=every(4, "iteration"))}) as sigma:
         trainer = sigma.trainer("trainer")

@@ -34,24 +34,43 @@ DRAWN = 8  # values that a notebook shows
 
 
 @frozen(eq=False)
-class _Part:
-    """Values of consecutive iterations, which end at a moment; the burst began at the moment ``before``."""
+class _Span:
+    """What some values were measured in: a burst between two moments, or one moment, in which hooks published."""
 
-    values: np.ndarray
     before: Moment
     after: Moment
     line: int  # the index of its branch
 
 
-def _curve(parts: Sequence[_Part]) -> Curve:
+@define(eq=False)
+class _Parts:
+    """What was measured of a name: numbers, and arrays of the values of bursts; the spans follow the values."""
+
+    values: list[np.ndarray | float] = field(factory=list)
+    spans: list[_Span] = field(factory=list)
+
+    def among(self, places: Sequence[int]) -> _Parts:
+        """Return the parts in some places."""
+        return _Parts([self.values[place] for place in places], [self.spans[place] for place in places])
+
+
+def _numbers(parts: Sequence[np.ndarray | float]) -> np.ndarray:
+    """Return all values of some parts, in order."""
+    kinds = set(map(type, parts))
+    if kinds == {float}:
+        return np.array(parts)
+    return np.concatenate(parts if float not in kinds else [np.atleast_1d(one) for one in parts])
+
+
+def _curve(parts: _Parts) -> Curve:
     """Return the values of parts with their moments; within a burst, seconds are interpolated."""
-    if not parts:
+    if not parts.values:
         return joined([])
-    values = np.concatenate([part.values for part in parts]).astype(float)
-    sizes = np.array([len(part.values) for part in parts])
+    values = _numbers(parts.values).astype(float)
+    sizes = np.array([1 if isinstance(one, float) else len(one) for one in parts.values])
     first, last = (
         np.array([(m.iteration, m.epoch, m.second) for m in moments]).repeat(sizes, axis=0)
-        for moments in ([part.before for part in parts], [part.after for part in parts])
+        for moments in ([span.before for span in parts.spans], [span.after for span in parts.spans])
     )
     size = sizes.repeat(sizes)
     count = np.arange(1, len(values) + 1) - (np.cumsum(sizes) - sizes).repeat(sizes)  # within its part
@@ -68,28 +87,45 @@ class History(Mapping[str, np.ndarray]):
     has only the values that led to the present state.  In a notebook, curves are drawn.
     """
 
-    _parts: dict[str, list[_Part]] = field(factory=dict)  # of all branches, as they were measured
+    _parts: dict[str, _Parts] = field(factory=dict)  # of all branches, as they were measured
     _read: Mapping[str, Curve] = field(factory=dict)
     _branches: list[Branch] = field(factory=lambda: [Branch(0)])  # a reset begins one with the same number
-    _latest: int = 0
+    _span: _Span = field(factory=lambda: _Span(Moment(), Moment(), 0))  # the latest
 
     @classmethod
     def of(cls, curves: Mapping[str, Curve]) -> History:
         """Return the history that curves describe."""
-        return cls({name: [] for name in curves}, curves)
+        return cls({name: _Parts() for name in curves}, curves)
 
     def record(self, measured: Mapping[str, np.ndarray], before: Moment, after: Moment) -> None:
         """Add one or several values of each name, those of the iterations between two moments."""
-        if before.iteration < self._latest:
-            self.leave(self._branches[-1].number, before.iteration)
-        self._latest, line = after.iteration, len(self._branches) - 1
+        self._reach(before, after)
         for name, values in measured.items():
-            self._parts.setdefault(name, []).append(_Part(values, before, after, line))
+            self._add(name, values)
+
+    def add(self, name: str, value: float, moment: Moment) -> None:
+        """Add one value of a name, in well under a microsecond."""
+        if moment is not self._span.before:
+            self._reach(moment, moment)
+        self._add(name, value)
+
+    def _add(self, name: str, values: np.ndarray | float) -> None:
+        parts = self._parts.get(name)
+        if parts is None:
+            parts = self._parts[name] = _Parts()
+        parts.values.append(values)
+        parts.spans.append(self._span)  # one for all names, so that a value makes no object to be collected
+
+    def _reach(self, before: Moment, after: Moment) -> None:
+        """Begin a span, on a new branch if it is a step back."""
+        if before.iteration < self._span.after.iteration:
+            self.leave(self._branches[-1].number, before.iteration)
+        self._span = _Span(before, after, len(self._branches) - 1)
 
     def leave(self, branch: int, iteration: int) -> None:
         """Leave the present branch at an iteration, for another of this number."""
         self._branches.append(Branch(branch, self._branches[-1].number, iteration))
-        self._latest = iteration
+        self._span = _Span(Moment(), Moment(iteration), len(self._branches) - 1)
 
     def begin(self, branch: int) -> None:
         """Give the first branch its number, that of a run that is resumed."""
@@ -103,7 +139,8 @@ class History(Mapping[str, np.ndarray]):
         """Return the values of a name with their moments; raises a KeyError for a name that was not measured."""
         parts, limits = self._found(name), self._limits()
         there = [self._read[name]] if name in self._read else []
-        return joined([*there, _curve([part for part in parts if part.after.iteration <= limits[part.line]])])
+        own = [n for n, span in enumerate(parts.spans) if span.after.iteration <= limits[span.line]]
+        return joined([*there, _curve(parts.among(own))])
 
     def _limits(self) -> list[float]:
         """Return the iteration up to which each branch led to the present state."""
@@ -117,14 +154,20 @@ class History(Mapping[str, np.ndarray]):
 
         Of more than ``most`` values, neighbours are joined.
         """
-        known, parts = self._read.get(name), self._parts.get(name, [])
-        start, end = (known is not None), len(parts) + (known is not None)
-        new = parts[max(0, after - start) : end - start]
-        found = [(self._branches[line].number, _curve(list(own))) for line, own in groupby(new, lambda part: part.line)]
+        known, parts = self._read.get(name), self._parts.get(name, _Parts())
+        start, end = (known is not None), len(parts.spans) + (known is not None)
+        new = groupby(range(max(0, after - start), end - start), lambda place: parts.spans[place].line)
+        found = [(self._branches[line].number, _curve(parts.among([*own]))) for line, own in new]
         if known is not None and not after:
             found.insert(0, (self._branches[0].number, known))
         share = most / max(1, sum(len(curve.values) for _, curve in found))
         return end, [Stretch(n, thinned(curve, max(2, int(len(curve.values) * share)))) for n, curve in found]
+
+    def news(self, cursors: dict[str, int]) -> dict[str, np.ndarray]:
+        """Return the values of each name since a cursor, and advance the cursors, for the training thread."""
+        new = {name: parts.values[cursors.get(name, 0) :] for name, parts in self._parts.items()}
+        cursors |= {name: len(parts.values) for name, parts in self._parts.items()}
+        return {name: _numbers(values) for name, values in new.items() if values}
 
     def curves(self) -> dict[str, Curve]:
         """Return all curves by name."""
@@ -169,9 +212,9 @@ class History(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         there = [self._read[name].values] if name in self._read else []
-        return np.concatenate([*there, *(part.values for part in self._found(name))])
+        return _numbers([*there, *self._found(name).values])
 
-    def _found(self, name: str) -> list[_Part]:
+    def _found(self, name: str) -> _Parts:
         if name not in self._parts:
             raise SigmaAddressError(f"history: has no {name!r}.{near(str(name), self, 'Measured was:')}")
         return self._parts[name]
@@ -188,22 +231,25 @@ class Samples:
     """Downsample measurements to rows: the last, the least and the greatest value of each name."""
 
     lines: Lines
+    history: History
     interval: float = 0.1
     now: Callable[[], float] = time.monotonic
     _last: float = field(default=-np.inf, init=False)
     _row: dict[str, dict[str, float]] = field(factory=dict, init=False)
+    _cursors: dict[str, int] = field(factory=dict, init=False)
 
-    def add(self, measured: Mapping[str, np.ndarray]) -> None:
-        """Add one or several new values of each name."""
-        if self.lines.path is None:
-            return
-        for name, values in measured.items():
-            old = self._row.get(name, {"low": np.nan, "high": np.nan})
-            low, high = np.fmin(old["low"], np.fmin.reduce(values)), np.fmax(old["high"], np.fmax.reduce(values))
-            self._row[name] = {"last": float(values[-1]), "low": float(low), "high": float(high)}
+    def __attrs_post_init__(self) -> None:
+        """Begin after what was measured before."""
+        self.history.news(self._cursors)
 
     def write(self, head: Mapping[str, Any], force: bool = False) -> None:
         """Write a row if there are new values, and either the interval has passed or ``force`` is set."""
-        if self._row and (force or (not self.lines.waiting and self.now() - self._last >= self.interval)):
+        if self.lines.path is None or not (force or self.now() - self._last >= self.interval):
+            return
+        for name, values in self.history.news(self._cursors).items():
+            old = self._row.get(name, {"low": np.nan, "high": np.nan})
+            low, high = np.fmin(old["low"], np.fmin.reduce(values)), np.fmax(old["high"], np.fmax.reduce(values))
+            self._row[name] = {"last": float(values[-1]), "low": float(low), "high": float(high)}
+        if self._row and (force or not self.lines.waiting):
             self.lines.append({**head, "values": self._row})
             self._row, self._last = {}, self.now()

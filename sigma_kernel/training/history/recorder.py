@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import Factory, define, field
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.training.checkpoints.encoding import packed, unpacked
@@ -38,14 +38,14 @@ class Recorder:
     branch: int = field(default=0, init=False)
     by: str = field(default="", init=False)  # the hook that acts; empty for commands from outside
     _rows: int = field(default=0, init=False)  # of this trainer in the journal
-    _samples: Samples = field(factory=lambda: Samples(Lines()))
+    _samples: Samples = field(default=Factory(lambda made: Samples(Lines(), made.history), takes_self=True))
     _early: deque[Mapping[str, Any]] = field(factory=lambda: deque(maxlen=1000))  # rows before the journal was opened
     _losses: deque[float] = field(factory=lambda: deque(maxlen=MOST_LOSSES))
 
     # -- files ---------------------------------------------------------------------------------------------------------
     def open(self, journal: Journal, metrics: Lines) -> None:
         """Write to the files of a run folder from now on."""
-        self.journal, self._samples = journal, Samples(metrics)
+        self.journal, self._samples = journal, Samples(metrics, self.history)
         while self._early:
             self._append(self._early.popleft())
 
@@ -65,10 +65,9 @@ class Recorder:
         return {"trainer": self.trainer, "iteration": moment.iteration, "epoch": moment.epoch, "seconds": moment.second}
 
     def measured(self, values: Mapping[str, np.ndarray], before: Moment, after: Moment) -> None:
-        """Record the values of a burst between two moments, one per iteration, or those that a hook published."""
+        """Record the values of a burst between two moments, one per iteration."""
         self._losses.extend(values.get("training.loss", ()))  # for the next digest
         self.history.record(values, before, after)
-        self._samples.add(values)
 
     def row(self, moment: Moment, force: bool, edited: Sequence[str] = ()) -> None:
         """Write a row of metrics if the interval has passed, or with ``force``; it names the splits that are edited."""

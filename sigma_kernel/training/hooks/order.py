@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from itertools import combinations, pairwise
@@ -76,9 +77,16 @@ def check_read(name: str, hook: Hook, address: str) -> None:
 
 def check_write(name: str, hook: Hook, address: str, value: Any) -> None:
     """Raise SigmaStateError for an address that a hook did not declare in ``writes``, or a value of a wrong type."""
-    if not any(matches(pattern, address) for pattern in hook.writes):
+    if address not in hook.writes and not _covered(address, tuple(hook.writes)):
         raise SigmaStateError(f"hook {name!r}: publishes {address!r} without declaring it. Add it to writes.")
-    packed(value.flat[:0] if hasattr(value, "flat") else value)  # of an array, only its dtype matters
+    if type(value) is not float:
+        packed(value.flat[:0] if hasattr(value, "flat") else value)  # of an array, only its dtype matters
+
+
+@lru_cache(maxsize=4096)
+def _covered(address: str, patterns: tuple[str, ...]) -> bool:
+    """Return whether a pattern matches an address."""
+    return any(matches(pattern, address) for pattern in patterns)
 
 
 def seen(known: Mapping[str, Any], address: str, scope: str = "") -> Any:

@@ -71,7 +71,7 @@ def _metrics(sessions: Mapping[str, Session]) -> dict[str, float]:
     return {
         address if len(sessions) == 1 else f"{name}.{address}": value
         for name, session in sessions.items()
-        for address, last in session.state.published.items()
+        for address, last in dict(session.state.published).items()  # to which the training thread may add
         if isinstance(value := session.state.published.get(address.replace("training.", EPOCH, 1), last), int | float)
         and not isinstance(value, bool)
         and not address.startswith(("workers.", EPOCH))

@@ -53,6 +53,7 @@ from sigma_kernel.training.step.measuring import curves, latest, measured, summe
 from sigma_kernel.training.step.model import LAYERS, OPTIMISERS
 from sigma_kernel.training.step.steps import Arrays, Iteration, Steps, fused
 
+NUMBERS = (int, float)
 Saves = list[tuple[str, commands.Save]]  # wanted at one boundary, each with the hook that wants it
 
 
@@ -81,6 +82,7 @@ class Session:
     _changing: bool = field(default=False, init=False)  # a command is applied that is undone as a whole
     # the goals before those of a replayed ``begin``
     _own_goals: TrainingProgress = field(factory=TrainingProgress, init=False)
+    _published: dict[str, Any] = field(factory=dict, init=False)  # that the present state alone holds, or others
     _stays_paused: bool = field(default=False, init=False)  # after a resume
     _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were last counted
 
@@ -336,6 +338,7 @@ class Session:
         moment = state.moment.advanced(result.done, result.done * size, self._seconds(), turns)
         published = {**state.published, **result.published, **latest(found, sums, self.setup.model.costs)}
         self.state = evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published, sums=sums)
+        self._published = published
         self._finite = bool(isfinite(result.ring["loss"][-1]))
         self._show(result.published)
         self.recorder.measured(curves(found), state.moment, moment)
@@ -559,6 +562,7 @@ class Session:
             self._apply_change(command)
             return
         setup, before, self._changing = self.setup, self.state, True
+        self._published = {}  # ``before`` stays as it is
         try:
             self._apply_change(command)
             self.note(command.to_dict())
@@ -861,18 +865,24 @@ class Session:
 
         For a pattern, return a dictionary of all matches.
         """
-        found = seen({**self.observed, **self.state.published}, address, scope)
+        published = self.state.published
+        found = seen({**self.observed, **published} if self.observed else published, address, scope)
         if literal(address):
             return dict(self.registry.find(address)).get(address) if found is None else found
         return {**dict(self.registry.find(address)), **found}
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value at an address of this trainer."""
-        value = value.item() if isinstance(value, np.generic) else value
-        self.state = evolve(self.state, published={**self.state.published, address: value})
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            self.recorder.measured({address: np.array([value], float)}, self.moment, self.moment)
-        self._show([address])
+        if type(value) is not float and isinstance(value, np.generic):
+            value = value.item()
+        if self._published is not self.state.published:  # another state may hold them
+            self._published = dict(self.state.published)
+            self.state = evolve(self.state, published=self._published)
+        self._published[address] = value
+        if isinstance(value, NUMBERS) and value is not True and value is not False:
+            self.recorder.history.add(address, float(value), self.state.moment)
+        if address not in self._bound:
+            self._bind(shown([address]))
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric | str], edited: bool = True) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data, edited or not, at the current parameters."""

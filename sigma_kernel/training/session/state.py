@@ -1,7 +1,8 @@
 """The setup of a run, which computes it, and its state: everything that its future depends on, as plain data.
 
 Neither is ever modified: functions return new ones.  So a command that fails leaves no trace, and undo, rewind and
-resume restore former values.
+resume restore former values.  There are two exceptions, which the training thread writes to in place: the memory of
+hooks, and the published values of the present state, which other threads copy before they iterate over them.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Setup:
 
 @frozen(eq=False, kw_only=True, repr=False)
 class RunState:
-    """The state of a run.  ``arrays`` are on the device, by name; hooks write to their ``memory`` in place."""
+    """The state of a run.  ``arrays`` are on the device, by name."""
 
     arrays: Mapping[str, Any]
     kept: Mapping[str, np.ndarray] = field(factory=dict)  # on the host, by KEPT or UNDO and their names
