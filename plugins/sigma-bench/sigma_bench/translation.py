@@ -80,6 +80,8 @@ def _ends(model: Model) -> tuple[Placed, Placed]:
         raise cannot(last.name, f"the cost {type(last.layer).__name__}")
     if last.layer.class_weights is not None or last.layer.weight != 1:
         raise cannot(last.name, "weights of classes or costs")
+    if last.layer.label_smoothing or last.layer.ignore_index is not None:
+        raise cannot(last.name, "smoothed or ignored labels")
     if len(model.shapes.outputs[layers[-2].name].shape) != 1:
         raise cannot(last.name, "scores with several axes")
     if first.layer.dtype not in (None, model.precision):

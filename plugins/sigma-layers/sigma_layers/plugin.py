@@ -24,6 +24,12 @@ LAYERS = {
     "softmax_cross_entropy": ("SoftmaxCrossEntropy", "Softmax cross-entropy for classification, with class weights."),
     "binary_cross_entropy": ("BinaryCrossEntropy", "Binary cross-entropy with logits."),
     "squared_difference": ("SquaredDifference", "Mean squared error, for regression."),
+    "absolute_difference": ("AbsoluteDifference", "Mean absolute error (L1), for regression."),
+    "huber": ("Huber", "Huber loss, for regression with outliers."),
+    "poisson": ("Poisson", "Negative log-likelihood of counts."),
+    "hinge": ("Hinge", "Hinge loss, for binary classification with a margin."),
+    "multi_class_hinge": ("MultiClassHinge", "Hinge loss over classes, for classification with a margin."),
+    "kullback_leibler": ("KullbackLeibler", "Kullback-Leibler divergence, for targets that are distributions."),
 }
 ACTIVATIONS = {
     "relu": "Rectified linear unit: max(x, 0).",
@@ -39,6 +45,7 @@ ACTIVATIONS = {
 }
 
 ALSO_KNOWN_AS = {  # in Keras and PyTorch
+    "absolute_difference": "l1_loss mae_loss mean_absolute_error",
     "activation": "activation_function=function",
     "add": "residual",
     "average_pool": "avg_pool2d average_pooling2d kernel_size=size pool_size=size strides=stride",
@@ -48,9 +55,14 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "dense": "linear fully_connected out_features=units use_bias=bias",
     "dropout": "p=rate",
     "function": "lambda",
+    "hinge": "squared_hinge hinge_embedding_loss",
+    "huber": "smooth_l1 smooth_l1_loss huber_loss beta=delta",
+    "kullback_leibler": "kl_div kl_div_loss kl_divergence",
     "max_pool": "max_pool2d max_pooling2d kernel_size=size pool_size=size strides=stride",
+    "multi_class_hinge": "categorical_hinge multi_margin_loss multi_margin",
+    "poisson": "poisson_nll_loss",
     "softmax_cross_entropy": "categorical_crossentropy sparse_categorical_crossentropy cross_entropy cross_entropy_loss"
-    " nll_loss class_weight=class_weights",
+    " nll_loss class_weight=class_weights ignore_class=ignore_index smoothing=label_smoothing",
     "squared_difference": "mse mse_loss mean_squared_error l2_loss loss_weight=weight",
     "identity": "linear none",
     "silu": "swish",

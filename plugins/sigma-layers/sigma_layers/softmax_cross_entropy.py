@@ -1,4 +1,4 @@
-"""Softmax cross-entropy for classification, with class weights."""
+"""Softmax cross-entropy for classification, with class weights, label smoothing and an ignored label."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, CostLayer, Totals
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import Node, Spec
-from sigma_kernel.settings import must, optional
-from sigma_layers.targets import first_bad, mean, rows, warn_of_a_second
+from sigma_kernel.settings import and_, finite, ge, le, must, optional, whole
+from sigma_layers.labels import are_labels, as_labels, check_labels
+from sigma_layers.targets import check_distributions, mean, rows, warn_of_a_second
 
 
 def _are_weights(value: Any) -> bool:
@@ -28,13 +29,19 @@ class SoftmaxCrossEntropy(CostLayer):
     Targets are class indices, ``(batch, ...)`` or ``(batch, ..., 1)``, or class probabilities such as one-hot rows,
     ``(batch, ..., classes)``. Numerically stable for logits of any size. Matches
     ``torch.nn.functional.cross_entropy``, except that classes are the last axis and that a batch whose labels all have
-    weight 0 has loss 0, where PyTorch gives NaN. Predictions are probabilities.
+    weight 0, or are ignored, has loss 0, where PyTorch gives NaN. Predictions are probabilities.
 
     Shapes: output ``(batch, ..., classes)`` and targets as above -> scalar, or Totals if labels have weights.
+
+    Szegedy, Vanhoucke, Ioffe, Shlens and Wojna, Rethinking the Inception Architecture for Computer Vision,
+    arXiv:1512.00567 (label smoothing).
 
     Args:
         class_weights: Factors on the terms, one for each class. As in PyTorch, the sum is divided by the weights of the
             labels for indices, and by the number of rows for probabilities.
+        label_smoothing: Share of the targets' probability that is spread evenly over all classes. A smoothed term has
+            the weight of its class.
+        ignore_index: Label that does not count, such as that of padding, -100 in PyTorch. The mean is over all others.
     """
 
     chooses: ClassVar[bool] = True
@@ -42,15 +49,14 @@ class SoftmaxCrossEntropy(CostLayer):
     class_weights: Sequence[float] | None = field(
         default=None, validator=optional(must(_are_weights, "numbers of at least 0", SigmaNetworkError))
     )
+    label_smoothing: float = field(default=0.0, validator=and_(finite, ge(0), le(1)))
+    ignore_index: int | None = field(default=None, validator=optional(whole))
 
     def forward(self, context: Context, output: Node, targets: Node, weights: Node | None = None) -> Node | Totals:
         """Return the mean, or Totals if rows have weights; raises SigmaNetworkError if shapes do not fit."""
         warn_of_a_second("softmax", context.address, output)
-        if targets.shape == (*output.shape[:-1], 1) and output.shape[-1] > 1:
-            targets = f.reshape(targets, output.shape[:-1])
-        if targets.shape == output.shape[:-1]:
-            labels = targets if targets.dtype in ("int32", "int64") else f.cast(targets, "int32")
-            return self._of_labels(output, labels, weights)
+        if are_labels(targets.shape, output.shape):
+            return self._of_labels(output, as_labels(targets, output), weights)
         if targets.shape == output.shape:
             return self._of_probabilities(output, targets, weights)
         flat = len(targets.shape) == 1 or targets.shape[1:] == output.shape[-1:]
@@ -63,20 +69,40 @@ class SoftmaxCrossEntropy(CostLayer):
         )
 
     def _of_labels(self, output: Node, labels: Node, weights: Node | None) -> Node | Totals:
-        losses, classes = f.softmax_cross_entropy(output, labels), self._class_weights(output)
-        if classes is None:
-            return mean(losses, weights)
-        each = f.take(classes, labels)
-        each = each if weights is None else each * rows(weights, each)
-        return Totals(f.sum(losses * each), f.sum(each))
+        counted = None if self.ignore_index is None else f.not_equal(labels, self.ignore_index)
+        known = labels if counted is None else f.where(counted, labels, 0)
+        losses, classes = f.softmax_cross_entropy(output, known), self._class_weights(output)
+        each = None if classes is None else f.take(classes, known)
+        weighted = losses if each is None else losses * each
+        if self.label_smoothing:
+            spread = f.log_softmax(output) if classes is None else f.log_softmax(output) * classes
+            weighted = self._smoothed(weighted, -f.mean(spread, axis=-1))
+        if each is None and counted is None:
+            return mean(weighted, weights)
+        each = f.ones(losses.shape, losses.dtype) if each is None else each
+        if counted is not None:
+            weighted, each = f.where(counted, weighted, 0.0), f.where(counted, each, 0.0)
+        if weights is not None:
+            weighted, each = weighted * rows(weights, each), each * rows(weights, each)
+        return Totals(f.sum(weighted), f.sum(each))
 
     def _of_probabilities(self, output: Node, targets: Node, weights: Node | None) -> Node | Totals:
-        terms = f.log_softmax(output) * (targets if targets.dtype == output.dtype else f.cast(targets, output.dtype))
-        classes = self._class_weights(output)
+        if self.ignore_index is not None:
+            raise SigmaNetworkError(
+                f"softmax_cross_entropy: ignore_index = {self.ignore_index} is a label, and section {self.targets!r} "
+                "holds probabilities. Give labels, or leave rows out by sample weights of 0."
+            )
+        targets = targets if targets.dtype == output.dtype else f.cast(targets, output.dtype)
+        if self.label_smoothing:
+            targets = self._smoothed(targets, 1.0 / output.shape[-1])
+        terms, classes = f.log_softmax(output) * targets, self._class_weights(output)
         terms = terms if classes is None else terms * classes
         if weights is not None:
             return mean(-f.sum(terms, axis=-1), weights)
         return -f.sum(terms) / float(prod(output.shape[:-1]))
+
+    def _smoothed(self, own: Node, even: Node | float) -> Node:
+        return own * (1.0 - self.label_smoothing) + even * self.label_smoothing
 
     def _class_weights(self, output: Node) -> Node | None:
         """Return the weights as a node of constants, because an array can enter a graph only as an input."""
@@ -94,34 +120,13 @@ class SoftmaxCrossEntropy(CostLayer):
 
     def check(self, targets: np.ndarray, output: Spec) -> None:
         """Raise SigmaDataError for a label that is not a class index, or a row that is not a distribution."""
-        column = targets.shape[1:] == (*output.shape[:-1], 1) and output.shape[-1] > 1
-        if column or targets.shape[1:] == output.shape[:-1]:
-            self._check_labels(targets, output.shape[-1])
+        if are_labels(targets.shape[1:], output.shape):
+            check_labels(self.targets, targets, output.shape[-1], self.ignore_index)
         elif targets.shape[1:] == output.shape:
-            self._check_probabilities(targets)
+            advice = " For several labels per sample, use BinaryCrossEntropy."
+            check_distributions(self.targets, targets, advice)
         else:
             raise SigmaDataError(
                 f"data: section {self.targets!r} has rows of shape {targets.shape[1:]}; expected {output.shape[:-1]} "
                 f"(labels) or {output.shape} (probabilities)."
-            )
-
-    def _check_labels(self, labels: np.ndarray, classes: int) -> None:
-        wrong = ~((labels >= 0) & (labels < classes) & (labels == np.floor(labels)))
-        if wrong.any():
-            place = first_bad(wrong)
-            fractions = labels.dtype.kind == "f" and (labels != np.floor(labels)).any()
-            raise SigmaDataError(
-                f"data: section {self.targets!r}, row {place[0]}: label {labels[place]} is not one of {classes} "
-                f"classes. Labels are integers from 0 to {classes - 1}; Output({classes}) says how many there are, "
-                f"and these go from {labels.min()} to {labels.max()}."
-                f"{' For numbers instead of classes, use SquaredDifference().' if fractions else ''}"
-            )
-
-    def _check_probabilities(self, rows: np.ndarray) -> None:
-        wrong = ~((rows >= 0).all(-1) & (np.abs(rows.sum(-1) - 1) < 1e-3))
-        if wrong.any():
-            place = first_bad(wrong)
-            raise SigmaDataError(
-                f"data: section {self.targets!r}, row {place[0]}: {rows[place].tolist()} are not probabilities, "
-                "which are at least 0 and add up to 1. For several labels per sample, use BinaryCrossEntropy."
             )

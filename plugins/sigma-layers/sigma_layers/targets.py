@@ -64,6 +64,33 @@ def check_shape(section: str, targets: np.ndarray, output: tuple[int, ...]) -> N
         raise SigmaDataError(f"data: section {section!r} has rows of shape {targets.shape[1:]}; expected {output}.")
 
 
+def signs(targets: Node) -> Node:
+    """Return 1 for targets of 1, and -1 for targets of 0 or -1."""
+    return f.where(targets > 0.0, f.ones(targets.shape, targets.dtype), -1.0)
+
+
+def check_signs(section: str, targets: np.ndarray) -> None:
+    """Raise SigmaDataError for the first target that is not 1, 0 or -1."""
+    wrong = ~np.isin(targets, (-1, 0, 1))
+    if wrong.any():
+        place = first_bad(wrong)
+        raise SigmaDataError(
+            f"data: section {section!r}, row {place[0]}: {targets[place]} is neither yes nor no. "
+            "Targets are 1 for yes, and 0 or -1 for no."
+        )
+
+
+def check_distributions(section: str, targets: np.ndarray, advice: str = "") -> None:
+    """Raise SigmaDataError for the first row along the last axis that is not at least 0, or does not sum to 1."""
+    wrong = ~((targets >= 0).all(-1) & (np.abs(targets.sum(-1) - 1) < 1e-3))
+    if wrong.any():
+        place = first_bad(wrong)
+        raise SigmaDataError(
+            f"data: section {section!r}, row {place[0]}: {targets[place].tolist()} are not probabilities, "
+            f"which are at least 0 and add up to 1.{advice}"
+        )
+
+
 def first_bad(wrong: np.ndarray) -> tuple[int, ...]:
     """Return the index of the first wrong entry, its row first."""
     return tuple(int(i) for i in np.argwhere(wrong)[0])

@@ -1,0 +1,128 @@
+"""Costs that are compared with PyTorch: architectures, their data, and the same in PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from sigma_layers import (  # noqa: E402
+    AbsoluteDifference,
+    Hinge,
+    Huber,
+    Input,
+    KullbackLeibler,
+    MultiClassHinge,
+    Output,
+    Poisson,
+    SoftmaxCrossEntropy,
+)
+
+from .comparison import affine  # noqa: E402
+
+F = torch.nn.functional
+RANDOM = np.random.default_rng(7)
+ROWS = 7
+X, Y = RANDOM.normal(size=(2, ROWS, 4))
+SEQUENCES = RANDOM.normal(size=(ROWS, 5, 4))
+LABELS = RANDOM.integers(0, 3, ROWS, np.int32)
+TAGS = np.where(RANDOM.random((ROWS, 5)) < 0.3, -100, RANDOM.integers(0, 3, (ROWS, 5))).astype(np.int32)
+SHARES = np.exp(Y[:, :3]) / np.exp(Y[:, :3]).sum(-1, keepdims=True)
+ANSWERS = RANDOM.integers(0, 2, (ROWS, 3)).astype(np.float64)
+COUNTS = RANDOM.poisson(2.0, (ROWS, 3)).astype(np.float64)
+WEIGHTS = (0.5, 2.0, 1.25)
+TENSOR = torch.tensor(WEIGHTS, dtype=torch.float64)
+
+
+def head(cost, inputs=(4,), units=3):
+    return Input(*inputs) + Output(units, name="a") + cost
+
+
+def scores(p, x=X):
+    return affine(p, "a", torch.tensor(x))
+
+
+def of_tags(p, **settings):
+    return F.cross_entropy(scores(p, SEQUENCES).permute(0, 2, 1), torch.tensor(TAGS).long(), **settings)
+
+
+def hinged(p):
+    """Give the signed outputs as distances of pairs that differ: the loss is max(0, margin - distance)."""
+    signed = scores(p) * torch.tensor(2 * ANSWERS - 1)
+    return F.hinge_embedding_loss(signed, -torch.ones_like(signed), margin=0.8)
+
+
+def of_classes(margin, power):
+    return lambda p: F.multi_margin_loss(scores(p), torch.tensor(LABELS).long(), margin=margin, p=power)
+
+
+CASES = {
+    **{
+        f"{name} smoothed by {e}": (
+            head(SoftmaxCrossEntropy(weights, label_smoothing=e)),
+            {"inputs": X, "targets": targets},
+            lambda p, t=targets, w=weights, e=e: F.cross_entropy(
+                scores(p),
+                torch.tensor(t).long() if t.ndim == 1 else torch.tensor(t),
+                weight=w and TENSOR,
+                label_smoothing=e,
+            ),
+        )
+        for name, targets, weights, e in (
+            ("labels", LABELS, None, 0.1),
+            ("weighted labels", LABELS, WEIGHTS, 0.3),
+            ("probabilities", SHARES, None, 0.1),
+            ("weighted probabilities", SHARES, WEIGHTS, 1.0),
+        )
+    },
+    "ignored labels": (
+        head(SoftmaxCrossEntropy(ignore_index=-100), (5, 4)),
+        {"inputs": SEQUENCES, "targets": TAGS},
+        of_tags,
+    ),
+    "ignored labels with class weights": (
+        head(SoftmaxCrossEntropy(WEIGHTS, ignore_index=-100), (5, 4)),
+        {"inputs": SEQUENCES, "targets": TAGS},
+        lambda p: of_tags(p, weight=TENSOR),
+    ),
+    "an ignored class with class weights, smoothed": (
+        head(SoftmaxCrossEntropy(WEIGHTS, ignore_index=1, label_smoothing=0.2)),
+        {"inputs": X, "targets": LABELS},
+        lambda p: F.cross_entropy(
+            scores(p), torch.tensor(LABELS).long(), weight=TENSOR, ignore_index=1, label_smoothing=0.2
+        ),
+    ),
+    "absolute difference": (
+        head(AbsoluteDifference(), units=4),
+        {"inputs": X, "targets": Y},
+        lambda p: F.l1_loss(scores(p), torch.tensor(Y)),
+    ),
+    "huber": (
+        head(Huber(0.7), units=4),
+        {"inputs": X, "targets": Y},
+        lambda p: F.huber_loss(scores(p), torch.tensor(Y), delta=0.7),
+    ),
+    "smooth l1": (
+        head(Huber(0.25, weight=1 / 0.25), units=4),
+        {"inputs": X, "targets": Y},
+        lambda p: F.smooth_l1_loss(scores(p), torch.tensor(Y), beta=0.25),
+    ),
+    "poisson": (
+        head(Poisson(weight=0.2)),
+        {"inputs": X, "targets": COUNTS},
+        lambda p: 0.2 * F.poisson_nll_loss(scores(p), torch.tensor(COUNTS)),
+    ),
+    "hinge": (head(Hinge(0.8)), {"inputs": X, "targets": ANSWERS}, hinged),
+    "hinge over classes": (head(MultiClassHinge()), {"inputs": X, "targets": LABELS}, of_classes(1.0, 1)),
+    "squared hinge over classes": (
+        head(MultiClassHinge(0.6, power=2)),
+        {"inputs": X, "targets": LABELS},
+        of_classes(0.6, 2),
+    ),
+    "kullback-leibler": (
+        head(KullbackLeibler()),
+        {"inputs": X, "targets": SHARES},
+        lambda p: F.kl_div(F.log_softmax(scores(p), -1), torch.tensor(SHARES), reduction="batchmean"),
+    ),
+}
