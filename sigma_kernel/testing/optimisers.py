@@ -149,10 +149,14 @@ class Trial:
         """Train for a number of steps; return the loss before each of them."""
         return [self._advance() for _ in range(steps)]
 
-    def _advance(self) -> float:
+    def inputs(self) -> list[np.ndarray]:
+        """Return the inputs of the graph for the next step."""
         settings = [self.in_force(*key) for key in self.objective.settings]
         scalars = [np.array(value, self.dtype) for value in (self.done + 1, *settings)]
-        results = self._run(*self.values.values(), *self.slots.values(), *scalars)
+        return [*self.values.values(), *self.slots.values(), *scalars]
+
+    def _advance(self) -> float:
+        results = self._run(*self.inputs())
         parameters, slots = self._writes
         self.values |= dict(zip(parameters, results[: len(parameters)], strict=True))
         self.slots |= dict(zip(slots, results[len(parameters) : -1], strict=True))
@@ -185,6 +189,8 @@ def _built(optimiser: Optimiser, objective: SmallObjective) -> Update:
 # -- suites ------------------------------------------------------------------------------------------------------------
 class OptimiserSuite(Suite):
     """Conformance tests of an optimiser."""
+
+    steps: ClassVar[int] = 3  # after which every setting has had an effect
 
     @abstractmethod
     def make(self) -> Optimiser:
@@ -238,8 +244,8 @@ class OptimiserSuite(Suite):
         """Use every live setting, or declare it no more."""
         for name, other in _others(self.make()).items():
             usual, changed = Trial(self.make()), Trial(self.make(), overrides={(a, name): other for a in START})
-            usual.run(3)
-            changed.run(3)
+            usual.run(self.steps)
+            changed.run(self.steps)
             assert any(not np.array_equal(usual.values[a], changed.values[a]) for a in START), f"{name} is ignored"
 
     def test_every_slot_is_returned_and_updated(self) -> None:

@@ -4,47 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import GradientOptimiser, Slot, live
+from sigma_kernel.contracts import Slot, live
 from sigma_kernel.graph import Node, Spec
+from sigma_kernel.settings import instance_of
+from sigma_optimisers.moments import Moments, moments
 
 
 @define(eq=False)
-class Adam(GradientOptimiser):
+class Adam(Moments):
     """Update by Adam: bias-corrected first moment over the root of the second, ``t`` being the number of the step.
 
     ``m <- beta1 * m + (1 - beta1) * g``, ``v <- beta2 * v + (1 - beta2) * g^2``,
     ``p <- p - learning_rate * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)``.
 
-    Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015.  Defaults and arithmetic are those of
-    ``torch.optim.Adam``, without ``amsgrad``.
+    With ``amsgrad``, ``v`` in the last formula is the largest that it has been, element by element.
+
+    Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015; Reddi, Kale and Kumar, On the Convergence of Adam
+    and Beyond, 2018, for ``amsgrad``.  Defaults and arithmetic are those of ``torch.optim.Adam``.
 
     Args:
         learning_rate: Step size, roughly its upper bound, in units of the parameter.
         beta1: Decay rate of the first moment's moving average.
         beta2: Decay rate of the second moment's moving average.
         epsilon: Avoids division by 0, in units of the gradient.
+        amsgrad: Divide by the largest second moment so far, so that no rate grows again.
     """
 
     learning_rate: float = live(1e-3, low=0.0)
     beta1: float = live(0.9, low=0.0, below=1.0)
     beta2: float = live(0.999, low=0.0, below=1.0)
     epsilon: float = live(1e-8, low=0.0)
+    amsgrad: bool = field(default=False, kw_only=True, validator=instance_of(bool, "true or false"))
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
-        """Return the two moments, in units of the gradient and of its square."""
-        return {"first_moment": Slot(), "second_moment": Slot()}
+        """Return the two moments, in units of the gradient and of its square, and the largest second one."""
+        return {**super().slots(parameter), **({"largest_moment": Slot()} if self.amsgrad else {})}
 
     def update(
         self, gradient: Node, parameter: Node, slots: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]
     ) -> tuple[Node, Mapping[str, Node]]:
         """Return the parameter after one step."""
-        beta1, beta2 = hyper["beta1"], hyper["beta2"]
-        first = beta1 * slots["first_moment"] + (1.0 - beta1) * gradient
-        second = beta2 * slots["second_moment"] + (1.0 - beta2) * gradient * gradient
+        after = moments(gradient, slots, hyper)
+        if self.amsgrad:
+            after["largest_moment"] = f.maximum(slots["largest_moment"], after["second_moment"])
         # The bias corrections are applied to scalars and to one root, which saves a pass over the whole array.
-        scale = hyper["learning_rate"] / (1.0 - beta1**step)
-        root = f.sqrt(second) / f.sqrt(1.0 - beta2**step)
-        return parameter - scale * first / (root + hyper["epsilon"]), {"first_moment": first, "second_moment": second}
+        scale = hyper["learning_rate"] / (1.0 - hyper["beta1"] ** step)
+        root = f.sqrt(after["largest_moment" if self.amsgrad else "second_moment"])
+        root = root / f.sqrt(1.0 - hyper["beta2"] ** step)
+        return parameter - scale * after["first_moment"] / (root + hyper["epsilon"]), after

@@ -16,7 +16,7 @@ class AdamW(Adam):
     """Update by Adam after decoupled weight decay, ``p <- p * (1 - learning_rate * weight_decay)``.
 
     Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019.  Defaults and arithmetic are those of
-    ``torch.optim.AdamW``, without ``amsgrad``.
+    ``torch.optim.AdamW``.
 
     Args:
         weight_decay: Fraction of the parameter removed per unit of learning rate.

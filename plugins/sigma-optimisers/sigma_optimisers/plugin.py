@@ -15,6 +15,13 @@ OPTIMISERS = {
     "rmsprop": ("RMSprop", "RMSprop: divide by a running root mean square of the gradients."),
     "adam": ("Adam", "Adam: adaptive moment estimation."),
     "adamw": ("AdamW", "Adam with decoupled weight decay."),
+    "adamax": ("Adamax", "Adamax: Adam with the infinity norm."),
+    "nadam": ("NAdam", "NAdam: Adam with Nesterov momentum."),
+    "radam": ("RAdam", "RAdam: Adam with a rectified adaptive rate."),
+    "lamb": ("Lamb", "LAMB: Adam with a step size per layer, for large batches."),
+    "lion": ("Lion", "Lion: the sign of an interpolated momentum."),
+    "adafactor": ("Adafactor", "Adafactor: adaptive steps with sublinear memory."),
+    "muon": ("Muon", "Muon: orthogonalised momentum for matrices, AdamW for other parameters."),
 }
 TRANSFORMS = {
     "clip_value": ("ClipValue", "Gradient transform: clip each element to a range."),
@@ -42,7 +49,15 @@ KINDS = {"optimiser": OPTIMISERS, "modifier": TRANSFORMS | MODIFIERS, "schedule"
 
 ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "gradient_descent": "sgd gd",
-    "adam": "beta_1=beta1 beta_2=beta2 eps=epsilon",
+    "adam": "amsgrad beta_1=beta1 beta_2=beta2 eps=epsilon",
+    "adamw": "beta_1=beta1 beta_2=beta2 eps=epsilon",
+    "adamax": "beta_1=beta1 beta_2=beta2 eps=epsilon",
+    "nadam": "beta_1=beta1 beta_2=beta2 eps=epsilon",
+    "radam": "rectified_adam beta_1=beta1 beta_2=beta2 eps=epsilon",
+    "lamb": "beta_1=beta1 beta_2=beta2 eps=epsilon",
+    "lion": "beta_1=beta1 beta_2=beta2",
+    "adafactor": "beta2_decay=power d=clip clip_threshold=clip",
+    "muon": "ns_steps=steps adjust_lr_fn=scale",
     "rmsprop": "rho=decay alpha=decay",
     "clip_norm": "max_norm=limit",
     "clip_global_norm": "clip_grad_norm global_clipnorm",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel import functions as f
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing import GradientOptimiserSuite, Trial
 from sigma_optimisers import Adam
 
@@ -38,3 +39,34 @@ def test_in_float32_the_first_step_has_the_length_of_the_rate():
     trial = Trial(Adam(0.01), lambda p: f.sum(p["x"]) * 3.0, {"x": np.zeros(2)}, dtype="float32")
     trial.run(1)
     assert trial.values["x"] == pytest.approx(-0.01, rel=1e-6)
+
+
+def largest(gradients):
+    """Return the ratio of the first moment to the largest second moment so far, with both corrections."""
+    first, second, most, found = 0.0, 0.0, 0.0, []
+    for n, gradient in enumerate(gradients, 1):
+        first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
+        most = np.maximum(most, second)
+        found.append(first / (1 - 0.9**n) / (np.sqrt(most / (1 - 0.999**n)) + 1e-8))
+    return np.array(found)
+
+
+class TestAdamWithAMSGrad(GradientOptimiserSuite):
+    def make(self):
+        return Adam(0.01, amsgrad=True)
+
+    def expected(self, start, gradients):
+        return start - 0.01 * np.cumsum(largest(gradients), axis=0)
+
+
+def test_amsgrad_keeps_dividing_by_the_largest_second_moment():
+    start = {"x": np.array([4.0])}
+    trial = Trial(Adam(4.0, 0.0, 0.0, amsgrad=True), lambda p: f.sum(p["x"] * p["x"]) * 0.5, start)
+    trial.run(3)
+    assert trial.slots["x", "largest_moment"].tolist() == [16.0]
+    assert trial.slots["x", "second_moment"] == pytest.approx([0.0], abs=1e-12)
+
+
+def test_amsgrad_is_true_or_false():
+    with pytest.raises(SigmaConfigError, match=r"amsgrad: must be true or false \(got 1\)"):
+        Adam(amsgrad=1)

@@ -19,8 +19,10 @@ from sigma_optimisers import (  # noqa: E402
     L1,
     L2,
     Adadelta,
+    Adafactor,
     Adagrad,
     Adam,
+    Adamax,
     AdamW,
     Clip,
     ClipGlobalNorm,
@@ -33,9 +35,12 @@ from sigma_optimisers import (  # noqa: E402
     GradientDescent,
     MaxNorm,
     Momentum,
+    Muon,
+    NAdam,
     Nesterov,
     OneCycle,
     Product,
+    RAdam,
     RMSprop,
     StepDecay,
     WarmUp,
@@ -45,6 +50,7 @@ STEPS, TOLERANCE = 100, 1e-9
 optim, clip = torch.optim, torch.nn.utils
 sched = optim.lr_scheduler
 
+FAST = {"lr": 0.02, "betas": (0.6, 0.5)}
 OPTIMISERS = {
     "gradient_descent": (GradientDescent(), optim.SGD, {}),
     "gradient_descent fast": (GradientDescent(0.3), optim.SGD, {"lr": 0.3}),
@@ -66,7 +72,34 @@ OPTIMISERS = {
     "adam fast": (Adam(0.02, 0.6, 0.95, 1e-3), optim.Adam, {"lr": 0.02, "betas": (0.6, 0.95), "eps": 1e-3}),
     "adamw": (AdamW(), optim.AdamW, {}),
     "adamw decaying": (AdamW(0.02, weight_decay=0.4), optim.AdamW, {"lr": 0.02, "weight_decay": 0.4}),
+    "adam with amsgrad": (Adam(0.02, 0.6, 0.5, amsgrad=True), optim.Adam, {**FAST, "amsgrad": True}),
+    "adamw with amsgrad": (AdamW(0.02, 0.6, 0.5, amsgrad=True), optim.AdamW, {**FAST, "amsgrad": True}),
+    "adamax": (Adamax(), optim.Adamax, {}),
+    "adamax fast": (Adamax(0.02, 0.6, 0.5, 1e-3), optim.Adamax, {**FAST, "eps": 1e-3}),
+    "nadam": (NAdam(), optim.NAdam, {}),
+    "nadam fast": (NAdam(0.02, 0.6, 0.5, 1e-3, 0.3), optim.NAdam, {**FAST, "eps": 1e-3, "momentum_decay": 0.3}),
+    "radam": (RAdam(), optim.RAdam, {}),
+    "radam fast": (
+        RAdam(0.02, 0.6, 0.9, 1e-3),
+        optim.RAdam,
+        {"lr": 0.02, "betas": (0.6, 0.9), "eps": 1e-3},
+    ),
+    "radam with a short average": (RAdam(0.02, 0.6, 0.5), optim.RAdam, {"lr": 0.02, "betas": (0.6, 0.5)}),
+    "adafactor": (Adafactor(), optim.Adafactor, {}),
+    "adafactor fast": (
+        Adafactor(0.005, 0.5, 0.7, 1.2, 0.05),
+        optim.Adafactor,
+        {"lr": 0.005, "beta2_decay": -0.5, "eps": (None, 0.7), "d": 1.2, "weight_decay": 0.05},
+    ),
 }
+FLOAT32 = 1e-3  # difference after 100 steps: rounding of 1e-7 a step, amplified where a small moment divides
+MUON = {"adjust_lr_fn": "match_rms_adamw"}
+MUONS = {
+    "muon": (Muon(), MUON),
+    "muon fast": (Muon(0.01, momentum=0.7, weight_decay=0.3, steps=3, nesterov=False),
+                  {**MUON, "lr": 0.01, "momentum": 0.7, "weight_decay": 0.3, "ns_steps": 3, "nesterov": False}),
+    "muon with original sizes": (Muon(0.02, scale="original"), {"lr": 0.02}),
+}  # fmt: skip
 
 
 def small_network(parameters):
@@ -75,9 +108,9 @@ def small_network(parameters):
     return ((hidden @ parameters["1-dense.weights"] - 0.5) ** 2).mean()
 
 
-def torch_steps(make, settings, change=lambda parameters: None, schedule=None):
+def torch_steps(make, settings, change=lambda parameters: None, schedule=None, dtype=torch.float64):
     """Train in PyTorch; return the losses and the parameters."""
-    parameters = {address: torch.tensor(value, requires_grad=True) for address, value in START.items()}
+    parameters = {address: torch.tensor(value, requires_grad=True, dtype=dtype) for address, value in START.items()}
     optimiser = make(parameters.values(), **settings)
     scheduler = schedule(optimiser) if schedule else None
     losses = []
@@ -101,12 +134,12 @@ def triangles(optimiser, **settings):
     return sched.CyclicLR(optimiser, 0.04, 0.2, step_size_up=2, cycle_momentum=False, **settings)
 
 
-def assert_same(optimiser, theirs):
-    trial = Trial(optimiser, iterations_per_epoch=10)
+def assert_same(optimiser, theirs, bound=TOLERANCE, dtype="float64"):
+    trial = Trial(optimiser, iterations_per_epoch=10, dtype=dtype)
     losses, values = theirs
-    np.testing.assert_allclose(trial.run(STEPS), losses, rtol=TOLERANCE, atol=TOLERANCE)
+    np.testing.assert_allclose(trial.run(STEPS), losses, rtol=bound, atol=bound)
     for address, value in values.items():
-        np.testing.assert_allclose(trial.values[address], value, rtol=TOLERANCE, atol=TOLERANCE)
+        np.testing.assert_allclose(trial.values[address], value, rtol=bound, atol=bound)
         assert not np.allclose(value, START[address], rtol=1e-4, atol=1e-4)  # the parameters have changed
 
 
@@ -114,6 +147,39 @@ def assert_same(optimiser, theirs):
 def test_an_optimiser_agrees_over_100_steps(name):
     optimiser, make, settings = OPTIMISERS[name]
     assert_same(optimiser, torch_steps(make, settings))
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_an_optimiser_agrees_in_float32(name):
+    optimiser, make, settings = OPTIMISERS[name]
+    assert_same(optimiser, torch_steps(make, settings, dtype=torch.float32), FLOAT32, "float32")
+
+
+@pytest.mark.parametrize("name", MUONS)
+def test_muon_agrees_over_100_steps(name, monkeypatch):
+    """In PyTorch, a matrix is (outputs, inputs), AdamW is another optimiser, and rounding to bfloat16 is left out."""
+    monkeypatch.setattr(torch.Tensor, "bfloat16", lambda x: x.clone())
+    optimiser, settings = MUONS[name]
+    trial, values = Trial(optimiser), {address: torch.tensor(value) for address, value in START.items()}
+    for address, value in values.items():
+        values[address] = (value.T.contiguous() if value.ndim == 2 else value).requires_grad_()
+    shared = {"lr": optimiser.learning_rate, "weight_decay": optimiser.weight_decay}
+    optimisers = (
+        optim.Muon([value for value in values.values() if value.ndim == 2], **settings),
+        optim.AdamW([value for value in values.values() if value.ndim < 2], **shared),
+    )
+    for loss in trial.run(STEPS):
+        for one in optimisers:
+            one.zero_grad()
+        theirs = small_network({a: value.T if value.ndim == 2 else value for a, value in values.items()})
+        assert loss == pytest.approx(theirs.item(), rel=TOLERANCE, abs=TOLERANCE)
+        theirs.backward()
+        for one in optimisers:
+            one.step()
+    for address, value in values.items():
+        found = value.detach().numpy()
+        np.testing.assert_allclose(trial.values[address], found.T, rtol=TOLERANCE, atol=TOLERANCE)
+        assert not np.allclose(found.T, START[address], rtol=1e-4, atol=1e-4)
 
 
 def each(action):

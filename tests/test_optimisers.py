@@ -1,0 +1,111 @@
+"""Every optimiser of the rooms: on both backends, in plain minimisation, resumed, replayed and swapped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sigma_optimisers
+from sigma_backend_numba import NumbaBackend
+from sigma_kernel import Environment, functions as f, minimise
+from sigma_kernel.graph import Graph, interpret, numpy_namespace
+from sigma_kernel.testing import Trial
+from sigma_kernel.testing.steering import state_bytes
+from sigma_optimisers.plugin import OPTIMISERS
+
+pytestmark = pytest.mark.rooms
+DRAW = np.random.default_rng(0)
+START = {"a": DRAW.normal(size=(3, 4)), "b": DRAW.normal(size=4), "c": DRAW.normal(size=(2, 3, 2)), "d": np.array(0.5)}
+
+
+def bowl(p: Any) -> Any:
+    """Return a smooth loss of parameters of ranks 0 to 3."""
+    return f.mean(f.square(p["a"] + p["b"] - 1.0)) + f.mean(f.square(p["c"] * p["d"])) + f.square(p["d"] - 2.0)
+
+
+def made(name: str, **settings: Any) -> Any:
+    return getattr(sigma_optimisers, OPTIMISERS[name][0])(**settings)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-9), ("float32", 1e-4)])
+def test_backends_agree_after_three_steps_of_every_optimiser(dtype: str, bound: float) -> None:
+    trials = {name: Trial(made(name), bowl, START, dtype=dtype) for name in OPTIMISERS}
+    graphs = [trial.graph for trial in trials.values()]
+    inputs, outputs = (tuple(x for graph in graphs for x in getattr(graph, end)) for end in ("inputs", "outputs"))
+    everything = Graph(inputs, outputs)  # one program: a compiler takes seconds for each
+    for trial in trials.values():
+        trial.run(2)
+    given = [x for trial in trials.values() for x in trial.inputs()]
+    compiled = NumbaBackend().lower(everything, {})(*[x.copy() for x in given])
+    for ours, theirs in zip(compiled, interpret(everything, numpy_namespace())(*given), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_a_plain_function_is_minimised(name: str) -> None:
+    found = minimise(bowl, START, optimiser=made(name), iterations=30, precision="float64", backend="numpy")
+    before, after = (float(f.evaluate(bowl, p)) for p in (START, found))
+    assert after < before
+    assert {key: x.shape for key, x in found.items()} == {key: x.shape for key, x in START.items()}
+
+
+# -- in runs -----------------------------------------------------------------------------------------------------------
+def placed(text: str) -> Path:
+    """Write a configuration that trains on four batches an epoch, the last of them smaller."""
+    path = Path("small.toml")
+    path.write_text(f"""
+format = 1
+[run]
+name = "small"
+backend = "numpy"
+[data]
+dataset = "iris"
+batch_size = 40
+[network]
+architecture = 'input(4) + dense(5, "tanh") + output(3) + softmax_cross_entropy()'
+[trainer.optimiser]
+{text}
+""")
+    return path
+
+
+INPUTS = DRAW.normal(size=(45, 3))
+
+
+def ran(sigma: Any, *arguments: Any) -> dict[str, Any]:
+    code, out, error = sigma(*arguments, "--json", "--quiet")
+    assert code == 0, error
+    return json.loads(out)  # type: ignore[no-any-return]
+
+
+RUNS = {name: f'type = "{name}"' for name in ("nadam", "adafactor", "muon")}
+
+
+@pytest.mark.parametrize("text", RUNS.values(), ids=RUNS)
+def test_a_run_resumes_and_replays_to_the_bit(sigma: Any, text: str) -> None:
+    path = placed(text)
+    whole, part = ran(sigma, "run", path, "--epochs", 3), ran(sigma, "run", path, "--epochs", 1)
+    resumed = ran(sigma, "resume", part["folder"], "--epochs", 3)
+    assert resumed["parameters_sha256"] == whole["parameters_sha256"] != part["parameters_sha256"]
+    assert sigma("replay", part["folder"], "--check")[0] == 0
+
+
+def test_optimisers_are_swapped_for_those_with_other_slots() -> None:
+    data = {"inputs": INPUTS, "targets": INPUTS.sum(1, keepdims=True)}
+    network = 'input(3) + dense(4, "tanh") + output(1) + squared_difference()'
+    with Environment("swapped") as sigma:
+        trainer = sigma.create_trainer(data=data, network=network, optimiser="adam", batch_size=9, backend="numpy")
+        trainer.fit(iterations=2)
+        for name in OPTIMISERS:
+            held = {key: value for key, value in state_bytes(trainer).items() if key.startswith("network.")}
+            sigma.swap("optimiser", name)
+            after = state_bytes(trainer)
+            assert {key: after[key] for key in held} == held
+            declared = {f"optimiser.slots.{a}.{slot}" for a, slot in trainer.session.setup.model.slots()}
+            assert {key for key in after if key.startswith("optimiser.slots.")} == declared
+            trainer.fit(iterations=3)
+            assert {key for key, value in held.items() if state_bytes(trainer)[key] == value} == set(), name
