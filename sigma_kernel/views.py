@@ -208,6 +208,10 @@ class EnvironmentView:
         """Return the class names by index."""
         return list(self._session(trainer).setup.classes)
 
+    def columns(self, trainer: str) -> dict[str, list[str]]:
+        """Return the names of columns by section."""
+        return dict(self._session(trainer).setup.learned.get("columns", {}))
+
     def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split."""
         return self._session(trainer).rows_of(split, wanted, prepared)
@@ -216,16 +220,21 @@ class EnvironmentView:
         """Return the losses of rows of a split."""
         return self._session(trainer).row_losses(split, most)
 
+    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+        """Return the predictions of each output for samples."""
+        evaluator, steps = self._session(trainer).beside()
+        found = evaluator.predict(steps, samples)
+        outputs = evaluator.programs.model.network.outputs
+        return found if isinstance(found, dict) else {outputs[0].name: found}
+
+    def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+        """Return the output of each layer for samples."""
+        evaluator, steps = self._session(trainer).beside()
+        return evaluator.activations(steps, samples)
+
     def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
         """Return the edits of each split, as they are wanted."""
         return self._session(trainer).edits()
-
-    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
-        """Return the predictions of each output for samples."""
-        session = self._session(trainer)
-        found = session.ask(lambda: session.setup.evaluator.predict(session.steps(), samples))
-        outputs = session.setup.model.network.outputs
-        return found if isinstance(found, dict) else {outputs[0].name: found}
 
     def log(self, text: str) -> None:
         """Log a message."""

@@ -318,3 +318,20 @@ def test_a_missing_value_at_prediction_is_named_with_what_can_be_done_then(missi
     assert len(made.predict(rest)) == 58
     with pytest.raises(SigmaDataError, match=r"Fill it in, or train with Frame\(..., missing='drop'\) or a number"):
         trained(Frame(gap, "kind"))
+
+
+def test_columns_of_frames_have_names_and_keep_them_when_the_run_is_loaded(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"size": [1.0, 2, 3, 4], "colour": ["red", "blue"] * 2, "kind": ["a", "b"] * 2})
+    data, names = Frame(frame, "kind", encode="colour"), ("size", "colour = blue", "colour = red")
+    assert data["training"].column_names("inputs") == names
+    assert split(data["training"], {"training": 0.5})["training"].column_names("inputs") == names
+    assert Arrays(inputs=frame[["size"]], targets=[0, 1, 0, 1]).column_names("inputs") == ("size",)
+    with Environment("named", folder=tmp_path) as sigma:
+        network = "input(3) + output(2) + softmax_cross_entropy()"
+        sigma.create_trainer(data=data, network=network, optimiser="adam", epochs=1)
+        sigma.run()
+        assert sigma.run_folder is not None
+        saved = load(sigma.run_folder)
+    assert saved.columns == {"inputs": [*names]}
+    kept: Any = saved.trainer.data
+    assert kept["training"].column_names("inputs") == names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 from attrs import define, field
 
-from sigma_kernel import AddressEntry, Hook, HookContext, HookEntry, Monitor, StateEntry, TimeStep, View, every
+from sigma_kernel import AddressEntry, Hook, HookContext, HookEntry, Monitor, StateEntry, TimeStep, View, every, load
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import LayerEntry
 from sigma_kernel.curves import Curve, thinned
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError
-from sigma_kernel.testing import Do, FakeView, Note, Sweep, ViewSuite, small_environment
+from sigma_kernel.errors import SigmaAddressError, SigmaComponentError, SigmaConfigError, SigmaStateError
+from sigma_kernel.testing import Do, FakeView, Note, Slow, Sweep, ViewSuite, small_environment
 from sigma_kernel.testing.steering import until
+from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.history.metrics import History
+from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.views import EnvironmentView
 
 PATIENCE = 60.0
@@ -256,6 +258,90 @@ def test_the_network_is_told_by_layers_with_shapes_and_parameters() -> None:
         assert dense.settings["activation"] == "tanh"
         assert view.splits("trainer") == {"training": 20}
         assert view.predict("trainer", x[:5])["3-output"].shape == (5, 2)
+        assert view.columns("trainer") == {}
+
+
+@pytest.mark.rooms
+def test_activations_are_what_each_layer_makes_of_samples_that_are_predicted() -> None:
+    x = np.random.default_rng(0).normal(size=(20, 3)).astype("float32")
+    with Environment(seed=1) as sigma:
+        text = "input(3) + dropout(0.5) + dense(4, activation='tanh') + output(2) + softmax_cross_entropy()"
+        sigma.create_trainer(
+            data={"inputs": 7 * x + 2, "targets": (x[:, 0] > 0).astype(int)},
+            network=text,
+            optimiser="adam",
+            preprocessors={"even": {"type": "standardise", "section": "inputs"}},
+            batch_size=4,
+        ).fit(epochs=2)
+        view, values = seen(sigma), {}
+        found, said = view.activations("trainer", 7 * x[:5] + 2), view.predict("trainer", 7 * x[:5] + 2)
+        for name in ("2-dense.weights", "2-dense.biases", "3-output.weights", "3-output.biases"):
+            values[name] = sigma.get(f"trainer.network.layers.{name}").astype(float)
+    given = ((7 * x + 2) - (7 * x + 2).mean(0)) / (7 * x + 2).std(0)
+    dense = np.tanh(given[:5] @ values["2-dense.weights"] + values["2-dense.biases"])
+    output = dense @ values["3-output.weights"] + values["3-output.biases"]
+    assert [*found] == ["0-input", "1-dropout", "2-dense", "3-output"]
+    for name, wanted in zip(found, (given[:5], given[:5], dense, output), strict=True):
+        assert found[name] == pytest.approx(wanted, abs=1e-5), name
+    shares = np.exp(output) / np.exp(output).sum(1, keepdims=True)
+    assert said["3-output"] == pytest.approx(shares, abs=1e-5)
+
+
+@pytest.mark.rooms
+def test_what_a_monitor_asks_of_the_network_is_computed_in_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, computed = [], Evaluator._ring
+    monkeypatch.setattr(
+        Evaluator, "_ring", lambda *about: threads.append(threading.current_thread()) or computed(*about)
+    )
+    x = np.ones((20, 3), "float32")
+    with Environment() as sigma:
+        sigma.create_trainer(
+            data={"inputs": x, "targets": x[:, :1]},
+            network="input(3) + output(1) + squared_difference()",
+            optimiser="adam",
+            hooks={"slow": Slow()},
+            epochs=100_000,
+        )
+        sigma.prepare()
+        training = threading.Thread(target=sigma.run)
+        training.start()
+        view = seen(sigma)
+        until(lambda: view.status() == "running")
+        for ask in (view.predict, view.activations):
+            ask("trainer", x)
+        sigma.stop()
+        training.join(PATIENCE)
+    assert {*threads} == {threading.current_thread()}
+
+
+class Columns(Rows):
+    """Rows whose columns have names."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__({"inputs": np.ones((6, 3), "float32"), "targets": np.ones((6, 1), "float32")})
+        self.names = names
+
+    def column_names(self, section: str) -> Sequence[str]:
+        return self.names if section == "inputs" else ()
+
+
+@pytest.mark.rooms
+def test_the_names_of_columns_are_those_of_the_data_and_are_saved_with_the_run(tmp_path: Path) -> None:
+    names = ["length", "width", "height"]
+    settings = {"network": "input(3) + output(1) + squared_difference()", "optimiser": "adam", "epochs": 1}
+    with Environment("titled", folder=tmp_path) as sigma:
+        sigma.create_trainer(data=Columns(names), **settings)
+        sigma.run()
+        assert seen(sigma).columns("trainer") == {"inputs": names}
+        assert sigma.run_folder is not None
+        trained = load(sigma.run_folder)
+        assert trained.columns == {"inputs": names}
+        activations = trained.activations(np.ones((2, 3), "float32"))
+    assert {name: one.shape for name, one in activations.items()} == {"0-input": (2, 3), "1-output": (2, 1)}
+    with Environment("untitled") as sigma:
+        trainer = sigma.create_trainer(data=Columns(["length"]), **settings)
+        with pytest.raises(SigmaComponentError, match=r"column_names\('inputs'\) must return \(3,\) names"):
+            trainer.prepare()
 
 
 def test_hooks_are_told_in_order_with_reasons() -> None:

@@ -82,6 +82,11 @@ class Trained:
         return own.get(self.network.targets(output), ()) if own else self.classes
 
     @property
+    def columns(self) -> Mapping[str, Sequence[str]]:
+        """Return the names of the columns of each section of inputs that has any."""
+        return self._held("columns")
+
+    @property
     def history(self) -> History:
         """Return what was measured during the run; empty if the checkpoint is not in a run folder."""
         path = self.path.parents[2] / "metrics.jsonl"
@@ -101,6 +106,11 @@ class Trained:
         """Return the most probable class of each sample, as ``trainer.classify`` does."""
         evaluator, steps, arrays = self._ready(samples)
         return evaluator.classify(steps, arrays, self.classes)
+
+    def activations(self, samples: Any) -> dict[str, np.ndarray]:
+        """Return the output of each layer before the costs for samples, by its name, one row per sample."""
+        evaluator, steps, arrays = self._ready(samples)
+        return evaluator.activations(steps, arrays)
 
     def evaluate(
         self, on: Any = "validation", metrics: Mapping[str, Metric | str] | None = None, edited: bool = False

@@ -117,6 +117,10 @@ class Dataset(Settled):
         """
         return ()
 
+    def column_names(self, section: str) -> Sequence[str]:
+        """Return the names of the columns of a section of vectors, one for each number; empty if it has none."""
+        return ()
+
     def aligned(self, training: Dataset) -> Dataset:
         """Return the dataset with the columns of the training split: in its order, with its categories."""
         return self

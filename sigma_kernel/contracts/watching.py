@@ -207,6 +207,9 @@ class View(Protocol):
     def classes(self, trainer: str) -> list[Any]:
         """Return the class names of a trainer's data by index; empty if it has none."""
 
+    def columns(self, trainer: str) -> dict[str, list[str]]:
+        """Return the names of the columns of each section of inputs that has any."""
+
     def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split, as they are in the data, or preprocessed.
 
@@ -217,17 +220,20 @@ class View(Protocol):
     def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
         """Return the loss of each row of a split as it is edited now, or of the ``most`` rows with the greatest losses.
 
-        Parameters are copied between two bursts; the losses are computed in the calling thread.
+        Parameters are copied between two bursts; these and the next two are computed in the calling thread.
         """
+
+    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+        """Return the predictions of each output for samples, as ``Trainer.predict`` takes them."""
+
+    def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+        """Return the output of each layer before the costs for samples, by its name, one row per sample."""
 
     def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
         """Return the rows ``excluded`` by commands, a list, and new ``labels`` by row, for each split that is edited.
 
         They act from the next epoch on; how many are in force is at ``<trainer>.data.<split>.*``.
         """
-
-    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
-        """Return the predictions of each output for samples, as ``Trainer.predict`` takes them, between two bursts."""
 
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: str, **arguments: Any) -> Ticket:

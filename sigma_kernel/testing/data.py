@@ -153,6 +153,8 @@ class DatasetSuite(Suite):
             assert [encoded.rows(n) for n in range(encoded.blocks)] == [dataset.rows(n) for n in range(dataset.blocks)]
             assert {*encoded.sections} == {*dataset.sections}
             assert all(isinstance(one, Label) for one in encoded.class_names(name))
+            columns = [*encoded.column_names(name)]
+            assert not columns or encoded.sections[name].shape == (len(columns),), "name all columns of a vector"
         assert self._blocks(dataset, range(dataset.blocks)) == before
 
 

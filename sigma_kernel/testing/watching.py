@@ -65,6 +65,7 @@ class FakeView:
         factory=lambda: {"inputs": np.arange(20.0).reshape(10, 2), "targets": np.zeros(10, int)}
     )
     edited: dict[str, dict[str, Any]] = field(factory=dict)
+    named: dict[str, list[str]] = field(factory=dict)
     texts: list[str] = field(factory=list)
     sent: list[Ticket] = field(factory=list)
     refusals: dict[str, str] = field(factory=dict)
@@ -137,6 +138,10 @@ class FakeView:
         """Return no classes."""
         return []
 
+    def columns(self, trainer: str) -> dict[str, list[str]]:
+        """Return the names that were given."""
+        return self.named
+
     def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the given rows of the sections."""
         return {name: values[list(wanted)] for name, values in self.sections.items()}
@@ -153,6 +158,10 @@ class FakeView:
     def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Return the samples themselves."""
         return {"output": np.asarray(samples)}
+
+    def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+        """Return the samples themselves."""
+        return {layer.name: np.asarray(samples) for layer in self.layers}
 
     def send(self, command: str, **arguments: Any) -> Ticket:
         """Record a command, and answer it."""

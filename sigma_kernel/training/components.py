@@ -306,6 +306,16 @@ def class_names(data: Dataset, network: Network) -> dict[str, list[Label]]:
     return {section: names for section, names in found.items() if names}
 
 
+def column_names(data: Dataset, network: Network) -> dict[str, list[str]]:
+    """Return the names of the columns of each section of inputs that has any."""
+    with inside("data", data):
+        found = {name: [*map(str, data.column_names(name))] for name in network.sections(costs=False)}
+        for name, names in found.items():
+            shape = data.sections[name].shape
+            expect(not names or shape == (len(names),), f"column_names({name!r}) must return {shape} names", names)
+    return {name: names for name, names in found.items() if names}
+
+
 def labels(names: Sequence[Any]) -> list[Label]:
     """Return the labels of classes as plain values, which a checkpoint holds with their types; others as text."""
     return [x.item() if isinstance(x, np.generic) else x if isinstance(x, Label) else str(x) for x in names]

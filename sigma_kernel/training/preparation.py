@@ -235,6 +235,8 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     classes = choices.class_names(splits["training"], model.network)
     learned = getattr(chosen.data, "learned", {}) or getattr(splits["training"], "learned", {})
     learned = {**learned, "classes": classes} if len(classes) > 1 else learned
+    columns = choices.column_names(splits["training"], model.network)
+    learned = {**learned, "columns": columns} if columns else learned
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
     feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, place=parts.backend.to_device)
     labels = tuple(next(iter(classes.values()), choices.labels(named)))

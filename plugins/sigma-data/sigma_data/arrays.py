@@ -26,15 +26,16 @@ class Arrays(Dataset):
     section of strings holds class names, one per row, which become indices in alphabetical order; booleans are the
     classes False and True for a classification cost.  A section may be a data frame of numbers, whose column names are
     kept, with the columns of a categorical type one-hot encoded.  It may also be
-    :class:`~sigma_data.labels.Labels`.  Raises SigmaDataError if there is no section or no row, if sections have
-    different lengths, and for other objects and values that are not finite.
+    :class:`~sigma_data.labels.Labels` or :class:`Titled`.  Raises SigmaDataError if there is no section or no row, if
+    sections have different lengths, and for other objects and values that are not finite.
     """
 
-    def __init__(self, **sections: npt.ArrayLike | Labels | Framed) -> None:
+    def __init__(self, **sections: npt.ArrayLike | Labels | Framed | Titled) -> None:
         known = [name for values in sections.values() for name in named(values)]
         found = {name: _section(name, values, known) for name, values in sections.items()}
         self._labels = {name: values for name, values in found.items() if isinstance(values, Labels)}
         self._framed = {name: values for name, values in found.items() if isinstance(values, Framed)}
+        self._titled = {name: values for name, values in found.items() if isinstance(values, Titled)}
         self.arrays = {name: v if isinstance(v, np.ndarray) else v.shown for name, v in found.items()}
         self._rows = equal_length(self.arrays, "data")
 
@@ -69,7 +70,8 @@ class Arrays(Dataset):
         return self._but({name: one.like(tables[name]) for name, one in self._framed.items() if name in tables})
 
     def _but(self, changed: Mapping[str, Any]) -> Arrays:
-        return Arrays(**{**self.arrays, **self._labels, **self._framed, **changed}) if changed else self
+        held = {**self.arrays, **self._labels, **self._framed, **self._titled}
+        return Arrays(**{**held, **changed}) if changed else self
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -84,6 +86,11 @@ class Arrays(Dataset):
     def class_names(self, section: str) -> tuple[Label, ...]:
         """Return the labels of the classes of a section; empty if it does not hold classes."""
         return self._labels[section].names if section in self._labels else ()
+
+    def column_names(self, section: str) -> Sequence[str]:
+        """Return the names of the columns of a section that was a frame, or that has titles; empty for others."""
+        framed = self._framed[section].table.titles if section in self._framed else ()
+        return self._titled[section].names if section in self._titled else framed
 
     def __repr__(self) -> str:
         return f"Arrays({', '.join(f'{name}={values.shape}' for name, values in self.arrays.items())})"
@@ -130,6 +137,14 @@ class Framed:
         return cls(columns, evolve(table, categories=found))
 
 
+@frozen(eq=False)
+class Titled:
+    """An array of vectors with names of its columns, one for each number of a sample."""
+
+    shown: np.ndarray
+    names: Sequence[str]
+
+
 def named(values: Any) -> list[str]:
     """Return the names of the columns of a frame, or of a series; none for others."""
     if is_frame(values):
@@ -138,8 +153,8 @@ def named(values: Any) -> list[str]:
     return [name] if isinstance(name, str) and name else []
 
 
-def _section(name: str, values: Any, known: Sequence[str]) -> np.ndarray | Labels | Framed:
-    if isinstance(values, Labels | Framed):
+def _section(name: str, values: Any, known: Sequence[str]) -> np.ndarray | Labels | Framed | Titled:
+    if isinstance(values, Labels | Framed | Titled):
         return values
     if is_frame(values):
         values = Framed.of(name, values, [one for one in known if one not in named(values)])

@@ -80,6 +80,10 @@ class Subset(Dataset):
         """Return the class names of a section."""
         return self.dataset.class_names(section)
 
+    def column_names(self, section: str) -> Sequence[str]:
+        """Return the names of the columns of a section."""
+        return self.dataset.column_names(section)
+
 
 def _checked(rows: np.ndarray, count: int) -> np.ndarray:
     if rows.ndim != 1 or not len(rows) or rows.dtype.kind not in "iu":

@@ -84,6 +84,12 @@ class Table(Extractor):
         """Return the name of the column that each number of a sample is made from."""
         return [name for name in self.columns for _ in self.categories.get(name, " ")]
 
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Return a name for each number of a sample, ``colour = red`` for a category; empty unless it is a vector."""
+        parts = [[f"{name} = {one}" for one in self.categories.get(name, ())] or [name] for name in self.columns]
+        return tuple(title for part in parts for title in part) if self.shape is None else ()
+
     def read(self, columns: Mapping[str, Any]) -> np.ndarray:
         """Return the columns as floats, encoded, NaN for missing values."""
         parts = [self._read(name, columns[name]) for name in self.columns]

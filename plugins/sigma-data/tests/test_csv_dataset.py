@@ -233,3 +233,16 @@ def test_a_table_with_only_targets_is_reported(tmp_path):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(SigmaDataError, match=r"gone\.csv: there is no such file"):
         Csv(tmp_path / "gone.csv", "y")["training"]
+
+
+def test_columns_have_the_names_of_the_header_and_categories_theirs(tmp_path):
+    (tmp_path / "t.csv").write_text("size,colour,kind\n1,red,a\n2,blue,b\n3,red,a\n4,blue,b\n")
+    rows, _ = Csv(tmp_path / "t.csv", "kind", encode="colour").whole()
+    assert rows.column_names("inputs") == ("size", "colour = blue", "colour = red")
+    assert rows.column_names("targets") == ()
+    assert rows.encode("targets", 2).column_names("inputs") == rows.column_names("inputs")
+    assert Csv(tmp_path / "t.csv", "kind", encode="colour")["training"].column_names("inputs")[0] == "size"
+    chosen = Csv(tmp_path / "t.csv", "kind", inputs=("size",), shape=(1, 1))
+    assert chosen.whole()[0].column_names("inputs") == (), "pixels have no names"
+    (tmp_path / "u.csv").write_text("1,2,a\n3,4,b\n")
+    assert Csv(tmp_path / "u.csv", 2, header=False).whole()[0].column_names("inputs") == ()

@@ -35,6 +35,15 @@ class Pictures(FakeView):
     def classes(self, trainer: str) -> list[Any]:
         return ["cat", "dog", "owl"]
 
+    def columns(self, trainer: str) -> dict[str, list[str]]:
+        return {"inputs": ["size", "weight"]}
+
+    def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+        self.samples = samples
+        rows = np.asarray(samples["inputs"], float)
+        planes = np.stack([rows, -2 * rows, 0 * rows], axis=1)
+        return {"0-input": rows, "1-output": rows.reshape(len(rows), -1)[:, :3] - 1, "conv": planes}
+
     def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
         self.computed += 1
         losses = np.where(TARGETS == PREDICTED, 0.1, 2.0) + np.arange(10) / 100
@@ -134,6 +143,11 @@ def test_rows_of_numbers_are_tables_and_words_are_texts() -> None:
         ("losses", {"class": "cow"}, "class 'cow': is not there."),
         ("layer", {"layer": "9-dense"}, "layer '9-dense': is not there."),
         ("predict", {"inputs": {"pixels": [1]}}, "there is no input 'pixels'. There is inputs."),
+        ("activations", {"layer": "9-dense"}, "layer '9-dense': is not there."),
+        ("activations", {"layer": "1-output"}, "of which sample? Give its 'inputs', or a 'split' and a 'row' of it."),
+        ("activations", {"layer": "1-output", "split": "training"}, "of which sample?"),
+        ("activations", {"layer": "1-output", "split": "training", "row": 10}, "row 10: is not in 'training'"),
+        ("activations", {"layer": "1-output", "inputs": {"pixels": [1]}}, "there is no input 'pixels'."),
         ("predict", {"inputs": {"inputs": [1, 2, 3]}}, "inputs: must have the shape (2, 2) (got (3,))."),
         ("predict", {"inputs": {"inputs": [[1], [2, 3]]}}, "inputs: must be a list of numbers"),
         ("predict", {"inputs": {"inputs": {"pixels": "AA=="}}}, "must have 4 pixels, 2 x 2 with 1 channel (got 1)"),
@@ -196,7 +210,7 @@ def test_what_the_network_takes_is_described(ask: Ask) -> None:
     data = {"inputs": np.array([[0.0, 5.0]] * 9 + [[9.0, np.nan]]), "targets": TARGETS}
     (found,) = asked(view(layers=layers, sections=data), "inputs")["inputs"]
     assert found["kind"] == "table"
-    assert found["columns"][0] == {"name": "0", "low": 0.0, "middle": 0.0, "high": 9.0}
+    assert found["columns"][0] == {"name": "size", "low": 0.0, "middle": 0.0, "high": 9.0}
     assert found["columns"][1]["high"] == 5.0
 
 
@@ -208,7 +222,8 @@ def test_a_network_can_be_tried_without_its_data() -> None:
     (answer,) = asked(shown, "predict", inputs={"inputs": [[0, 1], [1, 0]]}).values()
     assert answer["chosen"] == "dog"
     shown.layers = [LayerEntry("0-input", "input", (), (3,), {}, {"section": "inputs"})]
-    assert len(asked(shown, "inputs")["inputs"][0]["columns"]) == 3
+    assert [one["name"] for one in asked(shown, "inputs")["inputs"][0]["columns"]] == ["size", "weight", "2"]
+    assert asked(shown, "columns") == {"inputs": ["size", "weight"]}
 
 
 @pytest.mark.parametrize("sample", [[[0, 13], [26, 39]], {"pixels": "AFWq/w=="}])
@@ -239,6 +254,35 @@ def test_a_layer_has_histograms_and_filters() -> None:
     assert [pixels(one) for one in found["filters"]] == [[0] * 4, [128] * 4, [255] * 4]  # of one scale
     assert found["gradients"] == {head: {"histogram": {"edges": [0.0, 1.0], "counts": [12]}}}
     assert found["updates"] == {}
+
+
+def test_a_layer_makes_values_or_pictures_of_a_row_and_of_a_sample_that_was_sent() -> None:
+    layers = [
+        *LAYERS,
+        LayerEntry("conv", "conv2d", ("0-input",), (3, 2, 2), {}, {}),
+        LayerEntry("cost", "cost", (), (), {}, {}),
+    ]
+    shown = view(layers=layers)
+    found = asked(shown, "activations", layer="1-output", split="training", row=0)
+    assert shown.samples.keys() == {"inputs"}
+    assert (found["shape"], found["size"], found["silent"], found["at"]) == ([3], 3, 1, 7)
+    assert (found["values"], found["pictures"]) == ([-1.0, 0.0, 1.0], [])
+    sent = asked(shown, "activations", layer="conv", inputs={"inputs": [[0, 1], [2, 4]]})
+    assert [pixels(one) for one in sent["pictures"]] == [
+        [128, 143, 159, 191],
+        [128, 96, 64, 0],
+        [128] * 4,
+    ]  # of one scale
+    assert (sent["values"], sent["silent"], sent["low"], sent["high"]) == ([], 6, -8.0, 4.0)
+    assert len(asked(shown, "activations", layer="0-input", split="training", row=1)["pictures"]) == 1
+    assert "'cost' is a cost" in asked(shown, "activations", layer="cost", split="training", row=1)["message"]
+
+
+def test_activations_that_are_not_finite_are_told_as_such() -> None:
+    shown = view()
+    shown.activations = lambda trainer, samples: {"1-output": np.array([[np.nan, np.inf, 0.0]])}  # type: ignore[method-assign]
+    found = asked(shown, "activations", layer="1-output", split="training", row=0)
+    assert (found["values"], found["unusual"], found["high"]) == ([None, None, 0.0], 2, 0.0)
 
 
 def test_a_layer_of_nothing_but_nan_is_shown() -> None:

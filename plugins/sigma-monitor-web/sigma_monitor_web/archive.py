@@ -194,6 +194,17 @@ class Archive:
         except SigmaError:
             return []
 
+    def columns(self, trainer: str) -> dict[str, list[str]]:
+        """Return the names of columns by section; none if the network cannot be loaded."""
+        try:
+            return {name: list(names) for name, names in self._network(trainer).columns.items()}
+        except SigmaError:
+            return {}
+
+    def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+        """Return the output of each layer of the trained network."""
+        return self._network(trainer).activations(samples)
+
     def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of the trained network."""
         trained = self._network(trainer)

@@ -104,6 +104,10 @@ class Edited(Dataset):
         """Return the labels of the classes of the data set."""
         return self.dataset.class_names(section)
 
+    def column_names(self, section: str) -> Sequence[str]:
+        """Return the names of the columns of the data set."""
+        return self.dataset.column_names(section)
+
     def numbers(self, block: int) -> np.ndarray:
         """Return the numbers of the rows of a block in the data set."""
         return self._rows[block]

@@ -48,6 +48,7 @@ from sigma_kernel.training.session.reconfigure import reconfigured
 from sigma_kernel.training.session.snapshot import reconciled, restored, snapshot
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.session.undo import recorded, undoable, undone
+from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.measuring import curves, latest, measured, summed
 from sigma_kernel.training.step.model import LAYERS, OPTIMISERS
@@ -900,14 +901,18 @@ class Session:
         steps = self.steps()
         return evolve(steps, arrays={n: self.host(n) for n in steps.arrays if not n.startswith(OPTIMISERS)})
 
-    def row_losses(self, split: str = "training", most: int | None = None) -> RowLosses:
-        """Return the loss of each row of a split, or of the ``most`` with the greatest, without delaying training.
+    def beside(self) -> tuple[Evaluator, Steps]:
+        """Return what evaluates in the calling thread, without delaying training, and the steps to evaluate with.
 
-        The training thread copies the parameters at the next boundary; the losses are computed in the calling thread.
+        The training thread copies the parameters at the next boundary.
         """
-        steps, evaluator = self.ask(lambda: (self.copied(), self.background.evaluator))
-        found: RowLosses = evaluator.losses(steps.placed(), split, most)
-        return found
+        evaluator, steps = self.ask(lambda: (self.background.evaluator, self.copied()))
+        return evaluator, steps.placed()
+
+    def row_losses(self, split: str = "training", most: int | None = None) -> RowLosses:
+        """Return the loss of each row of a split, or of the ``most`` with the greatest, without delaying training."""
+        evaluator, steps = self.beside()
+        return evaluator.losses(steps, split, most)
 
     def rows_of(self, split: str, rows: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split as they are in the data, or preprocessed.

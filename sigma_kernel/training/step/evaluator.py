@@ -154,6 +154,15 @@ class Evaluator:
 
         Without samples there are no rows.  Those of several outputs are a dictionary by output.
         """
+        found = self._of(steps, samples, Model.prediction)
+        return next(iter(found.values())) if len(found) == 1 else found
+
+    def activations(self, steps: Steps, samples: Any) -> dict[str, np.ndarray]:
+        """Return what each layer before the costs makes of samples, by its name, as when it predicts them."""
+        return self._of(steps, samples, Model.activity)
+
+    def _of(self, steps: Steps, samples: Any, kind: Callable[..., Step]) -> dict[str, np.ndarray]:
+        """Return the records of a step of some kind over samples, one row per sample."""
         samples = self._samples(samples)
         there, place = len(next(iter(samples.values()))), self.programs.backend.to_device
         if not there:  # predict for one row, and leave it out
@@ -162,11 +171,10 @@ class Evaluator:
         block, rows = {name: place(values) for name, values in samples.items()}, np.arange(count, dtype=np.int32)
         size = min(self.batch_size, count)
         full = count - count % size
-        parts = [self._predicted(steps, Batches(block, rows[:full].reshape(-1, size)))]
+        parts = [self._predicted(steps, Batches(block, rows[:full].reshape(-1, size)), kind)]
         if full < count:
-            parts.append(self._predicted(steps, Batches(block, rows[full:][None])))
-        found = {name: np.concatenate([part[name] for part in parts])[:there] for name in parts[0]}
-        return next(iter(found.values())) if len(found) == 1 else found
+            parts.append(self._predicted(steps, Batches(block, rows[full:][None]), kind))
+        return {name: np.concatenate([part[name] for part in parts])[:there] for name in parts[0]}
 
     def classify(self, steps: Steps, samples: Any, names: Sequence[Label]) -> Any:
         """Return the most probable class of each sample for each output, by its label if classes have labels.
@@ -197,9 +205,7 @@ class Evaluator:
             raise SigmaDataError(f"predict: sections must have equally many rows (got {counts}).")
         return block
 
-    def _predicted(
-        self, steps: Steps, at: Batches, kind: Callable[..., Step] = Model.prediction
-    ) -> dict[str, np.ndarray]:
+    def _predicted(self, steps: Steps, at: Batches, kind: Callable[..., Step]) -> dict[str, np.ndarray]:
         ring = self._ring(kind, steps, at)
         return {name: values.reshape(at.rows.size, *values.shape[2:]) for name, values in ring.items()}
 

@@ -225,6 +225,11 @@ class Model:
         traced = Traced(self, batch, training=False, costs=False)
         return traced.step_to({}, traced.forward.predictions)
 
+    def activity(self, batch: int) -> Step:
+        """Return the step of what each layer before the costs makes of a batch, by its name."""
+        traced = Traced(self, batch, training=False, costs=False)
+        return traced.step_to({}, traced.forward.values)
+
     @property
     def judged(self) -> list[str]:
         """Return the names of the layers that costs judge."""

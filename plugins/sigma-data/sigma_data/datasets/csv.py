@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from attrs import define, field
 
-from sigma_data.arrays import Arrays
+from sigma_data.arrays import Arrays, Titled
 from sigma_data.categories import categories, one_hot, recalled
 from sigma_data.datasets.splits import Divided
 from sigma_data.extractors.columns import cut, listed
@@ -96,15 +96,15 @@ class Csv(Divided):
             return {}
         self._once()
         kept = {"categories": {place: list(names) for place, names in self._categories.items()}}
-        return {**(kept if self._categories else {}), **({"frames": self._frames()} if self.header else {})}
+        frames = {"frames": {"inputs": self._table().plain()}} if self.header else {}
+        return {**(kept if self._categories else {}), **frames}
 
-    def _frames(self) -> dict[str, Any]:
-        """Return the tables that extract the inputs from a frame."""
+    def _table(self) -> Table:
+        """Return the table that extracts the inputs from a frame."""
         inputs, others = self._found
         fill = None if isinstance(self.missing, str) else float(self.missing)
         encoded = {inputs[int(i)]: names for i, names in self._categories.items()}
-        table = Table(inputs, others, encoded, fill, self.scale, self.shape, single=True)
-        return {"inputs": table.plain()}
+        return Table(inputs, others, encoded, fill, self.scale, self.shape, single=True)
 
     def whole(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return all rows that are not dropped."""
@@ -117,7 +117,8 @@ class Csv(Divided):
             str(self.path),
         )
         weights = {} if self.weights is None else {"weights": targets.pop()}  # the last
-        rows = Arrays(inputs=shaped, targets=self._labels(targets, lines), **weights)
+        titles = self._table().titles if self.header else ()
+        rows = Arrays(inputs=Titled(shaped, titles), targets=self._labels(targets, lines), **weights)
         return rows, rows.class_names("targets")
 
     def samples(

@@ -18,7 +18,7 @@ from sigma_data.datasets.splits import Loaded, Splits
 from sigma_kernel import Dataset, Label, SigmaDataError
 from sigma_kernel.graph import Spec
 
-ABOUT = "splits"  # the entry of the file's header: class names by split and section, and the number of blocks
+ABOUT = "splits"  # the entry of the file's header: names of classes and columns by split and section, and the blocks
 AGAIN = "Give the data again in Python: load(run), trainer.data = ..., or Environment.resume(run)."
 
 
@@ -60,11 +60,13 @@ class Saved(Splits):
 
     @staticmethod
     def bytes_of(splits: Mapping[str, Dataset]) -> bytes:
-        """Return the content of the file for some splits, with the class names of their sections."""
+        """Return the content of the file for some splits, with the names of classes and columns of their sections."""
         arrays, header = dict[str, np.ndarray](), dict[str, Any]()
         for split, rows in splits.items():
             names = [name for name, values in rows.block(0).items() if values.dtype.kind in "biuf"]
             header[split] = {"blocks": rows.blocks, "classes": {name: [*rows.class_names(name)] for name in names}}
+            columns = {name: [*titles] for name in names if (titles := rows.column_names(name))}
+            header[split] |= {"columns": columns} if columns else {}
             for block in range(rows.blocks):
                 found = rows.block(block)
                 arrays |= {f"{split}/{block}/{name}": _plain(found[name]) for name in names}
@@ -77,6 +79,7 @@ class Blocks(Dataset):
 
     held: Sequence[Mapping[str, np.ndarray]]
     classes: Mapping[str, Sequence[Label]]
+    columns: Mapping[str, Sequence[str]] = field(factory=dict)
 
     @property
     def sections(self) -> Mapping[str, Spec]:
@@ -100,6 +103,10 @@ class Blocks(Dataset):
         """Return the class names of a section."""
         return tuple(self.classes.get(section, ()))
 
+    def column_names(self, section: str) -> Sequence[str]:
+        """Return the names of the columns of a section."""
+        return tuple(self.columns.get(section, ()))
+
 
 def _about(data: bytes) -> dict[str, Any]:
     """Return what the header says about each split."""
@@ -110,7 +117,7 @@ def _about(data: bytes) -> dict[str, Any]:
 def _split(name: str, about: Mapping[str, Any], data: bytes) -> Blocks:
     arrays = safetensors.numpy.load(data)
     held = [{section: arrays[f"{name}/{n}/{section}"] for section in about["classes"]} for n in range(about["blocks"])]
-    return Blocks(held, about["classes"])
+    return Blocks(held, about["classes"], about.get("columns", {}))
 
 
 def _plain(values: Any) -> np.ndarray:

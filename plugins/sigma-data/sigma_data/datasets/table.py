@@ -7,6 +7,7 @@ from importlib.resources import as_file, files
 
 import numpy as np
 
+from sigma_data.arrays import Titled
 from sigma_data.readers.csv import CsvReader
 from sigma_data.sources import local
 
@@ -17,8 +18,8 @@ def shipped(name: str) -> Mapping[str, np.ndarray]:
         return CsvReader().read(local(path))
 
 
-def features(columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return all columns except ``target`` as one array, float32, one row per sample."""
-    return np.stack(
-        [values for name, values in columns.items() if name != "target"], axis=1, dtype=np.float32, casting="same_kind"
-    )
+def features(columns: Mapping[str, np.ndarray]) -> Titled:
+    """Return all columns except ``target`` as one array, float32, one row per sample, with their names."""
+    inputs = {name: values for name, values in columns.items() if name != "target"}
+    stacked = np.stack([*inputs.values()], axis=1, dtype=np.float32, casting="same_kind")
+    return Titled(stacked, tuple(inputs))

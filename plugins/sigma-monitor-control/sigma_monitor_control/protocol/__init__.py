@@ -17,6 +17,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "conversation": "Conversation READ SCOPES STEER at_once",
         "data": "DATA",
         "documents": "LONGEST PROTOCOL",
+        "layers": "LAYERS",
         "reading": "Later READS",
         "steering": "COMMANDS STEERS",
         "subscriptions": "SUBSCRIBES Subscription",

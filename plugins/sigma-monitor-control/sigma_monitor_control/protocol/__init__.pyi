@@ -8,6 +8,7 @@ from sigma_monitor_control.protocol.conversation import at_once as at_once
 from sigma_monitor_control.protocol.data import DATA as DATA
 from sigma_monitor_control.protocol.documents import LONGEST as LONGEST
 from sigma_monitor_control.protocol.documents import PROTOCOL as PROTOCOL
+from sigma_monitor_control.protocol.layers import LAYERS as LAYERS
 from sigma_monitor_control.protocol.reading import Later as Later
 from sigma_monitor_control.protocol.reading import READS as READS
 from sigma_monitor_control.protocol.steering import COMMANDS as COMMANDS

@@ -14,6 +14,7 @@ from sigma_monitor_control.protocol import documents
 from sigma_monitor_control.protocol.arguments import checked
 from sigma_monitor_control.protocol.data import DATA
 from sigma_monitor_control.protocol.documents import ClientRequest, Id
+from sigma_monitor_control.protocol.layers import LAYERS
 from sigma_monitor_control.protocol.reading import READS, Later, ticket
 from sigma_monitor_control.protocol.steering import STEERS
 from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES, Subscription
@@ -106,7 +107,7 @@ class Conversation:
 
     def _function(self, do: str) -> Callable[..., Any]:
         """Return what answers; raise a SigmaError if nothing does, or if this client may not ask it."""
-        known = {**self.more, **SUBSCRIBES, **READS, **DATA, **STEERS}
+        known = {**self.more, **SUBSCRIBES, **READS, **DATA, **LAYERS, **STEERS}
         if do not in known:
             raise SigmaConfigError(f"do {do!r:.100}: unknown.{near(do, known)} Known are {', '.join(sorted(known))}.")
         scope = STEER if do in STEERS else READ

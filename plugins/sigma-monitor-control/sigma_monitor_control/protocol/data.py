@@ -1,31 +1,26 @@
-"""Requests about the data and the network: rows, losses, classes, layers, predictions. Most may have to wait."""
+"""Requests about the data and answers to samples: rows, losses, classes, predictions. Most may have to wait."""
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from attrs import evolve, frozen
 
-from sigma_kernel.contracts import LayerEntry, RowLosses, View
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
+from sigma_kernel.contracts import RowLosses, View
+from sigma_kernel.errors import SigmaConfigError, near
 from sigma_monitor_control.protocol.pictures import drawn, is_picture, picture
 from sigma_monitor_control.protocol.reading import Later, chosen
-from sigma_monitor_control.protocol.values import numbers, plain, summary
+from sigma_monitor_control.protocol.values import numbers, plain
 
 MOST_ROWS = 200  # in one answer
 COUNTED = 20_000  # rows whose classes are counted; of more, evenly spaced ones
 PIECE = 1000  # rows that are read at once
 TYPICAL = 500  # rows that tell the range of an input
-BINS = 30
 TEXT = "OUST"  # kinds of dtypes
-MOST_FILTERS = 64  # pictures of one layer
-MOST_FILES, LARGEST = 50, 1 << 20  # pictures in the run folder, and bytes of each
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -39,11 +34,11 @@ def rows(view: View, split: str, rows: list[int], trainer: str | None = None) ->
     if len(rows) > MOST_ROWS:
         raise SigmaConfigError(f"rows: asks for {len(rows)} rows, more than {MOST_ROWS}. Ask for fewer.")
     name = chosen(view, trainer)
-    _check(view, name, split, rows)
+    check_rows(view, name, split, rows)
     return Later(lambda: [*_rows(view, name, split, rows)])
 
 
-def _check(view: View, trainer: str, split: str, rows: Sequence[int] = ()) -> None:
+def check_rows(view: View, trainer: str, split: str, rows: Sequence[int] = ()) -> None:
     """Raise SigmaConfigError for a split or a row that is not there."""
     known = view.splits(trainer)
     if split not in known:
@@ -120,13 +115,14 @@ _computed: WeakKeyDictionary[Any, dict[tuple[str, str], _Computed]] = WeakKeyDic
 def _losses(view: View, trainer: str, split: str, again: bool) -> _Computed:
     """Return the losses of a split: those of the last request while one reads on, or nothing has changed."""
     kept = _computed.setdefault(view, {})
-    found, at, edited = kept.get((trainer, split)), _iteration(view, trainer), plain(view.edits(trainer))
+    found, at, edited = kept.get((trainer, split)), iteration(view, trainer), plain(view.edits(trainer))
     if found is None or found.edited != edited or (again and found.at != at):
         kept[trainer, split] = found = _Computed(at, edited, view.losses(trainer, split))
     return found
 
 
-def _iteration(view: View, trainer: str) -> int:
+def iteration(view: View, trainer: str) -> int:
+    """Return the iteration that a trainer has reached."""
     return next((int(one.value) for one in view.entries(f"{trainer}.iteration") if one.value is not None), 0)
 
 
@@ -146,7 +142,7 @@ def losses(
     computed anew; later pages keep that order.
     """
     name = chosen(view, trainer)
-    _check(view, name, split)
+    check_rows(view, name, split)
     if order not in ("worst", "best") or start < 0 or not 0 < count <= MOST_ROWS:
         raise SigmaConfigError(f"losses: 'order' is worst or best, 'start' from 0 on, 'count' 1 to {MOST_ROWS}.")
     return Later(lambda: _by_loss(view, name, split, order, slice(start, start + count), (class_, predicted)))
@@ -192,7 +188,7 @@ def _class(classes: Sequence[Any], name: str | int) -> int:
 def confusion(view: View, split: str = "validation", trainer: str | None = None) -> Later:
     """Return how many rows of each class (down) were predicted as each class (across)."""
     name = chosen(view, trainer)
-    _check(view, name, split)
+    check_rows(view, name, split)
     return Later(lambda: _confusion(view, name, split))
 
 
@@ -212,7 +208,7 @@ def _confusion(view: View, trainer: str, split: str) -> dict[str, Any]:
 def balance(view: View, split: str = "training", trainer: str | None = None) -> Later:
     """Return how many rows each class has, after edits; of many rows, evenly spaced ones are counted."""
     name = chosen(view, trainer)
-    _check(view, name, split)
+    check_rows(view, name, split)
     return Later(lambda: _balance(view, name, split))
 
 
@@ -257,6 +253,11 @@ def _typical(view: View, trainer: str) -> dict[str, np.ndarray]:
     return view.rows(trainer, split, range(min(known[split], TYPICAL)))
 
 
+def columns(view: View, trainer: str | None = None) -> dict[str, Any]:
+    """Return the names of the columns of each section of inputs that has any."""
+    return dict(plain(view.columns(chosen(view, trainer))))
+
+
 def inputs(view: View, trainer: str | None = None) -> Later:
     """Return the inputs of the network, from which a form can be built, and the names of its outputs."""
     name = chosen(view, trainer)
@@ -280,7 +281,9 @@ def _input(view: View, trainer: str, section: str, shape: Sequence[int], values:
         return {**about, "kind": "picture"}
     flat = np.zeros((0, prod(shape))) if values is None else values.reshape(len(values), -1).astype(np.float64)
     ends = ({"low": low, "high": high, "middle": middle} for low, middle, high in _ends(flat))
-    return {**about, "kind": "table", "columns": [plain({"name": str(i), **one}) for i, one in enumerate(ends)]}
+    known = dict(enumerate(view.columns(trainer).get(section, ())))
+    named = [plain({"name": known.get(i, str(i)), **one}) for i, one in enumerate(ends)]
+    return {**about, "kind": "table", "columns": named}
 
 
 def _ends(values: np.ndarray) -> Iterator[list[float]]:
@@ -293,18 +296,28 @@ def _ends(values: np.ndarray) -> Iterator[list[float]]:
 def predict(view: View, inputs: dict[str, Any], trainer: str | None = None) -> Later:
     """Return what the network says to one sample: numbers, nested lists, a picture or a text for each section."""
     name = chosen(view, trainer)
-    shapes = sections(view, name)
-    for section in inputs:
-        if section not in shapes:
-            raise SigmaConfigError(f"predict: there is no input {section!r:.100}.{near(section, shapes, 'There is')}")
-    return Later(lambda: _predicted(view, name, {section: shapes[section] for section in inputs}, inputs))
+    return Later(lambda: _predicted(view, name, samples(view, name, inputs)))
 
 
-def _predicted(view: View, trainer: str, shapes: Mapping[str, Sequence[int]], given: Mapping[str, Any]) -> Any:
-    ranges = {name: _range(view, trainer, name) for name in shapes if isinstance(given[name], Mapping)}
-    samples = {name: _sample(given[name], name, shape, ranges.get(name)) for name, shape in shapes.items()}
+def _predicted(view: View, trainer: str, sample: Mapping[str, np.ndarray]) -> dict[str, Any]:
     classes = view.classes(trainer)
-    return {output: _said(values[0], classes) for output, values in view.predict(trainer, samples).items()}
+    return {output: _said(values[0], classes) for output, values in view.predict(trainer, sample).items()}
+
+
+def samples(view: View, trainer: str, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return one sample that was sent, as a batch of each section; raise SigmaConfigError if it does not fit."""
+    shapes = sections(view, trainer)
+    for section in given:
+        if section not in shapes:
+            raise SigmaConfigError(f"inputs: there is no input {section!r:.100}.{near(section, shapes, 'There is')}")
+    ranges = {name: _range(view, trainer, name) for name, value in given.items() if isinstance(value, Mapping)}
+    return {name: _sample(value, name, shapes[name], ranges.get(name)) for name, value in given.items()}
+
+
+def row_of(view: View, trainer: str, split: str, row: int) -> dict[str, np.ndarray]:
+    """Return a row of a split as a batch of each section of inputs."""
+    found = view.rows(trainer, split, [row])
+    return {name: found[name] for name in sections(view, trainer) if name in found}
 
 
 def _sample(value: Any, section: str, shape: Sequence[int], ends: tuple[float, float] | None) -> np.ndarray:
@@ -331,73 +344,6 @@ def _said(values: np.ndarray, classes: Sequence[Any]) -> dict[str, Any]:
     return {**found, "classes": []}
 
 
-# -- layers and pictures -----------------------------------------------------------------------------------------------
-def layer(view: View, layer: str, trainer: str | None = None) -> Later:
-    """Return histograms of a layer's parameters, those of gradients and updates that hooks publish, and its filters."""
-    name = chosen(view, trainer)
-    known = {one.name: one for one in view.network(name)}
-    if layer not in known:
-        raise SigmaAddressError(f"layer {layer!r:.100}: is not there.{near(layer, known, 'There is')}")
-    return Later(lambda: _layer(view, name, known[layer]))
-
-
-def _layer(view: View, trainer: str, layer: LayerEntry) -> dict[str, Any]:
-    arrays = {address: np.asarray(view.get(address)) for address in layer.parameters}
-    parameters = {address: {**summary(values), "histogram": histogram(values)} for address, values in arrays.items()}
-    published = {kind: _published(view, trainer, kind, layer.name) for kind in ("gradients", "updates", "activations")}
-    filters = [one for values in arrays.values() for one in _filters(values, sections(view, trainer).values())]
-    return {"parameters": parameters, **published, "filters": filters[:MOST_FILTERS]}
-
-
-def histogram(values: np.ndarray) -> dict[str, Any]:
-    """Return the counts of the finite elements of an array between edges, of which there is one more."""
-    finite = values[np.isfinite(values)].astype(np.float64)
-    counts, edges = np.histogram(finite, BINS)
-    return {"edges": edges.tolist(), "counts": counts.tolist()}
-
-
-def _published(view: View, trainer: str, kind: str, layer: str) -> dict[str, Any]:
-    """Return the histograms that hooks have published of a layer, by address."""
-    head, found = f"{trainer}.histogram.{kind}.", dict[str, Any]()
-    for edges, values in view.find(f"{head}**.edges"):
-        address = edges.removesuffix(".edges")
-        if layer in address.removeprefix(head).split("."):
-            counts = dict(view.find(f"{address}.counts")).get(f"{address}.counts", [])
-            found[address] = {"histogram": {"edges": plain(values), "counts": plain(counts)}}
-    return found
-
-
-def _filters(values: np.ndarray, inputs: Any) -> Iterator[dict[str, Any]]:
-    """Yield the filters of a convolution, or what the units of a layer see of a picture, as pictures of one scale."""
-    found: np.ndarray | None = None
-    if values.ndim == 4:
-        found = values if values.shape[1] in (1, 3) else values.mean(1)
-    elif values.ndim == 2:
-        shape = next((one for one in inputs if is_picture(one) and np.prod(one) == len(values)), None)
-        found = None if shape is None else values.T.reshape(-1, *shape)
-    if found is not None and is_picture(found.shape[1:]):
-        finite = np.abs(found[np.isfinite(found)])
-        most = float(finite.max()) if finite.size else 1.0
-        yield from (picture(one, -most, most) for one in found[:MOST_FILTERS])
-
-
-def pictures(view: View, trainer: str | None = None) -> Later:
-    """Return the pictures that hooks have made, the newest first: the PNG files in the run folder."""
-    chosen(view, trainer)
-    return Later(lambda: [*_files(view.folder)])
-
-
-def _files(folder: Path | None) -> Iterator[dict[str, Any]]:
-    if folder is None:
-        return
-    found = [path for path in folder.glob("*/*.png") if path.is_file() and not path.is_symlink()]
-    dated = sorted(((path.stat().st_mtime, path) for path in found), reverse=True)
-    for changed, path in [one for one in dated if one[1].stat().st_size <= LARGEST][:MOST_FILES]:
-        data = b64encode(path.read_bytes()).decode()
-        yield {"address": path.relative_to(folder).as_posix(), "changed": changed, "png": data}
-
-
 DATA: Mapping[str, Callable[..., Any]] = {
-    one.__name__: one
-    for one in (edits, rows, losses, confusion, balance, inputs, predict, layer, pictures)
-}  # fmt: skip
+    one.__name__: one for one in (edits, rows, losses, confusion, balance, columns, inputs, predict)
+}

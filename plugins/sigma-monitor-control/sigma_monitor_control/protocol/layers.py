@@ -1,0 +1,132 @@
+"""Requests about layers: their parameters and filters, what they make of a sample; pictures that hooks made."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sigma_kernel.contracts import LayerEntry, View
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
+from sigma_monitor_control.protocol.data import check_rows, iteration, row_of, samples, sections
+from sigma_monitor_control.protocol.pictures import is_picture, picture
+from sigma_monitor_control.protocol.reading import Later, chosen
+from sigma_monitor_control.protocol.values import column, plain, summary
+
+BINS = 30
+MOST_FILTERS = 64  # pictures of one layer
+MOST_VALUES = 4096  # of one layer
+MOST_FILES, LARGEST = 50, 1 << 20  # pictures in the run folder, and bytes of each
+
+
+def layer(view: View, layer: str, trainer: str | None = None) -> Later:
+    """Return histograms of a layer's parameters, those of gradients and updates that hooks publish, and its filters."""
+    name = chosen(view, trainer)
+    found = _known(view, name, layer)
+    return Later(lambda: _layer(view, name, found))
+
+
+def _known(view: View, trainer: str, layer: str) -> LayerEntry:
+    """Return a layer; raise SigmaAddressError if it is not there."""
+    known = {one.name: one for one in view.network(trainer)}
+    if layer not in known:
+        raise SigmaAddressError(f"layer {layer!r:.100}: is not there.{near(layer, known, 'There is')}")
+    return known[layer]
+
+
+def _layer(view: View, trainer: str, layer: LayerEntry) -> dict[str, Any]:
+    arrays = {address: np.asarray(view.get(address)) for address in layer.parameters}
+    parameters = {address: {**summary(values), "histogram": histogram(values)} for address, values in arrays.items()}
+    published = {kind: _published(view, trainer, kind, layer.name) for kind in ("gradients", "updates", "activations")}
+    filters = [one for values in arrays.values() for one in _filters(values, sections(view, trainer).values())]
+    return {"parameters": parameters, **published, "filters": filters[:MOST_FILTERS]}
+
+
+def histogram(values: np.ndarray) -> dict[str, Any]:
+    """Return the counts of the finite elements of an array between edges, of which there is one more."""
+    finite = values[np.isfinite(values)].astype(np.float64)
+    counts, edges = np.histogram(finite, BINS)
+    return {"edges": edges.tolist(), "counts": counts.tolist()}
+
+
+def _published(view: View, trainer: str, kind: str, layer: str) -> dict[str, Any]:
+    """Return the histograms that hooks have published of a layer, by address."""
+    head, found = f"{trainer}.histogram.{kind}.", dict[str, Any]()
+    for edges, values in view.find(f"{head}**.edges"):
+        address = edges.removesuffix(".edges")
+        if layer in address.removeprefix(head).split("."):
+            counts = dict(view.find(f"{address}.counts")).get(f"{address}.counts", [])
+            found[address] = {"histogram": {"edges": plain(values), "counts": plain(counts)}}
+    return found
+
+
+def _filters(values: np.ndarray, inputs: Any) -> Iterator[dict[str, Any]]:
+    """Yield the filters of a convolution, or what the units of a layer see of a picture, as pictures of one scale."""
+    found: np.ndarray | None = None
+    if values.ndim == 4:
+        found = values if values.shape[1] in (1, 3) else values.mean(1)
+    elif values.ndim == 2:
+        shape = next((one for one in inputs if is_picture(one) and np.prod(one) == len(values)), None)
+        found = None if shape is None else values.T.reshape(-1, *shape)
+    if found is not None and is_picture(found.shape[1:]):
+        yield from _signed(found)
+
+
+def _signed(found: np.ndarray) -> list[dict[str, Any]]:
+    """Return arrays as pictures of one scale, whose middle is 0."""
+    finite = np.abs(found[np.isfinite(found)])
+    most = float(finite.max()) if finite.size else 1.0
+    return [picture(one, -most, most) for one in found[:MOST_FILTERS]]
+
+
+def activations(
+    view: View,
+    layer: str,
+    inputs: dict[str, Any] | None = None,
+    split: str | None = None,
+    row: int | None = None,
+    trainer: str | None = None,
+) -> Later:
+    """Return what a layer makes of one sample, given by section as in ``predict``, or a row of a split."""
+    name = chosen(view, trainer)
+    _known(view, name, layer)
+    if inputs is not None:
+        return Later(lambda: _activations(view, name, layer, samples(view, name, inputs)))
+    if split is None or row is None:
+        raise SigmaConfigError("activations: of which sample? Give its 'inputs', or a 'split' and a 'row' of it.")
+    check_rows(view, name, split, [row])
+    return Later(lambda: _activations(view, name, layer, row_of(view, name, split, row)))
+
+
+def _activations(view: View, trainer: str, layer: str, sample: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    found = view.activations(trainer, sample)
+    if layer not in found:
+        raise SigmaConfigError(f"activations: {layer!r} is a cost, which judges outputs. Choose a layer before it.")
+    values = np.asarray(found[layer][0], np.float64)
+    planes = values[None] if values.ndim == 2 else values
+    drawable = planes.ndim == 3 and is_picture(planes.shape[1:])
+    shown = {"pictures": _signed(planes)} if drawable else {"values": column(values.reshape(-1)[:MOST_VALUES])}
+    about = {"at": iteration(view, trainer), "size": values.size, "silent": int((values == 0).sum())}
+    return {"pictures": [], "values": [], **summary(values), **about, **shown}
+
+
+def pictures(view: View, trainer: str | None = None) -> Later:
+    """Return the pictures that hooks have made, the newest first: the PNG files in the run folder."""
+    chosen(view, trainer)
+    return Later(lambda: [*_files(view.folder)])
+
+
+def _files(folder: Path | None) -> Iterator[dict[str, Any]]:
+    if folder is None:
+        return
+    found = [path for path in folder.glob("*/*.png") if path.is_file() and not path.is_symlink()]
+    dated = sorted(((path.stat().st_mtime, path) for path in found), reverse=True)
+    for changed, path in [one for one in dated if one[1].stat().st_size <= LARGEST][:MOST_FILES]:
+        data = b64encode(path.read_bytes()).decode()
+        yield {"address": path.relative_to(folder).as_posix(), "changed": changed, "png": data}
+
+
+LAYERS: Mapping[str, Callable[..., Any]] = {one.__name__: one for one in (layer, activations, pictures)}
