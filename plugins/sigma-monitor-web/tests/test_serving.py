@@ -281,11 +281,13 @@ def test_a_dashboard_stays_open_after_the_run_until_its_page_is_closed(monkeypat
 
 
 def test_nothing_lingers_where_nobody_has_looked() -> None:
+    before = {*threading.enumerate()}  # those of other tests may still be ending
     with small_environment(Sweep(), epochs=1) as sigma:
         sigma.monitors["web"] = WebMonitor(open=False)
         sigma.run()
         sigma.linger()  # returns at once
-    assert not [one for one in threading.enumerate() if one.name.startswith("sigma-control-reader")]
+    begun = {*threading.enumerate()} - before
+    assert not [one for one in begun if one.name.startswith("sigma-control-reader")]
 
 
 def test_everybody_has_left_when_no_page_was_open_for_some_seconds() -> None:
