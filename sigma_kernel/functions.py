@@ -310,6 +310,25 @@ def convolution(
     return ops.convolution(x, kernels, **how, groups=groups)
 
 
+def convolution_transpose(
+    x: Array, kernels: Array | np.ndarray, stride: Sides = 1, padding: Padding = 0, dilation: Sides = 1,
+    groups: int = 1, output_padding: Sides = 0,
+) -> Array:  # fmt: skip
+    """Apply the transpose of :func:`convolution` to ``(N, O, *S)``, with kernels ``(O, C / groups, *K)``.
+
+    The result is ``(N, C, *S')``, each n becoming ``(n - 1) * stride + (k - 1) * dilation + 1 - before - after +
+    output_padding``; the output padding is less than the stride.
+    """
+    rank = len(kernels.shape) - 2
+    steps, gaps, added = (_sides(value, rank) for value in (stride, dilation, output_padding))
+    pads, sides = _pairs(padding, rank), zip(x.shape[2:], kernels.shape[2:], strict=True)
+    shape = [x.shape[0], kernels.shape[1] * groups]
+    for (n, k), step, gap, pad, more in zip(sides, steps, gaps, pads, added, strict=True):
+        shape.append((n - 1) * step + (k - 1) * gap + 1 - builtins.sum(pad) + more)
+    how = {"stride": steps, "padding": pads, "dilation": gaps, "groups": groups}
+    return ops.convolution_input(x, kernels, shape=tuple(shape), **how)
+
+
 def max_pool(x: Array, window: Sides, stride: Sides | None = None, padding: Padding = 0) -> Array:
     """Return the maximum of each window of samples ``(N, C, *S)``; the stride is the window by default.
 

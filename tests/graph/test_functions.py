@@ -134,6 +134,21 @@ def test_windows_take_one_setting_for_all_sides_or_one_for_each():
     assert f.sum_pool(x, (3, 2), stride=1, padding=1).shape == (2, 4, 9, 9)
 
 
+def test_a_transposed_convolution_inverts_the_shapes_of_a_convolution():
+    how = {"stride": (2, 3), "padding": [(0, 1), 1], "dilation": (1, 2), "groups": 2}
+    x, w = symbol((2, 6, 4, 3)), symbol((6, 2, 3, 2))
+    node = f.convolution_transpose(x, w, **how, output_padding=(1, 2))
+    assert node.shape == (2, 4, 3 * 2 + 3 - 1 + 1, 2 * 3 + 3 - 2 + 2)
+    assert f.convolution(node, w, **how).shape == x.shape
+    with pytest.raises(SigmaGraphError, match=r"it must have the shape of the result, \(2, 6, 5, 3\)"):
+        f.convolution_transpose(x, w, **how, output_padding=(2, 2))
+
+
+def test_a_transposed_convolution_adds_filters():
+    x, w = np.array([[[1.0, 2.0]]]), np.array([[[1.0, 10.0, 100.0]]])
+    np.testing.assert_array_equal(f.convolution_transpose(x, w, stride=2), [[[1, 10, 102, 20, 200]]])
+
+
 def test_a_scan_iterates_over_the_leading_axis():
     def body(total, x, factor):
         total = total + x * factor

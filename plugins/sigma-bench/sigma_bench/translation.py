@@ -119,6 +119,8 @@ def _affine(model: Model, placed: Placed, shape: Shape) -> Made:
 
 def _convolution(model: Model, placed: Placed, shape: Shape) -> Made:
     layer, how = placed.layer, placed.layer.window(shape)
+    if layer.groups != 1 or set(how.pop("dilation")) != {1}:
+        raise cannot(placed.name, "groups and dilation")
     return [("convolution", {**how, "bias": layer.bias}), *_function(placed.name, layer.activation)]
 
 

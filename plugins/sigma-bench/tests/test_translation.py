@@ -28,6 +28,11 @@ REFUSED = {
     "settings": ["trainer.optimiser.settings.none={ match = '**', frozen = false }"],
     "transforms": ["trainer.optimiser.transforms.clip=clip_value"],
     "the layer Reshape": [f"{HEAD}reshape(9){TAIL}"],
+    "groups and dilation": [*IMAGES, "network.architecture=input(2, 6, 5) + conv2d(4, groups=2) + flatten()" + TAIL],
+    "1-conv2d: they do not support groups and dilation": [
+        *IMAGES,
+        f"network.architecture=input(2, 6, 5) + conv2d(4, dilation=(1, 2)) + flatten(){TAIL}",
+    ],
     "weights of classes": [f"{HEAD}flatten() + output(3) + softmax_cross_entropy(class_weights=[1, 2, 3])"],
     "weights of classes or costs": [f"{HEAD}flatten() + output(3) + softmax_cross_entropy(weight=0.5)"],
     "one label for each sample": ["data.preprocessors.hot={ type = 'one_hot', section = 'targets', classes = 3 }"],

@@ -16,8 +16,16 @@ from sigma_layers.add import Add as Add
 from sigma_layers.average_pool import AveragePool as AveragePool
 from sigma_layers.binary_cross_entropy import BinaryCrossEntropy as BinaryCrossEntropy
 from sigma_layers.concat import Concat as Concat
+from sigma_layers.conv1d import Conv1d as Conv1d
+from sigma_layers.conv1d_transpose import Conv1dTranspose as Conv1dTranspose
 from sigma_layers.conv2d import Conv2d as Conv2d
+from sigma_layers.conv2d_transpose import Conv2dTranspose as Conv2dTranspose
+from sigma_layers.conv3d import Conv3d as Conv3d
+from sigma_layers.conv3d_transpose import Conv3dTranspose as Conv3dTranspose
 from sigma_layers.dense import Dense as Dense
+from sigma_layers.depthwise_conv1d import DepthwiseConv1d as DepthwiseConv1d
+from sigma_layers.depthwise_conv2d import DepthwiseConv2d as DepthwiseConv2d
+from sigma_layers.depthwise_conv3d import DepthwiseConv3d as DepthwiseConv3d
 from sigma_layers.dropout import Dropout as Dropout
 from sigma_layers.flatten import Flatten as Flatten
 from sigma_layers.function import Function as Function
@@ -29,6 +37,7 @@ from sigma_layers.kullback_leibler import KullbackLeibler as KullbackLeibler
 from sigma_layers.max_pool import MaxPool as MaxPool
 from sigma_layers.multi_class_hinge import MultiClassHinge as MultiClassHinge
 from sigma_layers.output import Output as Output
+from sigma_layers.permute import Permute as Permute
 from sigma_layers.poisson import Poisson as Poisson
 from sigma_layers.reshape import Reshape as Reshape
 from sigma_layers.softmax_cross_entropy import SoftmaxCrossEntropy as SoftmaxCrossEntropy

@@ -48,6 +48,7 @@ def pooled(where: str, shape: tuple[int, ...], size: Sides, stride: Sides | None
         remedy = f"Put Reshape(1, {shape[0]}) before it." if shape else "Leave it out."
         raise SigmaNetworkError(f"{where}({shape}): a sample must have channels and sides to pool. {remedy}")
     how = window(where, shape, size, size if stride is None else stride, around)
+    del how["dilation"]
     if any(max(pair) >= span for pair, span in zip(how["padding"], how["window"], strict=True)):
         raise SigmaNetworkError(
             f"{where}({shape}): windows of {how['window']} with padding {around!r} could hold padding only. "

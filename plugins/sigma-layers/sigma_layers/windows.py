@@ -1,4 +1,4 @@
-"""Window geometry of convolution and pooling: size, stride and padding over samples ``(channels, *spatial)``."""
+"""Window geometry of convolution and pooling: size, stride, padding and dilation over ``(channels, *spatial)``."""
 
 from __future__ import annotations
 
@@ -30,30 +30,41 @@ def _is_padding(value: Any) -> bool:
     return all(isinstance(side, int) and not isinstance(side, bool) and side >= 0 for side in numbers)
 
 
+def _is_width(value: Any) -> bool:
+    return value != "same" and _is_padding(value)
+
+
+widths = must(_is_width, "0, 1, 2 ..., or one for each side", SigmaNetworkError)
 padding = must(_is_padding, '0, 1, 2 ..., one for each side, or "same"', SigmaNetworkError)
 
 
-def window(where: str, shape: Sequence[int], size: Sides, stride: Sides, around: Padding) -> dict[str, Any]:
-    """Return window, stride and padding ``(before, after)`` for each spatial dimension of ``(channels, *spatial)``.
+def window(
+    where: str, shape: Sequence[int], size: Sides, stride: Sides, around: Padding, dilation: Sides = 1
+) -> dict[str, Any]:
+    """Return window, stride, padding ``(before, after)`` and dilation for each side of ``(channels, *spatial)``.
 
     ``"same"`` pads so that n becomes ``ceil(n / stride)``, an odd element going after.  Raises SigmaNetworkError if
     the numbers of dimensions differ, or if a window is larger than the padded input.
     """
-    rank, given = len(shape) - 1, {"size": size, "stride": stride, "padding": 0 if around == "same" else around}
-    spans, steps, pads = (_each(where, shape, rank, name, value) for name, value in given.items())
+    sides = shape[1:]
+    given = {"size": size, "stride": stride, "dilation": dilation, "padding": 0 if around == "same" else around}
+    spans, steps, gaps, pads = (each(where, shape, name, value) for name, value in given.items())
+    reaches = [reach(*one) for one in zip(spans, gaps, strict=True)]
     pairs = tuple((side, side) for side in pads)
     if around == "same":
-        pairs = tuple(_same(*one) for one in zip(shape[1:], spans, steps, strict=True))
-    for n, span, pair in zip(shape[1:], spans, pairs, strict=True):
-        if span > n + sum(pair):
+        pairs = tuple(_same(*one) for one in zip(sides, reaches, steps, strict=True))
+    for n, covered, pair in zip(sides, reaches, pairs, strict=True):
+        if covered > n + sum(pair):
             raise SigmaNetworkError(
-                f"{where}({tuple(shape)}): a window of {span} does not fit a side of {n} with padding {pair}. "
+                f"{where}({tuple(shape)}): a window of {covered} does not fit a side of {n} with padding {pair}. "
                 "Use a smaller size or more padding; channels come first: (channels, height, width)."
             )
-    return {"window": spans, "stride": steps, "padding": pairs}
+    return {"window": spans, "stride": steps, "padding": pairs, "dilation": gaps}
 
 
-def _each(where: str, shape: Sequence[int], rank: int, name: str, value: Any) -> tuple[int, ...]:
+def each(where: str, shape: Sequence[int], name: str, value: Any) -> tuple[int, ...]:
+    """Return a setting for each side of ``(channels, *spatial)``; raises SigmaNetworkError if their numbers differ."""
+    rank = len(shape) - 1
     entries = (value,) * rank if isinstance(value, int) else tuple(value)
     if len(entries) != rank:
         raise SigmaNetworkError(
@@ -63,6 +74,11 @@ def _each(where: str, shape: Sequence[int], rank: int, name: str, value: Any) ->
     return entries
 
 
-def _same(side: int, span: int, step: int) -> tuple[int, int]:
-    missing = max((-(-side // step) - 1) * step + span - side, 0)
+def reach(span: int, gap: int) -> int:
+    """Return how many elements of a side a window of ``span`` elements covers, ``gap`` apart."""
+    return (span - 1) * gap + 1
+
+
+def _same(side: int, covered: int, step: int) -> tuple[int, int]:
+    missing = max((-(-side // step) - 1) * step + covered - side, 0)
     return missing // 2, missing - missing // 2

@@ -1,4 +1,4 @@
-"""Flatten and Reshape, Add and Concat, Function."""
+"""Flatten, Reshape and Permute, Add and Concat, Function."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sigma_kernel import Network, functions as f
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_kernel.testing import LayerSuite, by_name, traced
-from sigma_layers import Add, Concat, Dense, Flatten, Function, Input, Reshape
+from sigma_layers import Add, Concat, Dense, Flatten, Function, Input, Permute, Reshape
 
 FOUR, TWO_BY_THREE = Spec((4,)), Spec((2, 3))
 
@@ -26,6 +26,13 @@ class TestReshape(LayerSuite):
 
     def make(self):
         return Reshape(4, 3)
+
+
+class TestPermute(LayerSuite):
+    inputs = (Spec((2, 3, 4)),)
+
+    def make(self):
+        return Permute(3, 1, 2)
 
 
 class TestAdd(LayerSuite):
@@ -77,6 +84,23 @@ def test_reshape_to_another_number_of_elements_is_refused():
 def test_a_dimension_of_reshape_must_be_positive(side):
     with pytest.raises(SigmaNetworkError, match="Reshape.shape: must be 1, 2, 3"):
         Reshape(side, 3)
+
+
+def test_permute_reorders_the_axes_of_a_sample():
+    np.testing.assert_array_equal(run(Permute(2, 1), X), X.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("axes", [(1,), (1, 1), (2, 3), (1, 2, 3)])
+def test_permute_names_each_axis_once(axes):
+    with pytest.raises(
+        SigmaNetworkError, match=r"permute\(\(2, 3\)\): axes .* its 2 axes once.* as in Permute\(2, 1\)"
+    ):
+        run(Permute(*axes), X)
+
+
+def test_axes_of_permute_are_counted_from_one():
+    with pytest.raises(SigmaNetworkError, match="Permute.axes: must be 1, 2, 3"):
+        Permute(0, 1)
 
 
 def test_add_adds_and_concat_joins():

@@ -23,7 +23,7 @@ from sigma_layers import (  # noqa: E402
 )
 from sigma_layers.plugin import ACTIVATIONS, LAYERS  # noqa: E402
 
-from . import cost_cases, layer_cases  # noqa: E402
+from . import cost_cases, layer_cases, single_layer_cases  # noqa: E402
 from .comparison import RATE, TOLERANCE, Trained, affine, agree, in_torch  # noqa: E402
 from .layer_cases import BATCH, IN_TORCH, PROBABILITIES, X, Y, first, squared  # noqa: E402
 
@@ -35,7 +35,9 @@ CASES = {**layer_cases.CASES, **cost_cases.CASES}
 def test_every_component_of_the_room_has_a_case_here():
     assert set(IN_TORCH) == set(ACTIVATIONS)
     built = [placed.kind for architecture, _, _ in CASES.values() for placed in Network.build(architecture).layers]
-    assert {*built, "dropout"} == set(LAYERS)
+    alone = {type(case.layer).__name__ for case in single_layer_cases.CASES}
+    alone = {name for name, (made, _) in LAYERS.items() if made in alone}
+    assert {*built, *alone, "dropout"} == set(LAYERS)
 
 
 @pytest.mark.parametrize("case", CASES)

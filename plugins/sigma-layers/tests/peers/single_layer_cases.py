@@ -1,0 +1,99 @@
+"""Single layers, and the same functions in PyTorch, over generated settings and shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from attrs import field, frozen
+
+torch = pytest.importorskip("torch")
+
+import sigma_layers  # noqa: E402
+
+F = torch.nn.functional
+
+
+@frozen(eq=False)
+class Case:
+    """A layer, the shapes of its inputs, and a function of tensors (inputs, then parameters and state by name)."""
+
+    layer: object
+    shapes: list
+    in_torch: object
+    made: dict = field(factory=dict)
+
+    @property
+    def name(self):
+        sides = " ".join("x".join(map(str, shape)) for shape in self.shapes)
+        return f"{type(self.layer).__name__} {self.made or ''} {sides}"
+
+
+# -- generated cases ---------------------------------------------------------------------------------------------------
+def draw(random, rank, low, high):
+    """Return one number, or one for each side."""
+    each = [int(n) for n in random.integers(low, high + 1, rank)]
+    return each[0] if random.random() < 0.4 else each
+
+
+def sides(value, rank):
+    return [value] * rank if isinstance(value, int) else list(value)
+
+
+def convolutions(rank, count, depthwise):
+    """Yield convolutions whose windows fit."""
+    random = np.random.default_rng(rank + 10 * depthwise)
+    make = getattr(sigma_layers, f"{'DepthwiseConv' if depthwise else 'Conv'}{rank}d")
+    convolve = getattr(F, f"conv{rank}d")
+    while count:
+        groups, biased = int(random.integers(1, 4)), bool(random.integers(2))
+        most = {"size": 4, "stride": 3, "padding": 2, "dilation": 3}
+        how = {name: draw(random, rank, name != "padding", high) for name, high in most.items()}
+        own = [int(n) for n in random.integers(1, {1: 14, 2: 9, 3: 6}[rank], rank)]
+        reach = [(k - 1) * d + 1 for k, d in zip(sides(how["size"], rank), sides(how["dilation"], rank), strict=True)]
+        room = zip(own, sides(how["padding"], rank), reach, strict=True)
+        if any(n + 2 * p < r for n, p, r in room):
+            continue
+        count -= 1
+        channels = groups * int(random.integers(1, 3))
+        more = {"multiplier": groups} if depthwise else {"filters": groups * 2, "groups": groups}
+        layer = make(**how, **more, bias=biased)
+        torched = {name: sides(how[name], rank) for name in ("stride", "padding", "dilation")}
+        torched["groups"] = channels if depthwise else groups
+        yield Case(
+            layer, [(3, channels, *own)],
+            lambda x, p, torched=torched: convolve(x, p["weights"], p.get("biases"), **torched),
+            {**how, **more},
+        )  # fmt: skip
+
+
+def transposed(rank, count):
+    """Yield transposed convolutions that leave something of each side."""
+    random = np.random.default_rng(rank)
+    make, convolve = getattr(sigma_layers, f"Conv{rank}dTranspose"), getattr(F, f"conv_transpose{rank}d")
+    while count:
+        groups = int(random.integers(1, 4))
+        most = {"size": 4, "stride": 3, "padding": 2, "dilation": 2, "output_padding": 2}
+        how = {name: draw(random, rank, "padding" not in name, high) for name, high in most.items()}
+        own = [int(n) for n in random.integers(1, {1: 9, 2: 6, 3: 4}[rank], rank)]
+        each = zip(own, *(sides(value, rank) for value in how.values()), strict=True)
+        if any(e >= s or (n - 1) * s - 2 * p + (k - 1) * d + 1 + e < 1 for n, k, s, p, d, e in each):
+            continue
+        count -= 1
+        layer = make(filters=groups * 2, groups=groups, bias=bool(random.integers(2)), **how)
+        torched = {name: sides(value, rank) for name, value in how.items() if name != "size"}
+        yield Case(
+            layer, [(2, groups * 2, *own)],
+            lambda x, p, torched=torched, groups=groups: convolve(
+                x, p["weights"], p.get("biases"), groups=groups, **torched),
+            {**how, "groups": groups},
+        )  # fmt: skip
+
+
+CASES = [
+    *(case for rank in (1, 2, 3) for case in convolutions(rank, 5, False)),
+    *(case for rank in (1, 2, 3) for case in convolutions(rank, 3, True)),
+    *(case for rank in (1, 2, 3) for case in transposed(rank, 5)),
+    Case(sigma_layers.Conv2d(3, 3, padding="same", dilation=2, activation="tanh"), [(2, 2, 7, 4)],
+         lambda x, p: torch.tanh(F.conv2d(x, p["weights"], p["biases"], padding="same", dilation=2))),
+    Case(sigma_layers.Permute(3, 1, 2), [(2, 3, 4, 5)], lambda x, p: x.permute(0, 3, 1, 2)),
+]  # fmt: skip

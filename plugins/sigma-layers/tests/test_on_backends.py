@@ -1,0 +1,94 @@
+"""Every family of layers on the backends: outputs, new state and gradients, and a training run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_backend_numba import NumbaBackend
+from sigma_backend_numpy import NumpyBackend
+from sigma_kernel import Environment, functions as f
+from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace
+from sigma_kernel.testing import traced
+from sigma_layers import (
+    Conv1d,
+    Conv1dTranspose,
+    Conv2d,
+    Conv2dTranspose,
+    Conv3d,
+    Conv3dTranspose,
+    DepthwiseConv1d,
+    DepthwiseConv2d,
+    Flatten,
+    Input,
+    Output,
+    SoftmaxCrossEntropy,
+)
+
+SIGNAL, IMAGE, VOLUME = (3, 4, 7), (3, 2, 6, 5), (2, 2, 3, 4, 3)
+FAMILIES: dict[str, list[tuple[Any, list[tuple[int, ...]]]]] = {  # layers, and the shapes of their inputs
+    "convolution": [
+        (Conv1d(6, 3, stride=2, padding="same", dilation=2, groups=2, activation="tanh"), [SIGNAL]),
+        (Conv2d(4, 3, padding=(1, 2), dilation=(2, 1), groups=2), [IMAGE]),
+        (Conv3d(3, 2, stride=(1, 2, 1), padding=1), [VOLUME]),
+        (DepthwiseConv1d(3, dilation=2), [SIGNAL]),
+        (DepthwiseConv2d(3, padding="same", multiplier=2), [IMAGE]),
+    ],
+    "transposed convolution": [
+        (Conv1dTranspose(6, 3, stride=3, output_padding=2, groups=2), [SIGNAL]),
+        (Conv2dTranspose(3, (2, 3), stride=2, padding=(0, 1), output_padding=(1, 0), dilation=(1, 2)), [IMAGE]),
+        (Conv3dTranspose(2, 2, stride=2, padding=1), [VOLUME]),
+    ],
+}
+NETWORKS: dict[str, Any] = {  # of 2 x 6 x 6 images
+    "convolution": Conv2d(4, 3, dilation=2, groups=2, activation="tanh") + DepthwiseConv2d(2, multiplier=2),
+    "transposed convolution": Conv2dTranspose(3, 4, stride=2, padding=1, activation="tanh"),
+}
+by_family = pytest.mark.parametrize("family", FAMILIES)
+
+
+def combined(family: str) -> tuple[Graph, list[np.ndarray]]:
+    """Return one graph of the outputs, the new state and the gradients of all layers of a family, and its inputs."""
+    inputs, outputs, values = [], [], []
+    for layer, shapes in FAMILIES[family]:
+        draw = np.random.default_rng(0)
+        given = [draw.normal(size=shape).astype(np.float32) for shape in shapes]
+        it = traced(layer, [Spec(shape) for shape in shapes], training=True, precision="float32")
+        values += it.values(given)
+        loss = f.sum(f.sin(it.output))
+        floats = [node for node in it.graph.inputs if node.dtype == "float32" and node.shape]
+        inputs += it.graph.inputs
+        outputs += [*it.graph.outputs, *gradient(loss, floats)]
+    return Graph(tuple(inputs), tuple(outputs)), values
+
+
+@pytest.mark.parametrize("backend", [NumpyBackend(), NumbaBackend()], ids=["numpy", "numba"])
+@by_family
+def test_outputs_and_gradients_are_those_of_the_reference(family: str, backend: Any) -> None:
+    graph, values = combined(family)
+    found = backend.lower(graph, {})(*values)
+    for ours, wanted in zip(found, interpret(graph, numpy_namespace())(*values), strict=True):
+        np.testing.assert_allclose(ours, wanted, rtol=2e-5, atol=2e-5 * max(1.0, float(np.abs(wanted).max())))
+
+
+def trained(network: Any, backend: str) -> dict[str, np.ndarray]:
+    """Return parameters and layer state after three iterations."""
+    draw = np.random.default_rng(1)
+    data = {"inputs": draw.normal(size=(12, 2, 6, 6)), "targets": draw.integers(0, 3, 12)}
+    sigma = Environment("layers", seed=0, precision="float64")
+    how = {"type": "gradient_descent", "learning_rate": 0.1}
+    trainer = sigma.create_trainer(data=data, optimiser=how, backend=backend, batch_size=4)
+    trainer.network = Input(2, 6, 6) + network + Flatten() + Output(3) + SoftmaxCrossEntropy()
+    trainer.fit(epochs=1)
+    return {name: x for name, x in trainer.session.snapshot().arrays.items() if name.startswith("network.")}
+
+
+@by_family
+def test_a_network_trains_to_the_same_parameters_on_both(family: str) -> None:
+    wanted, found = (trained(NETWORKS[family], backend) for backend in ("numpy", "numba"))
+    assert found.keys() == wanted.keys()
+    assert len(wanted) > 3
+    for name, x in wanted.items():
+        np.testing.assert_allclose(found[name], x, rtol=1e-9, atol=1e-12, err_msg=name)
