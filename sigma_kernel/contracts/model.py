@@ -39,6 +39,11 @@ class Layer(Architecture):
 
     role: ClassVar[str] = "hidden"  # or "input", "output", "cost"
 
+    @property
+    def reads(self) -> str:
+        """Return which of its source's other outputs it reads; the empty string for the value."""
+        return ""
+
     # ``*inputs: Any, **_: Any`` lets type checkers accept a layer that names its inputs: ``forward(self, context, x)``.
 
     def parameters(self, *inputs: Any, **_: Any) -> Mapping[str, Parameter]:

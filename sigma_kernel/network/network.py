@@ -207,7 +207,7 @@ class Network:
         for placed in self.layers:
             if placed.layer.role == "cost" and placed.layer.targets not in sections:
                 continue
-            inputs = [values[source] for source in placed.sources] + _sections(placed, sections)
+            inputs = trace.read(placed) + _sections(placed, sections)
             weights = _weights(placed, sections) if placed.name in weighted else {}
             values[placed.name] = trace.run(placed.name, placed.name, placed.layer, inputs, **weights)
             _check_value(placed, values[placed.name], inputs)

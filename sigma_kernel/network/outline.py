@@ -84,18 +84,20 @@ def outline(layers: Sequence[Placed], shapes: Shapes | None = None) -> Outline:
 def _inferred(layers: Iterable[Placed]) -> tuple[dict[str, Spec], Shapes]:
     """Trace layers as far as shapes are known; what fails is unknown here, and reported when training is prepared."""
     trace = Trace(_shaped, training=False, key=None, precision="float32")
-    values: dict[str, Node] = {}
+    outputs: dict[str, Spec] = {}
     for placed in layers:
-        inputs = [values[source] for source in placed.sources if source in values]
+        name, given = placed.name, list[Node]()
         if placed.layer.role == "input" and getattr(placed.layer, "shape", None) is not None:
-            inputs = [symbol((2, *placed.layer.shape), placed.layer.dtype or trace.precision, placed.name)]
-        if placed.layer.role != "cost" and len(inputs) >= max(1, len(placed.sources)):
+            given = [symbol((2, *placed.layer.shape), placed.layer.dtype or trace.precision, name)]
+        if placed.layer.role == "cost":
+            outputs[name] = Spec((), trace.precision)
+        elif given or (placed.sources and all(source in trace.values for source in placed.sources)):
             try:
-                values[placed.name] = trace.run(placed.name, placed.name, placed.layer, inputs)
+                value = trace.run(name, name, placed.layer, given or trace.read(placed))
             except Exception:  # whatever a layer's code raises
                 continue
-    outputs = {name: Spec(value.shape[1:], value.dtype) for name, value in values.items()}
-    return outputs | {x.name: Spec((), trace.precision) for x in layers if x.layer.role == "cost"}, trace.shapes
+            outputs[name] = Spec(value.shape[1:], value.dtype)
+    return outputs, trace.shapes
 
 
 def _shaped(kind: str, chosen: Any) -> Callable[[Node], Node]:

@@ -28,7 +28,7 @@ from sigma_kernel.errors import (
 )
 from sigma_kernel.graph.node import Node, Spec, ordered, symbol
 from sigma_kernel.graph.random import Key, Streams
-from sigma_kernel.network.architecture import Architecture, Chain, place
+from sigma_kernel.network.architecture import Architecture, Chain, Placed, place
 from sigma_kernel.registry.registry import Kind
 from sigma_kernel.settings import brief, documented, is_finite
 
@@ -118,10 +118,16 @@ class Parameter:
 # -- inputs and outputs of layers --------------------------------------------------------------------------------------
 @frozen
 class Outputs:
-    """The result of a layer with state: its value, and its new state by name."""
+    """The result of a layer that returns more than its value, by name.
+
+    ``state`` is its new state, ``memory`` what it recalls for the next piece of a sequence; ``others`` are further
+    outputs, ``(batch, ...)``, which the layer ``pick`` reads.
+    """
 
     value: Node
-    state: Nodes
+    state: Nodes = field(factory=dict)
+    others: Nodes = field(factory=dict)
+    memory: Nodes = field(factory=dict)
 
     __repr__ = brief
 
@@ -144,13 +150,31 @@ class Totals:
 
 
 @frozen(eq=False)
+class Continuation:
+    """A piece of longer sequences, such as the next token, traced with what layers recall of the pieces before it.
+
+    ``position``, int32, counts the entries before it, and ``length`` is that of whole sequences. Memory is by address:
+    ``before`` are symbols, zero at the start, and ``after`` what they become.
+    """
+
+    position: Node
+    length: int
+    before: dict[str, Node] = field(factory=dict)
+    after: dict[str, Node] = field(factory=dict)
+
+    __repr__ = brief
+
+
+@frozen(eq=False)
 class Context:
     """The context of a layer's forward pass: its values by name, the mode, and a key for random numbers.
 
-    ``live`` holds its live settings as scalars; ``precision`` is the dtype of the network's numbers.
+    ``live`` holds its live settings as scalars; ``precision`` is the dtype of the network's numbers. ``run_name`` tells
+    apart the runs of a layer.
     """
 
     address: str
+    run_name: str
     parameters: Nodes
     state: Nodes
     live: Nodes
@@ -170,8 +194,31 @@ class Context:
         """Return the component for a name or a table, such as an activation; objects are returned unchanged."""
         return self._trace.resolve(kind, chosen) if isinstance(chosen, str | Mapping) else chosen
 
+    @property
+    def continuation(self) -> Continuation | None:
+        """Return where in longer sequences its inputs begin; None for whole sequences."""
+        return self._trace.continuation
+
+    def recall(self, name: str, shape: Sequence[int], dtype: str | None = None) -> Node:
+        """Return what it returned as ``memory`` for the previous piece, zeros ``(batch, ...)`` for the first."""
+        assert self.continuation is not None, "only a piece of a sequence has others before it"
+        address = f"{self.run_name}.{name}"
+        return self.continuation.before.setdefault(address, symbol(shape, dtype or self.precision, address))
+
+    def choose(self, x: Node, count: int) -> Node:
+        """Return indices of one of ``count`` things; data that holds others is refused before it gets here."""
+        source = x
+        while source.op in ("cast", "reshape", "slice"):
+            source = source.inputs[0]
+        known, section = self._trace.shapes.indices, str(source.attrs.get("name", ""))
+        known[section] = min(count, known.get(section, count))
+        return x
+
     def run(self, name: str, owned: Architecture, *inputs: Node) -> Node:
-        """Run a layer or a chain that this layer owns; its addresses are ``<this layer>.<name>...``."""
+        """Run a layer or a chain that this layer owns; its addresses are ``<this layer>.<name>...``.
+
+        Without a name, those of the layers in the chain follow at once.
+        """
         return self._trace.owned(self.address, name, owned, inputs)
 
     def scan(
@@ -199,6 +246,7 @@ class Shapes:
     state: dict[str, Parameter] = field(factory=dict)
     live: dict[str, LiveSetting] = field(factory=dict)
     outputs: dict[str, Spec] = field(factory=dict)  # of one sample, by layer
+    indices: dict[str, int] = field(factory=dict)  # the number of things that the entries of a section choose from
     streams: Streams = field(factory=Streams)
 
     __repr__ = brief
@@ -214,7 +262,9 @@ class Trace:
     key: Key | None
     precision: str
     given: Nodes | None = None
+    continuation: Continuation | None = None
     shapes: Shapes = field(factory=Shapes)
+    values: dict[str, Node] = field(factory=dict)  # of all layers, with those that others own, and of further outputs
     state: dict[str, Node] = field(factory=dict)  # new state
     totals: dict[str, Totals] = field(factory=dict)  # of costs whose rows have unequal weights
     _symbols: dict[str, Node] = field(factory=dict)
@@ -226,7 +276,9 @@ class Trace:
         """Return a layer's value; errors inside are raised with the layer's name."""
         with inside(f"layer {name}", layer):
             try:
-                return self._value(address, layer.forward(self._context(address, layer, inputs), *inputs, **named))
+                context = self._context(address, layer, inputs)
+                self.values[address] = self._value(context, layer.forward(context, *inputs, **named))
+                return self.values[address]
             except SigmaComponentError:
                 raise
             except SigmaError as error:
@@ -234,16 +286,29 @@ class Trace:
 
     def owned(self, owner: str, name: str, owned: Architecture, inputs: Sequence[Node]) -> Node:
         """Return the value of a layer or a chain that another layer owns, for given inputs."""
-        if not isinstance(owned, Chain) and not getattr(owned, "branches", ()):
+        if name and not isinstance(owned, Chain) and not getattr(owned, "branches", ()):
             return self.run(f"{owner}.{name}", name, owned, inputs)
-        values: dict[str, Node] = {}
+        prefix, value = f"{name}." if name else "", inputs[0]
         for placed in place([owned]):
+            label = f"{prefix}{placed.name}"
             if placed.layer.role in ("input", "cost"):
-                raise SigmaNetworkError(f"{name}.{placed.name}: a layer cannot own input or cost layers.")
-            sources = [values[source] for source in placed.sources] or inputs
-            label = f"{name}.{placed.name}"
-            values[placed.name] = self.run(f"{owner}.{label}", label, placed.layer, sources)
-        return values[placed.name]
+                raise SigmaNetworkError(f"{label}: a layer cannot own input or cost layers.")
+            sources = self.read(placed, f"{owner}.{prefix}") or inputs
+            value = self.run(f"{owner}.{label}", label, placed.layer, sources)
+        return value
+
+    def read(self, placed: Placed, prefix: str = "") -> list[Node]:
+        """Return what a layer reads of its sources, which have run: their values, or another of their outputs."""
+        inputs, wanted = [f"{prefix}{source}" for source in placed.sources], placed.layer.reads
+        if wanted:
+            known = [name for name in self.values if name.startswith(f"{inputs[0]}.")]
+            if f"{inputs[0]}.{wanted}" not in known:
+                names = [name.removeprefix(f"{inputs[0]}.") for name in known]
+                raise SigmaNetworkError(
+                    f"{placed.name}: {inputs[0]} has no output {wanted!r}.{near(wanted, names, 'It has')}"
+                )
+            inputs = [f"{inputs[0]}.{wanted}"]
+        return [self.values[address] for address in inputs]
 
     # -- loops ---------------------------------------------------------------------------------------------------------
     def scan(
@@ -315,13 +380,10 @@ class Trace:
         own = {n: self._parameter(f"{address}.{n}", p, layer.share.get(n)) for n, p in parameters.items()}
         kept = {name: self._remembered(f"{address}.{name}", p) for name, p in state.items()}
         scalars = {name: self.setting(f"{address}.{name}", setting) for name, setting in live.items()}
-        return Context(address, own, kept, scalars, self.training, self.precision, self._key(address), self)
-
-    def _key(self, address: str) -> Key | None:
-        """Return a separate key for each run of a layer, so that repeated runs draw different numbers."""
+        run = f"{address}({again})" if (again := self._runs[address]) else address
         self._runs[address] += 1
-        again = self._runs[address] - 1
-        return self.key.named(f"{address}({again})" if again else address) if self.key else None
+        key = self.key.named(run) if self.key else None  # repeated runs draw different numbers
+        return Context(address, run, own, kept, scalars, self.training, self.precision, key, self)
 
     def _parameter(self, address: str, parameter: Parameter, lender: str | None) -> Node:
         if lender is not None:
@@ -345,9 +407,15 @@ class Trace:
             raise SigmaNetworkError(f"there is no value for {address}. Network.declare returns what is needed.")
         return self.given[address]
 
-    def _value(self, address: str, result: Any) -> Node:
-        """Return the value of a layer's result; keep its new state, and the totals of a cost."""
-        value, state = (result.value, result.state) if isinstance(result, Outputs) else (result, {})
+    def _value(self, context: Context, result: Any) -> Node:
+        """Return the value of a layer's result; keep its other outputs, its new state, and the totals of a cost."""
+        found, address = result if isinstance(result, Outputs) else Outputs(result), context.address
+        value, state = found.value, found.state
+        for name, node in (*found.others.items(), *found.memory.items()):
+            expect(isinstance(node, Node), f"its output {name!r} must be a node", node)
+        self.values.update({f"{address}.{name}": node for name, node in found.others.items()})
+        if self.continuation is not None:
+            self.continuation.after.update({f"{context.run_name}.{name}": node for name, node in found.memory.items()})
         if isinstance(value, Totals):
             self.totals[address], value = value, value.mean()
         expect(isinstance(value, Node), "forward() must return a node, or Outputs(node, state)", value)

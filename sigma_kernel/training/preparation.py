@@ -29,7 +29,7 @@ from sigma_kernel.training.commands.changes import Factory, Parts
 from sigma_kernel.training.components import Settings
 from sigma_kernel.training.data.dataset import Host, read, specs
 from sigma_kernel.training.data.feed import Feed
-from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
+from sigma_kernel.training.data.preprocessing import Preparation, check_finite, check_indices, conform
 from sigma_kernel.training.hooks.outlook import Prospect, check_end, check_one
 from sigma_kernel.training.session.bindings import check_declared
 from sigma_kernel.training.session.state import Setup
@@ -261,6 +261,7 @@ def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.n
     """Return the sections of a block that the model reads, prepared and checked."""
     ready = conform({**_weights(model, block), **preparation(block)}, model.sections)
     check_finite(ready)
+    check_indices(ready, model.shapes.indices)
     for cost in model.network.costs:
         with inside(f"layer {cost.name}", cost.layer):
             cost.layer.check(ready[cost.layer.targets], model.shapes.outputs[cost.sources[0]])

@@ -324,7 +324,7 @@ def test_independent_mistakes_are_reported_together(check):
 def test_every_layer_that_is_wrong_by_itself_is_reported_at_its_line(check):
     code, said = check(
         ("input(4) + dense(8, activation", "input(4)\n+ dens(8) + 2 * dense(1.5)\n+ dense(8, activation"),
-        ('"relu"', '"swish"'), ("output(3)", "residual(mse(), units=3) + output(3, use_bias=true)"),
+        ('"relu"', '"swish"'), ("output(3)", "cat(mse(), units=3) + output(3, use_bias=true)"),
         ("softmax_cross_entropy()", "categorical_crossentropy()"),
         ('type = "adam"', 'type = "sgd"'),
     )  # fmt: skip
@@ -333,11 +333,11 @@ def test_every_layer_that_is_wrong_by_itself_is_reported_at_its_line(check):
         "f.toml:17: network.architecture: column 3: layer 'dens': no plugin offers it. Did you mean 'dense'?",
         "f.toml:17: network.architecture: column 17: Dense.units: must be 1, 2, 3 ... (got 1.5).",
         "f.toml:18: network.architecture: column 3: activation 'swish': no plugin offers it. Sigma calls it 'silu'.",
-        "f.toml:19: network.architecture: column 3: layer 'residual': no plugin offers it. Sigma calls it 'add'.",
-        "f.toml:19: network.architecture: column 12: layer 'mse': no plugin offers it. "
+        "f.toml:19: network.architecture: column 3: layer 'cat': no plugin offers it. Sigma calls it 'concat'.",
+        "f.toml:19: network.architecture: column 7: layer 'mse': no plugin offers it. "
         "Sigma calls it 'squared_difference'.",
-        "f.toml:19: network.architecture: column 30: output: has no setting 'use_bias'. Sigma calls it 'bias'.",
-        "f.toml:19: network.architecture: column 57: layer 'categorical_crossentropy': no plugin offers it. "
+        "f.toml:19: network.architecture: column 25: output: has no setting 'use_bias'. Sigma calls it 'bias'.",
+        "f.toml:19: network.architecture: column 52: layer 'categorical_crossentropy': no plugin offers it. "
         "Sigma calls it 'softmax_cross_entropy'.",
         "f.toml:27: trainer.optimiser.type: optimiser 'sgd': no plugin offers it. Sigma calls it 'gradient_descent'.",
     ]

@@ -38,7 +38,11 @@ from sigma_layers.max_pool import MaxPool as MaxPool
 from sigma_layers.multi_class_hinge import MultiClassHinge as MultiClassHinge
 from sigma_layers.output import Output as Output
 from sigma_layers.permute import Permute as Permute
+from sigma_layers.pick import Pick as Pick
 from sigma_layers.poisson import Poisson as Poisson
+from sigma_layers.repeat import Repeat as Repeat
 from sigma_layers.reshape import Reshape as Reshape
+from sigma_layers.residual import Residual as Residual
 from sigma_layers.softmax_cross_entropy import SoftmaxCrossEntropy as SoftmaxCrossEntropy
 from sigma_layers.squared_difference import SquaredDifference as SquaredDifference
+from sigma_layers.subnetwork import Subnetwork as Subnetwork

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from attrs import Attribute
 
+from sigma_kernel.contracts import Architecture
 from sigma_kernel.errors import SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import must
@@ -22,6 +23,7 @@ def _is_count(value: Any) -> bool:
 
 count = must(_is_count, "1, 2, 3 ...", SigmaNetworkError)
 activation = must(lambda value: isinstance(value, str) or callable(value), "a name or a function", SigmaNetworkError)
+architecture = must(lambda value: isinstance(value, Architecture), "a layer or a chain of layers", SigmaNetworkError)
 function = must(callable, "a function of nodes", SigmaNetworkError)
 
 

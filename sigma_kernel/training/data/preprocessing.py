@@ -124,6 +124,19 @@ def check_finite(block: Host) -> None:
             )
 
 
+def check_indices(block: Host, counts: Mapping[str, int], where: str = "data") -> None:
+    """Raise SigmaDataError for the first number in a section that is no index below its count, naming its row."""
+    for name, count in counts.items():
+        values = block.get(name, np.empty(0))
+        wrong = ~((values >= 0) & (values < count) & (values == np.floor(values)))
+        if wrong.any():
+            place = tuple(int(i) for i in np.argwhere(wrong)[0])
+            raise SigmaDataError(
+                f"{where}: section {name!r}, row {place[0]}: {values[place]} is not an index from 0 to {count - 1}. "
+                f"The section holds {values.min()} to {values.max()}. Map them, or let the network choose from more."
+            )
+
+
 def _finite(values: np.ndarray) -> bool:
     return values.dtype.kind != "f" or bool(np.isfinite(values).all())
 
