@@ -56,11 +56,17 @@ COMMAND = """async (count) => {
     const socket = new WebSocket(location.href.replace("http", "ws").split("#")[0] + "ws"), took = [];
     await new Promise((open) => { socket.onopen = open; });
     for (let id = 1; id <= count; id += 1) {
-        const answer = new Promise((heard) => { socket.onmessage = heard; }), begun = performance.now();
+        const begun = performance.now(), at = {};
+        const answered = new Promise((done) => { socket.onmessage = ({ data }) => {
+            const { event, result } = JSON.parse(data);
+            at.queued ??= performance.now() - begun;
+            if (event) return;
+            at.applied = performance.now() - begun;
+            done(result);
+        }; });
         socket.send(JSON.stringify({ id, do: "set", pattern: "learning_rate", value: 0.001 + id / 1e6 }));
-        const { result } = JSON.parse((await answer).data);
-        if (result?.state !== "applied") throw new Error("the command was not applied");
-        took.push(performance.now() - begun);
+        if ((await answered)?.state !== "applied") throw new Error("the command was not applied");
+        took.push([at.queued, at.applied]);
     }
     socket.close();
     return took;
@@ -139,7 +145,11 @@ def commands(chromium: Any) -> str:
         window.page.get_by_text("connected", exact=True).wait_for()
         took = np.array(window.page.evaluate(COMMAND, COMMANDS))
         window.end()
-    return f"commands: median {np.median(took):.0f} ms, 95 % within {np.quantile(took, 0.95):.0f} ms ({len(took)})"
+    told = zip(("acknowledged", "applied"), took.T, strict=True)
+    return "\n".join(
+        f"a command is {what}: median {np.median(one):.0f} ms, 95 % within {np.quantile(one, 0.95):.0f} ms ({len(one)})"
+        for what, one in told
+    )
 
 
 @define(eq=False)

@@ -118,10 +118,10 @@ class Client:
     def request(self, do: str, **arguments: Any) -> Any:
         """Return the result of any request of the protocol; raises what the run answers instead."""
         id = self._ask(do, {name: sendable(value) for name, value in arguments.items()})
-        answer = self._next(id)
-        if answer is None:
-            raise SigmaStateError("the run has ended, or has closed the connection.")
-        return answer["result"]
+        while (answer := self._next(id)) is not None:
+            if "result" in answer:  # else a command is acknowledged, which was queued
+                return answer["result"]
+        raise SigmaStateError("the run has ended, or has closed the connection.")
 
     def _cancel(self, id: int) -> None:
         """End a subscription, and drop what still comes of it."""

@@ -246,17 +246,37 @@ def test_a_command_is_answered_once_it_was_applied() -> None:
     assert shown.sent[0].arguments == {"pattern": "trainer.optimiser.learning_rate", "value": 0.01}
 
 
-def test_a_queued_command_is_answered_later() -> None:
-    shown = view()
+def test_a_queued_command_is_acknowledged_at_once_and_answered_later() -> None:
+    shown, ready = view(), list[bool]()
     ticket = Ticket(1, "pause", {})
     shown.send = lambda command, **arguments: ticket  # type: ignore[method-assign]
     conversation = Conversation(shown)
-    assert conversation.receive('{"id": 5, "do": "command", "name": "pause"}') == []
-    assert conversation.answers() == []
+    conversation.notify(lambda: ready.append(True))
+    (line,) = conversation.receive('{"id": 5, "do": "command", "name": "pause"}')
+    told = json.loads(line)
+    assert (told["id"], told["event"]["ticket"]["number"], told["event"]["ticket"]["state"]) == (5, 1, "queued")
+    assert (conversation.answers(), ready) == ([], [])
     ticket.answer.set_result({"trainer": Moment(iteration=3)})
+    assert ready == [True]
     (line,) = conversation.answers()
     assert json.loads(line)["result"]["state"] == "applied"
     assert conversation.answers() == []
+
+
+def test_what_a_command_has_changed_is_told_before_the_interval_has_passed() -> None:
+    shown = view()
+    ticket = Ticket(1, "pause", {})
+    shown.send = lambda command, **arguments: shown.sent.append(ticket) or ticket  # type: ignore[method-assign,func-returns-value]
+    conversation = Conversation(shown)
+    conversation.receive('{"id": 1, "do": "follow", "every": 100}')
+    events(conversation, 0)
+    conversation.receive('{"id": 2, "do": "command", "name": "pause"}')
+    assert events(conversation, 1) == []
+    ticket.answer.set_result({})
+    conversation.answers()
+    (news,) = events(conversation, 2)
+    assert [one["state"] for one in news["tickets"]] == ["applied"]
+    assert events(conversation, 3) == []
 
 
 def test_a_refused_command_says_why() -> None:

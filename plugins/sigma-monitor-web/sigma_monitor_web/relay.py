@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from attrs import define, field
@@ -35,6 +35,9 @@ class Relay:
     def __attrs_post_init__(self) -> None:
         """Read without waiting."""
         self.client.socket.setblocking(False)
+
+    def notify(self, ready: Callable[[], None]) -> None:
+        """Do nothing: the answers of the process are looked for."""
 
     def receive(self, text: str) -> list[str]:
         """Pass a document on, or answer it."""

@@ -2,13 +2,14 @@
 
 Nothing is prepared for a client that does not read: its next events are made when it has taken the last ones.  After
 each turn the thread rests for a multiple of the time that it worked, so that a client that asks without a pause does
-not slow training.
+not slow training.  What has become of a command is told at once, even then.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
@@ -34,6 +35,9 @@ class Talk(Protocol):
     def subscribed(self) -> bool:
         """Return whether there is a subscription."""
 
+    def notify(self, ready: Callable[[], None]) -> None:
+        """Call a function, in any thread, when an answer has become ready; it may also be looked for now and then."""
+
     def receive(self, text: str) -> list[str]:
         """Take a document; return the documents to send at once."""
 
@@ -54,10 +58,13 @@ class WebLine:
     websocket: WebSocket
     talk: Talk
     _inbox: asyncio.Queue[str | None] = field(factory=lambda: asyncio.Queue(WAITING), init=False)
+    _called: asyncio.Event = field(factory=asyncio.Event, init=False)  # an answer has become ready
     _over: bool = field(default=False, init=False)
 
     async def serve(self) -> None:
         """Answer until the client leaves, reads nothing any more, or the run is over."""
+        loop = asyncio.get_running_loop()
+        self.talk.notify(lambda: self._call(loop))
         reader = asyncio.create_task(self._read())
         try:
             while await self._turn():
@@ -82,6 +89,16 @@ class WebLine:
                 await self._inbox.put(await self.websocket.receive_text())
         await self._inbox.put(None)
 
+    def _call(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin a turn, from any thread, unless the server has ended."""
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._called.set()
+        if self._inbox.empty():  # else there is a turn anyway
+            self._inbox.put_nowait("")
+
     async def _turn(self) -> bool:
         """Answer one document, and say what is new; return whether to go on."""
         try:
@@ -90,13 +107,25 @@ class WebLine:
             text = ""
         if text is None or self._over:
             return False
+        self._called.clear()
         began = time.thread_time()
         lines = [*(self.talk.receive(text) if text else []), *self.talk.answers()]
         lines += self.talk.events(time.monotonic()) if self._inbox.empty() else []
         worked = time.thread_time() - began
         await self._say(lines)
-        await asyncio.sleep(REST * worked)
+        await self._rest(REST * worked)
         return True
+
+    async def _rest(self, seconds: float) -> None:
+        """Rest from requests and events; an answer that becomes ready meanwhile is sent at once."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            try:
+                await asyncio.wait_for(self._called.wait(), left)
+            except TimeoutError:
+                return
+            self._called.clear()
+            await self._say(self.talk.answers())
 
     def _pause(self) -> float | None:
         return SOON if self.talk.waits else OFTEN if self.talk.subscribed else None

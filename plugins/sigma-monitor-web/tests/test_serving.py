@@ -91,6 +91,9 @@ def asked(line: ClientConnection, **document: Any) -> Any:
     """Return the answer to a request."""
     line.send(json.dumps({"id": 1, **document}))
     answer = json.loads(line.recv(PATIENCE))
+    if "event" in answer:  # a command is acknowledged
+        assert answer["event"]["ticket"]["state"] == "queued"
+        answer = json.loads(line.recv(PATIENCE))
     assert answer["id"] == 1
     return answer.get("result", answer.get("error"))
 
@@ -104,6 +107,13 @@ def test_a_page_enters_reads_and_steers() -> None:
             assert done["state"] == "applied", done
             assert sigma.get("trainer.optimiser.learning_rate") == 0.25
             assert asked(line, do="set", pattern="trainer.optimiser.learning_rate", value=-1)["state"] == "refused"
+
+
+def test_what_has_become_of_a_command_is_told_without_waiting_for_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(talk, "SOON", 3600.0)
+    monkeypatch.setattr(talk, "REST", 1e9)
+    with dashboard() as (_, page), page.open(page.enter()) as line:
+        assert asked(line, do="set", pattern="trainer.optimiser.learning_rate", value=0.25)["state"] == "applied"
 
 
 def test_what_is_followed_arrives_until_the_run_is_over() -> None:

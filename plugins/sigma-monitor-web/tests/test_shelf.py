@@ -104,9 +104,9 @@ def test_what_a_process_writes_is_read_again(tmp_path: Path) -> None:
 # -- a directory -------------------------------------------------------------------------------------------------------
 def asked(talk: Any, **document: Any) -> Any:
     lines = talk.receive(json.dumps({"id": 1, **document}))
-    while not lines:
-        lines = talk.answers()
-    answer = json.loads(lines[0])
+    while not lines or "event" in lines[-1]:  # a command is acknowledged first
+        lines += talk.answers()
+    answer = json.loads(lines[-1])
     return answer.get("result", answer.get("error"))
 
 

@@ -41,7 +41,8 @@ class Conversation:
     """The requests of one client that are not answered yet, and its subscriptions.
 
     :meth:`receive` takes a document and returns those to send at once; :meth:`answers` and :meth:`events` return what
-    is ready by now.  No document raises, or ends the conversation.
+    is ready by now, and whoever is told by :meth:`notify` need not ask meanwhile.  No document raises, or ends the
+    conversation.
 
     Args:
         view: What the client sees of the run.
@@ -57,6 +58,7 @@ class Conversation:
     _waiting: dict[Id, Future[Any] | Ticket] = field(factory=dict, init=False)
     _subscriptions: dict[Id, Subscription] = field(factory=dict, init=False)
     _due: dict[Id, float] = field(factory=dict, init=False)  # when subscriptions look again, in seconds
+    _ready: Callable[[], None] = field(default=lambda: None, init=False)
 
     @property
     def waits(self) -> bool:
@@ -72,6 +74,10 @@ class Conversation:
     def subscribed(self) -> bool:
         """Return whether there is a subscription."""
         return bool(self._subscriptions)
+
+    def notify(self, ready: Callable[[], None]) -> None:
+        """Call a function, in any thread, whenever an answer has become ready."""
+        self._ready = ready
 
     # -- requests ------------------------------------------------------------------------------------------------------
     def receive(self, text: str | bytes) -> list[str]:
@@ -100,10 +106,21 @@ class Conversation:
             return []
         if isinstance(found, Later):
             found = self.later(found.act)
-        if isinstance(found, Future | Ticket):
-            self._waiting[request.id] = found
+        if isinstance(found, Ticket):
+            return self._acknowledged(request.id, found)
+        if isinstance(found, Future):
+            self._wait(request.id, found, found)
             return self.answers()
         return [documents.answered(request.id, self._introduced(found) if request.do == "hello" else found)]
+
+    def _acknowledged(self, id: Id, found: Ticket) -> list[str]:
+        """Wait for a command; tell that it is queued, unless it is done by now."""
+        self._wait(id, found, found.answer)
+        return self.answers() or [documents.told(id, {"ticket": ticket(found)})]
+
+    def _wait(self, id: Id, found: Future[Any] | Ticket, done: Future[Any]) -> None:
+        self._waiting[id] = found
+        done.add_done_callback(lambda _: self._ready())
 
     def _function(self, do: str) -> Callable[..., Any]:
         """Return what answers; raise a SigmaError if nothing does, or if this client may not ask it."""
@@ -130,6 +147,8 @@ class Conversation:
         ready = {id: one for id, one in self._waiting.items() if _is_done(one)}
         for id in ready:
             del self._waiting[id]
+        if any(isinstance(one, Ticket) for one in ready.values()):
+            self._due = dict.fromkeys(self._due, float("-inf"))  # what a command has changed is told at once
         return [_answer(id, one) for id, one in ready.items()]
 
     def events(self, now: float) -> list[str]:
