@@ -28,14 +28,17 @@ const OWN = "input, select, textarea, [contenteditable]";
 export function listen(views, go) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    if (event.target.closest(OWN)) return leave(event);
-    if (event.key === " " && event.target.closest("button, a, summary")) return;
+    if (event.target.closest(OWN) && !gone(event.target)) return leave(event);
+    if (event.key === " " && event.target.closest("button, a, summary") && !gone(event.target)) return;
     const known = KEYS[(event.shiftKey && event.key.length > 1 ? "⇧" : "") + event.key] ?? KEYS[event.key.toLowerCase()];
     if (known) return act(event, known);
     const view = /^[1-9]$/.test(event.key) ? views()[event.key - 1] : null;
     if (view) go(view.name);
   });
 }
+
+// Until the next frame, the focus remains on the button of a dialog that has just been closed.
+const gone = (target) => target.closest("dialog:not([open])") !== null;
 
 const leave = (event) => { if (event.key === "Escape") event.target.blur(); };
 

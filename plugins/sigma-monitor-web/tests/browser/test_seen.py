@@ -94,6 +94,5 @@ def test_keys_play_pause_step_and_change_views(training: Any, visit: Any) -> Non
     window.page.get_by_role("dialog").wait_for()
     window.page.keyboard.press("Escape")
     window.page.get_by_role("dialog").wait_for(state="hidden")
-    window.page.wait_for_timeout(500)  # fingers move
     window.page.keyboard.press(" ")
     playback.get_by_text("Training", exact=True).wait_for()
