@@ -305,7 +305,7 @@ class Work(Protocol):
 class Operator(Settled):
     """Drive a trainer: bursts between due points, workers, shards."""
 
-    shards: int = 1  # parts into which it cuts every batch; optimisers in an ``order`` need whole ones
+    shards: int = 1  # parts of every batch, alike but for one row; optimisers in an ``order`` need whole batches
 
     @abstractmethod
     def train(self, work: Work) -> None:

@@ -247,6 +247,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
         programs=programs,
         feed=feed,
         epochs=stages.epochs,
+        shards=choices.operator(settings).shards,
         others=settings.others,
         evaluator=Evaluator(programs, splits, feed.batch_size, preparation, ready, learned, labels),
         learned=learned,

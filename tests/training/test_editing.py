@@ -230,6 +230,18 @@ def test_a_refused_edit_is_explained_and_changes_nothing(move: Any, message: str
         assert sigma.registry.addresses() == addresses
 
 
+@pytest.mark.rooms
+@pytest.mark.parametrize("rows", [[7, 12], [0]])
+def test_a_label_that_a_cost_refuses_is_named_with_the_row_that_was_meant(rows: list[int]) -> None:
+    with Environment("classes", seed=0) as sigma:
+        sigma.create_trainer(
+            data={"inputs": X, "targets": np.arange(23) % 3}, network="input(3) + output(3) + softmax_cross_entropy()"
+        )
+        sigma.prepare()
+        with pytest.raises(SigmaError, match=f"'targets', row {rows[0]}: label 12 is not one of 3 classes"):
+            sigma.relabel(rows, 12)
+
+
 def test_rows_without_numbers_that_stay_the_same_are_not_edited() -> None:
     class Collected(Rows):
         numbered = False

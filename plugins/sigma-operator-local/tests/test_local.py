@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import numpy as np
 import pytest
 
 from sigma_kernel import every, when
-from sigma_kernel.contracts import HookContext, Monitor, Operator, View
+from sigma_kernel.contracts import HookContext, Monitor, Operator, Program, Step, View
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import Do, MonitorSuite, Note, OperatorSuite, Slow, small_environment, state_bytes
+from sigma_kernel.testing import Do, MonitorSuite, Note, NullBackend, OperatorSuite, Slow, small_environment, state_bytes
 from sigma_operator_local import LocalOperator
 from sigma_operator_local.shards import Sum
 
@@ -163,6 +164,36 @@ def test_a_pause_waits_for_one_burst_at_most() -> None:
 def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(SigmaConfigError, match=next(iter(settings))):
         LocalOperator(**settings)  # type: ignore[arg-type]
+
+
+class Watched(NullBackend):
+    """Notes in which threads steps are compiled."""
+
+    def __init__(self) -> None:
+        self.threads: list[int | None] = []
+
+    def compile(self, step: Step, in_place: bool = True) -> Program:
+        self.threads.append(threading.get_ident())
+        return super().compile(step, in_place)
+
+
+@pytest.mark.parametrize("shards", [2, 3, 40])
+def test_the_steps_of_shards_of_another_batch_size_are_compiled_in_the_thread_that_sets_it(shards: int) -> None:
+    backend, began, sent = Watched(), threading.Event(), threading.Event()
+    wait = Do(every=every(1, "iteration"), does=lambda context: [began.set(), sent.wait(30)])
+    operator = LocalOperator(shards=shards, workers=2)
+    with small_environment(operator, backend=backend, hooks={"wait": wait}, epochs=2, batch_size=1) as sigma:
+        training = threading.Thread(target=sigma.run)
+        training.start()
+        assert began.wait(30)
+        before = len(backend.threads)
+        sender = threading.Thread(target=lambda: sigma.set("trainer.batch_size", 9))  # 23 rows: the last batch has 5
+        sender.start()
+        sent.set()
+        sender.join(30)
+        training.join(30)
+        assert sigma.get("trainer.data.batch_size") == 9
+    assert {*backend.threads[before:]} == ({sender.ident} if shards < 9 else set())  # of single rows, it is known
 
 
 def test_another_merger_takes_part_in_the_result() -> None:

@@ -5,6 +5,7 @@ What is wanted is among the changes of a state; what is in force is its ``data``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,8 +20,8 @@ from sigma_kernel.training.components import check_split
 from sigma_kernel.training.data import edits as rows
 from sigma_kernel.training.data.dataset import read
 from sigma_kernel.training.session.state import Setup
-from sigma_kernel.training.step.model import Model
 
+FIRST = re.compile(r"\brow 0\b")  # in errors about a block of one row, which has another number in its split
 EPOCHAL = ("edits", "batch_size")  # changes that act when an epoch begins
 
 
@@ -47,7 +48,7 @@ def foresee(setup: Setup, changes: Changes) -> None:
     for split in new.evaluator.edits:
         _check_weights(new, split, new.evaluator.data(split))
     for size in new.feed.sizes if new.model.optimisers else ():
-        new.programs.get(Model.training, size)
+        new.programs.compile(size, new.shards)
 
 
 def _check_weights(setup: Setup, split: str, data: Dataset) -> None:
@@ -115,7 +116,8 @@ def _labels(setup: Setup, command: Relabel) -> Mapping[str, Any] | None:
         weights = setup.model.network.weights(row) if setup.model.network.costs else ()
         evaluator.ready({name: values for name, values in row.items() if name not in weights})
     except SigmaDataError as error:
-        raise SigmaDataError(f"relabel: the label does not fit: {error}") from error
+        why = FIRST.sub(f"row {command.rows[0]}", str(error))
+        raise SigmaDataError(f"relabel: the label does not fit: {why}") from error
     return given
 
 

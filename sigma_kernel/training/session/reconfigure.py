@@ -20,7 +20,7 @@ from sigma_kernel.training.hooks.order import inner
 from sigma_kernel.training.session.bindings import check_declared
 from sigma_kernel.training.session.editing import fed
 from sigma_kernel.training.session.state import RunState, Setup
-from sigma_kernel.training.step.model import OPTIMISERS, Model
+from sigma_kernel.training.step.model import OPTIMISERS
 from sigma_kernel.training.step.rules import optimised
 from sigma_kernel.training.step.steps import Programs
 
@@ -63,7 +63,7 @@ def _programs(setup: Setup, parts: Parts) -> Programs:
     check_precision(setup.name, model.precision, parts.backend)
     programs = Programs(model, parts.backend)
     if model.optimisers:
-        programs.get(Model.training, setup.feed.batch_size)
+        programs.compile(setup.feed.batch_size, setup.shards)
     return programs
 
 

@@ -41,6 +41,7 @@ class Setup:
     feed: Feed
     evaluator: Evaluator
     epochs: float | None = None  # in total
+    shards: int = 1  # into which the operator cuts every batch
     others: Mapping[str, Any] = field(factory=dict)  # all trainers of the environment, by name
     classes: Sequence[Label] = ()  # labels of the data set's classes, by index
     learned: Mapping[str, Any] = field(factory=dict)  # what the data set needs to read samples for predictions

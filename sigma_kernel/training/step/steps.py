@@ -46,6 +46,17 @@ class Programs:
                     self._made[key] = self._compiled(kind, *about)
         return self._made[key]
 
+    def compile(self, size: int, shards: int) -> None:
+        """Compile what training on batches of a size runs: whole ones, or cut into at most so many shards."""
+        if shards == 1:
+            self.get(Model.training, size)
+            return
+        parts = min(shards, size)
+        weighted = [weighs(self.get(Model.gradients, rows)[0]) for rows in {-(-size // parts), size // parts}]
+        if any(weighted):
+            self.get(Model.weights, size)
+        self.get(Model.update)
+
     def _compiled(self, kind: Callable[..., Step], *about: Any) -> Compiled:
         self.compiling = True
         try:
@@ -56,6 +67,11 @@ class Programs:
                 return self.steps[key], self.backend.compile(self.steps[key])
         finally:
             self.compiling = False
+
+
+def weighs(step: Step) -> bool:
+    """Return whether a step of a shard needs the weight of the whole batch, as its rows have unequal weights."""
+    return any(name.startswith(WEIGHTS) for name in step.steer)
 
 
 # -- iterations --------------------------------------------------------------------------------------------------------
@@ -98,7 +114,7 @@ class Steps:
 
         The result is empty if all rows have equal weight.
         """
-        if not any(name.startswith(WEIGHTS) for name in self.programs.get(Model.gradients, shard)[0].steer):
+        if not weighs(self.programs.get(Model.gradients, shard)[0]):
             return {}
         step, program = self.programs.get(Model.weights, len(rows))
         ring = program.run(arrays, block, rows[None], self.steer(step, offset=offset), 1).ring
