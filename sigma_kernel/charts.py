@@ -23,13 +23,17 @@ NIGHT = ("#93adff", "#f2985a", "#4fc6a3", "#f0d4ed", "#f5ca3a", "#75899d")  # an
 
 @frozen(eq=False)
 class Line:
-    """A line of a panel: label, points, and a band from ``low`` to ``high``; arrays of equal length, NaN is a gap."""
+    """A line of a panel: label, points, and a band from ``low`` to ``high``; arrays of equal length, NaN is a gap.
+
+    A line of a branch that was ``left`` is drawn apart, without a band; its label is that of the line that counts.
+    """
 
     label: str
     x: np.ndarray
     y: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    left: bool = False
 
     __repr__ = brief
 
@@ -77,6 +81,9 @@ def figure(title: str, panels: Mapping[str, Sequence[Line]], x: str = "iteration
 def _axes(axes: Any, name: str, lines: Sequence[Line], x: str, colours: Mapping[str, int]) -> None:
     for line in lines:
         colour = INK[colours[line.label]]
+        if line.left:
+            axes.plot(line.x, line.y, color=colour, alpha=0.5, linewidth=1, linestyle=":")
+            continue
         axes.plot(line.x, line.y, color=colour, label=line.label)
         axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
     axes.set_title(name, loc="left", fontsize=10)
@@ -101,6 +108,7 @@ def _style() -> str:
     day, night = rules("#fff", "#1a1c20", "#e2e2dc", INK), rules("#17191d", "#e9eaec", "#2a2e34", NIGHT)
     shapes = (
         ".line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round}"
+        ".left{stroke-width:1;stroke-dasharray:2 3;opacity:.7}"
         ".band{fill:currentColor;opacity:.18}.key{fill:currentColor}"
     )
     return f"{day}{shapes}@media(prefers-color-scheme:dark){{{night}}}"
@@ -114,13 +122,20 @@ def _panel(name: str, lines: Sequence[Line], x: str, across: tuple[float, float]
         return HIGH - (values - up[0]) / (up[1] - up[0]) * HIGH
 
     parts = [f'<text x="{8 - LEFT}" y="-14">{escape(name)}</text>', _grid(across, up, x)]
-    for i, line in enumerate(lines):
+    keys = 0
+    for line in lines:
         shown, style = thinned(line, POINTS), f"s{colours[line.label]}"
         along = (shown.x - across[0]) / (across[1] - across[0]) * WIDE
+        if line.left:
+            parts.append(f'<path class="line left {style}" d="{_path(along, place(shown.y))}"/>')
+            continue
         last = "".join(f" {value:.4g}" for value in line.y[np.isfinite(line.y)][-1:])
         parts.append(f'<path class="band {style}" d="{_band(along, place(shown.low), place(shown.high))}"/>')
         parts.append(f'<path class="line {style}" d="{_path(along, place(shown.y))}"/>')
-        parts.append(f'<text class="key {style}" x="{WIDE + 8}" y="{10 + 16 * i}">{escape(line.label + last)}</text>')
+        parts.append(
+            f'<text class="key {style}" x="{WIDE + 8}" y="{10 + 16 * keys}">{escape(line.label + last)}</text>'
+        )
+        keys += 1
     return "".join(parts)
 
 
@@ -163,7 +178,7 @@ def thinned(line: Line, most: int) -> Line:
     edges = np.linspace(0, len(line.x), most + 1).astype(int)
     low, high = np.fmin.reduceat(line.low, edges[:-1]), np.fmax.reduceat(line.high, edges[:-1])
     last = edges[1:] - 1
-    return Line(line.label, line.x[last], line.y[last], low, high)
+    return Line(line.label, line.x[last], line.y[last], low, high, line.left)
 
 
 def _path(x: np.ndarray, y: np.ndarray) -> str:

@@ -1,15 +1,16 @@
-"""Curves: measured values over iterations, epochs and seconds; read from ``metrics.jsonl``, and as lines of charts."""
+"""Curves: measured values over iterations, epochs and seconds, on all branches; read from ``metrics.jsonl``."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import fields, frozen
+from attrs import define, field, fields, frozen
 
 from sigma_kernel.charts import Line, svg
 from sigma_kernel.errors import SigmaConfigError
@@ -39,7 +40,87 @@ class Curve:
         return f"Curve({len(self.values)} points{ends})"
 
 
-FIELDS = [field.name for field in fields(Curve)]
+FIELDS = [one.name for one in fields(Curve)]
+
+
+@frozen(eq=False)
+class Stretch:
+    """Consecutive values that were measured on one branch."""
+
+    branch: int
+    curve: Curve
+
+
+@frozen
+class Branch:
+    """A branch of the history: its number, that of its parent, and the iteration at which it left it."""
+
+    number: int
+    parent: int | None = None
+    start: int = 0
+
+
+def limits(branches: Sequence[Branch]) -> list[float]:
+    """Return for each branch, the present one last, the iteration up to which it led to the present state."""
+    found = [inf]
+    for branch in reversed(branches[1:]):
+        found.append(min(found[-1], branch.start))
+    return found[::-1]
+
+
+@frozen(eq=False)
+class BranchedCurves:
+    """What was measured of a trainer: its branches, and the curve of each name on each of them, by the branch's index.
+
+    A reset begins another branch with the same number.
+    """
+
+    branches: Sequence[Branch]
+    lines: Mapping[str, Mapping[int, Curve]]
+
+    def stretches(self, name: str) -> list[Stretch]:
+        """Return the values of a name on all branches; none for a name that was not measured."""
+        return [Stretch(self.branches[at].number, curve) for at, curve in self.lines.get(name, {}).items()]
+
+    def curves(self) -> dict[str, Curve]:
+        """Return the values that led to the present state, by name."""
+        ends = limits(self.branches)
+        return {
+            name: joined([part(curve, slice(_reach(curve, ends[at]))) for at, curve in own.items()])
+            for name, own in self.lines.items()
+        }
+
+    def table(self) -> dict[str, np.ndarray]:
+        """Return the columns of :func:`table` for all branches, one after the other, after a column ``branch``."""
+        found: dict[str, list[np.ndarray]] = {name: [] for name in ("branch", *AXES, *self.lines)}
+        for at, branch in enumerate(self.branches):
+            own = {name: curves[at] for name, curves in self.lines.items() if at in curves}
+            columns = table(own)
+            count = len(columns["iteration"])
+            columns["branch"] = np.full(count, branch.number)
+            for name, parts in found.items():
+                parts.append(columns.get(name, np.full(count, np.nan)))
+        return {name: np.concatenate(parts) if parts else np.zeros(0) for name, parts in found.items()}
+
+    def left(self, joined: bool = True) -> dict[str, list[Stretch]]:
+        """Return the values on branches after these were left, by name; ``joined`` with the last one before that."""
+        ends, found = limits(self.branches), dict[str, list[Stretch]]()
+        for name, own in self.lines.items():
+            for at, curve in own.items():
+                if (reach := _reach(curve, ends[at])) < len(curve.values):
+                    rest = part(curve, slice(max(0, reach - joined), None))
+                    found.setdefault(name, []).append(Stretch(self.branches[at].number, rest))
+        return found
+
+
+def part(curve: Curve, places: slice) -> Curve:
+    """Return the points of a curve at some places."""
+    return Curve(*(getattr(curve, name)[places] for name in FIELDS))
+
+
+def _reach(curve: Curve, end: float) -> int:
+    """Return how many points of a curve are not later than an iteration."""
+    return int(np.searchsorted(curve.iterations, end, "right"))
 
 
 def joined(curves: Sequence[Curve]) -> Curve:
@@ -86,52 +167,101 @@ def thinned(curve: Curve, most: int) -> Curve:
     return Curve(curve.iterations[ends], curve.epochs[ends], curve.seconds[ends], curve.values[ends], low, high)
 
 
-def panels(curves: Mapping[str, Mapping[str, Curve]], over: str) -> dict[str, list[Line]]:
+def panels(
+    curves: Mapping[str, Mapping[str, Curve]],
+    over: str,
+    left: Mapping[str, Mapping[str, Sequence[Stretch]]] | None = None,
+) -> dict[str, list[Line]]:
     """Return the lines of charts by measure, from curves by run and name, over one of ``AXES``.
 
-    Curves with the same last name share a chart; if there are several runs, lines are labelled with theirs.
+    Curves with the same last name share a chart; if there are several runs, lines are labelled with theirs.  What was
+    ``left`` of a curve are lines of their own before it, with the same label.
     """
     found: dict[str, list[Line]] = {}
     for run, values in curves.items():
         for name, curve in values.items():
             head, _, measure = name.rpartition(".")
             label = " ".join(filter(None, [head, run if len(curves) > 1 else ""]))
-            shown = by_epoch(curve) if over == "epoch" else curve
-            line = Line(label, getattr(shown, AXES[over]), shown.values, shown.low, shown.high)
-            found.setdefault(measure, []).append(line)
+            others = [one.curve for one in (left or {}).get(run, {}).get(name, ())]
+            lines = [*(_line(label, other, over, True) for other in others), _line(label, curve, over)]
+            found.setdefault(measure, []).extend(lines)
     return found
+
+
+def _line(label: str, curve: Curve, over: str, left: bool = False) -> Line:
+    shown = by_epoch(curve) if over == "epoch" else curve
+    return Line(label, getattr(shown, AXES[over]), shown.values, shown.low, shown.high, left)
 
 
 def drawing(run: Path, log: Callable[[str], None]) -> str:
     """Return the first charts of a run folder as an SVG document; trainers are told apart by their names."""
     path = run / "metrics.jsonl"
     there = path.is_file() and not path.is_symlink()  # else someone removed or replaced it
-    found = panels(read(path, log) if there else {}, "iteration")
-    return svg(run.name, dict(islice(found.items(), CHARTS)))
+    found = measured(path, log) if there else {}
+    curves, left = ({name: getattr(own, what)() for name, own in found.items()} for what in ("curves", "left"))
+    return svg(run.name, dict(islice(panels(curves, "iteration", left).items(), CHARTS)))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 def read(path: Path, log: Callable[[str], None]) -> dict[str, dict[str, Curve]]:
-    """Read the curves of ``metrics.jsonl``, by trainer and name.
+    """Read the curves of ``metrics.jsonl`` that led to the result, by trainer and name; see :func:`measured`."""
+    return {name: found.curves() for name, found in measured(path, log).items()}
 
-    After a rewind or a resume, rows start again from an earlier iteration: they replace those from there on.  Lines
-    that cannot be read are left out, and their number is logged.  Raises SigmaConfigError for a file that is
-    missing or not a regular one.
+
+def measured(path: Path, log: Callable[[str], None]) -> dict[str, BranchedCurves]:
+    """Read what ``metrics.jsonl`` holds of each trainer, on all branches.
+
+    After a resume, rows start again from an earlier iteration: they replace those from there on.  So do rows after a
+    rewind in a file whose rows do not name their branch.  Lines that cannot be read are left out, and their number is
+    logged.  Raises SigmaConfigError for a file that is missing or not a regular one.
     """
-    trainers: dict[str, dict[str, list[tuple[float, ...]]]] = {}  # points in the order of a curve's fields
-    latest: dict[str, float] = {}
+    found: dict[str, _Reading] = {}
     for row in rows(path, log):
-        name, at = row["trainer"], (row["iteration"], row["epoch"], row["seconds"])
-        curves = trainers.setdefault(name, {})
-        if at[0] < latest.get(name, 0):
-            for points in curves.values():
-                _cut(points, at[0] + 1)
-        latest[name] = at[0]
-        for value, found in row["values"].items():
-            points = curves.setdefault(value, [])
+        found.setdefault(row["trainer"], _Reading()).add(row)
+    return {name: reading.measured() for name, reading in found.items()}
+
+
+@define(eq=False)
+class _Reading:
+    """The rows of one trainer, as they are read."""
+
+    branches: list[Branch] = field(factory=list)
+    points: list[dict[str, list[tuple[float, ...]]]] = field(factory=list)  # of each branch, as in a curve
+    about: tuple[Any, ...] = ()  # branch, session and start of the last row
+    latest: float = 0  # its iteration
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add a row."""
+        at = row["iteration"], row["epoch"], row["seconds"]
+        about = row.get("branch", 0), row.get("session"), row.get("start", 0)
+        if about != self.about or at[0] < self.latest:
+            self._turn(about, at[0])
+        self.about, self.latest = about, at[0]
+        for name, value in row["values"].items():
+            points = self.points[-1].setdefault(name, [])
             _cut(points, at[0])
-            points.append((*at, *(np.nan if found[key] is None else found[key] for key in ("last", "low", "high"))))
-    return {name: {value: _curve(points) for value, points in curves.items()} for name, curves in trainers.items()}
+            points.append((*at, *(np.nan if value[key] is None else value[key] for key in ("last", "low", "high"))))
+
+    def _turn(self, about: tuple[Any, ...], iteration: float) -> None:
+        """Begin another branch, or go on after a resume from an earlier iteration: what follows that is replaced."""
+        number, session, start = about
+        known = [n for n, branch in enumerate(self.branches) if branch.number == number]
+        if known and (session is None or session != self.about[1]):
+            del self.branches[known[-1] + 1 :], self.points[known[-1] + 1 :]
+            for points in self.points[-1].values():
+                _cut(points, (iteration if session is None else start) + 1)
+        else:
+            parent = self.branches[-1].number if self.branches else None
+            self.branches.append(Branch(number, parent, start if self.branches else 0))
+            self.points.append({})
+
+    def measured(self) -> BranchedCurves:
+        """Return what was measured."""
+        lines: dict[str, dict[int, Curve]] = {}
+        for at, own in enumerate(self.points):
+            for name, points in own.items():
+                lines.setdefault(name, {})[at] = _curve(points)
+        return BranchedCurves(self.branches, lines)
 
 
 def _cut(points: list[tuple[float, ...]], iteration: float) -> None:
@@ -169,7 +299,9 @@ def _row(line: str) -> Mapping[str, Any] | None:
         numbers = [row[key] for key in ("iteration", "epoch", "seconds")]
         for found in row["values"].values():
             numbers += [0.0 if found[key] is None else found[key] for key in ("last", "low", "high")]
+        places = [row.get(key, 0) for key in ("branch", "session", "start")]  # which older files do not have
         known = isinstance(row["trainer"], str) and all(isinstance(number, int | float) for number in numbers)
+        known = known and all(isinstance(place, int) for place in places)
         return row if known else None
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return None

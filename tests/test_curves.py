@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel.curves import Curve, by_epoch, drawing, panels, read
+from sigma_kernel.curves import Branch, BranchedCurves, Curve, by_epoch, drawing, measured, panels, read
 from sigma_kernel.errors import SigmaConfigError
 
 LOSS = "training.loss"
@@ -63,6 +63,57 @@ def test_rows_after_a_rewind_replace_those_of_the_abandoned_branch(tmp_path: Pat
     assert found["validation.loss"].iterations.tolist() == [10]  # the others never happened on this branch
 
 
+def placed(iteration: int, branch: int = 0, session: int = 0, start: int = 0, **values: float | None) -> dict[str, Any]:
+    return row(iteration, **values) | {"branch": branch, "session": session, "start": start}
+
+
+def parts(found: BranchedCurves, name: str = LOSS) -> list[tuple[int, list[int]]]:
+    return [(one.branch, one.curve.iterations.tolist()) for one in found.stretches(name)]
+
+
+def test_branches_are_told_apart_and_begin_where_a_rewind_went_back_to(tmp_path: Path) -> None:
+    rows = [placed(at, training_loss=float(at)) for at in (10, 20, 30)]
+    rows += [placed(at, 1, 0, 12, training_loss=100.0 + at) for at in (25, 40)]
+    rows += [placed(at, 3, 0, 30, training_loss=200.0 + at) for at in (35, 50)]  # on branch 2, nothing was measured
+    found = measured(written(tmp_path / "m", *rows), print)["a"]
+    assert [*found.branches] == [Branch(0), Branch(1, 0, 12), Branch(3, 1, 30)]
+    assert parts(found) == [(0, [10, 20, 30]), (1, [25, 40]), (3, [35, 50])]
+    assert found.curves()[LOSS].iterations.tolist() == [10, 25, 35, 50]  # not 20, which a row of the file before had
+    left = [(one.branch, one.curve.iterations.tolist()) for one in found.left()[LOSS]]
+    assert left == [(0, [10, 20, 30]), (1, [25, 40])]  # each from the last value that counts on
+    assert [one.curve.iterations.tolist() for one in found.left(joined=False)[LOSS]] == [[20, 30], [40]]
+    table = found.table()
+    assert table["branch"].tolist() == [0, 0, 0, 1, 1, 3, 3]
+    assert table["iteration"].tolist() == [10, 20, 30, 25, 40, 35, 50]
+
+
+def test_a_session_replaces_what_a_kill_ended_on_its_branch(tmp_path: Path) -> None:
+    rows = [placed(at, training_loss=1.0) for at in (10, 20)]
+    rows += [placed(at, 1, 0, 10, training_loss=2.0) for at in (15, 20, 30)]
+    rows += [placed(at, 1, 1, 15, training_loss=3.0) for at in (18, 40)]
+    found = measured(written(tmp_path / "m", *rows), print)["a"]
+    assert parts(found) == [(0, [10, 20]), (1, [15, 18, 40])]
+    assert found.curves()[LOSS].values.tolist() == [1.0, 2.0, 3.0, 3.0]
+    # without a checkpoint of the newest branch, everything is replayed: the branches after it are measured again
+    rows += [placed(at, 0, 2, 0, training_loss=4.0) for at in (5, 20)]
+    rows += [placed(at, 1, 2, 10, training_loss=5.0) for at in (15, 20)]
+    found = measured(written(tmp_path / "m", *rows), print)["a"]
+    assert parts(found) == [(0, [5, 20]), (1, [15, 20])]
+
+
+def test_a_reset_begins_another_branch_with_the_same_number(tmp_path: Path) -> None:
+    rows = [placed(at, training_loss=float(at)) for at in (10, 20, 5, 15)]
+    found = measured(written(tmp_path / "m", *rows), print)["a"]
+    assert parts(found) == [(0, [10, 20]), (0, [5, 15])]
+    assert found.curves()[LOSS].iterations.tolist() == [5, 15]
+
+
+def test_a_new_session_continues_the_rows_of_an_older_version(tmp_path: Path) -> None:
+    rows = [row(at, training_loss=1.0) for at in (10, 20, 15, 30)]
+    rows += [placed(at, 0, 1, 30, training_loss=2.0) for at in (35, 40)]
+    assert parts(measured(written(tmp_path / "m", *rows), print)["a"]) == [(0, [10, 15, 30, 35, 40])]
+
+
 def test_two_rows_of_one_iteration_keep_the_values_of_both(tmp_path: Path) -> None:
     path = written(tmp_path / "m", row(8, training_loss=1.0), row(8, validation_loss=2.0), row(9, training_loss=0.5))
     found = read_quietly(path)["a"]
@@ -85,6 +136,8 @@ def test_an_incomplete_last_line_is_that_of_a_run_in_progress(tmp_path: Path) ->
         json.dumps(row(1) | {"values": {LOSS: 1.0}}),
         json.dumps(row(1) | {"values": {LOSS: {"last": "x", "low": 1, "high": 1}}}),
         json.dumps(row(1) | {"values": [LOSS]}),
+        json.dumps(row(1, training_loss=1.0) | {"branch": "0"}),
+        json.dumps(row(1, training_loss=1.0) | {"start": None}),
         "\ufffd\0",
     ],
 )  # fmt: skip

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from sigma_hooks import Evaluate, RunningTime, SaveCheckpoint
 from sigma_kernel import Environment, every
 from sigma_kernel.clock import TimeScale, TimeStep
 from sigma_kernel.launcher.group import main
+from sigma_kernel.training.commands.types import Set
+from sigma_kernel.training.session.loop import Session
 from sigma_optimisers import Adam
 
 X = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
@@ -64,6 +68,74 @@ def resumed(made: Environment, *more: list[str]) -> Path:
     return run
 
 
+def swerved(made: Environment) -> Path:
+    """Rewind, resume with other settings from a later branch, and rewind again."""
+    run = rewound(made)
+    assert main(["resume", str(run), "--quiet", "--epochs", "22"]) == 0
+    assert main(["resume", str(run), "--quiet", "--epochs", "24", "--checkpoint", "80"]) == 0
+    assert main(["resume", str(run), "--quiet", "--checkpoint", "76"]) == 0
+    return run
+
+
+def reset(made: Environment) -> Path:
+    with made:
+        trainer = made.trainer("trainer")
+        trainer.fit(iterations=7)
+        made.reset()
+        trainer.fit(epochs=2)
+        assert made.run_folder is not None
+        return made.run_folder
+
+
+@contextmanager
+def at_iteration(iteration: int, act: Callable[[Session], Any]) -> Iterator[None]:
+    """Do something in the training thread, once, and write a row of metrics at every boundary."""
+    settle, done = Session.settle, list[bool]()
+
+    def settling(session: Session) -> None:
+        settle(session)
+        session._row(force=True)
+        if session.moment.iteration >= iteration and not done:
+            done.append(True)
+            act(session)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Session, "settle", settling)
+        yield
+
+
+def killed(folder: Path, at: int = 54, steers: bool = False) -> Path:
+    """Return the folder of a run as a kill leaves it, with checkpoints until iteration 28 alone."""
+    run = folder / "killed"
+
+    def copy(session: Session) -> None:
+        assert session.recorder.journal.path is not None
+        assert session.saver is not None
+        session.saver.wait()
+        shutil.copytree(session.recorder.journal.path.parent, run)
+
+    hooks = {"time": Evaluate(on="training", every=every(1, "iteration"))} if steers else {}
+    with at_iteration(at, copy):
+        finished(environment(folder, **hooks))
+    for path in (run / "checkpoints" / "trainer").iterdir():
+        if not path.name.isdecimal() or int(path.name) > 28:
+            shutil.rmtree(path)
+    return run
+
+
+def steered(folder: Path) -> Path:
+    """Go on after a kill at iteration 55, and do something else at iteration 54, where the journal ends at 52."""
+    run = killed(folder, 55, steers=True)
+    with at_iteration(54, lambda session: session.act(Set("optimiser.learning_rate", 0.1))):
+        assert main(["resume", str(run), "--quiet"]) == 0
+    return run
+
+
+def gone_on(run: Path) -> Path:
+    assert main(["resume", str(run), "--quiet"]) == 0
+    return run
+
+
 def crashed(made: Environment) -> Path:
     run = finished(made)
     for path in (run / "checkpoints" / "trainer").iterdir():
@@ -79,19 +151,29 @@ HONEST: dict[str, Callable[[Path], Path]] = {
     "rewound": lambda folder: rewound(environment(folder)),
     "resumed": lambda folder: resumed(environment(folder)),
     "resumed, with a hook at each end": lambda folder: resumed(environment(folder, **ENDING)),
-    "resumed further back": lambda folder: resumed(environment(folder), ["--checkpoint", "80", "--epochs", "23"]),
+    "resumed, further back": lambda folder: resumed(environment(folder), ["--checkpoint", "80", "--epochs", "23"]),
     "crashed": lambda folder: crashed(environment(folder)),
+    "swerved": lambda folder: swerved(environment(folder)),
+    "reset": lambda folder: reset(environment(folder)),
+    "killed": killed,
+    "killed, and resumed": lambda folder: gone_on(killed(folder)),
+    "killed twice": lambda folder: gone_on(gone_on(killed(folder))),
+    "killed, and steered": steered,
 }
 
 
 def changed(
-    run: Path, name: str, change: Callable[[dict[str, Any]], None], trainer: str = "trainer", share: float = 0.5
+    run: Path,
+    name: str,
+    change: Callable[[dict[str, Any]], None],
+    trainer: str = "trainer",
+    among: Callable[[dict[str, Any]], Any] = lambda row: True,
 ) -> int:
-    """Change the row in the middle of those that hold a name, or at a share of them; return its iteration."""
+    """Change the row in the middle of those that hold a name; return its iteration."""
     path = run / "metrics.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    those = [row for row in rows[1:] if row["trainer"] == trainer and name in row["values"]]
-    row: dict[str, Any] = those[int(len(those) * share)]
+    those = [row for row in rows[1:] if row["trainer"] == trainer and name in row["values"] and among(row)]
+    row: dict[str, Any] = those[len(those) // 2]
     change(row["values"][name])
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return int(row["iteration"])
@@ -105,10 +187,11 @@ def test_an_honest_run_is_identical_and_a_changed_value_is_found(
     capsys.readouterr()
     assert main(["replay", str(run), "--check"]) == 0
     assert "replay is identical" in capsys.readouterr().err
-    if "back" in kind or kind == "crashed":  # which rows are replayed cannot be told
-        return
-    share = 0.8 if "resumed" in kind else 0.5  # the replay begins at the last change of settings
-    at = changed(run, "validation.loss", lambda value: value.update(last=0.12345), trainer, share)
+    last = {"resumed, further back": 2, "swerved": 3}.get(kind, int(kind.startswith("resumed")))  # which is compared
+    at = changed(
+        run, "validation.loss", lambda value: value.update(last=0.12345), trainer,
+        among=lambda row: row["session"] >= last and row["iteration"] % 8,
+    )  # fmt: skip
     assert main(["replay", str(run), "--check", "--quiet"]) == 1
     said = capsys.readouterr().err
     assert f"{trainer}: replay differs. At iteration {at} (epoch" in said
@@ -135,16 +218,76 @@ def test_the_last_the_least_and_the_greatest_of_a_value_are_compared(
     assert said in told
 
 
-def test_after_a_crash_the_state_alone_is_compared_and_that_is_said(
+def test_a_changed_value_is_found_on_a_branch_that_was_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = rewound(environment(tmp_path))
+    branches = [row.get("branch") for row in map(json.loads, (run / "metrics.jsonl").read_text().splitlines()[1:])]
+    assert {*branches} == {0, 1, 2}
+    for branch in (0, 1):
+        copy = Path(shutil.copytree(run, tmp_path / str(branch)))
+        later = {0: 24, 1: 8}[branch]  # the iteration at which it was left
+        at = changed(
+            copy, "training.loss", lambda value: value.update(last=0.5),
+            among=lambda row, branch=branch, later=later: row["branch"] == branch and row["iteration"] > later,  # type: ignore[misc]
+        )  # fmt: skip
+        assert main(["replay", str(copy), "--check", "--quiet"]) == 1
+        assert f"iteration {at} (epoch {at // 4}): training.loss is 0.5 in metrics.jsonl" in capsys.readouterr().err
+
+
+def test_a_value_of_another_branch_is_not_taken_for_that_of_its_own(tmp_path: Path) -> None:
+    run, known = rewound(environment(tmp_path)), dict[int, float]()
+    for row in map(json.loads, (run / "metrics.jsonl").read_text().splitlines()[1:]):
+        if "training.loss" in row["values"] and row["branch"] == 0 and row["iteration"] > 24:
+            known[row["iteration"]] = row["values"]["training.loss"]["last"]
+    changed(
+        run, "training.loss", lambda value: value.update(last=known[32], low=known[32], high=known[32]),
+        among=lambda row: row["branch"] == 1 and row["iteration"] == 32,
+    )  # fmt: skip
+    assert main(["replay", str(run), "--check", "--quiet"]) == 1
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_changed_value_is_found_in_what_a_kill_ended(
+    goes_on: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = killed(tmp_path)
+    if goes_on:
+        gone_on(run)
+    changed(
+        run, "training.loss", lambda value: value.update(last=0.5),
+        among=lambda row: row["session"] == 0 and row["iteration"] == 48,
+    )  # fmt: skip
+    assert main(["replay", str(run), "--check", "--quiet"]) == 1
+    assert "iteration 48 (epoch 12): training.loss is 0.5 in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("iteration", "code"), [(54, 1), (55, 0)])
+def test_what_a_kill_ended_is_compared_up_to_where_the_next_session_did_something_else(
+    iteration: int, code: int, tmp_path: Path
+) -> None:
+    run = steered(tmp_path)
+    changed(
+        run, "training.loss", lambda value: value.update(last=0.5),
+        among=lambda row: row["session"] == 0 and row["iteration"] == iteration,
+    )  # fmt: skip
+    assert main(["replay", str(run), "--check", "--quiet"]) == code
+
+
+def test_rows_without_a_branch_are_compared_only_if_none_was_left(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = finished(environment(tmp_path))
-    path = run / "journal.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[: next(n for n, line in enumerate(lines) if '"event": "end"' in line)]))
-    changed(run, "training.loss", lambda value: value.update(last=0.12345))
-    assert main(["replay", str(run), "--check"]) == 0
-    assert "trainer: was killed, or is training, so that only the state is compared" in capsys.readouterr().err
+    for folder, run in [("plain", finished(environment(tmp_path))), ("rewound", rewound(environment(tmp_path)))]:
+        path = run / "metrics.jsonl"
+        head, *rows = map(json.loads, path.read_text().splitlines())
+        old = [{name: row[name] for name in row if name not in ("branch", "session", "start")} for row in rows]
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in (head, *old)))
+        assert main(["replay", str(run), "--check"]) == 0
+        said = capsys.readouterr().err
+        assert ("does not say which rows were left, so that only the state is compared" in said) is (
+            folder == "rewound"
+        )
+        changed(run, "training.loss", lambda value: value.update(last=0.5))
+        assert main(["replay", str(run), "--check"]) == (1 if folder == "plain" else 0)
+        capsys.readouterr()
 
 
 def test_values_of_the_clock_and_a_missing_file_are_no_difference(

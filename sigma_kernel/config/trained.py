@@ -25,7 +25,7 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.config import choosing
 from sigma_kernel.config.stored import changed_plugins, document_in, opened
 from sigma_kernel.contracts import Backend, Inference, Label, Metric
-from sigma_kernel.curves import read
+from sigma_kernel.curves import BranchedCurves, measured
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
@@ -90,7 +90,8 @@ class Trained:
     def history(self) -> History:
         """Return what was measured during the run; empty if the checkpoint is not in a run folder."""
         path = self.path.parents[2] / "metrics.jsonl"
-        return History.of(read(path, warnings.warn).get(self.trainer.name, {}) if path.is_file() else {})
+        found = measured(path, warnings.warn) if path.is_file() else {}
+        return History.of(found.get(self.trainer.name, BranchedCurves([], {})))
 
     def predict(self, samples: Any) -> Any:
         """Predict for samples, an array or one per input section; they are preprocessed as in training.

@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.steering import RowLosses
-from sigma_kernel.curves import Curve
+from sigma_kernel.curves import Branch as Branch, Stretch as Stretch
 from sigma_kernel.settings import Settled, brief
 
 
@@ -48,23 +48,6 @@ class AddressEntry:
     shape: tuple[int, ...] | None = None
 
     __repr__ = brief
-
-
-@frozen(eq=False)
-class Stretch:
-    """Consecutive values that were measured on one branch."""
-
-    branch: int
-    curve: Curve
-
-
-@frozen
-class Branch:
-    """A branch of the history: its number, that of its parent, and the iteration at which it left it."""
-
-    number: int
-    parent: int | None = None
-    start: int = 0
 
 
 @frozen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain as joined, pairwise
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,8 @@ from sigma_kernel.training.session.loop import Session
 
 Row = Mapping[str, Any]
 ALL = 2**62  # values of a name
+PLACE = {"branch": 0, "session": 0, "start": 0}  # of rows of a run that went on from its beginning to its end
+SAME = ("digest", RESUMED)  # events that change nothing
 TRAINING = "training."  # values that no hook publishes
 WHICH = {"last": "", "low": " at its least", "high": " at its greatest"}
 
@@ -27,7 +28,7 @@ WHICH = {"last": "", "low": " at its least", "high": " at its greatest"}
 def differing(run: Path, environment: Environment, log: Callable[[str], None]) -> dict[str, str]:
     """Return the first value of each trainer's rows that its replay did not measure, with its iteration.
 
-    What cannot be compared is logged: after a crash, it is not known which rows the journal does not lead to.
+    What cannot be compared is logged: rows of older versions of Sigma do not name their branch and session.
     """
     path, journal = run / "metrics.jsonl", run / "journal.jsonl"
     if path.is_symlink() or not path.is_file():
@@ -35,35 +36,44 @@ def differing(run: Path, environment: Environment, log: Callable[[str], None]) -
         return {}
     lines, kept, found = chain.read(journal, lambda text: None), list(rows(path, log)), dict[str, str]()
     for name, session in environment.sessions().items():
-        events = chain.rows(journal, lines, name)
-        if _crashed(events):
-            log(f"{name}: was killed, or is training, so that only the state is compared, and not {path.name}")
-        elif first := _first(_replayed([row for row in kept if row["trainer"] == name], events), session):
+        own, events = [row for row in kept if row["trainer"] == name], chain.rows(journal, lines, name)
+        if not all(row.keys() >= PLACE.keys() for row in own) and _turned(events):
+            log(f"{name}: {path.name} does not say which rows were left, so that only the state is compared")
+        elif first := _first(_replayed([{**PLACE, **row} for row in own], events), session):
             found[name] = first
     return found
 
 
-def _crashed(journal: Sequence[Row]) -> bool:
-    """Return whether training was not ended before it was resumed, or at all."""
-    turns = [row for row in journal if row.get("event") in ("begin", "end", RESUMED)]
-    over = [*(before for before, row in pairwise(turns) if row["event"] == RESUMED), *turns[-1:]]
-    return any(row["event"] != "end" or row["failed"] for row in over)
+def _turned(journal: Sequence[Row]) -> bool:
+    """Return whether training went back, was resumed, or did not end."""
+    there = {row.get("command", row.get("event")) for row in journal}
+    return bool(there & {"rewind", "reset", RESUMED}) or "end" not in there
 
 
 def _replayed(measured: Sequence[Row], journal: Sequence[Row]) -> list[Row]:
     """Return the rows of metrics that the replay of a journal measures again.
 
-    It begins at the last change of settings.  Where training was interrupted, hooks may have acted on its end.
+    It begins at the last change of settings.  What a session measured that was killed is measured again up to where the
+    session after it did something else.  Where training was interrupted, hooks may have acted on its end.
     """
-    edited = max((n for n, row in enumerate(journal) if row.get("edits")), default=-1)
-    resumed = max((n for n, row in enumerate(journal) if row.get("event") == RESUMED), default=0)
-    ends = {row["iteration"] for row in journal[:resumed] if row.get("event") == "end"}
-    measured = [_of_training(row) if row["iteration"] in ends else row for row in measured]
-    if edited < 0:
-        return measured
-    start = journal[edited]["from"]
-    last = max((n for n, row in enumerate(measured) if row["iteration"] <= start), default=-1)
-    return measured[last + 1 :]
+    resumes = [n for n, row in enumerate(journal) if row.get("event") == RESUMED]
+    first = max((session for session, n in enumerate(resumes, 1) if journal[n].get("edits")), default=0)
+    ends = {row["iteration"] for row in journal[: max(resumes, default=0)] if row.get("event") == "end"}
+    departs = [_departure(journal, n) for n in resumes]
+    kept = [row for row in measured if row["session"] >= first and not _is_lost(row, departs[row["session"] :])]
+    return [_of_training(row) if row["iteration"] in ends else row for row in kept]
+
+
+def _departure(journal: Sequence[Row], resumed: int) -> tuple[int, float]:
+    """Return the branch that a session left at its end, and the iteration up to which the next one did the same."""
+    branch = next((row["branch"] for row in reversed(journal[:resumed]) if row.get("command") == "rewind"), 0)
+    new = (row["iteration"] for row in journal[resumed + 1 :] if "by" not in row and row.get("event") not in SAME)
+    return branch, next(new, inf)
+
+
+def _is_lost(row: Row, departs: Sequence[tuple[int, float]]) -> bool:
+    """Return whether a row was measured after the next session departed from it."""
+    return bool(departs) and row["branch"] == departs[0][0] and row["iteration"] > departs[0][1]
 
 
 def _of_training(row: Row) -> Row:
@@ -73,19 +83,18 @@ def _of_training(row: Row) -> Row:
 def _first(measured: Sequence[Row], session: Session) -> str | None:
     """Describe the first value of these rows that a session did not measure; None if there is none.
 
-    A row holds values since the row before.  If there was a rewind in between, these are from the iterations that it
-    went back to, and from later ones that it left.
+    A row holds values since the row before on the same branch, or since it began there.
     """
-    ours, before = _measured(session), inf
-    reached = max((iterations[-1] for iterations, _ in ours.values()), default=0)
-    left = [branch.start for branch in session.recorder.history.branches()[1:]]
-    since = min(left, default=inf)
+    ours, before = _measured(session), dict[tuple[int, int], int]()
     for row in measured:
-        at, after = row["iteration"], min(before, since) if before <= row["iteration"] else 0
-        before = at
+        at, place = row["iteration"], (row["branch"], row["session"])
+        after: int = before[place] if before.get(place, inf) <= at else row["start"]
+        before[place] = at
+        known = ours.get(row["branch"], {})
+        reached = max((iterations[-1] for iterations, _ in known.values()), default=-1)
         for name, found in row["values"].items() if at <= reached else ():
-            iterations, values = ours.get(name, ([], []))
-            near = values[bisect_left(iterations, after) : None if left else bisect_right(iterations, at)]
+            iterations, values = known.get(name, ([], []))
+            near = values[bisect_left(iterations, after) : bisect_right(iterations, at)]
             wrong = [key for key in WHICH if not _within(found[key], near)]
             if wrong and _is_compared(name, session):
                 what = f"{name} is {_said(found[wrong[0]])}{WHICH[wrong[0]]} in metrics.jsonl"
@@ -94,15 +103,18 @@ def _first(measured: Sequence[Row], session: Session) -> str | None:
     return None
 
 
-def _measured(session: Session) -> dict[str, tuple[list[int], list[float]]]:
-    """Return the iterations and the values of each name, on all branches, in the order of iterations."""
-    history, found = session.recorder.history, {}
+def _measured(session: Session) -> dict[int, dict[str, tuple[list[int], list[float]]]]:
+    """Return the iterations and the values of each name, by branch, in the order of iterations."""
+    history, found = session.recorder.history, dict[int, dict[str, tuple[list[int], list[float]]]]()
     for name in history:
         stretches = history.since(name, 0, ALL)[1]
-        at = np.fromiter(joined.from_iterable(one.curve.iterations for one in stretches), np.int64)
-        values = np.fromiter(joined.from_iterable(one.curve.values for one in stretches), float)
-        order = np.argsort(at, kind="stable")
-        found[name] = at[order].tolist(), values[order].tolist()
+        for branch in {one.branch for one in stretches}:
+            curves = [one.curve for one in stretches if one.branch == branch]
+            at, values = (
+                np.concatenate([getattr(curve, column) for curve in curves]) for column in ("iterations", "values")
+            )
+            order = np.argsort(at, kind="stable")
+            found.setdefault(branch, {})[name] = at[order].tolist(), values[order].tolist()
     return found
 
 

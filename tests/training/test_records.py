@@ -19,6 +19,7 @@ from attrs import define
 
 from sigma_kernel.clock import Moment, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.curves import measured
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaStateError
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.history.journal import Journal, Lines
@@ -121,6 +122,27 @@ def test_a_history_is_written_as_csv_with_a_row_per_iteration(tmp_path: Path) ->
         _history().to_csv(tmp_path / "missing" / "history.csv")
 
 
+def test_a_history_is_written_with_the_branches_that_were_left(tmp_path: Path) -> None:
+    with small_environment(Sweep(), hooks={"say": Say(value=0.5)}) as sigma:
+        sigma.folder, trainer = tmp_path, sigma.trainer("trainer")
+        trainer.fit(epochs=3)
+        sigma.rewind(1, "epoch")
+        trainer.fit(epochs=1)
+        assert sigma.run_folder is not None
+        histories = [trainer.history, History.of(measured(sigma.run_folder / "metrics.jsonl", print)["trainer"])]
+    for history in histories:
+        history.to_csv(tmp_path / "all.csv", branches=True)
+        head, *rows = (tmp_path / "all.csv").read_text().splitlines()
+        assert head.split(",")[:4] == ["branch", "iteration", "epoch", "second"]
+        found = [tuple(map(int, row.split(",")[:2])) for row in rows]
+        assert {at for branch, at in found if branch == 0} >= {5, 10, 15}
+        assert found[-1] == (1, 10)
+        history.to_csv(tmp_path / "line.csv")
+        assert (tmp_path / "line.csv").read_text().splitlines()[-1].startswith("10,2,")
+        assert "branch" not in (tmp_path / "line.csv").read_text()
+        assert [one.branch for one in history.measured().left()["training.loss"]] == [0]
+
+
 def test_every_key_of_metrics_jsonl_is_documented(tmp_path: Path) -> None:
     with small_environment(Sweep(2)) as sigma:
         sigma.folder = tmp_path
@@ -131,7 +153,7 @@ def test_every_key_of_metrics_jsonl_is_documented(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "getting-started.md").read_text()
     documented = page[page.index("`metrics.jsonl` has") :].partition("## ")[0]
     for row in rows:
-        assert [*row] == ["trainer", "iteration", "epoch", "seconds", "values"]
+        assert [*row] == ["trainer", "iteration", "epoch", "seconds", "branch", "session", "start", "values"]
         assert [*row["values"]["training.loss"]] == ["last", "low", "high"]
     for key in (*rows[0], *rows[0]["values"]["training.loss"], '{"format": 1}'):
         assert f"`{key}`" in documented, key
@@ -245,7 +267,8 @@ def test_every_journal_row_names_its_trainer_and_time(tmp_path: Path) -> None:
     (row,) = _rows(tmp_path / "journal.jsonl")[1:]
     assert {name: row[name] for name in row if name != "hash"} == {**head, "command": "stop"}
     values = {"validation.loss": {"last": 0.5, "low": 0.5, "high": 0.5}}
-    assert _rows(tmp_path / "metrics.jsonl") == [{"format": 1}, {**head, "values": values}]
+    place = {"branch": 0, "session": 0, "start": 0}
+    assert _rows(tmp_path / "metrics.jsonl") == [{"format": 1}, {**head, **place, "values": values}]
 
 
 def test_a_hook_that_publishes_every_iteration_does_not_flood_the_metrics(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The view of a run from its folder alone: finished, or written by a process that cannot be asked.
 
-Nothing in a run folder is executed. What the files do not hold is empty: values are the last that were measured, and
-curves are those that led to the result.
+Nothing in a run folder is executed. What the files do not hold is empty: values are the last that were measured.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import define, field, fields
+from attrs import define, field
 
 from sigma_kernel import Registry, Trained, load
 from sigma_kernel.config import read as configuration
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
-from sigma_kernel.curves import Curve, read, thinned
+from sigma_kernel.curves import BranchedCurves, Curve, measured, part, thinned
 from sigma_kernel.errors import SigmaAddressError, SigmaError, SigmaStateError
 
 LARGEST = 256 << 20  # bytes of a file that is read
@@ -60,8 +59,12 @@ class Archive:
     def _settings(self) -> Mapping[str, Any]:
         return _read(self.folder / "config.toml", lambda path: configuration(path).values) or {}
 
+    def _measured(self) -> Mapping[str, BranchedCurves]:
+        return _read(self.folder / "metrics.jsonl", lambda path: measured(path, lambda text: None)) or {}
+
     def _curves(self) -> Mapping[str, Mapping[str, Curve]]:
-        return _read(self.folder / "metrics.jsonl", lambda path: read(path, lambda text: None)) or {}
+        """Return the curves that led to the result, by trainer and name."""
+        return {trainer: found.curves() for trainer, found in self._measured().items()}
 
     def _rows(self) -> list[Mapping[str, Any]]:
         return _read(self.folder / "journal.jsonl", lambda path: [*_rows(path)]) or []
@@ -106,14 +109,15 @@ class Archive:
         return [AddressEntry(name, "whole" if isinstance(value, int) else "number", value) for name, value in found]
 
     def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
-        """Return the curve of an address after a cursor, and the next cursor."""
+        """Return the points of an address after a cursor, on all branches, and the next cursor."""
         trainer, _, name = address.partition(".")
-        curve = self._curves().get(trainer, {}).get(name)
-        if curve is None:
-            return 0, []
-        rest = Curve(*(getattr(curve, one.name)[after:] for one in fields(Curve)))
-        number = self.branches(trainer)[-1].number
-        return len(curve.values), [Stretch(number, thinned(rest, max(2, most)))] if len(rest.values) else []
+        known = self._measured().get(trainer)
+        found, end = [], 0
+        for one in known.stretches(name) if known is not None else ():
+            rest, end = part(one.curve, slice(max(0, after - end), None)), end + len(one.curve.values)
+            found += [Stretch(one.branch, rest)] if len(rest.values) else []
+        share = most / max(1, sum(len(one.curve.values) for one in found))
+        return end, [Stretch(s.branch, thinned(s.curve, max(2, int(len(s.curve.values) * share)))) for s in found]
 
     def branches(self, trainer: str) -> list[Branch]:
         """Return the branches that the journal tells of."""

@@ -76,6 +76,20 @@ def test_an_archive_shows_what_the_folder_holds(finished: Path) -> None:
     assert Archive(finished, "unfinished").status() == "interrupted"
 
 
+def test_an_archive_has_the_curves_of_every_branch(finished: Path) -> None:
+    cursor, found = Archive(finished).stretches("trainer.training.loss")
+    assert [(one.branch, one.curve.iterations[-1]) for one in found] == [(0, 10), (1, 20)]
+    assert found[1].curve.iterations[0] > 5  # where branch 1 left branch 0
+    whole = [int(at) for one in found for at in one.curve.iterations]
+    assert cursor == len(whole)
+    for after in range(cursor + 1):
+        end, rest = Archive(finished).stretches("trainer.training.loss", after)
+        assert end == cursor
+        assert [int(at) for one in rest for at in one.curve.iterations] == whole[after:]
+    thinned = Archive(finished).stretches("trainer.training.loss", most=2)[1]
+    assert [len(one.curve.values) for one in thinned] == [2, 2]
+
+
 def test_files_that_are_damaged_or_missing_leave_the_rest(finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))
     (copy / "metrics.jsonl").write_text('{"format": 1}\nnonsense\n[1]\n')

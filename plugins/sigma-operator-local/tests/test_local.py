@@ -13,7 +13,16 @@ import pytest
 from sigma_kernel import every, when
 from sigma_kernel.contracts import HookContext, Monitor, Operator, Program, Step, View
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import Do, MonitorSuite, Note, NullBackend, OperatorSuite, Slow, small_environment, state_bytes
+from sigma_kernel.testing import (
+    Do,
+    MonitorSuite,
+    Note,
+    NullBackend,
+    OperatorSuite,
+    Slow,
+    small_environment,
+    state_bytes,
+)
 from sigma_operator_local import LocalOperator
 from sigma_operator_local.shards import Sum
 

@@ -7,16 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from shutil import get_terminal_size
+from typing import Any, TypeVar
 
 import click
 
 from sigma_kernel.charts import svg
-from sigma_kernel.curves import AXES, FIELDS, Curve, panels, read
+from sigma_kernel.curves import AXES, FIELDS, BranchedCurves, Curve, Stretch, measured, panels
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.launcher import colours, document, json_option, say
 from sigma_plot.drawing import csv, picture, terminal
 
+T = TypeVar("T")
 Curves = Mapping[str, Mapping[str, Curve]]
+Left = Mapping[str, Mapping[str, Sequence[Stretch]]]  # branches that were left
 
 
 @click.command()
@@ -29,17 +32,20 @@ def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str, save: Pat
     """Plot the values measured during each RUN, in the terminal or to a file.
 
     Values with the same last name share a chart: training.loss and validation.loss. PATTERN is an address, in which
-    `*` stands for any characters.
+    `*` stands for any characters. Branches that were left by a rewind are dotted.
     """
-    curves = chosen({name: _curves(run) for name, run in named(runs).items()}, patterns)
+    found = {name: measured(run / "metrics.jsonl", say) for name, run in named(runs).items()}
+    curves = chosen({run: _by_name(own, BranchedCurves.curves) for run, own in found.items()}, patterns)
+    joined = not as_json and (save is None or save.suffix.lower() != ".csv")
+    left: Left = {run: _by_name(own, lambda one: one.left(joined)) for run, own in found.items()}
     if as_json:
-        document({"runs": {run: _listed(found) for run, found in curves.items()}})
+        document({"runs": {run: _listed(own, left[run]) for run, own in curves.items()}})
     elif save is None:
         coloured = sys.stdout.isatty() and colours() is not False
-        drawn = terminal(panels(curves, over), over, get_terminal_size().columns, coloured)
+        drawn = terminal(panels(curves, over, left), over, get_terminal_size().columns, coloured)
         click.echo(drawn or "Nothing was measured.")
     else:
-        _write(save, _format(save)(curves, over))
+        _write(save, _format(save)(curves, left, over))
 
 
 def named(runs: Sequence[Path]) -> dict[str, Path]:
@@ -48,14 +54,13 @@ def named(runs: Sequence[Path]) -> dict[str, Path]:
     return {(name if names.count(name) == 1 else str(run)): run for name, run in zip(names, runs, strict=True)}
 
 
-def _curves(run: Path) -> dict[str, Curve]:
-    """Read the curves of a run by name; of several trainers, names begin with the trainer's."""
-    found = read(run / "metrics.jsonl", say)
+def _by_name(found: Mapping[str, BranchedCurves], what: Callable[[BranchedCurves], Mapping[str, T]]) -> dict[str, T]:
+    """Return what there is of each trainer by name; of several trainers, names begin with the trainer's."""
     several = len(found) > 1
     return {
-        f"{trainer}.{name}" if several else name: curve
-        for trainer, curves in found.items()
-        for name, curve in curves.items()
+        f"{trainer}.{name}" if several else name: value
+        for trainer, own in found.items()
+        for name, value in what(own).items()
     }
 
 
@@ -73,15 +78,23 @@ def chosen(curves: Curves, patterns: Sequence[str]) -> Curves:
     return {run: {name: found[name] for name in wanted if name in found} for run, found in curves.items()}
 
 
-def _listed(found: Mapping[str, Curve]) -> dict[str, dict[str, list[float | None]]]:
+def _listed(found: Mapping[str, Curve], left: Mapping[str, Sequence[Stretch]]) -> dict[str, dict[str, Any]]:
     """Return curves as JSON values; a value that is not finite is None."""
     return {
-        name: {key: [x if x == x else None for x in getattr(curve, key).tolist()] for key in FIELDS}
+        name: {**_columns(curve), **({"left": [_left(one) for one in left[name]]} if left.get(name) else {})}
         for name, curve in found.items()
     }
 
 
-def _format(path: Path) -> Callable[[Curves, str], bytes]:
+def _left(stretch: Stretch) -> dict[str, Any]:
+    return {"branch": stretch.branch, **_columns(stretch.curve)}
+
+
+def _columns(curve: Curve) -> dict[str, list[float | None]]:
+    return {key: [x if x == x else None for x in getattr(curve, key).tolist()] for key in FIELDS}
+
+
+def _format(path: Path) -> Callable[[Curves, Left, str], bytes]:
     """Return what makes a file of this extension; raise SigmaConfigError if there is none."""
     formats = {".svg": _svg, ".png": _png, ".csv": _csv}
     if path.suffix.lower() not in formats:
@@ -89,16 +102,16 @@ def _format(path: Path) -> Callable[[Curves, str], bytes]:
     return formats[path.suffix.lower()]
 
 
-def _svg(curves: Curves, over: str) -> bytes:
-    return svg(", ".join(curves), panels(curves, over), over).encode()
+def _svg(curves: Curves, left: Left, over: str) -> bytes:
+    return svg(", ".join(curves), panels(curves, over, left), over).encode()
 
 
-def _png(curves: Curves, over: str) -> bytes:
-    return picture(", ".join(curves), panels(curves, over), over)
+def _png(curves: Curves, left: Left, over: str) -> bytes:
+    return picture(", ".join(curves), panels(curves, over, left), over)
 
 
-def _csv(curves: Curves, over: str) -> bytes:
-    return csv(curves).encode()
+def _csv(curves: Curves, left: Left, over: str) -> bytes:
+    return csv(curves, left).encode()
 
 
 def _write(path: Path, data: bytes) -> None:

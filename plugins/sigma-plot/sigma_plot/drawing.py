@@ -10,7 +10,7 @@ from io import BytesIO, StringIO
 import numpy as np
 
 from sigma_kernel.charts import Line, figure, scale, series, thinned
-from sigma_kernel.curves import FIELDS, Curve
+from sigma_kernel.curves import FIELDS, Curve, Stretch
 
 Panels = Mapping[str, Sequence[Line]]
 
@@ -19,7 +19,8 @@ WIDEST = 110  # columns of a chart
 ROWS = 12  # of its canvas
 SIGNS = "ox+*#@"  # distinguish lines where there are no colours
 TERMINAL = (75, 208, 42, 170, 220, 110)  # the colours of lines on black and on white, of the 256 of a terminal
-HEAD = ("run", "name", "iteration", "epoch", "second", "value", "low", "high")
+FAINT = 245  # of lines that were left
+HEAD = ("run", "name", "iteration", "epoch", "second", "value", "low", "high", "left")
 
 
 def terminal(panels: Panels, over: str, width: int, coloured: bool) -> str:
@@ -40,16 +41,20 @@ def _chart(lines: Sequence[Line], over: str, width: int, styles: Mapping[str, in
     figure.set_x_limits(*scale([line.x for line in lines]))
     figure.set_y_limits(*scale([line.y for line in lines]))
     legend = []
-    for i, line in enumerate(lines):
+    for line in (line for line in lines if line.left):
+        shown = finite(thinned(line, figure.width))
+        figure.scatter(shown.x.tolist(), shown.y.tolist(), lc=FAINT, marker=None if coloured else ".")
+    counted = [line for line in lines if not line.left]
+    for i, line in enumerate(counted):
         sign, colour = SIGNS[styles[line.label]], TERMINAL[styles[line.label]]
         shown = finite(thinned(line, 4 * figure.width))
         if shown.y.size:
             figure.plot(shown.x.tolist(), shown.y.tolist(), lc=colour)
-            if not coloured and len(lines) > 1:
+            if not coloured and len(counted) > 1:
                 some = slice(i, None, max(1, shown.y.size // 8))
                 figure.scatter(shown.x[some].tolist(), shown.y[some].tolist(), marker=sign)
         last = f"{shown.y[-1]:.4g}" if shown.y.size else "never finite"
-        mark = plotille.color("━━", fg=colour, mode="byte") if coloured else sign * (len(lines) > 1)
+        mark = plotille.color("━━", fg=colour, mode="byte") if coloured else sign * (len(counted) > 1)
         legend.append(f"{mark} {line.label} {last}".strip())
     _, _, chart = figure.show().partition("\n")  # without the line that would name the vertical axis
     return f"{'   '.join(legend)}\n{chart}"
@@ -58,8 +63,8 @@ def _chart(lines: Sequence[Line], over: str, width: int, styles: Mapping[str, in
 def finite(line: Line) -> Line:
     """Return a line without the points whose value is not finite."""
     there = np.isfinite(line.y)
-    arrays = (array[there].astype(float) for array in (line.x, line.y, line.low, line.high))
-    return Line(line.label, *arrays)
+    x, y, low, high = (array[there].astype(float) for array in (line.x, line.y, line.low, line.high))
+    return Line(line.label, x, y, low, high, line.left)
 
 
 def _label(value: float, chars: int, delta: float, left: bool = False) -> str:
@@ -74,13 +79,17 @@ def picture(title: str, panels: Panels, over: str) -> bytes:
     return file.getvalue()
 
 
-def csv(curves: Mapping[str, Mapping[str, Curve]]) -> str:
-    """Return the curves as CSV: a row for each point, with all digits; a value that is not finite is ``nan``."""
+def csv(curves: Mapping[str, Mapping[str, Curve]], left: Mapping[str, Mapping[str, Sequence[Stretch]]]) -> str:
+    """Return the curves as CSV: a row for each point, with all digits; a value that is not finite is ``nan``.
+
+    Points of branches that were left follow, with 1 in the last column.
+    """
     file = StringIO()
     writer = tables.writer(file, lineterminator="\n")
     writer.writerow(HEAD)
     for run, found in curves.items():
         for name, curve in found.items():
-            columns = (getattr(curve, field).tolist() for field in FIELDS)
-            writer.writerows((run, name, *row) for row in zip(*columns, strict=True))
+            for way, one in ((0, curve), *((1, stretch.curve) for stretch in left.get(run, {}).get(name, ()))):
+                columns = (getattr(one, field).tolist() for field in FIELDS)
+                writer.writerows((run, name, *row, way) for row in zip(*columns, strict=True))
     return file.getvalue()

@@ -100,9 +100,53 @@ def test_curves_are_saved_as_csv_with_every_digit(tmp_path: Path) -> None:
     assert len(rows) == 8
     assert rows[0] == {
         "run": "a", "name": "training.loss", "iteration": "10", "epoch": "1", "second": "0.25",
-        "value": repr(1 / 6), "low": repr(1 / 6), "high": repr(1 / 6),
+        "value": repr(1 / 6), "low": repr(1 / 6), "high": repr(1 / 6), "left": "0",
     }  # fmt: skip
     assert [row["value"] for row in rows if row["epoch"] == "5"] == ["nan", "1.0"]
+
+
+def rewound(parent: Path) -> Path:
+    """Write the metrics of a run that went back from iteration 30 to 10."""
+    place = [(10, 0, 0), (20, 0, 0), (30, 0, 0), (20, 1, 10), (40, 1, 10)]
+    rows = [
+        {"trainer": "trainer", "iteration": at, "epoch": at // 10, "seconds": at / 4, "branch": branch, "session": 0,
+         "start": start, "values": values(at + branch / 2, 2)}
+        for at, branch, start in place
+    ]  # fmt: skip
+    folder = parent / "rewound"
+    folder.mkdir()
+    (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ({"format": 1}, *rows)))
+    return folder
+
+
+def test_what_a_rewind_left_is_marked_in_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(rewound(tmp_path))
+    assert main(["plot", run, "--save", str(tmp_path / "x.csv")]) == 0
+    rows = [*csv.DictReader(StringIO((tmp_path / "x.csv").read_text()))]
+    assert [row["iteration"] for row in rows if row["left"] == "0"] == ["10", "20", "40"]
+    assert [(row["iteration"], row["value"]) for row in rows if row["left"] == "1"] == [("20", "20.0"), ("30", "30.0")]
+    capsys.readouterr()
+    assert main(["plot", run, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["runs"]["rewound"]["training.loss"]
+    assert found["values"] == [10.0, 20.5, 40.5]
+    assert [(one["branch"], one["iterations"]) for one in found["left"]] == [(0, [20, 30])]
+
+
+def test_what_a_rewind_left_is_drawn_without_a_legend_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(rewound(tmp_path))
+    assert main(["plot", run, "--save", str(tmp_path / "x.svg")]) == 0
+    tree = ElementTree.parse(tmp_path / "x.svg")
+    drawn = [one.get("class", "") for one in tree.iter("{http://www.w3.org/2000/svg}path")]
+    assert [one for one in drawn if one.startswith("line")] == ["line left s0", "line s0"]
+    texts = ["".join(one.itertext()) for one in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert [text for text in texts if text.startswith("training")] == ["training 40.5"]
+    capsys.readouterr()
+    assert main(["plot", run]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("loss: training 40.5\n")
+    assert out.partition("\n")[2].count(".") > 3  # the points of what was left, beside those of labels
 
 
 def test_curves_are_printed_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,21 +9,19 @@ from __future__ import annotations
 import csv
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from io import StringIO
 from itertools import groupby, islice
-from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.charts import figure, svg
+from sigma_kernel.charts import Line, figure, svg
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Branch, Stretch
-from sigma_kernel.curves import AXES, Curve, joined, panels, table, thinned
+from sigma_kernel.curves import AXES, Branch, BranchedCurves, Curve, Stretch, joined, panels, table, thinned
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
 from sigma_kernel.optional import optional
 from sigma_kernel.training.files import put_text
@@ -88,14 +86,14 @@ class History(Mapping[str, np.ndarray]):
     """
 
     _parts: dict[str, _Parts] = field(factory=dict)  # of all branches, as they were measured
-    _read: Mapping[str, Curve] = field(factory=dict)
+    _read: BranchedCurves = field(factory=lambda: BranchedCurves([], {}))
     _branches: list[Branch] = field(factory=lambda: [Branch(0)])  # a reset begins one with the same number
     _span: _Span = field(factory=lambda: _Span(Moment(), Moment(), 0))  # the latest
 
     @classmethod
-    def of(cls, curves: Mapping[str, Curve]) -> History:
-        """Return the history that curves describe."""
-        return cls({name: _Parts() for name in curves}, curves)
+    def of(cls, read: BranchedCurves) -> History:
+        """Return the history of what was read from a file."""
+        return cls({name: _Parts() for name in read.lines}, read, [*read.branches] or [Branch(0)])
 
     def record(self, measured: Mapping[str, np.ndarray], before: Moment, after: Moment) -> None:
         """Add one or several values of each name, those of the iterations between two moments."""
@@ -137,29 +135,30 @@ class History(Mapping[str, np.ndarray]):
 
     def curve(self, name: str) -> Curve:
         """Return the values of a name with their moments; raises a KeyError for a name that was not measured."""
-        parts, limits = self._found(name), self._limits()
-        there = [self._read[name]] if name in self._read else []
-        own = [n for n, span in enumerate(parts.spans) if span.after.iteration <= limits[span.line]]
-        return joined([*there, _curve(parts.among(own))])
+        return BranchedCurves(self._branches, {name: self._lines(name)}).curves()[name]
 
-    def _limits(self) -> list[float]:
-        """Return the iteration up to which each branch led to the present state."""
-        found = [inf]
-        for branch in reversed(self._branches[1:]):
-            found.append(min(found[-1], branch.start))
-        return found[::-1]
+    def measured(self) -> BranchedCurves:
+        """Return the values of all names, on all branches."""
+        return BranchedCurves(self.branches(), {name: self._lines(name) for name in self})
+
+    def _lines(self, name: str) -> dict[int, Curve]:
+        """Return the curve of a name on each branch, by the branch's index."""
+        found = dict(self._read.lines.get(name, {}))
+        parts = self._found(name)
+        for line, own in groupby(range(len(parts.spans)), lambda place: parts.spans[place].line):
+            found[line] = joined([*([found[line]] if line in found else []), _curve(parts.among([*own]))])
+        return found
 
     def since(self, name: str, after: int, most: int) -> tuple[int, list[Stretch]]:
         """Return what was measured of a name since a cursor, and the next cursor; other threads may call this.
 
         Of more than ``most`` values, neighbours are joined.
         """
-        known, parts = self._read.get(name), self._parts.get(name, _Parts())
-        start, end = (known is not None), len(parts.spans) + (known is not None)
+        known, parts = self._read.stretches(name), self._parts.get(name, _Parts())
+        start, end = bool(known), len(parts.spans) + bool(known)
         new = groupby(range(max(0, after - start), end - start), lambda place: parts.spans[place].line)
-        found = [(self._branches[line].number, _curve(parts.among([*own]))) for line, own in new]
-        if known is not None and not after:
-            found.insert(0, (self._branches[0].number, known))
+        found = [] if after else [(one.branch, one.curve) for one in known]
+        found += [(self._branches[line].number, _curve(parts.among([*own]))) for line, own in new]
         share = most / max(1, sum(len(curve.values) for _, curve in found))
         return end, [Stretch(n, thinned(curve, max(2, int(len(curve.values) * share)))) for n, curve in found]
 
@@ -173,22 +172,26 @@ class History(Mapping[str, np.ndarray]):
         """Return all curves by name."""
         return {name: self.curve(name) for name in self}
 
-    def frame(self, library: str = "") -> Any:
+    def frame(self, library: str = "", branches: bool = False) -> Any:
         """Return a data frame of the library, or of the first of ``FRAMES``: a row per iteration, a column per name.
 
-        The columns ``iteration``, ``epoch`` and ``second`` come first; a value that was not measured is NaN.  Raises
-        SigmaPluginError if the library is not installed.
+        The columns ``iteration``, ``epoch`` and ``second`` come first; a value that was not measured is NaN.  With
+        ``branches``, it also has what was measured on branches before and after they were left: a row per iteration of
+        each ``branch``, which is the first column.  Raises SigmaPluginError if the library is not installed.
         """
         if library not in ("", *FRAMES):
             raise SigmaConfigError(f"frame: library must be one of {', '.join(FRAMES)} (got {library!r}).")
-        return optional("frame", *([library] if library else FRAMES)).DataFrame(table(self.curves()))
+        return optional("frame", *([library] if library else FRAMES)).DataFrame(self._columns(branches))
 
-    def to_csv(self, path: Path | str) -> None:
+    def _columns(self, branches: bool) -> dict[str, np.ndarray]:
+        return self.measured().table() if branches else table(self.curves())
+
+    def to_csv(self, path: Path | str, branches: bool = False) -> None:
         """Write the rows of :meth:`frame` to a CSV file, with all digits; the cell of a value not measured is empty.
 
         Raises SigmaStateError if the file cannot be written.
         """
-        columns, file = table(self.curves()), StringIO()
+        columns, file = self._columns(branches), StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
@@ -196,13 +199,20 @@ class History(Mapping[str, np.ndarray]):
         put_text(Path(path), file.getvalue())
 
     def plot(self, *names: str, over: str = "iteration") -> Any:
-        """Return a matplotlib figure of the named values, or of all, over ``iteration``, ``epoch`` or ``second``."""
+        """Return a matplotlib figure of the named values, or of all, over ``iteration``, ``epoch`` or ``second``.
+
+        What was measured on branches that were left is dotted.
+        """
         if over not in AXES:
             raise SigmaConfigError(f"plot: over must be one of {', '.join(AXES)} (got {over!r}).")
-        return figure("", panels({"": {name: self.curve(name) for name in names or self}}, over), over)
+        return figure("", self._panels(names or self, over), over)
+
+    def _panels(self, names: Iterable[str], over: str) -> dict[str, list[Line]]:
+        shown = BranchedCurves(self._branches, {name: self._lines(name) for name in names})
+        return panels({"": shown.curves()}, over, {"": shown.left()})
 
     def _repr_html_(self) -> str:
-        text = svg("", panels({"": {name: self.curve(name) for name in islice(self, DRAWN)}}, "iteration"))
+        text = svg("", self._panels(islice(self, DRAWN), "iteration"))
         return f'<img alt="{escape(repr(self))}" src="data:image/svg+xml;base64,{b64encode(text.encode()).decode()}">'
 
     def __repr__(self) -> str:
@@ -211,7 +221,7 @@ class History(Mapping[str, np.ndarray]):
         return f"History({', '.join(shown[:DRAWN] + more)})"
 
     def __getitem__(self, name: str) -> np.ndarray:
-        there = [self._read[name].values] if name in self._read else []
+        there = [one.curve.values for one in self._read.stretches(name)]
         return _numbers([*there, *self._found(name).values])
 
     def _found(self, name: str) -> _Parts:

@@ -17,7 +17,7 @@ from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.history.digests import digests
 from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.history.metrics import History, Samples
-from sigma_kernel.training.history.replay import Replay
+from sigma_kernel.training.history.replay import RESUMED, Replay
 from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.hooks.order import HookOrder
 
@@ -37,6 +37,8 @@ class Recorder:
     replay: Replay | None = field(default=None, init=False)
     branch: int = field(default=0, init=False)
     by: str = field(default="", init=False)  # the hook that acts; empty for commands from outside
+    _session: int = field(default=0, init=False)  # how often the run has been resumed
+    _start: int = field(default=0, init=False)  # the iteration at which this branch or this session began
     _rows: int = field(default=0, init=False)  # of this trainer in the journal
     _samples: Samples = field(default=Factory(lambda made: Samples(Lines(), made.history), takes_self=True))
     _early: deque[Mapping[str, Any]] = field(factory=lambda: deque(maxlen=1000))  # rows before the journal was opened
@@ -53,10 +55,13 @@ class Recorder:
         """Drop the rows from before the journal was opened."""
         self._early.clear()
 
-    def follow(self, rows: Sequence[Mapping[str, Any]], before: int, branch: int) -> None:
-        """Continue a journal with these rows of this trainer, and those ``before`` them that were lost, on a branch."""
-        self._rows, self.branch = before + len(rows), branch
-        self.history.begin(branch)
+    def follow(self, rows: Sequence[Mapping[str, Any]], before: int, branch: int, iteration: int) -> None:
+        """Continue a journal with these rows of this trainer, and those ``before`` them that were lost.
+
+        Training goes on from an iteration of a branch.
+        """
+        self._rows, self._session = before + len(rows), before + 1 + sum(row.get("event") == RESUMED for row in rows)
+        self.begin(branch, iteration)
         for row in rows:
             self.tell(row)
 
@@ -71,7 +76,8 @@ class Recorder:
 
     def row(self, moment: Moment, force: bool, edited: Sequence[str] = ()) -> None:
         """Write a row of metrics if the interval has passed, or with ``force``; it names the splits that are edited."""
-        self._samples.write({**self.head(moment), **({"edited": [*edited]} if edited else {})}, force)
+        place = {"branch": self.branch, "session": self._session, "start": self._start}
+        self._samples.write({**self.head(moment), **place, **({"edited": [*edited]} if edited else {})}, force)
 
     def note(self, moment: Moment, what: Mapping[str, Any]) -> None:
         """Write a row to the journal; during replay, compare it with the journal instead."""
@@ -92,10 +98,15 @@ class Recorder:
         self._rows += 1
 
     # -- branches and hooks --------------------------------------------------------------------------------------------
-    def leave_branch(self, iteration: int) -> None:
-        """Abandon the current branch at an iteration, and start a new one."""
-        self.branch += 1
-        self.history.leave(self.branch, iteration)
+    def begin(self, branch: int, iteration: int) -> None:
+        """Begin at an iteration of a branch, with nothing measured before."""
+        self.branch, self._start = branch, iteration
+        self.history.begin(branch)
+
+    def go_back(self, branch: int, iteration: int) -> None:
+        """Leave the present branch, and go on from an earlier iteration: on a new one, or after a reset."""
+        self.branch, self._start = branch, iteration
+        self.history.leave(branch, iteration)
 
     @contextmanager
     def on_behalf(self, hook: str) -> Iterator[None]:

@@ -86,7 +86,7 @@ def resume(
         recorder.past.keep(session.moment, session.snapshot())  # as the session that saved it did
         if edits:  # for a later replay, which starts here
             write(path.with_name(f"{path.name}.edited-{len(rows)}"), found)
-    recorder.follow(rows, chain.start(lines, name), branch)
+    recorder.follow(rows, chain.start(lines, name), branch, session.moment.iteration)
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
     left = tail([*rows, row], position)
     written = {**row, "configuration": recorder.journal.configuration}
@@ -117,13 +117,24 @@ def replay(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
         start = rows[edited]["from"]
         log(f"{name}: settings were changed at iteration {start}; the replay begins there")
         if rows[edited].get("at") != 0:
-            session.restore(read(run / "checkpoints" / name / f"{start}.edited-{edited}"))
+            saved_then = read(run / "checkpoints" / name / f"{start}.edited-{edited}")
+            session.restore(saved_then)
+            session.recorder.begin(saved_then.values.get("branch", 0), start)
             session.recorder.past.keep(session.moment, session.snapshot())
         rows = rows[edited + 1 :]
-        for to in {row["to"] for row in rows if row.get("command") == "rewind" and row["to"] < start}:
-            found = read(run / "checkpoints" / name / str(to))  # from before the replay begins
+        back = [row for row in rows if row.get("command") == "rewind" and row["to"] < start]
+        for row in {row["to"]: row for row in reversed(back)}.values():  # the first that goes to before the replay
+            found = _gone_back_to(run, name, row)
             session.recorder.past.keep(Moment(**found.values["clock"]), found, pinned=True)
     session.recorder.compare(Replay(deque(seamless(rows)), goes_on=False))
+
+
+def _gone_back_to(run: Path, trainer: str, rewind: Row) -> Checkpoint:
+    """Return the state that a rewind restored, from the checkpoint that it wrote: that may have been left since."""
+    home = run / "checkpoints" / trainer
+    found = map(read, home.glob(f"{rewind['to']}.branch-*"))
+    own = (one for one in found if one.values.get("branch") == rewind["branch"])
+    return next(own, None) or read(home / str(rewind["to"]))
 
 
 def restore(

@@ -548,7 +548,9 @@ class Session:
             case commands.Rewind():
                 self._rewind(command)
             case commands.Reset():
+                self._row(force=True)
                 self.note(command.to_dict())
+                self.recorder.go_back(self.recorder.branch, 0)
                 self.restore(Checkpoint(self.initial.arrays(), {}))
                 self.tick(TimeScale.RESET)
         return self.moment
@@ -722,8 +724,9 @@ class Session:
         recorder = self.recorder
         moment, found = recorder.past.before(command.to, command.scale, partial(self._saved, command))
         branch = {"branch": recorder.branch + 1, "parent": recorder.branch}
+        self._row(force=True)
         self.note({**commands.Rewind(moment.iteration).to_dict(), **branch})
-        recorder.leave_branch(moment.iteration)
+        recorder.go_back(branch["branch"], moment.iteration)
         self.restore(found, self.progress if self.progress.underway else TrainingProgress())
         self._go_on()
         if self.saves:
