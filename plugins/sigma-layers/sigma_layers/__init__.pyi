@@ -30,10 +30,12 @@ from sigma_layers.dropout import Dropout as Dropout
 from sigma_layers.flatten import Flatten as Flatten
 from sigma_layers.function import Function as Function
 from sigma_layers.function_cost import FunctionCost as FunctionCost
+from sigma_layers.gru import GRU as GRU
 from sigma_layers.hinge import Hinge as Hinge
 from sigma_layers.huber import Huber as Huber
 from sigma_layers.input import Input as Input
 from sigma_layers.kullback_leibler import KullbackLeibler as KullbackLeibler
+from sigma_layers.lstm import LSTM as LSTM
 from sigma_layers.max_pool import MaxPool as MaxPool
 from sigma_layers.multi_class_hinge import MultiClassHinge as MultiClassHinge
 from sigma_layers.output import Output as Output
@@ -43,6 +45,7 @@ from sigma_layers.poisson import Poisson as Poisson
 from sigma_layers.repeat import Repeat as Repeat
 from sigma_layers.reshape import Reshape as Reshape
 from sigma_layers.residual import Residual as Residual
+from sigma_layers.simple_rnn import SimpleRNN as SimpleRNN
 from sigma_layers.softmax_cross_entropy import SoftmaxCrossEntropy as SoftmaxCrossEntropy
 from sigma_layers.squared_difference import SquaredDifference as SquaredDifference
 from sigma_layers.subnetwork import Subnetwork as Subnetwork

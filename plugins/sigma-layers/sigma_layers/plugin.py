@@ -21,6 +21,9 @@ LAYERS = {
     "conv3d_transpose": ("Conv3dTranspose", "3-D transposed convolution over volumes, which upsamples."),
     "max_pool": ("MaxPool", "Max pooling over windows, channels first."),
     "average_pool": ("AveragePool", "Average pooling over windows, channels first."),
+    "simple_rnn": ("SimpleRNN", "Simple recurrent layer over the steps of a sequence."),
+    "gru": ("GRU", "Gated recurrent unit over the steps of a sequence."),
+    "lstm": ("LSTM", "Long short-term memory over the steps of a sequence."),
     "activation": ("Activation", "Activation function, such as relu."),
     "dropout": ("Dropout", "Dropout: zero elements at random during training."),
     "flatten": ("Flatten", "Flatten each sample to a vector."),
@@ -59,6 +62,8 @@ ACTIVATIONS = {
 
 WINDOW = "kernel_size=size strides=stride dilation_rate=dilation use_bias=bias"
 CONVOLUTION = f"out_channels=filters {WINDOW}"
+RECURRENT = "hidden_size=units return_sequences=sequence bidirectional=direction"
+GATES = f"{RECURRENT} recurrent_activation=gate_activation"
 ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "absolute_difference": "l1_loss mae_loss mean_absolute_error",
     "activation": "activation_function=function",
@@ -83,6 +88,8 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "hinge": "squared_hinge hinge_embedding_loss",
     "huber": "smooth_l1 smooth_l1_loss huber_loss beta=delta",
     "kullback_leibler": "kl_div kl_div_loss kl_divergence",
+    "gru": f"gated_recurrent_unit {GATES}",
+    "lstm": f"long_short_term_memory {GATES} unit_forget_bias=forget_bias",
     "max_pool": "max_pool2d max_pooling2d kernel_size=size pool_size=size strides=stride",
     "multi_class_hinge": "categorical_hinge multi_margin_loss multi_margin",
     "poisson": "poisson_nll_loss",
@@ -92,6 +99,7 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "squared_difference": "mse mse_loss mean_squared_error l2_loss loss_weight=weight",
     "identity": "linear none",
     "silu": "swish",
+    "simple_rnn": f"rnn elman recurrent {RECURRENT} nonlinearity=activation",
 }
 
 

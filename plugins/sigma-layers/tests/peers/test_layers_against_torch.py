@@ -23,13 +23,13 @@ from sigma_layers import (  # noqa: E402
 )
 from sigma_layers.plugin import ACTIVATIONS, LAYERS  # noqa: E402
 
-from . import cost_cases, layer_cases, nested_cases, single_layer_cases  # noqa: E402
+from . import cost_cases, layer_cases, nested_cases, recurrent_cases, single_layer_cases  # noqa: E402
 from .comparison import RATE, TOLERANCE, Trained, affine, agree, in_torch  # noqa: E402
 from .layer_cases import BATCH, IN_TORCH, PROBABILITIES, X, Y, first, squared  # noqa: E402
 
 F = torch.nn.functional
 STEPS = 100
-CASES = {**layer_cases.CASES, **cost_cases.CASES, **nested_cases.CASES}
+CASES = {**cost_cases.CASES, **layer_cases.CASES, **nested_cases.CASES, **recurrent_cases.CASES}
 
 
 def test_every_component_of_the_room_has_a_case_here():

@@ -1,0 +1,131 @@
+"""The base of recurrent layers: walks over time in one direction or both, and sequences of different lengths."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Literal
+
+from attrs import define, field
+from attrs.validators import optional
+
+from sigma_kernel import functions as f
+from sigma_kernel.contracts import Architecture, Context, Layer, Parameter
+from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.graph import Node, Spec
+from sigma_kernel.settings import in_, instance_of
+from sigma_layers.settings import ACTIVATION, activation, count
+
+Function = Callable[[Node], Node]
+DIRECTIONS = {"forward": ("",), "reverse": ("",), "bidirectional": ("", "reverse.")}  # with the heads of parameters
+
+
+@define(eq=False)
+class Recurrent(Layer):
+    """The base of recurrent layers: a cell that is given one step of a sequence, and its own state of the step before.
+
+    The products of the inputs of all steps, ``x @ weights + biases``, are computed at once, before the loop.
+
+    Args:
+        units: Number of outputs of each step.
+        activation: Activation function of new values: its name, or a function of a node.
+        sequence: Whether the outputs of all steps are returned, instead of that of the last one.
+        direction: Order of the steps: ``"forward"``, ``"reverse"`` for the last one first, or ``"bidirectional"`` for
+            both, with parameters of their own and their outputs side by side.
+        lengths: Layer whose value is the number of steps of each sequence, if they differ: the steps after it are
+            padding. A value for each step is a mask, which is 0 at padding.
+    """
+
+    units: int = field(validator=count)
+    activation: str | Function = field(default="tanh", validator=activation, metadata=ACTIVATION)
+    sequence: bool = field(default=False, kw_only=True)
+    direction: Literal["forward", "reverse", "bidirectional"] = field(
+        default="forward", validator=in_(tuple(DIRECTIONS)), kw_only=True
+    )
+    lengths: Architecture | None = field(
+        default=None, validator=optional(instance_of(Architecture, "a layer")), kw_only=True
+    )
+
+    gates: ClassVar[int] = 1  # blocks of units that a product gives
+    states: ClassVar[tuple[str, ...]] = ("hidden",)  # what a step hands to the next; the first is its output
+
+    @property
+    def branches(self) -> tuple[Architecture, ...]:
+        """Return the layer of lengths, if there is one: it is the second input."""
+        return () if self.lengths is None else (self.lengths,)
+
+    def parameters(self, x: Spec, lengths: Spec | None = None) -> dict[str, Parameter]:
+        """Return the parameters of each direction; raises SigmaNetworkError unless a sample is a sequence."""
+        self._check(x, lengths)
+        heads = DIRECTIONS[self.direction]
+        return {head + name: one for head in heads for name, one in self.cell_parameters(x.shape[1]).items()}
+
+    def cell_parameters(self, features: int) -> dict[str, Parameter]:
+        """Return the parameters of one direction."""
+        wide = self.gates * self.units
+        return {
+            "weights": Parameter((features, wide), "glorot_uniform"),
+            "recurrent": Parameter((self.units, wide), "orthogonal"),
+            "biases": Parameter((wide,)),
+        }
+
+    @abstractmethod
+    def cell(self, context: Context, p: Mapping[str, Node]) -> Callable[..., Sequence[Node]]:
+        """Return the function of one step: of ``x @ weights + biases`` and the state, it makes the new state."""
+
+    def forward(self, context: Context, x: Node, lengths: Node | None = None) -> Node:
+        """Return the outputs of all steps, 0 at padding, or those of the last one."""
+        steps = f.swap_axes(x, 0, 1)
+        mask = [] if lengths is None else [_mask(x, lengths)]
+        ways = [self._walk(context, head, steps, mask) for head in DIRECTIONS[self.direction]]
+        found = f.concat(*(outputs if self.sequence else state[0] for state, outputs in ways))
+        if not self.sequence:
+            return found
+        return f.swap_axes(f.where(mask[0], found, 0.0) if mask else found, 0, 1)
+
+    def _walk(self, context: Context, head: str, steps: Node, mask: Sequence[Node]) -> tuple[tuple[Node, ...], Node]:
+        """Return the last state and the outputs of all steps, in the direction whose parameters begin with a head."""
+        p = {name.removeprefix(head): node for name, node in context.parameters.items() if name.startswith(head)}
+        time, batch, features = steps.shape
+        sums = f.reshape(steps, (time * batch, features)) @ p["weights"] + p["biases"]
+        cell = self.cell(context, p)
+
+        def step(*given: Node) -> tuple[Sequence[Node], Sequence[Node]]:
+            before, (now, *real) = given[: len(self.states)], given[len(self.states) :]
+            new = cell(now, *before)
+            new = [f.where(real[0], x, old) for x, old in zip(new, before, strict=True)] if real else new
+            return new, new[:1]
+
+        first = [f.zeros((batch, self.units), steps.dtype)] * len(self.states)
+        sequences = [f.reshape(sums, (time, batch, sums.shape[1])), *mask]
+        reverse = bool(head) or self.direction == "reverse"
+        state, (outputs,) = f.scan(step, first, sequences, reverse=reverse)
+        return state, outputs
+
+    def _check(self, x: Spec, lengths: Spec | None) -> None:
+        """Raise SigmaNetworkError unless a sample is a sequence, with one length or a mask."""
+        where = f"{type(self).__name__}({x.shape})"
+        if len(x.shape) != 2:
+            remedy = f"Reshape({x.shape[0]}, 1)" if len(x.shape) == 1 else "Reshape(time, features)"
+            raise SigmaNetworkError(f"{where}: a sample must be a sequence, (time, features). Put {remedy} before it.")
+        if lengths is not None and lengths.shape not in ((), (1,), (x.shape[0],)):
+            raise SigmaNetworkError(
+                f"{where}: lengths have shape {lengths.shape}; expected one number for each sequence, or a mask "
+                f"({x.shape[0]},). Link an Input(section=...) with such values to it."
+            )
+
+
+def _mask(x: Node, lengths: Node) -> Node:
+    """Return bool ``(time, batch, 1)``: whether a step is no padding, given lengths or a mask."""
+    batch, time = x.shape[:2]
+    if lengths.shape == (batch, time):
+        real = f.cast(lengths, "bool")
+    else:
+        real = f.reshape(f.cast(lengths, "int32"), (batch, 1)) > f.iota((1, time))
+    return f.expand(f.swap_axes(real, 0, 1), -1)
+
+
+def gate(default: str = "sigmoid") -> str | Function:
+    """Return the field of the activation function of gates."""
+    found: str | Function = field(default=default, validator=activation, metadata=ACTIVATION, kw_only=True)
+    return found
