@@ -14,6 +14,7 @@ from sigma_layers.activations import softplus as softplus
 from sigma_layers.activations import tanh as tanh
 from sigma_layers.add import Add as Add
 from sigma_layers.average_pool import AveragePool as AveragePool
+from sigma_layers.batch_norm import BatchNorm as BatchNorm
 from sigma_layers.binary_cross_entropy import BinaryCrossEntropy as BinaryCrossEntropy
 from sigma_layers.concat import Concat as Concat
 from sigma_layers.conv1d import Conv1d as Conv1d
@@ -30,11 +31,14 @@ from sigma_layers.dropout import Dropout as Dropout
 from sigma_layers.flatten import Flatten as Flatten
 from sigma_layers.function import Function as Function
 from sigma_layers.function_cost import FunctionCost as FunctionCost
+from sigma_layers.group_norm import GroupNorm as GroupNorm
 from sigma_layers.gru import GRU as GRU
 from sigma_layers.hinge import Hinge as Hinge
 from sigma_layers.huber import Huber as Huber
 from sigma_layers.input import Input as Input
+from sigma_layers.instance_norm import InstanceNorm as InstanceNorm
 from sigma_layers.kullback_leibler import KullbackLeibler as KullbackLeibler
+from sigma_layers.layer_norm import LayerNorm as LayerNorm
 from sigma_layers.lstm import LSTM as LSTM
 from sigma_layers.max_pool import MaxPool as MaxPool
 from sigma_layers.multi_class_hinge import MultiClassHinge as MultiClassHinge
@@ -45,6 +49,7 @@ from sigma_layers.poisson import Poisson as Poisson
 from sigma_layers.repeat import Repeat as Repeat
 from sigma_layers.reshape import Reshape as Reshape
 from sigma_layers.residual import Residual as Residual
+from sigma_layers.rms_norm import RmsNorm as RmsNorm
 from sigma_layers.simple_rnn import SimpleRNN as SimpleRNN
 from sigma_layers.softmax_cross_entropy import SoftmaxCrossEntropy as SoftmaxCrossEntropy
 from sigma_layers.squared_difference import SquaredDifference as SquaredDifference

@@ -11,7 +11,7 @@ from attrs import Attribute
 from sigma_kernel.contracts import Architecture
 from sigma_kernel.errors import SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Node
-from sigma_kernel.settings import must
+from sigma_kernel.settings import is_finite, must
 
 Result = TypeVar("Result")
 ACTIVATION = {"kind": "activation"}  # marks a setting that may be the name of such a component
@@ -21,7 +21,14 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
+def _is_positive(value: Any) -> bool:
+    return is_finite(value) and value > 0
+
+
 count = must(_is_count, "1, 2, 3 ...", SigmaNetworkError)
+whole = must(lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number", SigmaNetworkError)
+positive = must(_is_positive, "a positive number", SigmaNetworkError)
+flag = must(lambda value: isinstance(value, bool), "true or false", SigmaNetworkError)
 activation = must(lambda value: isinstance(value, str) or callable(value), "a name or a function", SigmaNetworkError)
 architecture = must(lambda value: isinstance(value, Architecture), "a layer or a chain of layers", SigmaNetworkError)
 function = must(callable, "a function of nodes", SigmaNetworkError)

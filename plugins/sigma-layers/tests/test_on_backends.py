@@ -13,6 +13,7 @@ from sigma_kernel import Environment, functions as f
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace
 from sigma_kernel.testing import traced
 from sigma_layers import (
+    BatchNorm,
     Conv1d,
     Conv1dTranspose,
     Conv2d,
@@ -22,8 +23,12 @@ from sigma_layers import (
     DepthwiseConv1d,
     DepthwiseConv2d,
     Flatten,
+    GroupNorm,
     Input,
+    InstanceNorm,
+    LayerNorm,
     Output,
+    RmsNorm,
     SoftmaxCrossEntropy,
 )
 
@@ -41,10 +46,21 @@ FAMILIES: dict[str, list[tuple[Any, list[tuple[int, ...]]]]] = {  # layers, and 
         (Conv2dTranspose(3, (2, 3), stride=2, padding=(0, 1), output_padding=(1, 0), dilation=(1, 2)), [IMAGE]),
         (Conv3dTranspose(2, 2, stride=2, padding=1), [VOLUME]),
     ],
+    "norm": [
+        (BatchNorm(), [(6, 4)]),
+        (BatchNorm(momentum=0.3, epsilon=1e-3), [IMAGE]),
+        (BatchNorm(axis=-1, affine=False), [SIGNAL]),
+        (LayerNorm(), [SIGNAL]),
+        (LayerNorm(2, affine=False), [IMAGE]),
+        (GroupNorm(2), [SIGNAL]),
+        (InstanceNorm(), [IMAGE]),
+        (RmsNorm(2), [IMAGE]),
+    ],
 }
 NETWORKS: dict[str, Any] = {  # of 2 x 6 x 6 images
     "convolution": Conv2d(4, 3, dilation=2, groups=2, activation="tanh") + DepthwiseConv2d(2, multiplier=2),
     "transposed convolution": Conv2dTranspose(3, 4, stride=2, padding=1, activation="tanh"),
+    "norm": BatchNorm() + GroupNorm(2) + Conv2d(4, 3) + LayerNorm(3) + RmsNorm() + InstanceNorm(),
 }
 by_family = pytest.mark.parametrize("family", FAMILIES)
 

@@ -89,7 +89,48 @@ def transposed(rank, count):
         )  # fmt: skip
 
 
+def batch_norm(axis=1, momentum=0.1, epsilon=1e-5):
+    """Return batch normalisation in training; the running statistics are changed in place."""
+
+    def function(x, p):
+        x = x.movedim(axis, 1)
+        scale = [p.get(name) for name in ("scale", "shift")]
+        y = F.batch_norm(x, p["mean"], p["variance"], *scale, training=True, momentum=momentum, eps=epsilon)
+        return y.movedim(1, axis)
+
+    return function
+
+
+def layer_norm(axes, epsilon=1e-5):
+    return lambda x, p: F.layer_norm(x, x.shape[-axes:], p.get("scale"), p.get("shift"), epsilon)
+
+
+def norms():
+    """Yield norms over vectors, sequences, images and volumes, also of odd sizes."""
+    for shape in ((5, 3), (2, 1), (4, 3, 7), (2, 4, 1, 5), (3, 2, 2, 3, 1)):
+        yield Case(sigma_layers.BatchNorm(), [shape], batch_norm())
+    for shape in ((4, 5, 3), (3, 7, 2, 2)):
+        made = sigma_layers.BatchNorm(momentum=0.3, epsilon=1e-2, affine=False, axis=-1)
+        yield Case(made, [shape], batch_norm(-1, 0.3, 1e-2))
+    for shape, axes in (((3, 5), 1), ((2, 4, 7), 1), ((1, 3, 5), 2), ((2, 3, 4, 5), 3)):
+        yield Case(sigma_layers.LayerNorm(axes), [shape], layer_norm(axes))
+        yield Case(sigma_layers.LayerNorm(axes, 0.1, affine=False), [shape], layer_norm(axes, 0.1))
+        yield Case(
+            sigma_layers.RmsNorm(axes, 1e-4), [shape],
+            lambda x, p, axes=axes: F.rms_norm(x, x.shape[-axes:], p["scale"], 1e-4),
+        )  # fmt: skip
+    for shape, groups in (((3, 6), 3), ((1, 6, 5), 2), ((2, 4, 3, 5), 4), ((2, 3, 2, 1, 3), 1)):
+        yield Case(
+            sigma_layers.GroupNorm(groups, affine=groups != 4), [shape],
+            lambda x, p, groups=groups: F.group_norm(x, groups, p.get("scale"), p.get("shift")),
+        )  # fmt: skip
+    for shape in ((2, 3, 7), (1, 2, 3, 5), (2, 2, 1, 3, 2)):
+        made = sigma_layers.InstanceNorm(epsilon=1e-3, affine=len(shape) != 4)
+        yield Case(made, [shape], lambda x, p: F.instance_norm(x, weight=p.get("scale"), bias=p.get("shift"), eps=1e-3))
+
+
 CASES = [
+    *norms(),
     *(case for rank in (1, 2, 3) for case in convolutions(rank, 5, False)),
     *(case for rank in (1, 2, 3) for case in convolutions(rank, 3, True)),
     *(case for rank in (1, 2, 3) for case in transposed(rank, 5)),

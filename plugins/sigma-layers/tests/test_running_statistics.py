@@ -1,0 +1,116 @@
+"""Runs of networks with batch norm: evaluation, shards, resume and replay to the bit."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_kernel import Environment
+from sigma_kernel.launcher import main
+from sigma_layers import BatchNorm, Conv2d, Dense, Flatten, Input, Output, SoftmaxCrossEntropy, SquaredDifference
+from sigma_operator_local import LocalOperator
+
+RUN = """
+format = 1
+[run]
+name = "normed"
+backend = "{backend}"
+[data]
+dataset = "iris"
+batch_size = 13
+[network]
+architecture = "input(4) + dense(8) + batch_norm(name='bn') + activation('relu') + output(3) + softmax_cross_entropy()"
+[trainer]
+optimiser = "adam"
+operator = {{ type = "local", shards = {shards} }}
+[hooks.end]
+type = "stop"
+when = "{end}"
+every = "1 iteration"
+"""
+DRAW = np.random.default_rng(0)
+X = DRAW.normal(2.0, 3.0, size=(7, 4))
+BACKENDS = pytest.mark.parametrize("backend", ["numpy", "numba"])
+
+
+def state(folder: str) -> bytes:
+    """Return the newest state of a run: parameters, layer state, slots of the optimiser."""
+    files = sorted(Path(folder).glob("checkpoints/trainer/*/state.safetensors"), key=lambda p: p.stat().st_mtime_ns)
+    return files[-1].read_bytes()
+
+
+@BACKENDS
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_run_resumes_in_the_middle_of_an_epoch_and_replays_to_the_same_bits(
+    backend: str, shards: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def done(*arguments: str) -> str:
+        assert main([*arguments, "--json", "--quiet"]) == 0
+        return str(json.loads(capsys.readouterr().out)["folder"])
+
+    for name, end in {"whole": "iteration reaches 19", "first": "iteration reaches 7"}.items():
+        Path(f"{name}.toml").write_text(RUN.format(backend=backend, shards=shards, end=end))
+    whole, run = done("run", "whole.toml"), done("run", "first.toml")
+    assert state(run) != state(whole)
+    assert done("resume", run, "--set", "hooks.end.when=iteration reaches 19") == run
+    assert state(run) == state(whole)
+    assert b"bn.variance" in state(run)
+    assert main(["replay", whole, "--check", "--quiet"]) == 0
+
+
+def trainer(network: Any, data: Any, **settings: Any) -> Any:
+    sigma = Environment("normed", seed=0, precision="float64")
+    how = {"type": "gradient_descent", "learning_rate": 0.1}
+    return sigma.create_trainer(network=network, data=data, optimiser=how, **settings)
+
+
+def running(made: Any, name: str) -> np.ndarray:
+    return np.asarray(made.session.snapshot().arrays[f"network.layers.1-batch_norm.{name}"])
+
+
+@BACKENDS
+def test_each_shard_has_statistics_of_its_own_and_the_running_ones_are_their_mean(backend: str) -> None:
+    """There are 35 ways to divide seven rows into four and three; one of them explains all that is measured."""
+    network = Input(4) + BatchNorm(momentum=0.5, epsilon=2.0) + SquaredDifference()
+    data = {"inputs": X, "targets": np.zeros((7, 4))}
+    made = trainer(network, data, batch_size=7, backend=backend, operator=LocalOperator(shards=2))
+    made.fit(epochs=1)
+    np.testing.assert_allclose(running(made, "mean"), 0.5 * X.mean(0), rtol=1e-12)
+    found = []
+    for four in combinations(range(7), 4):
+        shards = X[list(four)], np.delete(X, four, axis=0)
+        running_variance = 0.5 + 0.5 * sum(len(x) / 7 * x.var(0, ddof=1) for x in shards)
+        if np.allclose(running(made, "variance"), running_variance, rtol=1e-12):
+            found += [sum(len(x) / 7 * (x.var(0) / (x.var(0) + 2.0)).mean() for x in shards)]
+    assert made.history["training.loss"][-1] == pytest.approx(found[0], rel=1e-12)
+    assert len(found) == 1
+
+
+@BACKENDS
+def test_predictions_use_the_running_statistics_and_do_not_depend_on_the_batch(backend: str) -> None:
+    images = DRAW.normal(size=(20, 2, 5, 5))
+    network = Input(2, 5, 5) + BatchNorm() + Conv2d(2, 3) + BatchNorm() + Flatten() + Output(3) + SoftmaxCrossEntropy()
+    made = trainer(network, (images, DRAW.integers(0, 3, 20)), batch_size=8, backend=backend)
+    made.fit(epochs=2)
+    before = {name: x.copy() for name, x in made.session.snapshot().arrays.items()}
+    whole = made.predict(images)
+    np.testing.assert_allclose(made.predict(images[3:4]), whole[3:4], rtol=1e-12)
+    made.evaluate("training")
+    after = made.session.snapshot().arrays
+    assert all(np.array_equal(x, after[name]) for name, x in before.items())
+    assert (running(made, "variance") != 1).all()
+
+
+def test_an_epoch_may_end_in_a_batch_of_one_row() -> None:
+    made = trainer(
+        Input(4) + BatchNorm() + Dense(2) + Output(3) + SoftmaxCrossEntropy(), (X, [0, 1, 2, 0, 1, 2, 0]), batch_size=3
+    )
+    made.fit(epochs=4)
+    assert all(np.isfinite(x).all() for name, x in made.session.snapshot().arrays.items() if name.startswith("network"))
