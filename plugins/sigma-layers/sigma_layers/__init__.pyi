@@ -49,7 +49,7 @@ from sigma_layers.poisson import Poisson as Poisson
 from sigma_layers.repeat import Repeat as Repeat
 from sigma_layers.reshape import Reshape as Reshape
 from sigma_layers.residual import Residual as Residual
-from sigma_layers.rms_norm import RmsNorm as RmsNorm
+from sigma_layers.rms_norm import RMSNorm as RMSNorm
 from sigma_layers.simple_rnn import SimpleRNN as SimpleRNN
 from sigma_layers.softmax_cross_entropy import SoftmaxCrossEntropy as SoftmaxCrossEntropy
 from sigma_layers.squared_difference import SquaredDifference as SquaredDifference

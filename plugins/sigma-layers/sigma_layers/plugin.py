@@ -30,7 +30,7 @@ LAYERS = {
     "layer_norm": ("LayerNorm", "Layer normalisation over trailing axes."),
     "group_norm": ("GroupNorm", "Group normalisation over groups of channels."),
     "instance_norm": ("InstanceNorm", "Instance normalisation of each channel of a sample."),
-    "rms_norm": ("RmsNorm", "Normalisation by the root mean square over trailing axes."),
+    "rms_norm": ("RMSNorm", "Normalisation by the root mean square over trailing axes."),
     "flatten": ("Flatten", "Flatten each sample to a vector."),
     "reshape": ("Reshape", "Reshape each sample."),
     "permute": ("Permute", "Reorder the axes of each sample."),

@@ -12,8 +12,8 @@ from sigma_layers.settings import count, flag, positive
 
 
 @define(eq=False)
-class RmsNorm(Layer):
-    """Divide each sample by its root mean square over the last axis, or several of them: ``RmsNorm()``.
+class RMSNorm(Layer):
+    """Divide each sample by its root mean square over the last axis, or several of them: ``RMSNorm()``.
 
     Computes ``scale * x / sqrt(mean(x * x) + epsilon)``, the mean being over the trailing axes; training and evaluation
     are the same.

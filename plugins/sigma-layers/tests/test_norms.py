@@ -9,7 +9,7 @@ from sigma_kernel import Network
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_kernel.testing import LayerSuite, by_name, traced
-from sigma_layers import BatchNorm, GroupNorm, Input, InstanceNorm, LayerNorm, RmsNorm
+from sigma_layers import BatchNorm, GroupNorm, Input, InstanceNorm, LayerNorm, RMSNorm
 
 FOUR, SEQUENCE, IMAGE = Spec((4,)), Spec((5, 3)), Spec((4, 3, 2))
 
@@ -77,18 +77,18 @@ class TestInstanceNorm(LayerSuite):
         return InstanceNorm()
 
 
-class TestRmsNorm(LayerSuite):
+class TestRMSNorm(LayerSuite):
     inputs = (SEQUENCE,)
 
     def make(self):
-        return RmsNorm()
+        return RMSNorm()
 
 
-class TestRmsNormOfImages(LayerSuite):
+class TestRMSNormOfImages(LayerSuite):
     inputs = (IMAGE,)
 
     def make(self):
-        return RmsNorm(axes=2, affine=False)
+        return RMSNorm(axes=2, affine=False)
 
 
 def given(layer, x, training=True, **values):
@@ -209,13 +209,13 @@ def test_instance_norm_has_a_group_for_each_channel_and_one_group_is_a_layer():
 def test_rms_norm_divides_by_the_root_mean_square():
     x, scale = DRAW.normal(3.0, size=(2, 5, 3)), DRAW.normal(size=3)
     wanted = x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6) * scale
-    np.testing.assert_allclose(given(RmsNorm(), x, scale=scale)[0], wanted, rtol=1e-12)
-    assert not given(RmsNorm(), np.zeros((2, 5, 3)))[0].any()
+    np.testing.assert_allclose(given(RMSNorm(), x, scale=scale)[0], wanted, rtol=1e-12)
+    assert not given(RMSNorm(), np.zeros((2, 5, 3)))[0].any()
 
 
 def test_norms_without_a_scale_have_no_parameters():
     for layer in (BatchNorm(affine=False), LayerNorm(affine=False), GroupNorm(2, affine=False),
-                  InstanceNorm(affine=False), RmsNorm(affine=False)):  # fmt: skip
+                  InstanceNorm(affine=False), RMSNorm(affine=False)):  # fmt: skip
         assert not layer.parameters(IMAGE)
 
 
@@ -229,7 +229,7 @@ def test_norms_without_a_scale_have_no_parameters():
         ((4, 3), BatchNorm(axis=-3), r"batch_norm.*: axis -3 is not an axis of a sample"),
         ((4, 3), LayerNorm(3), r"layer_norm\(\(4, 3\)\): there are no 3 trailing axes to normalise, as a sample has 2"),
         ((4, 1), LayerNorm(), r"layer_norm\(\(4, 1\)\): what is normalised together has a single value"),
-        ((), RmsNorm(), r"rms_norm\(\(\)\): there are no 1 trailing axes"),
+        ((), RMSNorm(), r"rms_norm\(\(\)\): there are no 1 trailing axes"),
         ((3, 5), GroupNorm(2), r"group_norm\(\(3, 5\)\): its channels, .* cannot be divided into 2 groups. Use a num"),
         ((), GroupNorm(1), r"group_norm\(\(\)\): its channels"),
         ((4,), GroupNorm(4), r"group_norm\(\(4,\)\): a group has a single value, which would become 0"),
@@ -243,7 +243,7 @@ def test_samples_that_do_not_fit_are_refused_with_a_remedy(sides, layer, text):
 
 
 @pytest.mark.parametrize("value", [0, -1e-5, float("nan"), float("inf"), "small", None, True])
-@pytest.mark.parametrize("make", [BatchNorm, LayerNorm, InstanceNorm, RmsNorm])
+@pytest.mark.parametrize("make", [BatchNorm, LayerNorm, InstanceNorm, RMSNorm])
 def test_epsilon_must_be_positive(make, value):
     with pytest.raises(SigmaNetworkError, match=rf"{make.__name__}.epsilon: must be a positive number \(got"):
         make(epsilon=value)

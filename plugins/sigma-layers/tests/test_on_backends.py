@@ -28,7 +28,7 @@ from sigma_layers import (
     InstanceNorm,
     LayerNorm,
     Output,
-    RmsNorm,
+    RMSNorm,
     SoftmaxCrossEntropy,
 )
 
@@ -54,13 +54,13 @@ FAMILIES: dict[str, list[tuple[Any, list[tuple[int, ...]]]]] = {  # layers, and 
         (LayerNorm(2, affine=False), [IMAGE]),
         (GroupNorm(2), [SIGNAL]),
         (InstanceNorm(), [IMAGE]),
-        (RmsNorm(2), [IMAGE]),
+        (RMSNorm(2), [IMAGE]),
     ],
 }
 NETWORKS: dict[str, Any] = {  # of 2 x 6 x 6 images
     "convolution": Conv2d(4, 3, dilation=2, groups=2, activation="tanh") + DepthwiseConv2d(2, multiplier=2),
     "transposed convolution": Conv2dTranspose(3, 4, stride=2, padding=1, activation="tanh"),
-    "norm": BatchNorm() + GroupNorm(2) + Conv2d(4, 3) + LayerNorm(3) + RmsNorm() + InstanceNorm(),
+    "norm": BatchNorm() + GroupNorm(2) + Conv2d(4, 3) + LayerNorm(3) + RMSNorm() + InstanceNorm(),
 }
 by_family = pytest.mark.parametrize("family", FAMILIES)
 

@@ -116,7 +116,7 @@ def norms():
         yield Case(sigma_layers.LayerNorm(axes), [shape], layer_norm(axes))
         yield Case(sigma_layers.LayerNorm(axes, 0.1, affine=False), [shape], layer_norm(axes, 0.1))
         yield Case(
-            sigma_layers.RmsNorm(axes, 1e-4), [shape],
+            sigma_layers.RMSNorm(axes, 1e-4), [shape],
             lambda x, p, axes=axes: F.rms_norm(x, x.shape[-axes:], p["scale"], 1e-4),
         )  # fmt: skip
     for shape, groups in (((3, 6), 3), ((1, 6, 5), 2), ((2, 4, 3, 5), 4), ((2, 3, 2, 1, 3), 1)):
