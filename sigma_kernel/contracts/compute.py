@@ -127,7 +127,7 @@ class Program(Protocol):
 
         ``rows`` has shape ``(n, batch)``; a value of ``steer`` is one number or ``n`` of them. State entries that the
         step writes must not be used after the call; those it only reads stay valid. The burst ends early after a step
-        whose ``loss`` is not finite.
+        whose ``loss`` is not finite, unless the backend raises SigmaTrainingError, which says where that comes from.
         """
 
 

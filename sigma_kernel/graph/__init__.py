@@ -4,6 +4,7 @@ This is the public interface for backends, and for plugins that add ops. Layers,
 :mod:`sigma_kernel.functions`. Nothing here depends on a layer or a backend.
 
 - A graph: :class:`Node`, :class:`Graph`, :class:`Spec`; :func:`symbol`, :func:`constant` and :func:`trace` make them.
+- Where a node comes from: :func:`originating` marks those that a layer makes.
 - An op: :func:`op` adds one, with the rules of :mod:`.shapes` and :mod:`.dtypes`; ``OPS`` is the table.
 - Its meaning: :func:`interpret` runs a graph in any array namespace, :func:`meaning_of` computes one node.
 - Transformations: :func:`gradient`, :func:`rewrite`, :func:`changed`.
@@ -20,7 +21,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "meaning": "MEANINGS Meaning STANDARD",
         "namespace": "Namespace erf inside interpret meaning_of numpy_namespace",
         "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS OPS Graph Node Shape Spec constant frozen_attrs ordered"
-        " symbol trace",
+        " originating symbol trace",
         "ops": "Op op",
         "random": "Draw Key Streams permutation",
         "rewriting": "changed lifted rewrite",

@@ -27,6 +27,7 @@ from sigma_kernel.graph.node import Spec as Spec
 from sigma_kernel.graph.node import constant as constant
 from sigma_kernel.graph.node import frozen_attrs as frozen_attrs
 from sigma_kernel.graph.node import ordered as ordered
+from sigma_kernel.graph.node import originating as originating
 from sigma_kernel.graph.node import symbol as symbol
 from sigma_kernel.graph.node import trace as trace
 from sigma_kernel.graph.ops import Op as Op

@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
-from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, Shape, expanded, ordered, symbol
+from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, Shape, expanded, ordered, originating, symbol
 from sigma_kernel.graph.ops import full, loop, results
 
 Flows = dict[Node, Node]
@@ -96,11 +96,12 @@ class _Flows:
             return _walk_back(node, self.parts[node], needed)
         if node.op == "part":
             return (None,)
-        rule = OPS[node.op].gradient
-        if rule is None:
-            return _through_expansion(node, self.whole[node])
-        flows = rule(self.whole[node], node, *node.inputs, **node.attrs)
-        return flows if isinstance(flows, tuple) else (flows,)
+        with originating(node.origin and f"gradient of {node.origin.removeprefix('gradient of ')}"):
+            rule = OPS[node.op].gradient
+            if rule is None:
+                return _through_expansion(node, self.whole[node])
+            flows = rule(self.whole[node], node, *node.inputs, **node.attrs)
+            return flows if isinstance(flows, tuple) else (flows,)
 
 
 def _through_expansion(node: Node, flow: Node) -> tuple[Node | None, ...]:

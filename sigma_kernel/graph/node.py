@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from operator import index
 from typing import Any
 
@@ -69,15 +71,33 @@ class Values:
         return f"{self.array.tolist()}" if few else f"sha256:{hashlib.sha256(self.array.tobytes()).hexdigest()}"
 
 
+_origin = ContextVar("origin", default="")
+mark = _origin.set  # the nodes that are made from now on, until the end of :func:`originating`
+
+
+@contextmanager
+def originating(what: str) -> Iterator[None]:
+    """Mark the nodes that are made within as those of a layer, of its gradient, or of an optimiser."""
+    token = _origin.set(what)
+    try:
+        yield
+    finally:
+        _origin.reset(token)
+
+
 @frozen(eq=False)
 class Node(ArrayMethods):
-    """A value in the graph: an op, its operands and its attributes. Nodes are compared by identity."""
+    """A value in the graph: an op, its operands and its attributes. Nodes are compared by identity.
+
+    ``origin`` names the layer or the optimiser that made it, for messages alone: it is no part of a graph's text.
+    """
 
     op: str
     inputs: tuple[Node, ...] = ()
     attrs: Mapping[str, Any] = field(factory=dict)
     shape: Shape = ()
     dtype: str = "float32"
+    origin: str = field(factory=_origin.get, kw_only=True)
 
     @property
     def spec(self) -> Spec:

@@ -16,7 +16,19 @@ from typing import Any
 from attrs import evolve
 
 from sigma_kernel.graph import ops, shapes
-from sigma_kernel.graph.node import FLOATS, INTEGERS, Graph, Node, constant, expanded, frozen_attrs, ordered, symbol
+from sigma_kernel.graph.node import (
+    FLOATS,
+    INTEGERS,
+    Graph,
+    Node,
+    constant,
+    expanded,
+    frozen_attrs,
+    mark,
+    ordered,
+    originating,
+    symbol,
+)  # fmt: skip
 
 Change = Callable[[Node, tuple[Node, ...]], Node]  # a node and its new operands -> its replacement
 
@@ -26,7 +38,8 @@ def rewrite(graph: Graph, keep: Container[str] = ()) -> Graph:
 
     Rewriting before differentiation helps as well, since the gradient is then taken of the simpler graph.
     """
-    return changed(_pooled_first(graph), _sharing(keep), lambda body: rewrite(body, keep))
+    with originating(""):
+        return changed(_pooled_first(graph), _sharing(keep), lambda body: rewrite(body, keep))
 
 
 def changed(graph: Graph, change: Change, change_body: Callable[[Graph], Graph]) -> Graph:
@@ -92,6 +105,7 @@ def _sharing(keep: Container[str]) -> Change:
     table: dict[Any, Node] = {}
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
+        mark(node.origin)
         if node.op not in keep and (expansion := expanded(node, inputs)) is not None:
             return _carried((expansion,), {x: x for x in inputs}, change)[0]
         node = node if node.op == "input" else _simplified(_with(node, inputs))

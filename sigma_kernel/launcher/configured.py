@@ -18,6 +18,9 @@ from sigma_kernel.plugins.catalogue import catalogue
 
 beyond = later("sigma_kernel.launcher.partial:beyond")  # called only if the file has mistakes
 
+_debug = "Compute op by op on the backend 'debug', and name the op from which NaN or infinity comes."
+debug_option = click.option("--debug-ops", "backend", flag_value="debug", help=_debug)
+
 
 def recipe_or_file(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the argument RECIPE|FILE and the option ``--set`` to a command."""

@@ -11,7 +11,7 @@ from sigma_kernel.config.choosing import wanted
 from sigma_kernel.config.stored import changed_plugins, described_in
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
-from sigma_kernel.launcher.configured import CheckpointName, totals, understood
+from sigma_kernel.launcher.configured import CheckpointName, debug_option, totals, understood
 from sigma_kernel.launcher.measured import differing
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.launcher.run import hush, shows, tell, trained, watched
@@ -24,6 +24,7 @@ FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a setting (repeatable).")
 @click.option("--backend", metavar="NAME", help="Resume on this backend, within its tolerance.")
+@debug_option
 @click.option("--epochs", metavar="N", help="Train N epochs in total, or inf.")
 @click.option(
     "--checkpoint", metavar="N|best", type=CheckpointName(), help="Rewind to this checkpoint first, on a new branch."

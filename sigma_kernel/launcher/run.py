@@ -9,7 +9,7 @@ import click
 from sigma_kernel.config import Document, build, override, prepare
 from sigma_kernel.environment import CONSOLE, Environment, Summary
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.launcher.configured import offered, opened, recipe_or_file, totals, understood
+from sigma_kernel.launcher.configured import debug_option, offered, opened, recipe_or_file, totals, understood
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.plugins.catalogue import catalogue
 
@@ -17,6 +17,7 @@ from sigma_kernel.plugins.catalogue import catalogue
 @click.command()
 @recipe_or_file
 @click.option("--backend", metavar="NAME", help="Compute on this backend.")
+@debug_option
 @click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Add this monitor (repeatable).")
 @click.option("--epochs", metavar="N", help="Train N epochs in total, or inf.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of all random numbers.")

@@ -26,7 +26,7 @@ from sigma_kernel.errors import (
     inside,
     near,
 )
-from sigma_kernel.graph.node import Node, Spec, ordered, symbol
+from sigma_kernel.graph.node import Node, Spec, ordered, originating, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Chain, Placed, place
 from sigma_kernel.registry.registry import Kind
@@ -274,7 +274,7 @@ class Trace:
 
     def run(self, address: str, name: str, layer: Any, inputs: Sequence[Node], **named: Node) -> Node:
         """Return a layer's value; errors inside are raised with the layer's name."""
-        with inside(f"layer {name}", layer):
+        with inside(f"layer {name}", layer), originating(name):
             try:
                 context = self._context(address, layer, inputs)
                 self.values[address] = self._value(context, layer.forward(context, *inputs, **named))

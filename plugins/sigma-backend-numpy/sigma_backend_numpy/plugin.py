@@ -9,6 +9,9 @@ SIGMA_API = "1.0"
 
 @hookimpl
 def sigma_components() -> list[Component]:
-    """Return the record of the NumPy backend."""
-    path = "sigma_backend_numpy.backend:NumpyBackend"
-    return [Component("backend", "numpy", path, "The reference backend: every op in NumPy, on the CPU.", preference=10)]
+    """Return the records of the backends."""
+    path, checks = "sigma_backend_numpy.backend:NumpyBackend", "Computes op by op, and finds where NaN comes from."
+    return [
+        Component("backend", "numpy", path, "The reference backend: every op in NumPy, on the CPU.", preference=10),
+        Component("backend", "debug", "sigma_backend_numpy.debug:DebugBackend", checks),
+    ]

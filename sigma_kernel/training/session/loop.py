@@ -452,7 +452,8 @@ class Session:
             now = self.moment
             raise SigmaTrainingError(
                 f"{self.setup.name}: the loss is {self.state.published['training.loss']} at iteration {now.iteration} "
-                f"(epoch {now.epoch}). Lower the learning rate, clip the gradients, or add a nan_guard hook."
+                f"(epoch {now.epoch}). Lower the learning rate, clip the gradients, or add a nan_guard hook. "
+                "The backend 'debug' (sigma run --debug-ops) names the op that it comes from."
             )
         return list(dict.fromkeys((*guards, *due)))
 

@@ -34,7 +34,7 @@ from sigma_kernel.errors import (
     near,
 )
 from sigma_kernel.graph.differentiation import gradient
-from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol
+from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, originating, symbol
 from sigma_kernel.graph.random import Key
 from sigma_kernel.graph.rewriting import replaced, rewrite
 from sigma_kernel.network.network import Forward, Network
@@ -408,7 +408,7 @@ class Aim:
         """
         optimiser, parameters = self.draft.model.optimisers[self.head].type, self.parameters
         slots = {place: spec for place, (spec, _) in self.draft.slots.items() if place[0] in parameters}
-        with inside(self.head, optimiser):
+        with inside(self.head, optimiser), originating(self.head):
             update = optimiser.build(self)
             _check_update(update, {**{address: node.spec for address, node in parameters.items()}, **slots}, slots)
         return evolve(update, parameters={a: self._modified(a, node) for a, node in update.parameters.items()})

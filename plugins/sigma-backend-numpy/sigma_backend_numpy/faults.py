@@ -1,0 +1,124 @@
+"""Find the op from which a number that is NaN, infinite or too large comes, given the results of all nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+
+from sigma_kernel.graph import ELEMENTWISE, FLOATS, OPS, Graph, Node, interpret, numpy_namespace
+
+Results = Mapping[Node, np.ndarray]
+MADE = ("constant", "array", "pad", "full", "stretch")  # ops by which a graph states an infinite number
+
+
+@frozen
+class WrongNumber:
+    """A wrong number: the layer and the op that gave it, its first index, and the operands of the op there."""
+
+    origin: str
+    op: str
+    value: float
+    index: tuple[int, ...]
+    count: int
+    size: int
+    operands: str
+    step: int | None = None  # of a loop
+
+    def __str__(self) -> str:
+        where = self.origin or "the step"
+        at = f" at {list(self.index)}" if self.index else ""
+        many = f"; {self.count:,} of its {self.size:,} numbers are wrong" if self.size > 1 else ""
+        if self.op == "input":
+            return f"{where} is {self.value:g}{at} before the step{many}. Look at what was set, or rewind."
+        loop = "" if self.step is None else f" in step {self.step} of the loop"
+        remedy = "Limit what it is computed from with functions.clip, lower the learning rate, or clip the gradients."
+        return f"{where}: {self.op}({self.operands}) is {self.value:g}{at}{loop}{many}. {remedy}"
+
+
+def finite(array: np.ndarray) -> bool:
+    """Return whether all numbers are finite."""
+    return bool(np.isfinite(array).all())
+
+
+def fault(node: Node, found: Results, names: Mapping[Node, str]) -> WrongNumber:
+    """Return the fault that a wrong result comes from: the op that made NaN, or a number infinite, of good operands."""
+    seen = {node}
+    while (cause := _cause(node, found, seen)) is not None:
+        node = cause
+        seen.add(node)
+    if node.op == "part":
+        return _in_loop(node, found) or _made(node, found, names)
+    return _made(node, found, names)
+
+
+def beyond(largest: float, nodes: Iterable[Node], found: Results) -> WrongNumber | None:
+    """Return the first result, in the order of these nodes, that exceeds a bound and is no input."""
+    for node in nodes:
+        if node in found and node.op not in ("input", *MADE) and node.dtype in FLOATS:
+            wrong = ~(np.abs(found[node]) <= largest)
+            if wrong.any():
+                return _described(node, found, wrong, {})
+    return None
+
+
+def _cause(node: Node, found: Results, seen: set[Node]) -> Node | None:
+    """Return an operand that is wrong already: NaN before infinity, and no infinity that the graph states itself."""
+    operands = [x for x in _known(node, found) if x.dtype in FLOATS and x not in seen]
+    lost = [x for x in operands if np.isnan(found[x]).any()]
+    return next(iter([*lost, *(x for x in operands if x.op not in MADE and not finite(found[x]))]), None)
+
+
+def _operands(node: Node) -> tuple[Node, ...]:
+    return node.inputs[0].inputs if node.op == "part" else node.inputs
+
+
+def _made(node: Node, found: Results, names: Mapping[Node, str]) -> WrongNumber:
+    array = found[node]
+    return _described(node, found, np.isnan(array) if np.isnan(array).any() else ~np.isfinite(array), names)
+
+
+def _described(node: Node, found: Results, wrong: np.ndarray, names: Mapping[Node, str]) -> WrongNumber:
+    index = tuple(int(i) for i in np.argwhere(wrong)[0])
+    there = node.op in OPS and OPS[node.op].shape in ELEMENTWISE
+    operands = [_number(found[x], node.shape, index) if there else _range(found[x]) for x in _known(node, found)]
+    origin = names.get(node, "") if node.op == "input" else node.origin
+    count, size = int(wrong.sum()), wrong.size
+    return WrongNumber(origin, node.op, float(found[node][index]), index, count, size, ", ".join(operands))
+
+
+def _known(node: Node, found: Results) -> list[Node]:
+    return [x for x in _operands(node) if x in found]
+
+
+def _number(array: np.ndarray, shape: tuple[int, ...], index: tuple[int, ...]) -> str:
+    """Return what the operand of an elementwise op holds at an index of the result."""
+    return f"{float(np.broadcast_to(array, shape)[index]):g}"
+
+
+def _range(array: np.ndarray) -> str:
+    kind = f"{array.dtype}{list(array.shape)}"
+    return f"{kind} from {float(array.min()):g} to {float(array.max()):g}" if array.size else kind
+
+
+# -- loops -------------------------------------------------------------------------------------------------------------
+def _in_loop(part: Node, found: Results) -> WrongNumber | None:
+    """Return the fault within a scan, of which a part is wrong and all operands are good; runs it step by step."""
+    scan = part.inputs[0]
+    body, carries, sequences = (scan.attrs[name] for name in ("body", "carries", "sequences"))
+    nodes = tuple(node for node in dict.fromkeys((*body.inputs, *body)) if node.op != "scan")
+    run = interpret(Graph(body.inputs, nodes), numpy_namespace())
+    operands = [found[x] for x in scan.inputs]
+    carry, cut = operands[:carries], carries + sequences
+    order = range(scan.attrs["length"])
+    for t in reversed(order) if scan.attrs["reverse"] else order:
+        arrays: list[Any] = [*carry, *(x[t] for x in operands[carries:cut]), *operands[cut:]]
+        inner = dict(zip(nodes, map(np.asarray, run(*arrays)), strict=True))
+        bad = [node for node in body.outputs if node.dtype in FLOATS and not finite(inner[node])]
+        if bad:
+            one = fault(bad[0], inner, {})
+            return evolve(one, origin=one.origin or part.origin, step=t)
+        carry = [inner[node] for node in body.outputs[:carries]]
+    return None
