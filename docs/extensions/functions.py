@@ -13,7 +13,6 @@ from sigma_kernel.graph import ELEMENTWISE, OPS, Op
 DESCRIBED = {  # rows of the table of ops that are functions as they are
     "abs(x)": "the magnitude",
     "add(x, y)": "the sum, as `x + y`",
-    "attention(q, k, v)": "scaled dot-product attention over the last two axes (Vaswani et al., arXiv:1706.03762)",
     "cos(x)": "the cosine",
     "div(x, y)": "the quotient, as `x / y`",
     "dropout(x, rate, *key, stream=)": "x with each element zeroed with probability `rate`, the others divided by"
