@@ -71,6 +71,7 @@ from sigma_kernel.contracts import Stretch as Stretch
 from sigma_kernel.contracts import Ticket as Ticket
 from sigma_kernel.contracts import Totals as Totals
 from sigma_kernel.contracts import Transform as Transform
+from sigma_kernel.contracts import Transformed as Transformed
 from sigma_kernel.contracts import Update as Update
 from sigma_kernel.contracts import View as View
 from sigma_kernel.contracts import Work as Work

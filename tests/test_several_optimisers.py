@@ -8,16 +8,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import define
 
 from sigma_hooks import FunctionHook
 from sigma_kernel import Environment, functions as f
-from sigma_kernel.contracts import Operator, Optimisation, Work
-from sigma_kernel.errors import SigmaConfigError, SigmaStateError
+from sigma_kernel.contracts import Modifier, Objective, Operator, Optimisation, Slot, Work
+from sigma_kernel.errors import SigmaComponentError, SigmaConfigError, SigmaStateError
+from sigma_kernel.graph import Node, Spec
 from sigma_kernel.launcher import main
 from sigma_kernel.testing.steering import decisive, state_bytes
 from sigma_layers import Dense, Function, FunctionCost, Input
 from sigma_operator_local import LocalOperator
-from sigma_optimisers import Adam, ClipGlobalNorm, GradientDescent, MaxNorm, Momentum, WarmUp
+from sigma_optimisers import (
+    AccumulateGradients,
+    Adam,
+    Average,
+    ClipGlobalNorm,
+    GradientDescent,
+    MaxNorm,
+    Momentum,
+    WarmUp,
+)
 
 ONE = {"inputs": np.ones((8, 1)), "targets": np.ones((8, 1))}
 FIRST = Optimisation(GradientDescent(0.1), match="a.*", minimises=["up"])
@@ -40,6 +51,7 @@ def playing(**settings: Any) -> Any:
     return Environment("game", precision="float64").create_trainer(data=ONE, batch_size=4, **given)
 
 
+SHARDED = {"operator": LocalOperator(shards=2)}
 COSTS = {"a": "up", "b": "down"}
 
 
@@ -425,3 +437,44 @@ b = { type = "adam", match = "2-output.*" }
     )
     file.write_text(text.replace("shards = 2", "shards = 1"))
     assert main(["check", str(file)]) == 0
+
+
+@define(eq=False)
+class Forgetful(Modifier):
+    """A modifier that declares a slot, and returns another."""
+
+    def slots(self, parameter: Spec) -> dict[str, Slot]:
+        return {"seen": Slot(0.0, (), "int32")}
+
+    def apply(self, parameter: Node, address: str, objective: Objective, owner: str) -> tuple[Node, dict[str, Node]]:
+        return parameter, {} if objective.parameters[address].shape else {"seen": parameter}
+
+
+def test_a_modifier_must_return_the_slots_that_it_declares() -> None:
+    optimiser = GradientDescent(0.1, modifiers={"it": Forgetful(match="b.*")})
+    trainer = playing(optimisers={"first": FIRST, "second": Optimisation(optimiser, match="b.*", minimises=["down"])})
+    message = "optimisers.second.*does not return the slot 'modifiers.it.seen' of 'b.weights'"
+    with pytest.raises(SigmaComponentError, match=message):
+        trainer.fit(epochs=1)
+
+
+def test_slots_of_changes_have_names_of_their_own_and_their_dtypes() -> None:
+    optimiser = Adam(0.1, transforms={"two": AccumulateGradients(2)}, modifiers={"slow": Average()})
+    trainer = playing(optimisers={"first": FIRST, "second": Optimisation(optimiser, match="b.*", minimises=["down"])})
+    trainer.fit(iterations=1)
+    arrays = trainer.session.snapshot().arrays
+    slots = {name.partition(".b.weights.")[2]: x.dtype.name for name, x in arrays.items() if ".second.slots." in name}
+    assert slots == {
+        "first_moment": "float64", "second_moment": "float64", "transforms.two.sum": "float64",
+        "transforms.two.batches": "int32", "modifiers.slow.value": "float64", "modifiers.slow.count": "int32",
+    }  # fmt: skip
+    assert arrays["optimisers.second.slots.b.weights.modifiers.slow.count"] == 0  # the first batch is no update
+
+
+def test_shards_accumulate_the_gradients_of_the_whole_batch() -> None:
+    settings = {**SECOND, "transforms": {"two": {"type": "accumulate", "batches": 2}}}
+    whole, parts = (playing(optimisers={"first": FIRST, "second": settings}, **more) for more in ({}, SHARDED))
+    for trainer in (whole, parts):
+        trainer.fit(epochs=5)
+    assert weight(parts, "b") == pytest.approx(weight(whole, "b"), rel=1e-13)
+    assert weight(whole, "b") != 1.0

@@ -16,7 +16,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " Step",
         "data": "Dataset Extractor Iterator Label Preprocessor Reader Source",
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
-        "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform Update",
+        "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform"
+        " Transformed Update",
         "steering": "Compute Criterion Hook HookContext Iterations Merger Metric Operator Outlook Recipe Repeatable"
         " RowLosses"
         " Work",

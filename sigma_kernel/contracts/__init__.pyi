@@ -39,6 +39,7 @@ from sigma_kernel.contracts.optimisation import Optimiser as Optimiser
 from sigma_kernel.contracts.optimisation import Schedule as Schedule
 from sigma_kernel.contracts.optimisation import Slot as Slot
 from sigma_kernel.contracts.optimisation import Transform as Transform
+from sigma_kernel.contracts.optimisation import Transformed as Transformed
 from sigma_kernel.contracts.optimisation import Update as Update
 from sigma_kernel.contracts.steering import Compute as Compute
 from sigma_kernel.contracts.steering import Criterion as Criterion

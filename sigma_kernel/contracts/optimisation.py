@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.errors import expect, inside
+from sigma_kernel import functions as f
+from sigma_kernel.errors import SigmaConfigError, expect, inside
 from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.graph.random import Key
 from sigma_kernel.network.tracing import Nodes, live, live_settings
 from sigma_kernel.registry.addresses import matches
 from sigma_kernel.settings import Settled, brief, instance_of
@@ -18,18 +20,30 @@ from sigma_kernel.settings import Settled, brief, instance_of
 
 @frozen
 class Slot:
-    """One array an optimiser keeps per parameter: its initial fill, and its shape if it is not the parameter's."""
+    """One array kept per parameter: its initial fill, and its shape and dtype if they are not the parameter's."""
 
     fill: float = 0.0
     shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+
+    def spec(self, parameter: Spec) -> Spec:
+        """Return its spec for a parameter."""
+        return Spec(parameter.shape if self.shape is None else self.shape, self.dtype or parameter.dtype)
+
+
+Slots = Mapping[tuple[str, str], Node]  # by address and name
 
 
 @frozen
 class Update:
-    """New parameters ``{address: node}`` (absent ones are unchanged), and all slots ``{(address, slot): node}``."""
+    """New parameters ``{address: node}`` (absent ones are unchanged), and all slots ``{(address, slot): node}``.
+
+    A parameter with a scalar in ``due`` is neither updated nor modified in a step in which that is false.
+    """
 
     parameters: Nodes
-    slots: Mapping[tuple[str, str], Node] = field(factory=dict)
+    slots: Slots = field(factory=dict)
+    due: Nodes = field(factory=dict)
 
     __repr__ = brief
 
@@ -60,6 +74,24 @@ class Objective(Protocol):
     def tags(self, address: str) -> frozenset[str]:
         """Return the tags of a layer, for patterns such as ``*<dense>.weights``."""
 
+    def key(self, name: str) -> Key:
+        """Return the key of random numbers for a purpose of this optimiser; they differ from step to step."""
+
+
+@define(eq=False)
+class Change(Settled):
+    """What transforms and modifiers have in common: the parameters concerned, and slots of each.
+
+    Args:
+        match: Pattern of the parameters concerned, relative to ``network.layers``; by default all.
+    """
+
+    match: str = field(default="**", kw_only=True)
+
+    def slots(self, parameter: Spec) -> Mapping[str, Slot]:
+        """Declare the slots of one parameter."""
+        return {}
+
 
 @define(eq=False, kw_only=True)
 class Optimiser(Settled):
@@ -83,6 +115,45 @@ class Optimiser(Settled):
     @abstractmethod
     def build(self, objective: Objective) -> Update:
         """Build the update graph."""
+
+    @property
+    def changes(self) -> Mapping[str, Change]:
+        """Return the modifiers by their addresses below that of the optimiser."""
+        return {f"modifiers.{name}": modifier for name, modifier in self.modifiers.items()}
+
+    def declared(self, address: str, parameter: Spec, tags: Callable[[str], frozenset[str]]) -> dict[str, Slot]:
+        """Return the slots of one parameter by name; those of changes are ``modifiers.<name>.<slot>``."""
+        owners: dict[str, Optimiser | Change] = {"": self}
+        owners |= {f"{o}.": change for o, change in self.changes.items() if matches(change.match, address, tags)}
+        return {
+            o + name: slot for o, owner in owners.items() for name, slot in _expected(owner.slots(parameter)).items()
+        }
+
+    def completed(self, update: Update, objective: Objective) -> Update:
+        """Return an update with parameters modified, and with those that are not due as they were."""
+        parameters, slots = dict[str, Node](), dict(update.slots)
+        for address, new in update.parameters.items():
+            node, made, due = new, dict[str, Node](), update.due.get(address)
+            for name, modifier in self.modifiers.items():
+                if matches(modifier.match, address, objective.tags):
+                    with inside(f"modifier {name!r}", modifier):
+                        node, own = _pair(modifier.apply(node, address, objective, f"modifiers.{name}"), "apply()")
+                        expect(node.spec == new.spec, f"{address!r} is {new.spec}, and must keep shape and dtype", node)
+                    made |= {f"modifiers.{name}.{slot}": value for slot, value in own.items()}
+            parameters[address] = _held(due, node, objective.parameters[address])
+            slots |= {(address, slot): _held(due, x, objective.slot(address, slot)) for slot, x in made.items()}
+        return Update(parameters, slots)
+
+
+def _expected(slots: Any) -> Mapping[str, Slot]:
+    right = isinstance(slots, Mapping) and all(isinstance(slot, Slot) for slot in slots.values())
+    expect(right, 'slots() must return a Slot for each name, as {"velocity": Slot()}', slots)
+    return slots  # type: ignore[no-any-return]
+
+
+def _held(due: Node | None, new: Node, old: Node) -> Node:
+    """Return a new value, or the old one where an update is not due."""
+    return new if due is None else f.where(due, new, old)
 
 
 @frozen
@@ -119,48 +190,79 @@ class GradientOptimiser(Optimiser):
     def update(self, gradient: Node, parameter: Node, slots: Nodes, step: Node, hyper: Nodes) -> tuple[Node, Nodes]:
         """Return one parameter's new value and its new slots; ``hyper`` holds the live settings as scalars."""
 
+    @property
+    def changes(self) -> Mapping[str, Change]:
+        """Return the transforms and the modifiers by their addresses below that of the optimiser."""
+        return {**{f"transforms.{name}": one for name, one in self.transforms.items()}, **super().changes}
+
     def build(self, objective: Objective) -> Update:
         """Build the update graph: transforms in order, then :meth:`update` for each parameter."""
-        gradients = objective.gradients()
-        for name, transform in self.transforms.items():
-            with inside(f"transform {name!r}", transform):
-                before, gradients = gradients, transform.apply(gradients, objective, f"transforms.{name}")
-                alike = isinstance(gradients, Mapping) and gradients.keys() == before.keys()
-                expect(alike, "apply() must return a gradient for each one that it is given", gradients)
+        given = self._transformed(objective)
         parameters: dict[str, Node] = {}
-        slots: dict[tuple[str, str], Node] = {}
+        slots = dict(given.slots)
         settings = live_settings(self)
         for address, parameter in objective.parameters.items():
             old = {name: objective.slot(address, name) for name in self.slots(parameter.spec)}
             hyper = {name: objective.setting(address, name) for name in settings}
-            parameters[address], new = _pair(self.update(gradients[address], parameter, old, objective.step, hyper))
-            slots |= {(address, name): value for name, value in new.items()}
-        return Update(parameters, slots)
+            step, due = given.steps.get(address, objective.step), given.due.get(address)
+            updated = self.update(given.gradients[address], parameter, old, step, hyper)
+            parameters[address], new = _pair(updated, "update()")
+            slots |= {(address, name): _held(due, value, old.get(name, value)) for name, value in new.items()}
+        return Update(parameters, slots, given.due)
+
+    def _transformed(self, objective: Objective) -> Transformed:
+        """Return the gradients after all transforms, with all their slots by full names."""
+        found = Transformed(objective.gradients())
+        for name, transform in self.transforms.items():
+            with inside(f"transform {name!r}", transform):
+                made = transform.apply(found.gradients, objective, f"transforms.{name}")
+                new = made if isinstance(made, Transformed) else Transformed(made)
+                alike = isinstance(new.gradients, Mapping) and new.gradients.keys() == found.gradients.keys()
+                expect(alike, "apply() must return a gradient for each one that it is given", made)
+            if new.due.keys() & found.due.keys():
+                raise SigmaConfigError(f"transform {name!r}: another transform holds back updates already. Keep one.")
+            slots = {(address, f"transforms.{name}.{slot}"): node for (address, slot), node in new.slots.items()}
+            steps, due = {**found.steps, **new.steps}, {**found.due, **new.due}
+            found = Transformed(new.gradients, {**found.slots, **slots}, due, steps)
+        return found
 
 
-def _pair(updated: Any) -> tuple[Node, Nodes]:
+def _pair(updated: Any, what: str) -> tuple[Node, Nodes]:
     pair = isinstance(updated, tuple) and len(updated) == 2 and isinstance(updated[1], Mapping)
-    expect(pair and isinstance(updated[0], Node), "update() must return a pair, (node, slots by name)", updated)
+    expect(pair and isinstance(updated[0], Node), f"{what} must return a pair, (node, slots by name)", updated)
     return updated  # type: ignore[no-any-return]
 
 
-@define(eq=False)
-class Transform(Settled):
-    """Transform the gradients before the update (clip, penalise), all of them at once.
+@frozen
+class Transformed:
+    """Transformed gradients, and the transform's slots ``{(address, slot): node}``, if it has any.
 
-    Args:
-        match: Pattern of the parameters concerned, relative to ``network.layers``; by default all.
+    A parameter with a scalar in ``due`` is updated in those steps only in which that is true; ``steps`` are the numbers
+    of such updates, counted from 1, in the dtype of the parameters.
     """
 
-    match: str = field(default="**", kw_only=True)
+    gradients: Nodes
+    slots: Slots = field(factory=dict)
+    due: Nodes = field(factory=dict)
+    steps: Nodes = field(factory=dict)
+
+    __repr__ = brief
+
+
+@define(eq=False)
+class Transform(Change):
+    """Transform the gradients before the update (clip, penalise), all of them at once."""
 
     def concerned(self, gradients: Nodes, objective: Objective) -> dict[str, Node]:
         """Return the gradients selected by ``match``."""
         return {a: gradient for a, gradient in gradients.items() if matches(self.match, a, objective.tags)}
 
     @abstractmethod
-    def apply(self, gradients: Nodes, objective: Objective, owner: str) -> Nodes:
-        """Return the transformed gradients; read live fields with ``objective.setting(owner, name)``."""
+    def apply(self, gradients: Nodes, objective: Objective, owner: str) -> Nodes | Transformed:
+        """Return the transformed gradients; read live fields with ``objective.setting(owner, name)``.
+
+        A slot is ``objective.slot(address, f"{owner}.{name}")``.
+        """
 
 
 class Schedule(Settled):
@@ -172,15 +274,18 @@ class Schedule(Settled):
 
 
 @define(eq=False)
-class Modifier(Settled):
-    """Modify a parameter at the end of its update, inside the step (clip, max-norm).
+class Modifier(Change):
+    """Modify a parameter at the end of its update, inside the step (clip, max-norm): override one of two methods."""
 
-    Args:
-        match: Pattern of the parameters concerned, relative to ``network.layers``; by default all.
-    """
-
-    match: str = field(default="**", kw_only=True)
-
-    @abstractmethod
     def modify(self, parameter: Node, settings: Nodes) -> Node:
         """Return the modified parameter; ``settings`` holds the live fields as scalars."""
+        return parameter
+
+    def apply(self, parameter: Node, address: str, objective: Objective, owner: str) -> tuple[Node, Nodes]:
+        """Return the modified parameter and the new slots; by default, :meth:`modify` without slots.
+
+        The parameter before its update is ``objective.parameters[address]``. Read live fields with
+        ``objective.setting(owner, name)``, slots with ``objective.slot(address, f"{owner}.{name}")``.
+        """
+        settings = {name: objective.setting(owner, name) for name in live_settings(self)}
+        return self.modify(parameter, settings), {}

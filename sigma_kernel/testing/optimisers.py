@@ -22,18 +22,21 @@ import pytest
 from attrs import define, evolve, field
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import GradientOptimiser, Modifier, Optimiser, Schedule, Slot, Transform, Update
-from sigma_kernel.errors import SigmaComponentError, expect
+from sigma_kernel.contracts import GradientOptimiser, Modifier, Optimiser, Schedule, Transform, Transformed, Update
+from sigma_kernel.errors import SigmaComponentError
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Graph, Node, Spec, symbol
+from sigma_kernel.graph.node import Graph, Node, Spec, constant, symbol
+from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.testing.suite import Suite
 
 Loss = Callable[[Mapping[str, Node]], Node]
 Values = Mapping[str, np.ndarray]
 Setting = tuple[str, str]  # an address, or ``transforms.<name>``, and the name of a live setting
+
+ZERO = constant(0, "uint32")
 
 # -- a small objective -------------------------------------------------------------------------------------------------
 START: Values = {
@@ -60,6 +63,7 @@ class SmallObjective:
     step: Node
     slots: Mapping[Setting, Node]
     settings: dict[Setting, Node] = field(factory=dict, init=False)
+    streams: Streams = field(factory=Streams, init=False)
 
     def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
         """Return the loss at the current or at given parameters."""
@@ -80,7 +84,11 @@ class SmallObjective:
 
     def tags(self, address: str) -> frozenset[str]:
         """Return the tag of a layer: its name without the number."""
-        return frozenset({address.partition("-")[2]})
+        return _tags(address)
+
+    def key(self, name: str) -> Key:
+        """Return a key of random numbers, whose counter is the step."""
+        return Key(constant(np.array([7, 0], np.uint32)), f.cast(self.step, "uint32"), ZERO, ZERO, self.streams, name)
 
 
 @define(eq=False)
@@ -112,14 +120,15 @@ class Trial:
         nodes = {address: symbol(value.shape, self.dtype, address) for address, value in self.values.items()}
         trained = {address: node for address, node in nodes.items() if address not in self.frozen}
         self.slots = {key: value for a, node in trained.items() for key, value in self._filled(a, node.spec)}
-        slots = {key: symbol(value.shape, self.dtype, ".".join(key)) for key, value in self.slots.items()}
+        slots = {key: symbol(value.shape, value.dtype.name, ".".join(key)) for key, value in self.slots.items()}
         fixed = {address: nodes[address] for address in self.frozen}
         self.objective = SmallObjective(self.function, trained, fixed, symbol((), self.dtype, "step"), slots)
         self._build(nodes)
 
     def _filled(self, address: str, spec: Spec) -> Iterator[tuple[Setting, np.ndarray]]:
-        for name, slot in _declared(self.optimiser, spec).items():
-            yield (address, name), np.full(spec.shape if slot.shape is None else slot.shape, slot.fill, self.dtype)
+        for name, slot in self.optimiser.declared(address, spec, _tags).items():
+            own = slot.spec(spec)
+            yield (address, name), np.full(own.shape, slot.fill, own.dtype)
 
     def _build(self, nodes: Mapping[str, Node]) -> None:
         update, loss = _built(self.optimiser, self.objective), self.objective.loss()
@@ -137,8 +146,8 @@ class Trial:
     def in_force(self, owner: str, name: str) -> float:
         """Return the value of a live setting for the next step: base times schedule."""
         whose = self.optimiser
-        if owner.startswith("transforms.") and isinstance(whose, GradientOptimiser):
-            return float(getattr(whose.transforms[owner.removeprefix("transforms.")], name))
+        if owner in whose.changes:
+            return float(getattr(whose.changes[owner], name))
         base = self.overrides.get((owner, name), getattr(whose, name))
         if name not in whose.schedules:
             return float(base)
@@ -164,11 +173,9 @@ class Trial:
         return float(results[-1])
 
 
-def _declared(optimiser: Optimiser, spec: Spec) -> Mapping[str, Slot]:
-    slots = optimiser.slots(spec)
-    right = isinstance(slots, Mapping) and all(isinstance(slot, Slot) for slot in slots.values())
-    expect(right, 'slots() must return a Slot for each name, as {"velocity": Slot()}', slots)
-    return slots
+def _tags(address: str) -> frozenset[str]:
+    """Return the tag of a layer: its name without the number."""
+    return frozenset({address.partition("-")[2]})
 
 
 def _built(optimiser: Optimiser, objective: SmallObjective) -> Update:
@@ -183,7 +190,7 @@ def _built(optimiser: Optimiser, objective: SmallObjective) -> Update:
     if undeclared:
         where = f"optimiser: update() returns {', '.join(undeclared)}, which slots() does not declare"
         raise SigmaComponentError(f"{where} (declared are {known}). Declare it, or return it no more.")
-    return update
+    return optimiser.completed(update, objective)
 
 
 # -- suites ------------------------------------------------------------------------------------------------------------
@@ -302,13 +309,13 @@ class GradientOptimiserSuite(OptimiserSuite):
 def stepped(optimiser: Optimiser, start: np.ndarray, gradients: np.ndarray) -> list[np.ndarray]:
     """Return the values of one parameter after each step, given the gradients of the steps in rows; in float64."""
     x, slope = symbol(start.shape, "float64"), symbol(start.shape, "float64")
-    declared = _declared(optimiser, x.spec)
-    nodes = {("x", n): symbol(s.shape if s.shape is not None else start.shape, "float64") for n, s in declared.items()}
+    declared = optimiser.declared("x", x.spec, _tags)
+    nodes = {("x", name): symbol(slot.spec(x.spec).shape, slot.spec(x.spec).dtype) for name, slot in declared.items()}
     objective = SmallObjective(lambda p: f.sum(p["x"] * slope), {"x": x}, {}, symbol((), "float64"), nodes)
     update = _built(optimiser, objective)
     inputs = (x, slope, objective.step, *(nodes[key] for key in update.slots), *objective.settings.values())
     run = interpret(Graph(inputs, (update.parameters["x"], *update.slots.values())), numpy_namespace())
-    slots = [np.full(nodes[key].shape, declared[key[1]].fill) for key in update.slots]
+    slots = [np.full(nodes[key].shape, declared[key[1]].fill, nodes[key].dtype) for key in update.slots]
     settings, values = [np.array(float(getattr(optimiser, name))) for _, name in objective.settings], [start]
     for count, row in enumerate(gradients, 1):
         new, *slots = run(values[-1], row, np.array(float(count)), *slots, *settings)
@@ -387,18 +394,17 @@ class ModifierSuite(Suite):
     """Conformance tests of a parameter modifier: inherit, and override :meth:`make`."""
 
     idempotent: ClassVar[bool] = True  # modifying twice is the same as once
+    modifies: ClassVar[bool] = True  # False if it only watches, and writes slots
 
     @abstractmethod
     def make(self) -> Modifier:
         """Return the modifier under test."""
 
     def modified(self, modifier: Modifier, values: np.ndarray) -> np.ndarray:
-        """Return a modified parameter, computed in NumPy."""
-        live = live_settings(modifier)
-        x, *scalars = symbol(values.shape, values.dtype.name), *(symbol((), values.dtype.name) for _ in live)
-        graph = Graph((x, *scalars), (modifier.modify(x, dict(zip(live, scalars, strict=True))),))
-        settings = [np.asarray(one.value, values.dtype) for one in live.values()]
-        return np.asarray(interpret(graph, numpy_namespace())(values, *settings)[0])
+        """Return a modified parameter, computed in NumPy, before the first update of which it was the same."""
+        objective, given = _around(modifier, "modifiers.it", {"x": values})
+        node, _ = modifier.apply(objective.parameters["x"], "x", objective, "modifiers.it")
+        return np.asarray(_evaluated(modifier, objective, given, (node,))[0])
 
     def use(self) -> None:
         """Make it, and use it once."""
@@ -424,13 +430,13 @@ class ModifierSuite(Suite):
         """Use every live setting, from `settings`, on values around 100."""
         values = 100.0 * np.random.default_rng(0).normal(size=(5, 3))
         usual = self.modified(self.make(), values)
-        assert not np.array_equal(usual, values), "values around 100 stay as they are"
-        for name, other in _others(self.make()).items():
+        assert np.array_equal(usual, values) != self.modifies, "values around 100 stay as they are"
+        for name, other in _others(self.make()).items() if self.modifies else ():
             changed = self.modified(_with(self.make(), name, other), values)
             assert not np.array_equal(changed, usual), f"{name} is ignored"
 
     def test_equal_parameters_give_equal_bits(self) -> None:
-        """Draw no random numbers, and keep no state."""
+        """Depend on the parameter and on slots alone."""
         values, one = np.random.default_rng(0).normal(size=(5, 3)), self.make()
         assert len({self.modified(x, values).tobytes() for x in (one, one, self.make())}) == 1
 
@@ -439,13 +445,35 @@ def transformed(transform: Transform, gradients: Values) -> dict[str, tuple[np.n
     """Return each gradient before and after a transform, at the parameters of START; all in float64."""
     given = {address: np.asarray(value, np.float64) for address, value in gradients.items()}
     nodes = {address: symbol(value.shape, "float64", address) for address, value in given.items()}
-    parameters = {address: symbol(START[address].shape, "float64", address) for address in given}
-    objective = SmallObjective(small_network, parameters, {}, symbol((), "float64", "step"), {})
-    after = transform.apply(nodes, objective, "transforms.it")
-    graph = Graph((*nodes.values(), *parameters.values(), *objective.settings.values()), tuple(after.values()))
-    settings = [np.array(getattr(transform, name)) for _, name in objective.settings]
-    results = interpret(graph, numpy_namespace())(*given.values(), *(START[address] for address in given), *settings)
+    objective, slots = _around(transform, "transforms.it", {address: START[address] for address in given})
+    found = transform.apply(nodes, objective, "transforms.it")
+    after = found.gradients if isinstance(found, Transformed) else found
+    values = {nodes[address]: value for address, value in given.items()}
+    results = _evaluated(transform, objective, {**values, **slots}, tuple(after.values()))
     return {address: (given[address], result) for address, result in zip(after, results, strict=True)}
+
+
+def _around(change: Modifier | Transform, owner: str, start: Values) -> tuple[SmallObjective, dict[Node, Any]]:
+    """Return an objective for a change of an optimiser, and the values of its parameters and of the change's slots."""
+    parameters = {address: symbol(value.shape, value.dtype.name, address) for address, value in start.items()}
+    values, slots = {parameters[address]: value for address, value in start.items()}, {}
+    for address, parameter in parameters.items():
+        for name, slot in change.slots(parameter.spec).items():
+            spec = slot.spec(parameter.spec)
+            slots[address, f"{owner}.{name}"] = node = symbol(spec.shape, spec.dtype, name)
+            values[node] = np.full(spec.shape, slot.fill, spec.dtype)
+    step = symbol((), next(iter(parameters.values())).dtype, "step")
+    return SmallObjective(small_network, parameters, {}, step, slots), values
+
+
+def _evaluated(
+    change: Modifier | Transform, objective: SmallObjective, values: Mapping[Node, Any], outputs: tuple[Node, ...]
+) -> tuple[Any, ...]:
+    """Return the values of nodes, given those of others; live settings of an optimiser are 0.1."""
+    own = {name: one.value for name, one in live_settings(change).items()}
+    settings = {x: np.array(own.get(name, 0.1), x.dtype) for (_, name), x in objective.settings.items()}
+    given = {**values, **settings, objective.step: np.array(1, objective.step.dtype)}
+    return interpret(Graph(tuple(given), outputs), numpy_namespace())(*given.values())
 
 
 class ScheduleSuite(Suite):

@@ -1,11 +1,13 @@
 # Generated: python -m sigma_kernel.testing.generate
 # ruff: noqa
+from sigma_optimisers.accumulate import AccumulateGradients as AccumulateGradients
 from sigma_optimisers.adadelta import Adadelta as Adadelta
 from sigma_optimisers.adafactor import Adafactor as Adafactor
 from sigma_optimisers.adagrad import Adagrad as Adagrad
 from sigma_optimisers.adam import Adam as Adam
 from sigma_optimisers.adamax import Adamax as Adamax
 from sigma_optimisers.adamw import AdamW as AdamW
+from sigma_optimisers.average import Average as Average
 from sigma_optimisers.clip import Clip as Clip
 from sigma_optimisers.clip_global_norm import ClipGlobalNorm as ClipGlobalNorm
 from sigma_optimisers.clip_norm import ClipNorm as ClipNorm
@@ -13,6 +15,7 @@ from sigma_optimisers.clip_value import ClipValue as ClipValue
 from sigma_optimisers.constant import ConstantFactor as ConstantFactor
 from sigma_optimisers.cosine import Cosine as Cosine
 from sigma_optimisers.cyclic import Cyclic as Cyclic
+from sigma_optimisers.decoupled_decay import DecoupledDecay as DecoupledDecay
 from sigma_optimisers.exponential import Exponential as Exponential
 from sigma_optimisers.gradient_descent import GradientDescent as GradientDescent
 from sigma_optimisers.l1 import L1 as L1
@@ -24,10 +27,13 @@ from sigma_optimisers.momentum import Momentum as Momentum
 from sigma_optimisers.muon import Muon as Muon
 from sigma_optimisers.nadam import NAdam as NAdam
 from sigma_optimisers.nesterov import Nesterov as Nesterov
+from sigma_optimisers.non_negative import NonNegative as NonNegative
 from sigma_optimisers.one_cycle import OneCycle as OneCycle
 from sigma_optimisers.product import Product as Product
 from sigma_optimisers.radam import RAdam as RAdam
 from sigma_optimisers.rmsprop import RMSprop as RMSprop
 from sigma_optimisers.scale import ScaleParameter as ScaleParameter
+from sigma_optimisers.spectral_norm import SpectralNorm as SpectralNorm
 from sigma_optimisers.step import StepDecay as StepDecay
+from sigma_optimisers.unit_norm import UnitNorm as UnitNorm
 from sigma_optimisers.warm_up import WarmUp as WarmUp

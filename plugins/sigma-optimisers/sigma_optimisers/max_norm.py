@@ -8,9 +8,9 @@ from attrs import define, field
 
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Modifier, live
-from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import whole
+from sigma_optimisers.units import norms
 
 
 @define(eq=False)
@@ -30,15 +30,7 @@ class MaxNorm(Modifier):
 
     def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
         """Return the parameter with the norm of every unit at most the limit."""
-        norm = f.norm(parameter, axis=self._within(parameter), keepdims=True)
+        norm = norms("max_norm", parameter, self.axis)
         limit = settings["limit"]
         long = f.greater(norm, limit)
         return parameter * f.where(long, limit / f.where(long, norm, 1.0), 1.0)
-
-    def _within(self, parameter: Node) -> tuple[int, ...] | None:
-        rank = len(parameter.shape)
-        if rank < 2:
-            return None
-        if not -rank <= self.axis < rank:
-            raise SigmaNetworkError(f"max_norm({parameter.shape}): has no axis {self.axis}. Narrow `match`.")
-        return tuple(i for i in range(rank) if i != self.axis % rank)

@@ -27,12 +27,21 @@ TRANSFORMS = {
     "clip_value": ("ClipValue", "Gradient transform: clip each element to a range."),
     "clip_norm": ("ClipNorm", "Gradient transform: clip each gradient's norm."),
     "clip_global_norm": ("ClipGlobalNorm", "Gradient transform: clip the global norm of all gradients."),
+    "accumulate": (
+        "AccumulateGradients",
+        "Gradient transform: accumulate gradients of several batches for an update.",
+    ),
     "l1": ("L1", "Gradient transform: L1 regularisation."),
     "l2": ("L2", "Gradient transform: L2 regularisation."),
 }
 MODIFIERS = {
     "clip": ("Clip", "Parameter modifier: clip each element to a range."),
     "max_norm": ("MaxNorm", "Parameter modifier: max-norm constraint on the weights of each unit."),
+    "unit_norm": ("UnitNorm", "Parameter modifier: unit norm of the weights of each unit."),
+    "spectral_norm": ("SpectralNorm", "Parameter modifier: a fixed spectral norm."),
+    "non_negative": ("NonNegative", "Parameter modifier: no negative weights."),
+    "decoupled_decay": ("DecoupledDecay", "Parameter modifier: decoupled weight decay, for any optimiser."),
+    "average": ("Average", "Parameter modifier: an exponential moving average of the weights, to evaluate with."),
     "scale": ("ScaleParameter", "Parameter modifier: multiply by a factor after each update."),
 }
 SCHEDULES = {
@@ -62,6 +71,11 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "clip_norm": "max_norm=limit",
     "clip_global_norm": "clip_grad_norm global_clipnorm",
     "clip_value": "clip_grad_value",
+    "accumulate": "gradient_accumulation gradient_accumulation_steps=batches accumulate_grad_batches=batches",
+    "average": "ema averaged_model ema_momentum=decay",
+    "non_negative": "non_neg",
+    "decoupled_decay": "weight_decay=factor",
+    "spectral_norm": "n_power_iterations=iterations",
     "cosine": "cosine_annealing cosine_annealing_lr cosine_decay t_max=total eta_min=floor",
     "step": "step_lr piecewise_constant gamma=factor",
     "exponential": "exponential_lr exponential_decay decay_rate=factor",

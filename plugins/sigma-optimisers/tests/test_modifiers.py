@@ -6,12 +6,26 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from attrs import define
 
-from sigma_kernel.contracts import Modifier, live_settings
-from sigma_kernel.errors import SigmaAddressError, SigmaNetworkError
+from sigma_kernel import functions as f
+from sigma_kernel.contracts import Modifier, Objective, Optimiser, Update, live_settings
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
-from sigma_kernel.testing import ModifierSuite, Sweep, small_environment
-from sigma_optimisers import Clip, GradientDescent, MaxNorm, ScaleParameter
+from sigma_kernel.testing import ModifierSuite, Sweep, Trial, small_environment
+from sigma_optimisers import (
+    Adam,
+    AdamW,
+    Clip,
+    DecoupledDecay,
+    GradientDescent,
+    MaxNorm,
+    Momentum,
+    NonNegative,
+    ScaleParameter,
+    StepDecay,
+    UnitNorm,
+)
 
 
 class TestClip(ModifierSuite):
@@ -29,6 +43,23 @@ class TestScaleParameter(ModifierSuite):
 
     def make(self) -> Modifier:
         return ScaleParameter(0.5)
+
+
+class TestUnitNorm(ModifierSuite):
+    def make(self) -> Modifier:
+        return UnitNorm()
+
+
+class TestNonNegative(ModifierSuite):
+    def make(self) -> Modifier:
+        return NonNegative()
+
+
+class TestDecoupledDecay(ModifierSuite):
+    idempotent = False
+
+    def make(self) -> Modifier:
+        return DecoupledDecay(0.5)
 
 
 WEIGHTS = np.array([[3.0, 0.3, 0.0], [4.0, -0.4, 0.0]])
@@ -59,6 +90,49 @@ def test_a_vector_is_one_unit():
 def test_an_axis_out_of_range_is_refused():
     with pytest.raises(SigmaNetworkError, match=r"max_norm\(\(2, 3\)\): has no axis 2. Narrow `match`."):
         modified(MaxNorm(1.0, axis=2), WEIGHTS)
+
+
+def test_every_unit_has_norm_1_unless_it_is_0():
+    assert modified(UnitNorm(), WEIGHTS) == pytest.approx(np.array([[0.6, 0.6, 0.0], [0.8, -0.8, 0.0]]))
+    assert np.linalg.norm(modified(UnitNorm(axis=0), WEIGHTS), axis=1) == pytest.approx([1.0, 1.0])
+    assert modified(UnitNorm(), np.array([3.0, 4.0])) == pytest.approx([0.6, 0.8])
+    kernels = np.random.default_rng(0).normal(size=(4, 3, 2, 2))
+    assert np.linalg.norm(modified(UnitNorm(axis=0), kernels).reshape(4, 12), axis=1) == pytest.approx(np.ones(4))
+    with pytest.raises(SigmaNetworkError, match=r"unit_norm\(\(2, 3\)\): has no axis -3. Narrow `match`."):
+        modified(UnitNorm(axis=-3), WEIGHTS)
+
+
+def test_negative_elements_become_0():
+    assert modified(NonNegative(), np.array([-1.0, -0.0, 0.0, 2.0])).tolist() == [0.0, 0.0, 0.0, 2.0]
+
+
+def test_decoupled_decay_with_adam_is_adamw():
+    halves = {"learning_rate": StepDecay("1 epoch", 0.5)}
+    ours = Trial(Adam(0.05, schedules=halves, modifiers={"decay": DecoupledDecay(0.3)}), iterations_per_epoch=3)
+    theirs = Trial(AdamW(0.05, schedules=halves, weight_decay=0.3), iterations_per_epoch=3)
+    assert ours.run(9) == pytest.approx(theirs.run(9), rel=1e-12)
+
+
+def test_decoupled_decay_is_a_share_of_the_parameter_before_the_update_and_no_part_of_the_velocity():
+    decay = {"decay": DecoupledDecay(0.5)}
+    trial = Trial(Momentum(0.1, modifiers=decay), lambda p: f.sum(p["x"]) * 3.0, {"x": np.array([2.0, -4.0])})
+    trial.run(1)
+    assert trial.values["x"] == pytest.approx([2.0 - 0.3 - 0.1, -4.0 - 0.3 + 0.2])
+    assert trial.slots["x", "velocity"].tolist() == [3.0, 3.0]
+
+
+@define(eq=False)
+class Resting(Optimiser):
+    def build(self, objective: Objective) -> Update:
+        return Update(objective.parameters)
+
+
+def test_decoupled_decay_without_a_learning_rate_is_refused():
+    with small_environment(Sweep()) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.optimiser = Resting(modifiers={"decay": DecoupledDecay()})
+        with pytest.raises(SigmaConfigError, match="optimiser: Resting has no live setting 'learning_rate'"):
+            trainer.fit(epochs=1)
 
 
 def test_elements_are_clipped():

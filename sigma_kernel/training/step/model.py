@@ -162,13 +162,12 @@ class Model:
 
     def slots(self) -> dict[tuple[str, str], tuple[Spec, Slot]]:
         """Return the slots of all optimisers by address and name."""
-        found = {}
+        found = dict[tuple[str, str], tuple[Spec, Slot]]()
         for head, owner in self.optimisers.items():
             with inside(head, owner.type):
                 for address, spec in self.tuned(head).items():
-                    for name, slot in owner.type.slots(spec).items():
-                        expect(isinstance(slot, Slot), "slots() must return {name: Slot(fill, shape)}", slot)
-                        found[address, name] = Spec(spec.shape if slot.shape is None else slot.shape, spec.dtype), slot
+                    declared = owner.type.declared(address, spec, self.tags)
+                    found |= {(address, name): (slot.spec(spec), slot) for name, slot in declared.items()}
         return found
 
     def slot(self, address: str, name: str) -> str:
@@ -315,6 +314,12 @@ class Draft(ABC):
         graph = rewrite(graph, keep=OPS)  # composite ops stay, for backends that implement them
         return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))
 
+    def key(self, name: str = "", row: Node | None = None) -> Key:
+        """Return the key of random numbers, by default for whole batches."""
+        words, done = self.entry("random.key", Spec((2,), "uint32")), self.entry("random.iteration", Spec((), "uint32"))
+        zero = constant(0, "uint32")
+        return Key(words, done, zero if row is None else row, zero, self.model.shapes.streams, name)
+
     # -- updates -------------------------------------------------------------------------------------------------------
     @abstractmethod
     def loss(self, costs: Collection[str] | None, parameters: Mapping[str, Node] | None = None) -> Node:
@@ -387,8 +392,16 @@ class Aim:
         """Return the loss's gradients at these or other parameters."""
         return self.draft.slopes(self, parameters)
 
+    def key(self, name: str) -> Key:
+        """Return a key of random numbers."""
+        return self.draft.key(f"{self.head}:{name}")
+
     def setting(self, address: str, name: str) -> Node:
-        """Return the live setting of one parameter."""
+        """Return the live setting of one parameter; raise SigmaConfigError if the optimiser has none of that name."""
+        optimiser = self.draft.model.optimisers[self.head].type
+        if address in self.parameters and name not in (known := live_settings(optimiser)):
+            hint = near(name, known, "There are:")
+            raise SigmaConfigError(f"{self.head}: {type(optimiser).__name__} has no live setting {name!r}.{hint}")
         return self.draft.live(f"{self.head}.{address}.{name}")
 
     def tags(self, address: str) -> frozenset[str]:
@@ -408,18 +421,13 @@ class Aim:
         """
         optimiser, parameters = self.draft.model.optimisers[self.head].type, self.parameters
         slots = {place: spec for place, (spec, _) in self.draft.slots.items() if place[0] in parameters}
+        known: dict[Any, Spec] = {**{address: node.spec for address, node in parameters.items()}, **slots}
         with inside(self.head, optimiser), originating(self.head):
             update = optimiser.build(self)
-            _check_update(update, {**{address: node.spec for address, node in parameters.items()}, **slots}, slots)
-        return evolve(update, parameters={a: self._modified(a, node) for a, node in update.parameters.items()})
-
-    def _modified(self, address: str, node: Node) -> Node:
-        for name, modifier in self.draft.model.optimisers[self.head].type.modifiers.items():
-            if matches(modifier.match, address, self.tags):
-                live = {setting: self.setting(f"modifiers.{name}", setting) for setting in live_settings(modifier)}
-                with inside(f"modifier {name!r}", modifier):
-                    node = _same(address, modifier.modify(node, live), node.spec)
-        return node
+            _check_update(update, known, [place for place in slots if not place[1].startswith("modifiers.")])
+            done = optimiser.completed(update, self)
+            _check_update(done, known, [place for place in slots if place[0] in update.parameters])
+        return done
 
 
 def _check_update(update: Any, known: Mapping[Any, Spec], slots: Iterable[tuple[str, str]]) -> None:
@@ -461,17 +469,9 @@ class Traced(Draft):
         sections = {name: self.section(name, model.sections[name]) for name in wanted}
         state = {address: self.entry(LAYERS + address, spec) for address, spec in model.layer_state().items()}
         live = {address: self.live(LAYERS + address) for address in model.shapes.live}
-        key, given = self._key() if self.training else None, {**parameters, **others, **state, **live}
+        row = self.live("shard.row", "uint32") if self.cut and self.training else None
+        key, given = self.key(row=row) if self.training else None, {**parameters, **others, **state, **live}
         return model.network.forward(Trace(model.resolve, self.training, key, model.precision, given), sections)
-
-    def _key(self) -> Key:
-        return Key(
-            self.entry("random.key", Spec((2,), "uint32")),
-            self.entry("random.iteration", Spec((), "uint32")),
-            self.live("shard.row", "uint32") if self.cut else constant(0, "uint32"),
-            constant(0, "uint32"),
-            self.model.shapes.streams,
-        )
 
     def layer_state(self) -> dict[str, Node]:
         """Return the new layer state, by its name in the state."""

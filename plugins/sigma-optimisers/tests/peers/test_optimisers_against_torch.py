@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from sigma_kernel import functions as f  # noqa: E402
 from sigma_kernel.contracts import live_settings  # noqa: E402
 from sigma_kernel.graph import (  # noqa: E402
     Graph,
@@ -18,12 +19,14 @@ from sigma_kernel.testing import START, Trial  # noqa: E402
 from sigma_optimisers import (  # noqa: E402
     L1,
     L2,
+    AccumulateGradients,
     Adadelta,
     Adafactor,
     Adagrad,
     Adam,
     Adamax,
     AdamW,
+    Average,
     Clip,
     ClipGlobalNorm,
     ClipNorm,
@@ -42,6 +45,7 @@ from sigma_optimisers import (  # noqa: E402
     Product,
     RAdam,
     RMSprop,
+    SpectralNorm,
     StepDecay,
     WarmUp,
 )  # fmt: skip
@@ -182,6 +186,21 @@ def test_muon_agrees_over_100_steps(name, monkeypatch):
         assert not np.allclose(found.T, START[address], rtol=1e-4, atol=1e-4)
 
 
+def test_accumulated_gradients_agree_with_those_of_torch():
+    """PyTorch adds gradients up until they are set to zero; each loss is divided by the number of batches."""
+    values = {address: torch.tensor(value, requires_grad=True) for address, value in START.items()}
+    theirs, trial = optim.AdamW(values.values(), 0.02), Trial(AdamW(0.02, transforms={"four": AccumulateGradients(4)}))
+    for step, loss in enumerate(trial.run(STEPS), 1):
+        found = small_network(values)
+        assert loss == pytest.approx(found.item(), rel=TOLERANCE)
+        (found / 4).backward()
+        if step % 4 == 0:
+            theirs.step()
+            theirs.zero_grad()
+    for address, value in values.items():
+        np.testing.assert_allclose(trial.values[address], value.detach().numpy(), rtol=TOLERANCE, atol=TOLERANCE)
+
+
 def each(action):
     def change(parameters):
         for value in parameters.values():
@@ -248,6 +267,45 @@ def modified(modifier, value):
     graph = Graph((parameter, *settings.values()), (modifier.modify(parameter, settings),))
     (result,) = interpret(graph, numpy_namespace())(value, *(np.array(getattr(modifier, name)) for name in settings))
     return result
+
+
+def test_an_average_agrees_with_that_of_torch():
+    """In PyTorch, the average is updated after each step."""
+    module = torch.nn.ParameterDict({a.replace(".", "_"): torch.tensor(value) for a, value in START.items()})
+    averaged = torch.optim.swa_utils.AveragedModel(module, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9))
+    theirs, trial = optim.Adam(module.parameters(), 0.02), Trial(Adam(0.02, modifiers={"slow": Average(0.9)}))
+    for _ in range(STEPS):
+        theirs.zero_grad()
+        small_network({a: module[a.replace(".", "_")] for a in START}).backward()
+        theirs.step()
+        averaged.update_parameters(module)
+    trial.run(STEPS)
+    for address, value in trial.values.items():
+        mean = averaged.module[address.replace(".", "_")].detach().numpy()
+        np.testing.assert_allclose(trial.slots[address, "modifiers.slow.value"], mean, rtol=TOLERANCE, atol=TOLERANCE)
+        assert not np.allclose(mean, value, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("shape", "iterations"), [((4, 3), 1), ((3, 5), 3), ((1, 4), 1), ((4, 2, 3, 3), 2)])
+def test_a_spectral_norm_agrees_with_that_of_torch(shape, iterations):
+    """Matrices that move from step to step; PyTorch iterates at once, so it is given the vector of before."""
+    draw, dense = np.random.default_rng(1), len(shape) == 2
+    optimiser = GradientDescent(
+        1.0, modifiers={"even": SpectralNorm(1.0, axis=-1 if dense else 0, iterations=iterations)}
+    )
+    trial = Trial(optimiser, lambda p: f.sum(p["x"]) * 0.01, {"x": draw.normal(size=shape)})
+    trial.run(1)
+    module = torch.nn.Module()
+    for _ in range(20):
+        moved, vector = trial.values["x"] - 0.01, trial.slots["x", "modifiers.even.vector"]
+        module.weight = torch.nn.Parameter(torch.tensor(moved.T.copy() if dense else moved))
+        normed = torch.nn.utils.parametrizations.spectral_norm(module, n_power_iterations=iterations).train()
+        normed.parametrizations.weight[0]._v.copy_(torch.tensor(vector))
+        wanted = normed.weight.detach().numpy()
+        torch.nn.utils.parametrize.remove_parametrizations(module, "weight")
+        trial.run(1)
+        found = trial.values["x"].T if dense else trial.values["x"]
+        np.testing.assert_allclose(found, wanted, rtol=TOLERANCE, atol=TOLERANCE)
 
 
 def test_parameter_modifiers_agree_with_torch():
