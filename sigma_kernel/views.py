@@ -138,9 +138,10 @@ class EnvironmentView:
         return [entry for entry in found if entry is not None]
 
     def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
-        """Return what was measured at an address since a cursor, and the next cursor."""
+        """Return what was measured, or set, at an address since a cursor, and the next cursor."""
         trainer, _, name = address.partition(".")
-        return self.environment.trainer(trainer).history.since(name, after, most)
+        recorder = self.environment.trainer(trainer).recorder
+        return (recorder.settings if name in recorder.settings else recorder.history).since(name, after, most)
 
     def branches(self, trainer: str) -> list[Branch]:
         """Return the branches of a trainer's history."""

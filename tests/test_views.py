@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from sigma_kernel.curves import Curve, thinned
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaComponentError, SigmaConfigError, SigmaStateError
 from sigma_kernel.testing import Do, FakeView, Note, Slow, Sweep, ViewSuite, small_environment
-from sigma_kernel.testing.steering import until
+from sigma_kernel.testing.steering import steered, until
 from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.step.evaluator import Evaluator
@@ -102,6 +103,48 @@ def test_an_entry_tells_type_range_unit_and_whether_it_can_be_set() -> None:
     assert entries["trainer.optimiser.frozen"].type == "flag"
     assert entries["trainer.training.loss"].type == "number"
     assert not entries["trainer.training.loss"].settable
+
+
+def steps(view: EnvironmentView, name: str) -> list[tuple[int, list[int], list[float]]]:
+    found = view.stretches(f"trainer.{name}")[1]
+    return [(one.branch, one.curve.iterations.tolist(), one.curve.values.tolist()) for one in found]
+
+
+def test_a_number_that_can_be_set_has_its_values_from_the_beginning_on(tmp_path: Path) -> None:
+    script: Any = {
+        3: lambda sigma: [sigma.set("trainer.optimiser.learning_rate", 0.1), sigma.set("trainer.batch_size", 4)],
+        7: lambda sigma: sigma.undo(),  # of the batch size
+        8: lambda sigma: sigma.undo(),
+        9: lambda sigma: sigma.rewind(1, "epoch"),
+        11: lambda sigma: sigma.reset(),
+    }
+    with steered(script, last=12, epochs=9) as sigma:
+        sigma.folder, view = tmp_path, seen(sigma)
+        assert steps(view, "optimiser.learning_rate") == [(0, [0], [0.05])]
+        cursor, _ = view.stretches("trainer.optimiser.learning_rate")
+        sigma.run()
+        assert steps(view, "optimiser.learning_rate") == [
+            (0, [0, 3, 8], [0.05, 0.1, 0.05]),
+            (1, [5], [0.1]),
+            (1, [0], [0.05]),
+        ]
+        assert steps(view, "optimiser.weights.learning_rate") == steps(view, "optimiser.learning_rate")
+        assert steps(view, "batch_size")[0] == (0, [0, 3, 7], [5.0, 4.0, 5.0])
+        assert steps(view, "epochs") == [(0, [0], [9.0])]
+        rest = view.stretches("trainer.optimiser.learning_rate", cursor)[1]
+        assert [value for one in rest for value in one.curve.values] == [0.1, 0.05, 0.1, 0.05]
+        assert not {"optimiser.learning_rate", "batch_size"} & {*sigma.trainer("trainer").history}
+        run = sigma.run_folder
+    with steered({}, last=14, epochs=9) as again:
+        again.resume(run)
+        again.run()
+        assert steps(seen(again), "optimiser.learning_rate") == [(1, [again_from(run)], [0.05])]
+
+
+def again_from(run: Any) -> int:
+    """Return the iteration from which a run went on."""
+    rows = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    return next(int(row["iteration"]) for row in rows if row.get("event") == "resumed")
 
 
 def test_an_entry_has_the_tags_of_the_levels_above_it() -> None:

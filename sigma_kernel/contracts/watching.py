@@ -165,7 +165,8 @@ class View(Protocol):
     def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return what was measured at an address since a cursor, and the next cursor; the first cursor is 0.
 
-        Of more than ``most`` values, neighbours are joined to one point, with the least and the greatest of them.
+        Of more than ``most`` values, neighbours are joined to one point, with the least and the greatest of them.  A
+        number that can be set has a point where it is first in force, and one at each change.
         """
 
     def branches(self, trainer: str) -> list[Branch]:

@@ -593,12 +593,9 @@ def test_waiting_requests_are_answered_even_if_training_fails_to_start_or_end(ev
         assert answer == [1]
 
 
-def test_an_invalid_operator_leaves_no_request_unanswered() -> None:
-    with small_environment({"type": "locul"}) as sigma:  # type: ignore[arg-type]
-        trainer = sigma.trainer("trainer")
-        with pytest.raises(Exception, match="locul"):
-            trainer.fit(epochs=1)
-        assert not trainer.session.queue.busy
+def test_an_operator_that_no_plugin_offers_is_refused_before_training() -> None:
+    with small_environment({"type": "locul"}) as sigma, pytest.raises(SigmaConfigError, match="locul"):  # type: ignore[arg-type]
+        sigma.prepare()
 
 
 def test_a_session_cannot_be_trained_by_two_threads() -> None:

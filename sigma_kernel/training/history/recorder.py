@@ -32,11 +32,13 @@ class Recorder:
     log: Callable[[str], None] = lambda text: None
     tell: Callable[[Mapping[str, Any]], None] = lambda row: None  # of every row of the journal
     history: History = field(factory=History)
+    settings: History = field(factory=History)  # the numbers that can be set, each time one has changed
     past: Past = field(factory=Past)
     journal: Journal = field(factory=Journal)
     replay: Replay | None = field(default=None, init=False)
     branch: int = field(default=0, init=False)
     by: str = field(default="", init=False)  # the hook that acts; empty for commands from outside
+    _set: Mapping[str, float] = field(factory=dict, init=False)  # the numbers that can be set, as they were last
     _session: int = field(default=0, init=False)  # how often the run has been resumed
     _start: int = field(default=0, init=False)  # the iteration at which this branch or this session began
     _rows: int = field(default=0, init=False)  # of this trainer in the journal
@@ -74,6 +76,13 @@ class Recorder:
         self._losses.extend(values.get("training.loss", ()))  # for the next digest
         self.history.record(values, before, after)
 
+    def settled(self, numbers: Mapping[str, float], moment: Moment) -> None:
+        """Record the numbers that can be set, as far as they have changed."""
+        for address, value in numbers.items():
+            if self._set.get(address) != value:
+                self.settings.add(address, float(value), moment)
+        self._set = numbers
+
     def row(self, moment: Moment, force: bool, edited: Sequence[str] = ()) -> None:
         """Write a row of metrics if the interval has passed, or with ``force``; it names the splits that are edited."""
         place = {"branch": self.branch, "session": self._session, "start": self._start}
@@ -100,13 +109,15 @@ class Recorder:
     # -- branches and hooks --------------------------------------------------------------------------------------------
     def begin(self, branch: int, iteration: int) -> None:
         """Begin at an iteration of a branch, with nothing measured before."""
-        self.branch, self._start = branch, iteration
+        self.branch, self._start, self.settings, self._set = branch, iteration, History(), {}
         self.history.begin(branch)
+        self.settings.begin(branch)
 
     def go_back(self, branch: int, iteration: int) -> None:
         """Leave the present branch, and go on from an earlier iteration: on a new one, or after a reset."""
         self.branch, self._start = branch, iteration
-        self.history.leave(branch, iteration)
+        for history in (self.history, self.settings):
+            history.leave(branch, iteration)
 
     @contextmanager
     def on_behalf(self, hook: str) -> Iterator[None]:

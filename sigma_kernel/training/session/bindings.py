@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from math import inf
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -123,6 +124,19 @@ def settable(setup: Setup) -> dict[str, float]:
 def shown(addresses: Iterable[str]) -> dict[str, Binding]:
     """Return the bindings of published values."""
     return {address: Binding(_published, address) for address in addresses}
+
+
+def numbers(session: Readable) -> dict[str, float]:
+    """Return the numbers that can be set; parameters are arrays, and are not among them."""
+    setup, epochs = session.setup, session.epochs
+    groups = {f"{head}.{name}" for head, own in setup.model.optimisers.items() for name in live_settings(own.type)}
+    return {
+        **session.state.live.base,
+        **{name: _group(session, name) for name in groups},
+        **{name: session.state.published.get(name, first) for name, first in settable(setup).items()},
+        **({} if epochs is None or epochs == inf else {"epochs": epochs}),
+        "batch_size": _batch_size(session, ""),
+    }
 
 
 def check_declared(setup: Setup, checked: Mapping[str, Hook] = MappingProxyType({})) -> None:

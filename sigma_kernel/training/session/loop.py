@@ -41,7 +41,7 @@ from sigma_kernel.training.hooks.background import Background, Firing
 from sigma_kernel.training.hooks.order import REPEATED, check_read, check_write, ends, reads, seen
 from sigma_kernel.training.hooks.outlook import check_end, ended, renew
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
-from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, settable, shown, written
+from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, numbers, settable, shown, written
 from sigma_kernel.training.session.editing import edited, foresee, wanted
 from sigma_kernel.training.session.progress import Phase, TrainingProgress, concerned
 from sigma_kernel.training.session.reconfigure import reconfigured
@@ -94,6 +94,7 @@ class Session:
         for placed in self.setup.model.network.layers:
             self.registry.branch(f"{LAYERS}{placed.name}", placed.kind)
         self._rebind()
+        self._settle_numbers()
 
     # -- the loop ------------------------------------------------------------------------------------------------------
     def claim(self, thread: threading.Thread | None = None, again: bool = False) -> None:
@@ -115,6 +116,7 @@ class Session:
             until, last = self._goals(iterations, epochs)
             self.progress = TrainingProgress(phase, until=until, last=last, start=self.moment.start + 1)
         self._own_goals = before if before.underway else self.progress
+        self._settle_numbers()  # again after a resume
         if self._at_end() and self.progress.phase is not Phase.ENDED:
             self.progress = self.progress.to(Phase.ENDING)
         self._seconds()
@@ -597,6 +599,7 @@ class Session:
         self._adopt(*self._reconfigured(written(self.state, self.setup, others)))
         for address in values.keys() - others.keys():
             self.publish(address, values[address])
+        self._settle_numbers()
 
     def _foresee(self, values: Mapping[str, Any]) -> None:
         """Raise a SigmaError for epochs that are over, or a batch size that does not fit; compile for that."""
@@ -839,6 +842,11 @@ class Session:
             self._rebind()
         else:
             self._show(state.published)
+        self._settle_numbers()
+
+    def _settle_numbers(self) -> None:
+        """Record the numbers that can be set, as far as they have changed."""
+        self.recorder.settled(numbers(self), self.moment)
 
     def _rebind(self) -> None:
         """Bind the addresses of the setup, and remove those that are gone."""

@@ -3,7 +3,7 @@ import { counts, firstValue, whole } from "../series.js";
 import { count, exact, named } from "../numbers.js";
 import { t } from "../words.js";
 
-const FLAGS = ["set", "attach", "detach", "swap", "exclude", "include", "relabel", "undo"];
+const FLAGS = ["set", "attach", "detach", "swap", "exclude", "include", "relabel", "undo", "rewind", "reset"];
 
 const plain = (value) => (typeof value === "number" ? exact(value) : typeof value === "string" ? value : JSON.stringify(value));
 const bare = (component) => (typeof component === "string" ? component : (component?.type ?? "")).split(":").at(-1);
@@ -38,8 +38,9 @@ export function change({ row, before }) {
   return "";
 }
 
-export function subject({ row }) {
+export function subject({ row, to }) {
   if (row.command === "set") return whole(row);
+  if (to !== undefined) return t("back", { from: count(row.iteration), to: count(to) });
   if (row.command === "rewind") return t(row.scale === "epoch" ? "to.epoch" : "to.iteration", { n: count(row.to) });
   if (row.command === "exclude" || row.command === "include" || row.command === "relabel") {
     const rows = row.rows ?? [];
@@ -54,15 +55,19 @@ function flagText(told) {
   if (row.command === "set") return `${named(row.pattern)} ${change(told)}`;
   if (row.command === "swap") return `${row.slot} ${change(told)}`;
   if (row.command === "undo") return t("did.undo");
+  if (told.to !== undefined) return t("flag.back", { from: count(row.iteration) });
   if (row.rows) return t(`flag.${row.command}`, { n: row.rows.length });
   return t(`flag.${row.command}`, { name: row.name });
 }
 
+// Where a row acted: a rewind and a reset where they went back to.
+export const place = ({ row, to }) => to ?? row.iteration;
+
 // The edits from outside as flags: {iteration, second, branch, left, text}.
 export function flags(rows, alive) {
   return rows.filter(({ row }) => FLAGS.includes(row.command) && !row.by).map((one) => ({
-    iteration: one.row.iteration, second: one.row.seconds, branch: one.branch, text: flagText(one), short: shortText(one),
-    left: !counts(alive, one.branch, one.row.iteration),
+    iteration: place(one), second: one.to === undefined ? one.row.seconds : undefined, branch: one.branch, text: flagText(one), short: shortText(one),
+    left: !counts(alive, one.branch, place(one)),
   }));
 }
 

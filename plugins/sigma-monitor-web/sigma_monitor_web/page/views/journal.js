@@ -3,7 +3,7 @@ import { html, useState } from "../lib.js";
 import { Icon } from "../widgets/icon.js";
 import { actions } from "../playback.js";
 import { moment } from "../steer.js";
-import { change, subject, told } from "../charts/marks.js";
+import { change, place, subject, told } from "../charts/marks.js";
 import { chain, counts } from "../series.js";
 import { maySteer, ofTrainer, useStore } from "../store.js";
 import { count, spoken } from "../numbers.js";
@@ -18,8 +18,8 @@ const RESULT = { applied: ["go", "check"], refused: ["bad", "no"], queued: ["wai
 export function rows(state) {
   const alive = chain(state.branches, ofTrainer(state)?.branch ?? 0);
   const done = told(state.journal, state.trainer, state.branches).filter(({ row }) => row.command).map((one) => {
-    const stands = counts(alive, one.branch, one.row.iteration) || one.row.command === "rewind";
-    return { key: `j${one.number}`, second: one.row.seconds, iteration: one.row.iteration, branch: one.branch, who: who(one.row), command: one.row.command,
+    const stands = counts(alive, one.branch, place(one));
+    return { key: `j${one.number}`, second: one.row.seconds, iteration: place(one), branch: one.branch, who: who(one.row), command: one.row.command,
       what: subject(one), change: change(one), result: stands ? "applied" : "left", why: stands ? (one.row.cause ?? "") : t("journal.branch", { n: one.branch }), own: !one.row.by };
   });
   const open = state.tickets.filter((ticket) => ticket.state !== "applied").map((ticket) => {
