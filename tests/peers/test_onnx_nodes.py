@@ -21,12 +21,13 @@ from sigma_kernel.graph import Graph
 from sigma_kernel.testing import by_name
 from tests.peers.onnx_nodes.arithmetic import ELEMENTWISE
 from tests.peers.onnx_nodes.attending import ATTENTION
+from tests.peers.onnx_nodes.layered import LAYERS
 from tests.peers.onnx_nodes.losses import LOSSES
 from tests.peers.onnx_nodes.reading import NONE, OutOfScopeError, Read, Table, read
 from tests.peers.onnx_nodes.tensors import TENSORS
 from tests.peers.onnx_nodes.windowed import WINDOWS
 
-TABLE = Table(ELEMENTWISE.rows | TENSORS.rows | WINDOWS.rows | LOSSES.rows | ATTENTION.rows)
+TABLE = Table(ELEMENTWISE.rows | TENSORS.rows | WINDOWS.rows | LOSSES.rows | ATTENTION.rows | LAYERS.rows)
 PAGE = Path(__file__).parents[2] / "docs" / "numbers.md"
 AT_ONCE = 32  # tests in one program, as compilation is slow
 

@@ -70,12 +70,6 @@ def _layer_norm(
     return f.reshape(f.layer_norm(rows, *flat, epsilon=epsilon), x.shape), mean, factor
 
 
-@row("RMSNormalization")
-def _rms_norm(x: Any, scale: Any, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Any:
-    over = range(axis % len(x.shape), len(x.shape))
-    return x / f.sqrt(f.mean(f.square(x), over, keepdims=True) + epsilon) * scale
-
-
 @row("LpNormalization")
 def _lp_norm(x: Any, axis: int = -1, p: int = 2) -> Any:
     size = f.norm(x, axis, keepdims=True) if p == 2 else f.sum(f.abs(x), axis, keepdims=True)
