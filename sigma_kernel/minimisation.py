@@ -46,6 +46,7 @@ class Plain:
     start: Tree
     names: tuple[str, ...]  # the sections of the data; without any, the loss is a function of the parameters alone
     costs: tuple[Any, ...] = ()
+    targeted: tuple[Any, ...] = ()
     layers: tuple[Any, ...] = ()
 
     def sections(self, costs: bool = True, there: Collection[str] = ()) -> list[str]:

@@ -101,6 +101,16 @@ class Square(CostLayer):
         return output * 2.0
 
 
+@define(eq=False, kw_only=True)
+class Apart(CostLayer):
+    """Compare two values."""
+
+    branches: tuple[Architecture, ...] = field(kw_only=False)
+
+    def forward(self, context, x, y):
+        return f.mean(f.square(x - y))
+
+
 @define(eq=False)
 class Custom(Layer):
     """Call a function of the test."""
@@ -387,6 +397,37 @@ def test_costs_without_targets_are_skipped_and_the_loss_is_then_an_error():
 def test_a_network_without_a_cost_reads_no_targets():
     with pytest.raises(SigmaNetworkError, match="there is no cost"):
         Network.build(Input()).targets()
+
+
+def test_a_cost_without_targets_is_given_only_what_leads_to_it():
+    pair = Input("other") + Dense(3) + Apart((Input() + Dense(3),), targets="", name="apart")
+    network = Network.build(pair)
+    assert network.sections() == ("other", "inputs")
+    assert network.targeted == ()
+    assert [output.name for output in network.outputs] == ["1-dense"]
+    shapes = network.declare({name: DATA[name] for name in network.sections()}, "float32", resolve)
+    assert shapes.outputs["apart"] == Spec(())
+    with pytest.raises(SigmaNetworkError, match="there is no cost with targets"):
+        network.targets()
+    with pytest.raises(SigmaNetworkError, match=r"4-apart: .* lead to it, but it does not take 2 inputs"):
+        Network.build(Input() + Dense(3) + Apart((Input("other") + Dense(3),)))
+
+
+def test_a_prediction_reads_only_what_leads_to_outputs():
+    network = Network.build(Input("other") + Dense(3) + Apart((Input() + Dense(3),), targets=""))
+    assert network.samples == ("other",)
+    forward = network.forward(Trace(resolve, False, None, "float32"), {"other": symbol((5, 3))})
+    assert forward.prediction.shape == (5, 3)
+    assert forward.costs == {}
+    with pytest.raises(SigmaNetworkError, match=r"0-input: the data has no section 'other'"):
+        network.forward(Trace(resolve, False, None, "float32"), {"inputs": symbol((5, 4))})
+
+
+def test_the_targets_of_an_output_are_those_of_the_first_cost_that_has_any():
+    trunk = Input() + Dense(4)
+    apart = trunk + Apart((Input("other") + Dense(4),), targets="")
+    assert Network.build([apart, trunk + Square(targets="goals")]).targets() == "goals"
+    assert Network.build([apart, trunk + Square(targets="goals")]).targets("1-dense") == "goals"
 
 
 # -- shapes ------------------------------------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ class Trained:
     def _learned(self) -> Learned:
         """Return what the training has learned from its data, and its state."""
         values = self.checkpoint.values
-        own, costs = self._held("classes"), self.network.costs
+        own, costs = self._held("classes"), self.network.targeted
         sections = {cost.layer.targets for cost in costs if cost.layer.chooses or cost.layer.decides}
         changes = {slot: one for slot, one in values.get("changes", {}).items() if slot != "backend"}  # load() chose it
         return Learned(
@@ -254,7 +254,7 @@ def load(
         history(folder, environment.trainers, log)  # raises unless `sigma resume --set` changed it
     for line in changed_plugins(folder, log):
         log(line)
-    shapes = {name: model.sections[name].shape for name in stages.network.sections(costs=False)}
+    shapes = {name: model.sections[name].shape for name in stages.network.samples}
     summary = document_in(folder / "summary.json", log)
     arrays = {name: stages.backend.to_device(found.arrays[name]) for name in model.held()}
     trained = Trained(chosen, stages.network, path, found, summary, shapes, stages, arrays)

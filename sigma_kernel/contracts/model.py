@@ -71,11 +71,12 @@ class CostLayer(Layer):
 
     :meth:`forward` returns the mean over the rows of the batch if all rows have equal weight; otherwise it returns
     :class:`Totals`, from which the kernel computes the mean of a batch cut into shards, or of a whole split. A cost
+    whose ``targets`` are ``""`` is given only what leads to it, such as several embeddings that it compares. A cost
     that ``chooses`` is multi-class: the last axis of its predictions holds class probabilities; one that ``decides`` is
     binary. Both take words, and whole numbers of a table, as class indices; any other cost takes numbers unchanged.
 
     Args:
-        targets: Section of the data that holds the targets.
+        targets: Section of the data that holds the targets; ``""`` for a cost that reads none.
         weights: Section of the data that holds sample weights. It may be missing, if it is the default.
         weight: Factor on this cost in the sum of all costs.
     """

@@ -118,10 +118,28 @@ class Network:
         return self._role("cost")
 
     @cached_property
+    def targeted(self) -> tuple[Placed, ...]:
+        """Return the costs that read targets; others compare their inputs with each other."""
+        return tuple(placed for placed in self.costs if placed.layer.targets)
+
+    @cached_property
     def outputs(self) -> tuple[Placed, ...]:
         """Return the layers marked as outputs; by default, those that lead to costs, or else the last one."""
         judged = dict.fromkeys(cost.sources[0] for cost in self.costs)
         return self._role("output") or tuple(self[name] for name in judged) or self.layers[-1:]
+
+    @cached_property
+    def _leading(self) -> set[str]:
+        """Return the names of the layers that lead to outputs, and of the outputs."""
+        found = {placed.name for placed in self.outputs}
+        for placed in reversed(self.layers):  # sources come first
+            found |= {*placed.sources} if placed.name in found else set()
+        return found
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """Return the sections of the data that a prediction reads: those of inputs that lead to outputs."""
+        return tuple(dict.fromkeys(placed.layer.section for placed in self.inputs if placed.name in self._leading))
 
     def sections(self, costs: bool = True, there: Collection[str] = ()) -> tuple[str, ...]:
         """Return the sections of the data that are read by inputs and, unless excluded, by costs.
@@ -129,31 +147,31 @@ class Network:
         Sample weights are among them if they are ``there``, or named by a cost.
         """
         read = [placed.layer.section for placed in self.inputs]
-        read += [placed.layer.targets for placed in self.costs if costs]
+        read += [placed.layer.targets for placed in self.targeted if costs]
         weights = [placed.layer.weights for placed in self.costs if costs]
         return tuple(dict.fromkeys(read + [name for name in weights if name in there or name != WEIGHTS]))
 
     def weights(self, there: Collection[str]) -> tuple[str, ...]:
         """Return the sections of sample weights, among those that there are; the default one, unless it is read."""
-        read = {*self.sections(False), *(placed.layer.targets for placed in self.costs)}
+        read = {*self.sections(False), *(placed.layer.targets for placed in self.targeted)}
         found = dict.fromkeys(placed.layer.weights for placed in self.costs)
         return tuple(name for name in found if name in there and (name != WEIGHTS or name not in read))
 
     def targets(self, output: str = "") -> str:
         """Return the section with the targets of an output, by default the first.
 
-        Raises SigmaNetworkError if there is no cost.
+        Raises SigmaNetworkError if there is no cost with targets.
         """
-        if not self.costs:
-            raise SigmaNetworkError("network: there is no cost, so there are no targets. Add one.")
-        cost = self._judge(self[output] if output else self.outputs[0])
+        if not self.targeted:
+            raise SigmaNetworkError("network: there is no cost with targets. Add one, such as SquaredDifference().")
+        cost = self._judge(self[output] if output else self.outputs[0], self.targeted)
         if cost is None and output:
             raise SigmaNetworkError(f"{output}: no cost compares this output with targets. Add one, or leave it out.")
-        return str((cost or self.costs[0]).layer.targets)
+        return str((cost or self.targeted[0]).layer.targets)
 
-    def _judge(self, output: Placed) -> Placed | None:
-        """Return the first cost that an output leads to."""
-        return next((cost for cost in self.costs if cost.sources[0] == output.name), None)
+    def _judge(self, output: Placed, costs: Sequence[Placed] | None = None) -> Placed | None:
+        """Return the first cost that an output leads to, of all or of some."""
+        return next((x for x in (self.costs if costs is None else costs) if x.sources[0] == output.name), None)
 
     def choosing(self) -> tuple[str, ...]:
         """Return the outputs whose predictions are class probabilities."""
@@ -198,21 +216,23 @@ class Network:
         return trace.shapes
 
     def forward(self, trace: Trace, sections: Nodes) -> Forward:
-        """Trace the network on a batch; costs whose targets are not among the sections are omitted."""
+        """Trace the network on a batch; layers that lead to costs alone are omitted if their sections are missing."""
         values: dict[str, Node] = {}
         costs: dict[str, Node] = {}
         totals: dict[str, Totals] = {}
         known = self.weights(sections)
         weighted = {placed.name for placed in self.costs if placed.layer.weights in known}
         for placed in self.layers:
-            if placed.layer.role == "cost" and placed.layer.targets not in sections:
+            here = all(source in values for source in placed.sources) and _section(placed) in ("", *sections)
+            if not here and placed.name not in self._leading:
                 continue
             inputs = trace.read(placed) + _sections(placed, sections)
             weights = _weights(placed, sections) if placed.name in weighted else {}
             values[placed.name] = trace.run(placed.name, placed.name, placed.layer, inputs, **weights)
             _check_value(placed, values[placed.name], inputs)
             if placed.layer.role == "cost":
-                _check_pairs(placed, values[placed.name], {"targets": inputs[-1], **weights}, inputs)
+                rows = {"targets": inputs[-1]} if placed in self.targeted else {}
+                _check_pairs(placed, values[placed.name], {**rows, **weights}, inputs)
                 weight = trace.setting(f"{placed.name}.weight", live_settings(placed.layer)["weight"])
                 costs[placed.name] = values[placed.name] * weight
                 if (apart := trace.totals.get(placed.name)) is not None:
@@ -230,12 +250,17 @@ class Network:
         return found
 
 
-def _sections(placed: Placed, data: Nodes) -> list[Node]:
-    """Return the section of the data that a layer reads, if any."""
+def _section(placed: Placed) -> str:
+    """Return the section of the data that a layer reads; "" for none."""
     name = {"input": "section", "cost": "targets"}.get(placed.layer.role)
-    if name is None:
+    return getattr(placed.layer, name) if name else ""
+
+
+def _sections(placed: Placed, data: Nodes) -> list[Node]:
+    """Return the node of the section that a layer reads, if any."""
+    section = _section(placed)
+    if not section:
         return []
-    section = getattr(placed.layer, name)
     if section not in data:
         raise SigmaNetworkError(f"{placed.name}: the data has no section {section!r}.{near(section, data, 'It has')}")
     return [data[section]]
@@ -278,7 +303,7 @@ def _check_place(placed: Placed, sources: Sequence[Any]) -> None:
     forward = placed.layer.forward
     run, owner = (forward.__func__, [None]) if ismethod(forward) else (forward, [])
     try:
-        signature(run).bind(*owner, None, *sources, *([None] if role in ("input", "cost") else []))
+        signature(run).bind(*owner, None, *sources, *([None] if _section(placed) else []))
     except TypeError:
         refused = f"{placed.name}: {leading} lead to it, but it does not take {len(sources)} inputs."
         raise SigmaNetworkError(f"{refused} Merge them first, as with Concat(a, b) or Add(a, b).") from None

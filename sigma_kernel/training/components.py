@@ -280,7 +280,7 @@ def encoded(
     If the specs of ``outputs`` are known, they give the number of classes; labels may be learned from earlier data.
     """
     takers = {step.section: 0 for step in given.preprocessors.values() if step.takes_classes}
-    for cost in network.costs:
+    for cost in network.targeted:
         if cost.layer.chooses or cost.layer.decides:
             known = outputs[cost.sources[0]].shape[-1:] if outputs else ()
             takers[cost.layer.targets] = 2 if cost.layer.decides else sum(known)
@@ -302,7 +302,7 @@ def _encoded(data: Dataset, section: str, classes: int | None, names: Sequence[L
 
 def class_names(data: Dataset, network: Network) -> dict[str, list[Label]]:
     """Return the labels of the classes of each section of targets that has any."""
-    found = {cost.layer.targets: labels(data.class_names(cost.layer.targets)) for cost in network.costs}
+    found = {cost.layer.targets: labels(data.class_names(cost.layer.targets)) for cost in network.targeted}
     return {section: names for section, names in found.items() if names}
 
 

@@ -263,7 +263,7 @@ def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.n
     ready = conform({**_weights(model, block), **preparation(block)}, model.sections)
     check_finite(ready)
     check_indices(ready, model.shapes.indices)
-    for cost in model.network.costs:
+    for cost in model.network.targeted:
         with inside(f"layer {cost.name}", cost.layer):
             cost.layer.check(ready[cost.layer.targets], model.shapes.outputs[cost.sources[0]])
     return ready

@@ -23,6 +23,8 @@ from sigma_layers.conv2d import Conv2d as Conv2d
 from sigma_layers.conv2d_transpose import Conv2dTranspose as Conv2dTranspose
 from sigma_layers.conv3d import Conv3d as Conv3d
 from sigma_layers.conv3d_transpose import Conv3dTranspose as Conv3dTranspose
+from sigma_layers.cosine_distance import CosineDistance as CosineDistance
+from sigma_layers.ctc import CTC as CTC
 from sigma_layers.dense import Dense as Dense
 from sigma_layers.depthwise_conv1d import DepthwiseConv1d as DepthwiseConv1d
 from sigma_layers.depthwise_conv2d import DepthwiseConv2d as DepthwiseConv2d
@@ -54,3 +56,4 @@ from sigma_layers.simple_rnn import SimpleRNN as SimpleRNN
 from sigma_layers.softmax_cross_entropy import SoftmaxCrossEntropy as SoftmaxCrossEntropy
 from sigma_layers.squared_difference import SquaredDifference as SquaredDifference
 from sigma_layers.subnetwork import Subnetwork as Subnetwork
+from sigma_layers.triplet import Triplet as Triplet

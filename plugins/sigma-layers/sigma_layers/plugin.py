@@ -50,6 +50,9 @@ LAYERS = {
     "poisson": ("Poisson", "Negative log-likelihood of counts."),
     "hinge": ("Hinge", "Hinge loss, for binary classification with a margin."),
     "multi_class_hinge": ("MultiClassHinge", "Hinge loss over classes, for classification with a margin."),
+    "cosine_distance": ("CosineDistance", "Cosine distance, for embeddings of which only the direction counts."),
+    "triplet": ("Triplet", "Triplet loss, for embeddings in which alike samples are near each other."),
+    "ctc": ("CTC", "Connectionist temporal classification, for labels without times."),
     "kullback_leibler": ("KullbackLeibler", "Kullback-Leibler divergence, for targets that are distributions."),
 }
 ACTIVATIONS = {
@@ -85,6 +88,8 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "conv2d_transpose": f"conv_transpose2d convolution2d_transpose deconvolution {CONVOLUTION}",
     "conv3d": f"convolution3d {CONVOLUTION}",
     "conv3d_transpose": f"conv_transpose3d convolution3d_transpose {CONVOLUTION}",
+    "cosine_distance": "cosine cosine_similarity cosine_embedding_loss",
+    "ctc": "ctc_loss connectionist_temporal_classification",
     "dense": "linear fully_connected out_features=units use_bias=bias",
     "depthwise_conv1d": f"depth_multiplier=multiplier {WINDOW}",
     "depthwise_conv2d": f"depth_multiplier=multiplier {WINDOW}",
@@ -107,6 +112,7 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "softmax_cross_entropy": "categorical_crossentropy sparse_categorical_crossentropy cross_entropy cross_entropy_loss"
     " nll_loss class_weight=class_weights ignore_class=ignore_index smoothing=label_smoothing",
     "squared_difference": "mse mse_loss mean_squared_error l2_loss loss_weight=weight",
+    "triplet": "triplet_margin_loss p=norm",
     "identity": "linear none",
     "silu": "swish",
     "simple_rnn": f"rnn elman recurrent {RECURRENT} nonlinearity=activation",

@@ -124,7 +124,7 @@ def _labels(setup: Setup, command: Relabel) -> Mapping[str, Any] | None:
 def _by_section(setup: Setup, label: Any) -> Mapping[str, Any]:
     """Return labels by section; raise SigmaConfigError for a section without labels."""
     network = setup.model.network
-    targets = [*dict.fromkeys(cost.layer.targets for cost in network.costs)]
+    targets = [*dict.fromkeys(cost.layer.targets for cost in network.targeted)]
     if isinstance(label, Mapping):
         known = targets or [*setup.model.sections]
         if unknown := next((name for name in label if name not in known), None):

@@ -942,7 +942,7 @@ class Session:
         many are in force is at the addresses ``data.<split>.*``.
         """
         known = self.state.changes.get("edits", {}).items()
-        several = len({cost.layer.targets for cost in self.setup.model.network.costs}) > 1
+        several = len({cost.layer.targets for cost in self.setup.model.network.targeted}) > 1
         labels = {split: labels_of(own).items() for split, own in known}
         plain = {split: {row: x if several else next(iter(x.values())) for row, x in labels[split]} for split in labels}
         return {split: {"excluded": [*own.get("excluded", ())], "labels": plain[split]} for split, own in known}

@@ -137,6 +137,8 @@ class Evaluator:
         if not network.costs:
             return None, None
         output = network.outputs[0].name
+        if all(cost.sources[0] != output for cost in network.targeted):
+            return known[output], None
         said, wanted = known[output], block[network.targets(output)]
         if (classes := network.classed(output, said)) is None:
             return said, wanted
@@ -191,7 +193,7 @@ class Evaluator:
 
     def _samples(self, samples: Any) -> Host:
         model = self.programs.model
-        wanted = {name: model.sections[name] for name in model.network.sections(costs=False)}
+        wanted = {name: model.sections[name] for name in model.network.samples}
         arrays = arrays_of(samples, [*wanted], self.learned, model.resolve)
         for name, spec in wanted.items():
             if name in arrays and arrays[name].shape == spec.shape:

@@ -221,13 +221,13 @@ class Model:
 
     def prediction(self, batch: int) -> Step:
         """Return the step that predicts a batch, by output."""
-        traced = Traced(self, batch, training=False, costs=False)
+        traced = Traced(self, batch, training=False, given=self.network.samples)
         return traced.step_to({}, traced.forward.predictions)
 
     def activity(self, batch: int) -> Step:
         """Return the step of what each layer before the costs makes of a batch, by its name."""
-        traced = Traced(self, batch, training=False, costs=False)
-        return traced.step_to({}, traced.forward.values)
+        forward = (traced := Traced(self, batch, training=False, given=self.network.samples)).forward
+        return traced.step_to({}, {name: x for name, x in forward.values.items() if name not in forward.costs})
 
     @property
     def judged(self) -> list[str]:
@@ -236,7 +236,7 @@ class Model:
 
     def outcomes(self, batch: int) -> Step:
         """Return the step of what costs judge in a batch, by layer, and of the predictions."""
-        traced = Traced(self, batch, training=False, costs=False)
+        traced = Traced(self, batch, training=False, given=self.network.sections(costs=False))
         values = {name: traced.forward.values[name] for name in self.judged}
         return traced.step_to({}, {**_named(JUDGED, values), **traced.forward.predictions})
 
@@ -250,7 +250,7 @@ class Model:
 
     def excitation(self, batch: int, layer: str, section: str) -> Step:
         """Return the step of a layer's output, and the gradient of its sum along directions in an input section."""
-        traced = Traced(self, batch, training=False, costs=False)
+        traced = Traced(self, batch, training=False, given=self.network.sections(costs=False))
         output = traced.forward.values[layer or self.network.outputs[0].name]
         along = traced.section(DIRECTIONS, Spec(output.shape[1:], output.dtype))
         inputs = traced.data[section or self.network.sections(costs=False)[0]]
@@ -445,11 +445,14 @@ def _check_update(update: Any, known: Mapping[Any, Spec], slots: Iterable[tuple[
 
 @define
 class Traced(Draft):
-    """The step of a network on a batch, or on a shard ``cut`` from one, with its first row as a live value."""
+    """The step of a network on a batch, or on a shard ``cut`` from one, with its first row as a live value.
+
+    It reads all sections, or those that are ``given``.
+    """
 
     batch: int
     training: bool = True
-    costs: bool = True
+    given: Collection[str] | None = None
     cut: bool = False
     forward: Forward = field(init=False)
 
@@ -464,7 +467,7 @@ class Traced(Draft):
     def _run(self, others: Mapping[str, Node]) -> Forward:
         """Trace the network at the state's parameters, or at other values for some of them."""
         model = self.model
-        wanted = model.sections if self.costs else model.network.sections(costs=False)
+        wanted = model.sections if self.given is None else self.given
         parameters = {address: self.entry(LAYERS + address, spec) for address, spec in model.parameters().items()}
         sections = {name: self.section(name, model.sections[name]) for name in wanted}
         state = {address: self.entry(LAYERS + address, spec) for address, spec in model.layer_state().items()}

@@ -20,28 +20,31 @@ from sigma_kernel.graph import (  # noqa: E402
 )
 from sigma_kernel.testing import by_name  # noqa: E402
 
+torch.set_num_threads(1)  # its threads wait for each other longer than these small arrays take
 RATE, TOLERANCE = 0.1, 1e-9
 
 
 class Trained:
-    """A network with parameters in float64, trained by plain gradient descent in NumPy."""
+    """A network with its parameters, trained by plain gradient descent in NumPy."""
 
-    def __init__(self, architecture, data):
-        self.network, self.data = Network.build(architecture), data
-        specs = {name: Spec(x.shape[1:], str(x.dtype)) for name, x in data.items()}
-        self.shapes = self.network.declare(specs, "float64", by_name)
+    def __init__(self, architecture, data, precision="float64"):
+        self.network, self.precision = Network.build(architecture), precision
+        self.data = {name: x.astype(precision) if x.dtype.kind == "f" else x for name, x in data.items()}
+        specs = {name: Spec(x.shape[1:], str(x.dtype)) for name, x in self.data.items()}
+        self.shapes = self.network.declare(specs, precision, by_name)
         random = np.random.default_rng(1)
-        self.values = {name: random.normal(size=p.shape) / 2 for name, p in self.shapes.parameters.items()}
+        drawn = {name: random.normal(size=p.shape) / 2 for name, p in self.shapes.parameters.items()}
+        self.values = {name: x.astype(precision) for name, x in drawn.items()}
         self.iteration = 0
         self.run = self.compiled()
 
     def compiled(self):
         sections = {name: symbol(x.shape, str(x.dtype), name) for name, x in self.data.items()}
-        parameters = {name: symbol(x.shape, "float64", name) for name, x in self.values.items()}
-        live = {name: symbol((), "float64", name) for name in self.shapes.live}
+        parameters = {name: symbol(x.shape, self.precision, name) for name, x in self.values.items()}
+        live = {name: symbol((), self.precision, name) for name in self.shapes.live}
         words = symbol((2,), "uint32"), symbol((), "uint32")
         key = Key(*words, constant(0, "uint32"), constant(0, "uint32"), self.shapes.streams)
-        forward = self.network.forward(Trace(by_name, True, key, "float64", {**parameters, **live}), sections)
+        forward = self.network.forward(Trace(by_name, True, key, self.precision, {**parameters, **live}), sections)
         loss = forward.loss_or_fail()
         outputs = (loss, forward.prediction, *gradient(loss, list(parameters.values())))
         return interpret(
@@ -49,7 +52,7 @@ class Trained:
         )
 
     def computed(self):
-        live = [np.float64(setting.value) for setting in self.shapes.live.values()]
+        live = [np.asarray(setting.value, self.precision) for setting in self.shapes.live.values()]
         words = np.array([5, 6], np.uint32), np.uint32(self.iteration)
         loss, prediction, *gradients = self.run(*self.data.values(), *self.values.values(), *live, *words)
         return loss, prediction, dict(zip(self.values, gradients, strict=True))

@@ -8,7 +8,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from sigma_layers import (  # noqa: E402
+    CTC,
     AbsoluteDifference,
+    CosineDistance,
+    Dense,
     Hinge,
     Huber,
     Input,
@@ -17,6 +20,7 @@ from sigma_layers import (  # noqa: E402
     Output,
     Poisson,
     SoftmaxCrossEntropy,
+    Triplet,
 )
 
 from .comparison import affine  # noqa: E402
@@ -29,6 +33,9 @@ SEQUENCES = RANDOM.normal(size=(ROWS, 5, 4))
 LABELS = RANDOM.integers(0, 3, ROWS, np.int32)
 TAGS = np.where(RANDOM.random((ROWS, 5)) < 0.3, -100, RANDOM.integers(0, 3, (ROWS, 5))).astype(np.int32)
 SHARES = np.exp(Y[:, :3]) / np.exp(Y[:, :3]).sum(-1, keepdims=True)
+THIRD, SIGNS = RANDOM.normal(size=(ROWS, 4)), RANDOM.choice([-1, 1], ROWS)
+SAID = np.array([[1, 2], [2, 2], [1, -1], [-1, -1], [2, 1], [1, 1], [2, -1]], np.int32)
+STEPS = np.array([5, 4, 3, 5, 2, 3, 4], np.int32)
 ANSWERS = RANDOM.integers(0, 2, (ROWS, 3)).astype(np.float64)
 COUNTS = RANDOM.poisson(2.0, (ROWS, 3)).astype(np.float64)
 WEIGHTS = (0.5, 2.0, 1.25)
@@ -55,6 +62,34 @@ def hinged(p):
 
 def of_classes(margin, power):
     return lambda p: F.multi_margin_loss(scores(p), torch.tensor(LABELS).long(), margin=margin, p=power)
+
+
+def towers(cost):
+    """Return three embeddings of one network under a cost; the first leads to it."""
+    same = {"weights": "a.weights", "biases": "a.biases"}
+    first, *others = (
+        Input(4, section=name) + Dense(3, name=name if i else "a", share=same if i else {})
+        for i, name in enumerate(("inputs", "second", "third"))
+    )
+    return first + cost(*others)
+
+
+TRIPLETS = {"inputs": X, "second": Y, "third": THIRD}
+PAIRS = {"inputs": X, "second": Y, "targets": SIGNS}
+
+
+def tripled(values, **settings):
+    return F.triplet_margin_loss(scores(values), scores(values, Y), scores(values, THIRD), **settings)
+
+
+def aligned(p, steps, **settings):
+    return F.ctc_loss(
+        F.log_softmax(scores(p, SEQUENCES), -1).permute(1, 0, 2),
+        torch.tensor(np.maximum(SAID, 0)).long(),
+        torch.tensor(steps).long(),
+        torch.tensor((SAID > 0).sum(1)),
+        **settings,
+    )
 
 
 CASES = {
@@ -124,5 +159,38 @@ CASES = {
         head(KullbackLeibler()),
         {"inputs": X, "targets": SHARES},
         lambda p: F.kl_div(F.log_softmax(scores(p), -1), torch.tensor(SHARES), reduction="batchmean"),
+    ),
+    "cosine": (
+        head(CosineDistance(), units=4),
+        {"inputs": X, "targets": Y},
+        lambda p: F.cosine_embedding_loss(scores(p), torch.tensor(Y), torch.ones(ROWS)),
+    ),
+    "cosine of pairs": (
+        towers(lambda other, _: CosineDistance(other, margin=0.2)),
+        PAIRS,
+        lambda p: F.cosine_embedding_loss(scores(p), scores(p, Y), torch.tensor(SIGNS), margin=0.2),
+    ),
+    **{
+        f"triplet of norm {norm}": (
+            towers(lambda near, far, n=norm: Triplet(near, far, margin=1.5, norm=n)),
+            TRIPLETS,
+            lambda p, n=norm: tripled(p, margin=1.5, p=n),
+        )
+        for norm in (1.0, 2.0, 3.0)
+    },
+    "ctc": (
+        head(CTC(), (5, 4)),
+        {"inputs": SEQUENCES, "targets": SAID},
+        lambda p: aligned(p, np.full(ROWS, 5)),
+    ),
+    "ctc with lengths": (
+        head(CTC(Input(section="steps"), per_label=False), (5, 4)),
+        {"inputs": SEQUENCES, "targets": SAID, "steps": STEPS},
+        lambda p: aligned(p, STEPS, reduction="sum") / ROWS,
+    ),
+    "ctc with labels that do not fit": (
+        head(CTC(Input(section="steps"), zero_infinity=True), (5, 4)),
+        {"inputs": SEQUENCES, "targets": SAID, "steps": STEPS - 2},
+        lambda p: aligned(p, STEPS - 2, zero_infinity=True),
     ),
 }
