@@ -105,7 +105,7 @@ class Parameter:
 
     ``initialiser`` is a number (for all elements), the name of a component, a table ``{"type": ..., ...}`` or an
     Initialiser. The fans default to the sizes of the last two axes, or of the only one; ``dtype`` to the precision of
-    the network.
+    the network. Layer state with ``each_epoch`` begins every epoch with its initial value, which is a number.
     """
 
     shape: tuple[int, ...] = field(converter=tuple[int, ...])
@@ -113,6 +113,14 @@ class Parameter:
     fan_in: int = Factory(lambda parameter: parameter.shape[-2:][0] if parameter.shape else 1, takes_self=True)
     fan_out: int = Factory(lambda parameter: parameter.shape[-1] if parameter.shape else 1, takes_self=True)
     dtype: str | None = None
+    each_epoch: bool = field(default=False, kw_only=True)
+
+    @each_epoch.validator
+    def _(self, _: Any, value: bool) -> None:
+        if value and not is_finite(self.initialiser):
+            raise SigmaNetworkError(
+                f"Parameter.each_epoch: needs a number as the initial value (got {self.initialiser!r})."
+            )
 
 
 # -- inputs and outputs of layers --------------------------------------------------------------------------------------

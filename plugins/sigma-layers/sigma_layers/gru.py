@@ -11,7 +11,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Parameter
 from sigma_kernel.graph import Node
 from sigma_layers.recurrent import Function, Recurrent, gate
-from sigma_layers.settings import applied
+from sigma_layers.settings import applied, flag
 
 
 @define(eq=False)
@@ -41,7 +41,7 @@ class GRU(Recurrent):
     """
 
     gate_activation: str | Function = gate()
-    reset_after: bool = field(default=True, kw_only=True)
+    reset_after: bool = field(default=True, validator=flag, kw_only=True)
 
     gates: ClassVar[int] = 3
 

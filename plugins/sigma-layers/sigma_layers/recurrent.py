@@ -10,11 +10,11 @@ from attrs import define, field
 from attrs.validators import optional
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import Architecture, Context, Layer, Parameter
+from sigma_kernel.contracts import Architecture, Context, Layer, Outputs, Parameter
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node, Spec
-from sigma_kernel.settings import in_, instance_of
-from sigma_layers.settings import ACTIVATION, activation, count
+from sigma_kernel.settings import in_, instance_of, must
+from sigma_layers.settings import ACTIVATION, activation, count, flag, is_count
 
 Function = Callable[[Node], Node]
 DIRECTIONS = {"forward": ("",), "reverse": ("",), "bidirectional": ("", "reverse.")}  # with the heads of parameters
@@ -34,16 +34,21 @@ class Recurrent(Layer):
             both, with parameters of their own and their outputs side by side.
         lengths: Layer whose value is the number of steps of each sequence, if they differ: the steps after it are
             padding. A value for each step is a mask, which is 0 at padding.
+        carried: Rows of a batch whose last state is the first one of the same row in the next batch of the epoch, in
+            training; 0 for none.  No gradient flows back to the batch before: truncated back-propagation through time.
     """
 
     units: int = field(validator=count)
     activation: str | Function = field(default="tanh", validator=activation, metadata=ACTIVATION)
-    sequence: bool = field(default=False, kw_only=True)
+    sequence: bool = field(default=False, validator=flag, kw_only=True)
     direction: Literal["forward", "reverse", "bidirectional"] = field(
         default="forward", validator=in_(tuple(DIRECTIONS)), kw_only=True
     )
     lengths: Architecture | None = field(
         default=None, validator=optional(instance_of(Architecture, "a layer")), kw_only=True
+    )
+    carried: int = field(
+        default=0, validator=must(lambda x: x == 0 or is_count(x), "0, 1, 2 ...", SigmaNetworkError), kw_only=True
     )
 
     gates: ClassVar[int] = 1  # blocks of units that a product gives
@@ -69,21 +74,65 @@ class Recurrent(Layer):
             "biases": Parameter((wide,)),
         }
 
+    def state(self, x: Spec, lengths: Spec | None = None) -> dict[str, Parameter]:
+        """Return what is carried to the next batch, and the part of the batch that its shard was."""
+        if self.carried and self.direction != "forward":
+            raise SigmaNetworkError(
+                f"{type(self).__name__}: state is carried forward only (got direction {self.direction!r}). "
+                "Leave out carried, or use the forward direction."
+            )
+        widths = {**dict.fromkeys(self.states, self.units), "part": 1} if self.carried else {}
+        return {name: Parameter((self.carried, width), each_epoch=True) for name, width in widths.items()}
+
     @abstractmethod
     def cell(self, context: Context, p: Mapping[str, Node]) -> Callable[..., Sequence[Node]]:
         """Return the function of one step: of ``x @ weights + biases`` and the state, it makes the new state."""
 
-    def forward(self, context: Context, x: Node, lengths: Node | None = None) -> Node:
-        """Return the outputs of all steps, 0 at padding, or those of the last one."""
+    def forward(self, context: Context, x: Node, lengths: Node | None = None) -> Node | Outputs:
+        """Return the outputs of all steps, 0 at padding, or those of the last one, and the state to be carried."""
         steps = f.swap_axes(x, 0, 1)
         mask = [] if lengths is None else [_mask(x, lengths)]
-        ways = [self._walk(context, head, steps, mask) for head in DIRECTIONS[self.direction]]
+        carries = self.carried > 0 and context.training
+        zeros = [f.zeros((x.shape[0], self.units), x.dtype)] * len(self.states)
+        first = self._before(context, x.shape[0]) if carries else zeros
+        ways = [self._walk(context, head, steps, mask, first) for head in DIRECTIONS[self.direction]]
         found = f.concat(*(outputs if self.sequence else state[0] for state, outputs in ways))
-        if not self.sequence:
-            return found
-        return f.swap_axes(f.where(mask[0], found, 0.0) if mask else found, 0, 1)
+        if self.sequence:
+            found = f.swap_axes(f.where(mask[0], found, 0.0) if mask else found, 0, 1)
+        return Outputs(found, self._after(context, ways[0][0])) if carries else found
 
-    def _walk(self, context: Context, head: str, steps: Node, mask: Sequence[Node]) -> tuple[tuple[Node, ...], Node]:
+    # -- from batch to batch -------------------------------------------------------------------------------------------
+    def _before(self, context: Context, batch: int) -> list[Node]:
+        """Return the state after the batch before, of the rows of this one."""
+        if batch > self.carried:
+            raise SigmaNetworkError(
+                f"carried = {self.carried} is the number of rows of a batch, and this one has {batch}. "
+                f"Write carried = {batch}, or set the batch size."
+            )
+        kept, part = [context.state[name] for name in self.states], context.state["part"]
+        kept = [one / f.where(part > 0.0, part, 1.0) for one in kept]
+        return kept if self._whole(context, batch) else [f.take(one, _rows(context, batch)) for one in kept]
+
+    def _after(self, context: Context, last: Sequence[Node]) -> dict[str, Node]:
+        """Return the state to be carried; in a shard of a batch, rows of other shards are 0.
+
+        The state of a whole batch is the mean over its shards, weighted by their rows: a part of what each row had.
+        """
+        batch = last[0].shape[0]
+        new = dict(zip((*self.states, "part"), (*last, f.ones((batch, 1), last[0].dtype)), strict=True))
+        if self._whole(context, batch):
+            return new
+        rows = _rows(context, batch)
+        return {name: f.scatter_add(f.zeros((self.carried, *x.shape[1:]), x.dtype), rows, x) for name, x in new.items()}
+
+    def _whole(self, context: Context, batch: int) -> bool:
+        """Return whether a batch has all rows that are carried, and is no shard."""
+        return batch == self.carried and (context.key is None or context.key.row.op == "constant")
+
+    # -- one direction -------------------------------------------------------------------------------------------------
+    def _walk(
+        self, context: Context, head: str, steps: Node, mask: Sequence[Node], first: Sequence[Node]
+    ) -> tuple[tuple[Node, ...], Node]:
         """Return the last state and the outputs of all steps, in the direction whose parameters begin with a head."""
         p = {name.removeprefix(head): node for name, node in context.parameters.items() if name.startswith(head)}
         time, batch, features = steps.shape
@@ -96,7 +145,6 @@ class Recurrent(Layer):
             new = [f.where(real[0], x, old) for x, old in zip(new, before, strict=True)] if real else new
             return new, new[:1]
 
-        first = [f.zeros((batch, self.units), steps.dtype)] * len(self.states)
         sequences = [f.reshape(sums, (time, batch, sums.shape[1])), *mask]
         reverse = bool(head) or self.direction == "reverse"
         state, (outputs,) = f.scan(step, first, sequences, reverse=reverse)
@@ -123,6 +171,12 @@ def _mask(x: Node, lengths: Node) -> Node:
     else:
         real = f.reshape(f.cast(lengths, "int32"), (batch, 1)) > f.iota((1, time))
     return f.expand(f.swap_axes(real, 0, 1), -1)
+
+
+def _rows(context: Context, batch: int) -> Node:
+    """Return the places of the rows of a batch, or of a shard, in the whole batch."""
+    rows = f.iota((batch,))
+    return rows + f.cast(context.key.row, "int32") if context.key else rows
 
 
 def gate(default: str = "sigmoid") -> str | Function:

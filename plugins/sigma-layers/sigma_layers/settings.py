@@ -17,7 +17,8 @@ Result = TypeVar("Result")
 ACTIVATION = {"kind": "activation"}  # marks a setting that may be the name of such a component
 
 
-def _is_count(value: Any) -> bool:
+def is_count(value: Any) -> bool:
+    """Return whether a value is 1, 2, 3 ..."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
@@ -25,7 +26,7 @@ def _is_positive(value: Any) -> bool:
     return is_finite(value) and value > 0
 
 
-count = must(_is_count, "1, 2, 3 ...", SigmaNetworkError)
+count = must(is_count, "1, 2, 3 ...", SigmaNetworkError)
 whole = must(lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number", SigmaNetworkError)
 positive = must(_is_positive, "a positive number", SigmaNetworkError)
 flag = must(lambda value: isinstance(value, bool), "true or false", SigmaNetworkError)

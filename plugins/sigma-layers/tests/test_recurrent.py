@@ -60,6 +60,15 @@ class TestLSTMInBothDirectionsWithLengths(RecurrentSuite):
         return LSTM(UNITS, direction="bidirectional")
 
 
+class TestLSTMThatCarriesItsState(RecurrentSuite):
+    # each row of a batch has a state of its own, and there are as many as are carried
+    test_a_batch_repeated_twice_gives_every_output_twice = None
+    test_random_numbers_keep_the_mean_of_evaluation = None
+
+    def make(self):
+        return LSTM(UNITS, carried=16)
+
+
 def run(layer, *arrays):
     """Return the output, with parameters from a seed."""
     it = traced(layer, [Spec(x.shape, str(x.dtype)) for x in arrays], training=True)
@@ -290,6 +299,8 @@ def test_lengths_of_another_shape_are_refused():
         ({"units": 0}, r"units: must be 1, 2, 3 ... \(got 0\)"),
         ({"activation": 3}, "activation: must be a name or a function"),
         ({"direction": "backward"}, "direction: must be 'forward' or 'reverse' or 'bidirectional' .*backward"),
+        ({"sequence": 1}, r"sequence: must be true or false \(got 1\)"),
+        ({"carried": -1}, r"carried: must be 0, 1, 2 ... \(got -1\)"),
         ({"lengths": 5}, r"lengths: must be a layer \(got 5\)"),
     ],
 )
@@ -297,6 +308,13 @@ def test_lengths_of_another_shape_are_refused():
 def test_wrong_settings_are_refused(kind, settings, message):
     with pytest.raises((SigmaNetworkError, SigmaConfigError), match=f"{kind.__name__}.{message}"):
         kind(**{"units": 3, **settings})
+
+
+@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
+def test_state_is_carried_forward_only(direction):
+    network = Network.build(Input(5, 3) + GRU(3, carried=2, direction=direction))
+    with pytest.raises(SigmaNetworkError, match=f"GRU: state is carried forward only .got direction '{direction}'"):
+        network.declare({"inputs": SEQUENCE}, "float32", by_name)
 
 
 def test_wrong_settings_of_gates_are_refused():

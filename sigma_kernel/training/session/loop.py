@@ -218,9 +218,13 @@ class Session:
     def advance(self, n: int, compute: Compute | None = None) -> int:
         """Run at most ``n`` iterations as one burst; return how many were run.
 
-        The feed gives a block on the device and the rows of its next minibatches, of which the compiled step takes one
-        in each iteration.  ``compute`` replaces the fused program, for operators that cut batches into shards.
+        Layer state that begins anew does so at the beginning of an epoch.  The feed gives a block on the device and the
+        rows of its next minibatches, of which the compiled step takes one in each iteration.  ``compute`` replaces the
+        fused program, for operators that cut batches into shards.
         """
+        if not self.setup.feed.iteration_in_epoch(self.state.cursor):
+            fresh = {name: self.setup.to_device(value) for name, value in self.setup.model.renewed().items()}
+            self.state = evolve(self.state, arrays={**self.state.arrays, **fresh}) if fresh else self.state
         with Timed(self.phases, "data"):
             batches = self.batches(n)
         compute = compute or fused

@@ -110,6 +110,12 @@ class Model:
         """Return the specs of layer state, which layers update themselves, by address."""
         return self._specs(self.shapes.state)
 
+    def renewed(self) -> dict[str, np.ndarray]:
+        """Return the layer state that every epoch begins with, by its name in the state."""
+        fresh = {address: one for address, one in self.shapes.state.items() if one.each_epoch}
+        specs = self._specs(fresh)
+        return {LAYERS + a: np.full(one.shape, one.initialiser, specs[a].dtype) for a, one in fresh.items()}
+
     def held(self) -> dict[str, Spec]:
         """Return the specs of what layers hold, parameters and their own state, by their names in the state."""
         return {LAYERS + address: spec for address, spec in {**self.parameters(), **self.layer_state()}.items()}
