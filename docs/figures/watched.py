@@ -1,45 +1,49 @@
-"""Measure what watching costs: ``python -m figures.watched`` in the folder ``docs``, for about two minutes.
+"""Measure what watching costs: ``python -m figures.watched`` in the folder ``docs``, for about four minutes.
 
-The page is fed eight charts of 10,000 points with 1,000 more a second, commands are given to a run of the digits, and
-a run trains with and without somebody watching it, in alternating pairs.
+A hook publishes values; a run trains with and without somebody watching it, in alternating pairs; the page is fed eight
+charts of 10,000 points with 1,000 more a second; and commands are given to a run of the digits.  Parts are named as
+arguments: ``publishing``, ``steps``, ``page``, ``commands``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 from websockets.sync.client import connect
 
 from figures.browser import ENDLESS, Visit, browser, run
 from sigma_kernel import Environment, Hook
-from sigma_kernel.contracts import Stretch
-from sigma_kernel.curves import Curve, thinned
+from sigma_kernel.contracts import AddressEntry, Stretch
+from sigma_kernel.curves import Curve
 from sigma_kernel.testing import FakeView
 from sigma_monitor_web.monitor import WebMonitor
 
 CHARTS, POINTS, A_SECOND = 8, 10_000, 1_000
-SETTLE, WATCHED = 6.0, 10.0  # seconds
+SETTLE, WATCHED = 3.0, 10.0  # seconds
 COMMANDS = 200
-PAIRS, BLOCK = 60, 0.25  # and seconds of each half of a pair
+BACKENDS = ("numba", "numpy")
+PAIRS, ROUNDS = 200, 20
+SETTLED, BLOCK = 0.05, 0.15  # seconds before each half of a pair, and of it
 VALUES = 20  # that a hook publishes in each iteration
+MONITORS = ("sigma-web", "sigma-control")  # the names of their threads
 
 OBSERVE = """() => {
-    window.tasks = []; window.drawn = 0; window.frames_ = [];
-    new PerformanceObserver((list) => { for (const one of list.getEntries()) tasks.push(one.duration); })
-        .observe({ entryTypes: ["longtask"] });
+    window.frames_ = [];
     let last = performance.now();
     const frame = (now) => { frames_.push(now - last); last = now; requestAnimationFrame(frame); };
     requestAnimationFrame(frame);
@@ -51,7 +55,9 @@ MOVE = """() => { let n = 0; window.mover = setInterval(() => {
     canvas.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX, clientY, pointerType: "mouse" }));
     scrollTo(0, Math.abs((n * 5) % 1800 - 900));
 }, 16); }"""
-TOLD = "() => ({ tasks: tasks.splice(0), frames: frames_.splice(0) })"
+FRAMES = "() => frames_.splice(0)"
+TRACED = ["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"]
+LONG = 50.0  # milliseconds
 COMMAND = """async (count) => {
     const socket = new WebSocket(location.href.replace("http", "ws").split("#")[0] + "ws"), took = [];
     await new Promise((open) => { socket.onopen = open; });
@@ -82,13 +88,20 @@ class Feed(FakeView):
     noise: np.ndarray = field(factory=lambda: np.random.default_rng(0).normal(3.0, 0.2, 1_000_000))
 
     def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
-        """Return the points after a cursor, up to this moment."""
-        end = POINTS + int((time.monotonic() - self.begun) * A_SECOND / CHARTS)
+        """Return the next points after a cursor: all of them, in several answers."""
+        end = min(self.iteration(), after + most)
         at = np.arange(after + 1, end + 1)
         values = np.sin(at / 500) + self.noise[after:end]
-        return end, [Stretch(0, thinned(Curve(at, at // 600, at * 0.01, values, values, values), most))] if len(
-            at
-        ) else []
+        return end, [Stretch(0, Curve(at, at // 600, at * 0.01, values, values, values))] if len(at) else []
+
+    def iteration(self) -> int:
+        """Return how many points there are by now."""
+        return POINTS + int((time.monotonic() - self.begun) * A_SECOND / CHARTS)
+
+    def entries(self, pattern: str = "**") -> list[AddressEntry]:
+        """Return the numbers, and where the run stands."""
+        self.values |= {"trainer.iteration": self.iteration(), "trainer.epoch": self.iteration() // 600}
+        return [evolve(entry, type="number") for entry in super().entries(pattern)]
 
     def log(self, text: str) -> None:
         """Tell the link."""
@@ -99,7 +112,7 @@ def feed() -> None:
     """Serve the feed until the standard input ends."""
     names = [f"trainer.synthetic.s{number}" for number in range(CHARTS)]
     charts = [{"patterns": [name], "tall": 194} for name in names]
-    view = Feed(values=dict.fromkeys(names, 3.0), measured=dict.fromkeys(names, ()))
+    view = Feed(values=dict.fromkeys(names, 3.0))
     with tempfile.TemporaryDirectory() as folder:
         layout = Path(folder) / "layout.json"
         layout.write_text(json.dumps({"format": 1, "tabs": [{"view": "train", "charts": charts}]}))
@@ -114,26 +127,38 @@ def page(chromium: Any) -> str:
         assert server.stdout is not None
         window = Visit.begin(chromium)
         window.page.goto(server.stdout.readline().split()[-1])
+        full = window.page.get_by_role("img", name=re.compile(r": .* 1[0-9],[0-9]{3} points"))
+        full.nth(CHARTS - 1).wait_for(state="attached", timeout=60_000)
         window.page.wait_for_timeout(SETTLE * 1000)
         window.page.evaluate(OBSERVE)
-        window.page.wait_for_timeout(WATCHED * 1000)
-        rest = window.page.evaluate(TOLD)
+        rest = _page(chromium, window, "at rest")
         window.page.evaluate(MOVE)
-        window.page.wait_for_timeout(WATCHED * 1000)
-        moved = window.page.evaluate(TOLD)
-        charts = window.page.get_by_role("region").filter(has=window.page.get_by_role("img")).count()
+        moved = _page(chromium, window, "pointed at and scrolled")
         window.end()
         server.communicate("")
-    return "\n".join([f"charts {charts}", _page("at rest", rest), _page("moving", moved)])
+    return "\n".join([rest, moved])
 
 
-def _page(name: str, told: dict[str, list[float]]) -> str:
-    frames = np.array(told["frames"][5:])
-    longest = max(told["tasks"], default=0.0)
-    return (
-        f"page, {name}: {1000 / frames.mean():.0f} frames a second (95 % within {np.quantile(frames, 0.95):.0f} ms), "
-        f"{len(told['tasks'])} tasks above 50 ms (longest {longest:.0f} ms)"
+def _page(chromium: Any, window: Visit, how: str) -> str:
+    """Return the frames of some seconds, and the tasks of the page's main thread, which the browser traces."""
+    chromium.start_tracing(page=window.page, categories=TRACED)
+    window.page.evaluate(FRAMES)
+    window.page.wait_for_timeout(WATCHED * 1000)
+    frames = np.array(window.page.evaluate(FRAMES))
+    tasks = _tasks(json.loads(chromium.stop_tracing())["traceEvents"])
+    told = (
+        f"{int((tasks[:, n] > LONG).sum())} tasks above {LONG:.0f} ms of {what} (longest {tasks[:, n].max():.0f} ms)"
+        for n, what in enumerate(("processor time", "wall time"))
     )
+    rate = f"{1000 / frames.mean():.0f} frames a second (95 % within {np.quantile(frames, 0.95):.0f} ms)"
+    return f"page, {how}, {WATCHED:.0f} s: {rate}, {', '.join(told)}"
+
+
+def _tasks(events: Sequence[dict[str, Any]]) -> np.ndarray:
+    """Return the milliseconds of processor and of wall time of each task of main threads of pages."""
+    main = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name" and "RendererMain" in e["args"]["name"]}
+    found = [e for e in events if e["name"].endswith("RunTask") and e["ph"] == "X" and (e["pid"], e["tid"]) in main]
+    return np.array([(e.get("tdur", e["dur"]), e["dur"]) for e in found], float).reshape(-1, 2) / 1000
 
 
 # -- commands and steps ------------------------------------------------------------------------------------------------
@@ -163,6 +188,7 @@ class Noted:
 
 
 NOTED = Noted()
+NAMES = [f"published.v{number}" for number in range(VALUES)]
 
 
 @define(eq=False)
@@ -174,60 +200,140 @@ class Stopwatch(Hook):
     def fire(self, context: Any) -> None:
         """Publish."""
         begun = time.thread_time()
-        for number in range(NOTED.values):
-            context.publish(f"published.v{number}", number * 0.5)
-        NOTED.spent += time.thread_time() - begun
-        NOTED.count, NOTED.worked = NOTED.count + 1, time.thread_time()
+        for name in NAMES[: NOTED.values]:
+            context.publish(name, begun)
+        ended = time.thread_time()
+        NOTED.spent, NOTED.count, NOTED.worked = NOTED.spent + ended - begun, NOTED.count + 1, ended
 
 
-def steps() -> str:
-    """Return what a watcher in another process adds to a step, and what a published value costs."""
+@contextmanager
+def trained(backend: str, watched: bool) -> Iterator[Client | None]:
+    """Train the digits on a backend; with ``watched``, give a client of its dashboard in another process."""
     with tempfile.TemporaryDirectory() as folder:
-        sigma = Environment("watched", seed=0, folder=folder)
+        sigma = Environment("watched", seed=0, folder=folder, control=watched)
         sigma.create_trainer(
             data="digits",
             batch_size=50,
             network='input(8, 8) + flatten() + dense(128, activation="relu") + output(10) + softmax_cross_entropy()',
             optimiser="adam",
+            backend=backend,
             hooks={"watch": Stopwatch(every="1 iteration")},
             epochs=1_000_000,
         )
-        sigma.monitors["web"] = WebMonitor(open=False)
-        handle = sigma.run_async()
-        while not sigma.messages.after(0):
+        if watched:
+            sigma.monitors["web"] = WebMonitor(open=False)
+        handle, before = sigma.run_async(), NOTED.count
+        while NOTED.count - before < 100 or (watched and not sigma.messages.after(0)):
             time.sleep(0.05)
-        link = sigma.messages.after(0)[0][1].split()[-1]
-        client = subprocess.Popen([sys.executable, "-m", "figures.watched", "client", link], stdin=-1, text=True)
+        client = Client.of(sigma.messages.after(0)[0][1].split()[-1]) if watched else None
+        try:
+            yield client
+        finally:
+            if client is not None:
+                client.end()
+            handle.stop()
+            handle.wait(60)
+
+
+@define(eq=False)
+class Client:
+    """A process that watches as a page does, while it is told to."""
+
+    process: subprocess.Popen[str]
+
+    @classmethod
+    def of(cls, link: str) -> Client:
+        """Begin it."""
+        command = [sys.executable, "-m", "figures.watched", "client", link]
+        made = cls(subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        made.say("off")
+        return made
+
+    def say(self, word: str) -> None:
+        """Let it watch or not; return when it does."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{word}\n")
+        self.process.stdin.flush()
+        self.process.stdout.readline()
+
+    def end(self) -> None:
+        """End it."""
+        self.process.communicate("end\n")
+
+
+def steps() -> str:
+    """Return what a watcher in another process adds to a step, for each backend."""
+    return "\n".join(_steps(backend) for backend in BACKENDS)
+
+
+def _steps(backend: str) -> str:
+    with trained(backend, True) as client:
+        assert client is not None
         pairs = np.array([(_rate(client, "on"), _rate(client, "off")) for _ in range(PAIRS)])
-        client.communicate("end\n")
-        cost = _published()
-        handle.stop()
-        handle.wait(60)
-    told = [f"step: {np.median(pairs[:, 1, 0]) * 1e6:.0f} us"]
-    for name, watched in zip(("time", "processor time of the training thread"), np.moveaxis(pairs, -1, 0), strict=True):
-        added = (watched[:, 0] / watched[:, 1] - 1) * 100
-        low, high = _interval(added)
-        told.append(
-            f"watched, {name}: {np.median(added):+.1f} % (95 % interval {low:+.1f} to {high:+.1f}, {PAIRS} pairs)"
-        )
-    return "\n".join([*told, f"publishing by a hook: {cost * 1e6:.2f} us a value"])
+    time_, training, monitors = np.moveaxis(pairs, -1, 0)
+    told = [f"{backend}: a step takes {np.median(time_[:, 1]) * 1e6:.0f} us"]
+    for name, found in (("time", time_), ("processor time of the training thread", training)):
+        told.append(f"watched, {name}: {_change(found)} ({PAIRS} alternating pairs)")
+    watched, alone = np.median(monitors, axis=0) * 100
+    told.append(f"processor time of the monitors: {watched:.1f} % of one core while watched, else {alone:.1f} %")
+    return f"\n{backend}, ".join(told)
 
 
-def _rate(client: Any, say: str) -> tuple[float, float]:
-    client.stdin.write(f"{say}\n")
-    client.stdin.flush()
-    time.sleep(BLOCK / 2)
-    count, worked, begun = NOTED.count, NOTED.worked, time.perf_counter()
+def _change(found: np.ndarray) -> str:
+    """Return by how much the first column is above the second: the median of the pairs with its interval."""
+    added = (found[:, 0] / found[:, 1] - 1) * 100
+    low, high = _interval(added)
+    return f"{np.median(added):+.1f} % (95 % interval {low:+.1f} to {high:+.1f} %)"
+
+
+def _rate(client: Client, say: str) -> tuple[float, float, float]:
+    """Return the seconds of a step, those of the training thread's processor, and the monitors' share of one core."""
+    client.say(say)
+    time.sleep(SETTLED)
+    begun = time.perf_counter(), NOTED.count, NOTED.worked, _monitors()
     time.sleep(BLOCK)
-    done = max(1, NOTED.count - count)
-    return (time.perf_counter() - begun) / done, (NOTED.worked - worked) / done
+    passed, count, worked, shared = (
+        now - then
+        for now, then in zip((time.perf_counter(), NOTED.count, NOTED.worked, _monitors()), begun, strict=True)
+    )
+    return passed / max(1, count), worked / max(1, count), shared / passed
 
 
-def _published() -> float:
-    NOTED.values = VALUES
-    count, spent = NOTED.count, NOTED.spent
-    time.sleep(3.0)
-    return (NOTED.spent - spent) / max(1, NOTED.count - count) / VALUES
+def _monitors() -> float:
+    """Return the processor seconds of the threads of monitors so far."""
+    idents = [one.ident for one in threading.enumerate() if one.name.startswith(MONITORS) and one.ident is not None]
+    return sum(time.clock_gettime(time.pthread_getcpuclockid(ident)) for ident in idents)
+
+
+def publishing() -> str:
+    """Return the processor time that a published value costs the training thread, without a monitor and with one."""
+    told = []
+    for how, watched in (("without a monitor", False), ("while the dashboard is watched", True)):
+        with trained(BACKENDS[0], watched) as client:
+            if client is not None:
+                client.say("on")
+            inside, whole = np.array([_published() for _ in range(ROUNDS)]).T * 1e6
+        low, high = _interval(whole)
+        told.append(
+            f"a value that a hook publishes, {how}: {np.median(whole):.2f} us, all included (95 % interval "
+            f"{low:.2f} to {high:.2f} us), of which {np.median(inside):.2f} us in the call"
+        )
+    return "\n".join(told)
+
+
+def _published() -> tuple[float, float]:
+    """Return the processor seconds of a value in the call, and in all: what a step takes more than without values."""
+    took = {}
+    for values in (0, VALUES):
+        NOTED.values = values
+        time.sleep(SETTLED)
+        count, spent, worked = NOTED.count, NOTED.spent, NOTED.worked
+        time.sleep(BLOCK)
+        done = max(1, NOTED.count - count)
+        took[values] = (NOTED.spent - spent) / done, (NOTED.worked - worked) / done
+    NOTED.values = 0
+    return took[VALUES][0] / VALUES, (took[VALUES][1] - took[0][1]) / VALUES
 
 
 def _interval(values: Sequence[float] | np.ndarray, draws: int = 2000) -> tuple[float, float]:
@@ -245,15 +351,15 @@ def client(link: str) -> None:
     token = json.dumps({"token": parts.fragment.removeprefix("token=")})
     line.request("POST", "/session", token, {"Origin": origin, "X-Sigma": "1", "Content-Type": "application/json"})
     cookie = (line.getresponse().headers["set-cookie"] or "").partition(";")[0]
-    asked = {"id": 1, "do": "follow", "every": 0.25, "addresses": ["trainer.training.loss"]}
-    with ExitStack() as open_:
-        for word in map(str.strip, sys.stdin):
-            open_.close()
-            if word == "on":
-                socket = connect(f"ws://{parts.netloc}/ws", additional_headers={"Cookie": cookie}, origin=origin)
-                socket = open_.enter_context(socket)
-                socket.send(json.dumps(asked))
-                threading.Thread(target=_drain, args=(socket,), daemon=True).start()
+    known = {"trainer.training.loss": 2**53}  # nothing of what was measured before
+    asked = {"do": "follow", "every": 0.25, "addresses": [*known], "after": known}
+    with connect(f"ws://{parts.netloc}/ws", additional_headers={"Cookie": cookie}, origin=origin) as socket:
+        threading.Thread(target=_drain, args=(socket,), daemon=True).start()
+        for id, word in enumerate(map(str.strip, sys.stdin), 1):
+            if word == "end":
+                return
+            socket.send(json.dumps({"id": id, **asked} if word == "on" else {"id": -id, "do": "cancel", "of": id - 1}))
+            print(word, flush=True)
 
 
 def _drain(socket: Any) -> None:
@@ -264,16 +370,18 @@ def _drain(socket: Any) -> None:
 
 def main(*wanted: str) -> None:
     """Measure what is named, by default all of it."""
-    if "steps" in wanted or not wanted:
-        print(steps(), flush=True)
+    for measure in (publishing, steps):
+        if measure.__name__ in wanted or not wanted:
+            print(measure(), flush=True)
     with browser() as chromium:
-        for measure in (page, commands):
-            if measure.__name__ in wanted or not wanted:
-                print(measure(chromium), flush=True)
+        for shown in (page, commands):
+            if shown.__name__ in wanted or not wanted:
+                print(shown(chromium), flush=True)
 
 
-PARTS: dict[str, Callable[..., None]] = {"feed": feed, "client": client}  # processes of their own
+PROCESSES: dict[str, Callable[..., None]] = {"feed": feed, "client": client}
 
 if __name__ == "__main__":
+    itself = import_module("figures.watched")  # by its name, as a run notes where its hooks come from
     first, *rest = sys.argv[1:] or [""]
-    PARTS[first](*rest) if first in PARTS else main(*sys.argv[1:])
+    itself.PROCESSES[first](*rest) if first in PROCESSES else itself.main(*sys.argv[1:])

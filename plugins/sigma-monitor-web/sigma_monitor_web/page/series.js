@@ -198,10 +198,12 @@ function leastPositive(values) {
 
 function pass(values, places, out, rate, way) {
   const length = values.length;
-  let mean = 0, weight = 0, last = NaN;
+  let mean = 0, weight = 0, last = NaN, before = NaN, faded = 0; // points at equal distances share one weight
   for (let n = 0, i = way > 0 ? 0 : length - 1; n < length; n++, i += way) {
     if (Number.isFinite(values[i])) {
-      const kept = last === last ? Math.exp(Math.abs(places[i] - last) * rate) : 0;
+      const distance = Math.abs(places[i] - last);
+      if (distance !== before) [before, faded] = [distance, Math.exp(distance * rate)];
+      const kept = last === last ? faded : 0;
       mean = mean * kept + values[i] * (1 - kept);
       weight = weight * kept + (1 - kept);
       last = places[i];

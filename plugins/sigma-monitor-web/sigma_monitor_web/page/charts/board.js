@@ -12,10 +12,11 @@ import { Canvas, Lane } from "./lane.js";
 import { completions, found } from "./lanes.js";
 import { forgetPalette } from "./palette.js";
 import { paintRuler } from "./ruler.js";
-import { layout, makeScene, reading } from "./scene.js";
+import { makeScene, reading } from "./scene.js";
 import { Table } from "./table.js";
 import { Timeline } from "./timeline.js";
 import { useLanes } from "./uselanes.js";
+import { useShapes } from "./useshapes.js";
 import { useGestures } from "./gestures.js";
 
 // A title within a sentence: German nouns stay as they are.
@@ -91,7 +92,7 @@ export function Board() {
   const small = matchMedia(PHONE).matches;
   useMemo(forgetPalette, [state.theme, matchMedia("(prefers-color-scheme: dark)").matches, matchMedia("(forced-colors: active)").matches]);
   const scene = makeScene(state, lanes, width, small);
-  const shapes = lanes.map((lane, i) => layout(lane, scene.all[i], scene, state.smoothing));
+  const shapes = useShapes(lanes, scene);
   const gestures = useGestures(host, scene);
   const ready = width > 0 && state.status;
   return html`<div class="score card" id="score">
