@@ -13,7 +13,7 @@ from sigma_kernel import Environment, SigmaNetworkError, functions as f
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.graph import Node, Spec
 from sigma_kernel.network.network import Network
-from sigma_kernel.network.outline import Outline, Row, drawing, outline
+from sigma_kernel.network.outline import Outline, Row, outline
 from sigma_layers import Add, Dense, Input, SquaredDifference
 
 
@@ -83,6 +83,13 @@ def test_a_huge_network_is_cut_in_the_middle() -> None:
     assert lines[-1].split() == ["total", "10,000"]
 
 
+def test_the_table_of_a_network_with_branches_shows_its_connections() -> None:
+    trunk = Input(4) + Dense(3)
+    lines = str((trunk + Dense(3) + Add(trunk)).summary()).splitlines()
+    assert [line[: line.index("-") + 2].rstrip() for line in lines[1:5]] == ["●   0-i", "●   1-d", "├─● 2-d", "●─╯ 3-a"]
+    assert lines[0].startswith("LAYER ")
+
+
 def test_a_notebook_shows_the_table_and_draws_branches_with_all_text_escaped() -> None:
     chain = Input(4) + Dense(3)
     assert "<svg" not in chain._repr_html_()
@@ -93,14 +100,14 @@ def test_a_notebook_shows_the_table_and_draws_branches_with_all_text_escaped() -
     assert len(list(image.iter(f"{SVG}path"))) == 4
     assert html.count("<text") == 4
     row = Row("<b>", ("<i>",), (1,), 2)
-    image = drawing([Row("<i>", ()), row])
+    image = Outline((Row("<i>", ()), row)).drawing()
     assert "<b>" not in image + Outline((row,))._repr_html_()
     assert "&lt;b&gt;" in image
 
 
 def test_connections_pass_other_layers_on_their_left_and_stay_in_the_drawing() -> None:
-    rows = [Row("a", ()), Row("b", ("a",)), Row("c", ("a",)), Row("d", ("b", "c", "a"))]
-    image = ElementTree.fromstring(drawing(rows))
+    rows = (Row("a", ()), Row("b", ("a",)), Row("c", ("a",)), Row("d", ("b", "c", "a")))
+    image = ElementTree.fromstring(Outline(rows).drawing())
     dots = {(float(x.attrib["cx"]), float(x.attrib["cy"])) for x in image.iter(f"{SVG}circle")}
     assert len(dots) == 4
     bends = []

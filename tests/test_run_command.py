@@ -553,6 +553,11 @@ def test_explain_shows_the_rule_of_each_parameter_and_the_reasons_for_the_hook_o
     assert found["reasons"] == ["score before finish: finish reads validation.accuracy, which score writes"]
     assert found["bursts"] == {"iterations_per_epoch": 1, "first": 1, "ended_by": ["score", "finish"]}
     assert found["memory"]["state_bytes"] > (40 * 3 + 2) * 4  # parameters, and Adam's two moments unless frozen
+    assert found["work"]["batch"] == 4
+    assert found["work"]["flops"] > 2 * 4 * (2 * 8 + 8 * 2) * 2 + 2 * 4 * 8 * 2  # both products, and three gradients
+    assert (
+        3 * 4 * 40 < found["work"]["bytes"] < found["memory"]["peak_bytes"] + 2 * found["memory"]["state_bytes"] + 999
+    )
 
     code, out, _ = sigma("explain", file, *rules)
     assert code == 0
@@ -560,8 +565,20 @@ def test_explain_shows_the_rule_of_each_parameter_and_the_reasons_for_the_hook_o
     assert re.search(r"^1-dense.weights .*\(rule all\) .*learning_rate=0.01 \(rule slow\)", out, re.MULTILINE)
     assert "0.0 (layer default)" in out
     assert "score before finish" in out
+    assert re.search(r"^work: [\d.]+ kFLOP a step of 4 rows, which reads and writes [\d.]+ KiB at least$", out, re.M)
     assert re.search(r"^BLAS: \S+ \d", out, re.MULTILINE)
     assert re.search(r"^BLAS: (OpenBLAS|MKL)", sigma("explain", file, "--set", "run.backend=numba")[1], re.MULTILINE)
+
+
+def test_explain_draws_the_layers(file, sigma):
+    assert sigma("explain", file, "--save", "layers.svg")[0] == 0
+    drawn = Path("layers.svg").read_text()
+    assert drawn.startswith("<svg")
+    assert drawn.count("<circle") == 4
+    code, _, err = sigma("explain", file, "--save", "layers.png")
+    assert code == 2
+    assert "--save: layers are drawn as SVG (got 'layers.png'). End the name in .svg." in err
+    assert not Path("layers.png").exists()
 
 
 def test_init_writes_a_configuration_and_never_overwrites_a_file(file, sigma):

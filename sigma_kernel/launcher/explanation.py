@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from sigma_kernel.contracts import Initialiser
+from sigma_kernel.graph.work import operations, traffic
 from sigma_kernel.training.hooks.order import decided
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.initial import Initial
@@ -32,6 +33,7 @@ def explained(trainer: Trainer) -> dict[str, Any]:
         "hooks": [_hook(session, name) for name in session.setup.order.names],
         "reasons": [str(reason) for reason in decided(session.setup.order.hooks, session.setup.order.names)],
         "memory": _memory(trainer, session),
+        "work": _work(session),
         "bursts": _bursts(session),
     }
 
@@ -100,6 +102,13 @@ def _memory(trainer: Trainer, session: Session) -> dict[str, int]:
     _, program = session.setup.programs.get(Model.training, session.setup.feed.batch_size)
     state = sum(session.host(name).nbytes for name in session.state.arrays)
     return {"state_bytes": state, "peak_bytes": int(program.peak_bytes)}
+
+
+def _work(session: Session) -> dict[str, int]:
+    """Return the floating-point operations of a step, and the bytes that it must read and write."""
+    batch = session.setup.feed.batch_size
+    step, _ = session.setup.programs.get(Model.training, batch)
+    return {"batch": batch, "flops": operations(step.graph), "bytes": traffic(step.graph)}
 
 
 def _bursts(session: Session) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,11 +14,12 @@ from sigma_kernel.config.building import in_file
 from sigma_kernel.config.complaints import complaint
 from sigma_kernel.config.examination import examine
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaError
+from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.launcher.configured import opened, recipe_or_file, understood
 from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.launcher.partial import OFFLINE, offline
+from sigma_kernel.network.outline import Outline
 from sigma_kernel.plugins.catalogue import catalogue
 
 
@@ -62,21 +64,34 @@ def _check_the_rest(configuration: Configuration, environment: Environment) -> N
 
 @click.command()
 @recipe_or_file
+@click.option("--save", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Draw the layers: .svg.")
 @json_option
-def explain(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Explain a recipe or a configuration file: layers, parameters and rules, hook order, memory, bursts."""
+def explain(what: str, overrides: tuple[str, ...], save: Path | None, as_json: bool) -> None:
+    """Explain a recipe or a configuration file: layers, parameters and rules, hook order, memory, work, bursts."""
     configuration = understood(opened(what, overrides))
     with build(configuration, catalogue()) as environment:
         prepare(configuration, environment)
         trainers = {name: explained(trainer) for name, trainer in environment.trainers.items()}
         outlines = {name: trainer.summary() for name, trainer in environment.trainers.items()}
     run = configuration.run
+    if save is not None:
+        _draw(save, outlines)
     if as_json:
         document({"run": run.name, "seed": run.seed, "trainers": trainers})
         return
     for name, found in trainers.items():
         click.echo(f"{run.name}, {name}: {found['precision']} on {found['backend']}, seed {run.seed}")
         _show(found, str(outlines[name]))
+
+
+def _draw(path: Path, outlines: dict[str, Outline]) -> None:
+    """Write the layers of each trainer as SVG: to this file, or with several to one beside it for each."""
+    if path.suffix != ".svg":
+        raise SigmaConfigError(f"--save: layers are drawn as SVG (got {path.name!r}). End the name in .svg.")
+    for name, outline in outlines.items():
+        to = path if len(outlines) == 1 else path.with_stem(f"{path.stem}-{name}")
+        to.write_text(f"{outline.drawing()}\n", encoding="utf-8")
+        say(f"{name}: {to}")
 
 
 def _show(found: dict[str, Any], layers: str) -> None:
@@ -94,6 +109,9 @@ def _show(found: dict[str, Any], layers: str) -> None:
     ends = f"where {' or '.join(bursts['ended_by'])} is due" if bursts["ended_by"] else "with the epoch"
     state, peak = _bytes(memory["state_bytes"]), _bytes(memory["peak_bytes"])
     click.echo(f"\nmemory: {state} for the state, {peak} at the peak of a step")
+    work = found["work"]
+    each = _bytes(work["bytes"])
+    click.echo(f"work: {_flops(work['flops'])} a step of {work['batch']} rows, which reads and writes {each} at least")
     click.echo(
         f"bursts: {bursts['iterations_per_epoch']} iterations per epoch; the first has at most {bursts['first']}, "
         f"later ones end {ends}"
@@ -129,6 +147,11 @@ def _settings(parameter: dict[str, Any]) -> str:
         f"{name}={setting['value']:g}" + (f" (rule {setting['rule']})" if setting["rule"] else "")
         for name, setting in parameter["settings"].items()
     )
+
+
+def _flops(count: int) -> str:
+    power = min((len(str(count)) - 1) // 3, 5)
+    return f"{count / 1000**power:.3g} {['', 'k', 'M', 'G', 'T', 'P'][power]}FLOP"
 
 
 def _bytes(count: int) -> str:

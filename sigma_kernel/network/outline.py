@@ -1,9 +1,8 @@
-"""Show a network: a table of its layers with shapes and counts of parameters, and a drawing of its branches."""
+"""Show a network: a table of its layers with shapes and counts of parameters, and their connections."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
 from math import prod
 from typing import Any
 
@@ -12,12 +11,12 @@ from attrs import frozen
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.network.architecture import Placed
+from sigma_kernel.network.drawing import drawing, is_chain, lanes
 from sigma_kernel.network.tracing import Shapes, Trace
 from sigma_kernel.tables import aligned, html
 
 HEAD = ("LAYER", "SHAPE", "PARAMETERS", "INPUTS")
 MOST = 60  # layers that are shown; of more, the first and the last ones
-HIGH, ARC = 24, 8  # of a layer of the drawing, and of an arc for each layer that it passes, in pixels
 
 
 @frozen
@@ -47,22 +46,36 @@ class Outline:
         counts = [row.parameters for row in self.rows]
         return None if None in counts else sum(filter(None, counts))
 
-    def cells(self) -> list[list[str]]:
-        """Return the table as text, with the total at the end; the middle of a large network is left out."""
+    @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """Return the sources of each layer."""
+        return {row.name: row.sources for row in self.rows}
+
+    def drawing(self) -> str:
+        """Return layers and connections as SVG."""
+        return drawing(self.sources, {row.name: " ".join(row.cells()[:2]) for row in self.rows})
+
+    def cells(self, drawn: bool = False) -> list[list[str]]:
+        """Return the table as text, with the total at the end; the middle of a large network is left out.
+
+        Lanes before the names show connections, if they are ``drawn``.
+        """
         found = [row.cells() for row in self.rows]
+        if drawn:
+            found = [[f"{lane} {name}", *rest] for lane, (name, *rest) in zip(lanes(self.sources), found, strict=True)]
         if len(found) > MOST:
             found[MOST // 2 : -MOST // 2] = [["...", "", "", f"{len(found) - MOST:,} more layers"]]
         return [*found, ["total", "", counted(self.parameters), ""]]
 
     def __str__(self) -> str:
-        return "\n".join(aligned([HEAD, *self.cells()]))
+        return "\n".join(aligned([HEAD, *self.cells(not is_chain(self.sources))]))
 
     def __repr__(self) -> str:
         return f"Outline({len(self.rows):,} layers, {counted(self.parameters)} parameters)"
 
     def _repr_html_(self) -> str:
-        chain = all(row.sources == (before.name,) for before, row in zip(self.rows, self.rows[1:], strict=False))
-        return html(HEAD, self.cells()) + ("" if chain or len(self.rows) > MOST else drawing(self.rows))
+        plain = is_chain(self.sources) or len(self.rows) > MOST
+        return html(HEAD, self.cells()) + ("" if plain else self.drawing())
 
 
 def counted(parameters: int | None) -> str:
@@ -105,26 +118,3 @@ def _shaped(kind: str, chosen: Any) -> Callable[[Node], Node]:
     if kind != "activation":
         raise SigmaConfigError(f"{kind} {chosen!r}: is not known here. Prepare the trainer.")
     return lambda x: x
-
-
-# -- the drawing -------------------------------------------------------------------------------------------------------
-def drawing(rows: Sequence[Row]) -> str:
-    """Return layers and connections as SVG: one layer in each line, sources above.
-
-    A connection that passes other layers is an arc to their left, the wider the more it passes.
-    """
-    index, parts = {row.name: i for i, row in enumerate(rows)}, list[str]()
-    left = 16 + ARC * max([0, *(i - index[source] for i, row in enumerate(rows) for source in row.sources)])
-    for i, row in enumerate(rows):
-        y, label = HIGH * i + 12, escape(" ".join(row.cells()[:2]))
-        for passed in (i - index[source] - 1 for source in row.sources):
-            bend = left - 2 * ARC * passed
-            path = f"M{left} {y - HIGH * (passed + 1)}C{bend} {y - HIGH * passed} {bend} {y - HIGH} {left} {y}"
-            parts.append(f'<path d="{path}" fill="none" stroke="currentColor"/>')
-        parts.append(f'<circle cx="{left}" cy="{y}" r="4" fill="currentColor"/>')
-        parts.append(f'<text x="{left + 12}" y="{y + 4}" fill="currentColor">{label}</text>')
-    width, height = left + 20 + 8 * max(len(" ".join(row.cells()[:2])) for row in rows), HIGH * len(rows)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-        f' font-family="system-ui, sans-serif" font-size="12" role="img"><title>Layers</title>{"".join(parts)}</svg>'
-    )
