@@ -476,3 +476,21 @@ def test_at_the_end_every_request_is_answered() -> None:
     event, answer = map(json.loads, conversation.last())
     assert event["event"]["values"] == {"trainer.training.loss": 0.25}
     assert answer == {"id": 2, "error": {"kind": "SigmaStateError", "message": "the run has ended."}}
+
+
+@pytest.mark.parametrize("label", [None, "cat", 3, 0.5, True, [1, 2], {"targets": 1}])
+def test_a_row_is_given_any_label_and_with_null_that_of_the_data_again(label: Any) -> None:
+    shown = view()
+    asked(Conversation(shown), "command", name="relabel", arguments={"rows": [1], "label": label})
+    assert [(ticket.command, ticket.arguments) for ticket in shown.sent] == [
+        ("relabel", {"rows": [1], "label": label, "split": "training"})
+    ]
+
+
+def test_null_stands_for_an_argument_that_is_left_out_but_where_it_says_something() -> None:
+    conversation = Conversation(view())
+    for arguments, message in (
+        ({"rows": [1]}, "relabel: needs 'label', a string"),
+        ({"rows": None, "label": 1}, "relabel: needs 'rows', a list"),
+    ):
+        assert message in asked(conversation, "command", name="relabel", arguments=arguments)["message"]

@@ -17,11 +17,13 @@ WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true 
 def checked(do: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a request if they fit a function, whose first parameter is its own.
 
-    Raises SigmaConfigError for one that is unknown, missing or of another type; null stands for one that is left out.
+    Raises SigmaConfigError for one that is unknown, missing or of another type; null stands for one that is left out,
+    but where it is required and may be null.
     """
     expected, required = parameters(function)
     refuse_unknown(do, given, expected)
-    values = {name: value for name, value in given.items() if value is not None}
+    told = [name for name in required if NoneType in get_args(expected[name])]
+    values = {name: value for name, value in given.items() if value is not None or name in told}
     for name in required:
         if name not in values:
             raise SigmaConfigError(f"{do}: needs {name!r}, {words(expected[name])}.")

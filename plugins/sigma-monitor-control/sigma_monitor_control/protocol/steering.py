@@ -88,8 +88,14 @@ def include(view: View, rows: list[int], split: str = "training", trainer: str |
     return _sent(view, "include", trainer, rows=rows, split=split)
 
 
-def relabel(view: View, rows: list[int], label: Any, split: str = "training", trainer: str | None = None) -> Ticket:
-    """Give rows of a split another label, as it stands in the data."""
+def relabel(
+    view: View,
+    rows: list[int],
+    label: str | bool | float | list[Any] | dict[str, Any] | None,
+    split: str = "training",
+    trainer: str | None = None,
+) -> Ticket:
+    """Give rows of a split another label, as it stands in the data; null for that of the data again."""
     return _sent(view, "relabel", trainer, rows=rows, label=label, split=split)
 
 

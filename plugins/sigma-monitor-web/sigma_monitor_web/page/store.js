@@ -30,6 +30,8 @@ const INITIAL = {
   table: false,
   lanes: null, // the charts, once the addresses are known
   pinned: [], // addresses of live values that a person asked for
+  tried: {}, // by trainer, what was entered under "Try it": {own, inputs, picture}
+  sample: { from: "row", split: "", row: 0 }, // what layers are seen at work on
 };
 
 export function createStore(first) {

@@ -1,5 +1,5 @@
 // Requests of a view that are asked again when what they are about changes, and how often that may be.
-import { useEffect, useState } from "../lib.js";
+import { useEffect, useRef, useState } from "../lib.js";
 import { request } from "../session.js";
 import { ofTrainer, store, useStore } from "../store.js";
 
@@ -8,17 +8,26 @@ const NOTHING = { result: null, why: "" };
 export const useOnline = () => useStore((state) => state.connection === "online" && Boolean(state.hello));
 
 // The answer to a request, and why there is none; `more` null asks nothing. A new answer takes the place of the last one at once.
+// The same is asked again when `again` changes, but not before it is answered: one that takes long must not be asked forever.
 export function useAsked(what, more, again = 0) {
-  const online = useOnline(), [found, set] = useState(NOTHING), key = JSON.stringify(more);
+  const online = useOnline(), [found, set] = useState(NOTHING), key = JSON.stringify(more), now = useRef({ key: "", busy: "", due: false }).current;
   useEffect(() => {
-    if (!online || more === null) return undefined;
-    let here = true;
-    request(what, more).then(
-      (result) => { if (here) set({ result, why: "" }); },
-      (error) => { if (here && error.kind !== "offline") set({ result: null, why: error.message }); },
-    );
-    return () => { here = false; };
+    now.key = online && more !== null ? key : "";
+    if (!now.key) return;
+    if (now.busy === key) { now.due = true; return; }
+    const ask = () => {
+      Object.assign(now, { busy: key, due: false });
+      const heard = (answer) => {
+        if (now.key !== key) return;
+        now.busy = "";
+        if (answer) set(answer);
+        if (now.due) ask();
+      };
+      request(what, more).then((result) => heard({ result, why: "" }), (error) => heard(error.kind === "offline" ? null : { result: null, why: error.message }));
+    };
+    ask();
   }, [what, key, online, again]);
+  useEffect(() => () => { now.key = ""; }, []);
   return found;
 }
 
@@ -42,7 +51,7 @@ export function seldom() {
   return n === 1 ? "1 epoch" : `${n} epochs`;
 }
 
-// How many edits of the data the journal tells of: what is about rows is asked again when it grows.
+// The last edit of the data in the journal, as it was given or as it came into force: then what is about rows is asked again.
 const EDITS = ["exclude", "include", "relabel", "undo", "rewind", "reset"];
 
-export const useEdited = () => useStore((state) => state.journal.findLast?.(([, row]) => EDITS.includes(row.command))?.[0] ?? 0);
+export const useEdited = () => useStore((state) => state.journal.findLast?.(([, row]) => EDITS.includes(row.command) || row.event === "data")?.[0] ?? 0);

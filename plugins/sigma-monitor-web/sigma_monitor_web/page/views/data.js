@@ -3,6 +3,7 @@ import { html, useEffect, useState } from "../lib.js";
 import { useAsked, useEdited } from "../insight/asking.js";
 import { Balance, Confusion } from "../insight/confusion.js";
 import { Tiles, word } from "../insight/rows.js";
+import { Table } from "../insight/table.js";
 import { Fate } from "../widgets/fate.js";
 import { request } from "../session.js";
 import { command, forget } from "../steer.js";
@@ -67,11 +68,12 @@ function Rows({ splits, trainer, filter, change, again, refresh }) {
   const out = own.excluded.slice(filter.start, filter.start + PAGE), found = asks ? result : { total: own.excluded.length, rows: out.map((row) => ({ row, label: null, predicted: null })) };
   const wanted = (found?.rows ?? []).map((one) => one.row), shown = useShown(trainer, filter.split, wanted);
   const rows = (found?.rows ?? []).map((one) => ({ ...one, label: one.label ?? shown[one.row]?.label }));
+  const names = useAsked("columns", { trainer }).result ?? {}, drawn = !wanted.length || Object.values(shown).some((one) => one.picture) || !Object.keys(shown).length;
   useEffect(() => choose(new Set()), [JSON.stringify(filter)]);
   const title = t(`data.title.${filter.order}`);
   return html`<section class="card rows-card" aria-labelledby="h-rows"><div class="card-head"><h2 id="h-rows">${title}</h2><${Filters} splits=${splits} classes=${classes} filter=${filter} change=${change} />
       <span class="note push">${found ? t("data.of", { n: count(rows.length), all: count(found.total) }) : ""}${found && asks && found.at !== null ? ` · ${t("data.at", { at: count(found.at) })}` : ""}</span><button class="quiet mini" type="button" onClick=${refresh}>${t("data.again")}</button></div>
-    ${why ? html`<p class="empty">${t("data.unread", { why })}</p>` : !found ? html`<p class="empty">${t("data.measuring")}</p>` : rows.length === 0 ? html`<p class="empty">${t(`data.empty.${filter.order}`)}</p>` : html`<${Tiles} rows=${rows} shown=${shown} edits=${edits} chosen=${chosen} choose=${choose} />`}
+    ${why ? html`<p class="empty">${t("data.unread", { why })}</p>` : !found ? html`<p class="empty">${t("data.measuring")}</p>` : rows.length === 0 ? html`<p class="empty">${t(`data.empty.${filter.order}`)}</p>` : html`<${drawn ? Tiles : Table} rows=${rows} shown=${shown} names=${names} edits=${edits} chosen=${chosen} choose=${choose} />`}
     <div class="acts-bar"><${Actions} chosen=${chosen} clear=${() => choose(new Set())} split=${filter.split} classes=${classes} edits=${edits} />${found ? html`<${Pages} found=${found} filter=${filter} change=${change} />` : null}</div></section>`;
 }
 

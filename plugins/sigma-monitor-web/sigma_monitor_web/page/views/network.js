@@ -1,5 +1,6 @@
 // The network: its layers with the shapes on the wires, and what there is to see of the chosen one.
 import { html, useEffect, useRef, useState } from "../lib.js";
+import { Activity } from "../insight/activity.js";
 import { seldom, useAsked, usePace } from "../insight/asking.js";
 import { Weights } from "../insight/paint.js";
 import { Ridges, remember } from "../insight/ridges.js";
@@ -11,14 +12,15 @@ import { t } from "../words.js";
 
 const OFTEN = 1500; // milliseconds between two looks at a layer
 const NARROW = "(max-width: 1240px)";
-const TOLD = ["units", "activation", "rate", "filters", "kernel", "stride", "padding", "targets", "weight", "section"];
+const TOLD = ["units", "activation", "rate", "filters", "size", "stride", "padding", "targets", "weight", "section"];
+const USUAL = { weight: 1, padding: 0 }; // not worth telling
 
 export const shape = (sides) => (sides && sides.length ? sides.map(count).join(" × ") : t("network.scalar"));
 const size = (sides) => sides.reduce((product, one) => product * one, 1);
 const parameters = (layer) => Object.values(layer.parameters).reduce((sum, sides) => sum + size(sides), 0);
 const weighty = (layer) => Object.values(layer.parameters).some((sides) => size(sides) > 1);
 const setting = (value) => (Array.isArray(value) ? value.map(setting).join(" × ") : typeof value === "number" ? exact(value) : String(value).split(":").at(-1));
-const settings = (layer) => TOLD.filter((name) => ![null, undefined, "", "identity"].includes(layer.settings[name]) && !(name === "weight" && layer.settings[name] === 1)).map((name) => [name, setting(layer.settings[name])]);
+const settings = (layer) => TOLD.filter((name) => ![null, undefined, "", "identity"].includes(layer.settings[name]) && layer.settings[name] !== USUAL[name]).map((name) => [name, setting(layer.settings[name])]);
 
 function Layer({ layer, before, most, chosen, choose }) {
   const own = parameters(layer), bar = useRef(null), told = settings(layer).find(([name]) => name !== "targets" && name !== "section");
@@ -32,9 +34,9 @@ function Layer({ layer, before, most, chosen, choose }) {
 
 function Facts({ layer, seen }) {
   const facts = [[t("network.kind"), layer.component], [t("network.output"), layer.shape ? shape(layer.shape) : "–"], ...Object.entries(layer.parameters).filter(([, sides]) => size(sides) > 1 || sides.length).map(([address, sides]) => [tail(address), shape(sides)]),
-    ...(weighty(layer) ? [[t("network.count"), count(parameters(layer))]] : []), ...settings(layer)];
+    ...(weighty(layer) ? [[t("network.count"), count(parameters(layer))]] : []), ...settings(layer).map(([name, value]) => [t(`setting.${name}`), value])];
   const broken = Object.values(seen?.parameters ?? {}).reduce((sum, one) => sum + (one.unusual ?? 0), 0);
-  return html`<dl class="facts">${facts.map(([name, value]) => html`<div key=${name}><dt>${name.replaceAll("_", " ")}</dt><dd>${value}</dd></div>`)}
+  return html`<dl class="facts">${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
     ${broken ? html`<div class="bad"><dt>${t("network.broken")}</dt><dd>${count(broken)}</dd></div>` : null}</dl>`;
 }
 
@@ -81,6 +83,7 @@ function Chosen({ layer, trainer, place }) {
     <${Facts} layer=${layer} seen=${seen} />
     ${!weighty(layer) ? html`<p class="empty">${t("network.flat")}</p>` : why ? html`<p class="empty">${t("network.unread", { why })}</p>` : html`<div class="spreads">
       <${Spread} what="weights" found=${seen?.parameters[address]} ...${common} /><${Spread} what="gradients" found=${observed(seen?.gradients, address, trainer)} ...${common} /><${Spread} what="updates" found=${observed(seen?.updates, address, trainer)} ...${common} /></div>`}
+    ${"targets" in layer.settings ? null : html`<${Activity} layer=${layer} trainer=${trainer} pace=${pace} />`}
     ${seen?.filters.length ? html`<${Filters} filters=${seen.filters} all=${units(layer)} />` : null}
   </section>`;
 }

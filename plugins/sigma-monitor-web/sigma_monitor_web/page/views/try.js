@@ -5,10 +5,12 @@ import { Answer, Past, useAnswer } from "../insight/answer.js";
 import { Gallery } from "../insight/gallery.js";
 import { Pad, extent } from "../insight/pad.js";
 import { Picture, bytes } from "../insight/paint.js";
+import { Picker, splitFor } from "../insight/picker.js";
 import { word } from "../insight/rows.js";
 import { request } from "../session.js";
-import { ofTrainer, useStore } from "../store.js";
-import { count, exact, parsed } from "../numbers.js";
+import { titled } from "../insight/table.js";
+import { ofTrainer, store, useStore } from "../store.js";
+import { count, exact } from "../numbers.js";
 import { t } from "../words.js";
 
 const SAMPLED = 24, USUAL = 20 / 28; // rows that are looked at; what MNIST's digits fill
@@ -30,9 +32,15 @@ function valuesOf({ channels, pixels }, { low, high }) {
 
 const toPixels = (shares) => btoa(String.fromCharCode(...shares.map((share) => Math.round(share * 255))));
 
+// Values of a section as a picture.
+function pictureOf(flat, { shape, low, high }) {
+  const [height, width] = shape.slice(-2), shares = flat.slice(0, height * width).map((value) => Math.min(1, Math.max(0, (value - low) / (high - low || 1))));
+  return { width, height, channels: 1, pixels: toPixels(shares) };
+}
+
 function Seen({ flat, section }) {
-  const [height, width] = section.shape.slice(-2), span = section.high - section.low || 1, shares = flat.slice(0, height * width).map((value) => Math.min(1, Math.max(0, (value - section.low) / span)));
-  return html`<div class="sees"><span class="note">${t("try.sees", { width, height })}</span><${Picture} picture=${{ width, height, channels: 1, pixels: toPixels(shares) }} ink=${true} label=${t("try.sees", { width, height })} /></div>`;
+  const [height, width] = section.shape.slice(-2);
+  return html`<div class="sees"><span class="note">${t("try.sees", { width, height })}</span><${Picture} picture=${pictureOf(flat, section)} ink=${true} label=${t("try.sees", { width, height })} /></div>`;
 }
 
 // Which share of the longer side the pictures of the data fill, in the middle of some of them.
@@ -50,16 +58,13 @@ function filled({ width, height, pixels }) {
 
 // The keyboard's way: a row of the data instead of a drawing.
 function Take({ trainer, splits, take }) {
-  const split = splits.validation ? "validation" : Object.keys(splits)[0], [at, go] = useState(null), [label, say] = useState("");
+  const split = splitFor(splits, ""), [at, go] = useState(null), [label, say] = useState("");
   if (!split) return html`<span class="note">${t("try.nodata")}</span>`;
   const pick = (row) => {
-    const wanted = ((row % splits[split]) + splits[split]) % splits[split];
-    go(wanted);
-    request("rows", { trainer, split, rows: [wanted] }).then(([found]) => { if (found) { take(found); say(word(found.label)); } }, () => {});
+    go(row);
+    request("rows", { trainer, split, rows: [row] }).then(([found]) => { if (found) { take(found); say(word(found.label)); } }, () => {});
   };
-  return html`<div class="take"><span class="note">${t("try.take", { split })}</span><div class="row"><button type="button" class="icon text" aria-label=${t("try.before")} disabled=${at === null} onClick=${() => pick(at - 1)}>‹</button>
-    <input type="text" inputmode="numeric" aria-label=${t("try.row", { split })} value=${at ?? ""} placeholder="0" onChange=${(event) => { const n = parsed(event.target.value); if (n !== null) pick(Math.round(n)); }} />
-    <button type="button" class="icon text" aria-label=${t("try.after")} onClick=${() => pick(at === null ? 0 : at + 1)}>›</button>${at === null ? null : html`<span class="note">${t("data.label", { name: label })}</span>`}</div></div>`;
+  return html`<div class="take"><span class="note">${t("try.take", { split })}</span><div class="row"><${Picker} split=${split} splits=${splits} at=${at} go=${pick} />${at === null ? null : html`<span class="note">${t("data.label", { name: label })}</span>`}</div></div>`;
 }
 
 function Drawing({ section, fill, flat, set, trainer, splits, first }) {
@@ -67,13 +72,13 @@ function Drawing({ section, fill, flat, set, trainer, splits, first }) {
   const heard = (shares) => { mark(true); set(shares && Array.from({ length: shares.length * planes }, (_, i) => section.low + shares[i % shares.length] * (section.high - section.low))); };
   const clear = () => { wipe(blank + 1); mark(false); set(null); };
   const take = (row) => { wipe(blank + 1); mark(false); set(valuesOf(row.picture, section)); };
-  const [height, width] = sides, pixels = flat && !drawn ? toPixels(flat.slice(0, height * width).map((value) => Math.min(1, Math.max(0, (value - section.low) / (section.high - section.low || 1))))) : null;
-  return html`<div class="drawing"><div class="pad-in"><${Pad} form=${{ fill, sides }} blank=${blank} hear=${heard} />${pixels ? html`<div class="taken"><${Picture} picture=${{ width, height, channels: 1, pixels }} ink=${true} /></div>` : null}${flat ? null : html`<p class="hint">${t("try.hint")}</p>`}<button type="button" class="quiet" disabled=${!flat} onClick=${clear}>${t("try.clear")}</button></div>
+  const taken = flat && !drawn ? pictureOf(flat, section) : null;
+  return html`<div class="drawing"><div class="pad-in"><${Pad} form=${{ fill, sides }} blank=${blank} hear=${heard} />${taken ? html`<div class="taken"><${Picture} picture=${taken} ink=${true} /></div>` : null}${flat ? null : html`<p class="hint">${t("try.hint")}</p>`}<button type="button" class="quiet" disabled=${!flat} onClick=${clear}>${t("try.clear")}</button></div>
     <div class="under">${first ? html`<${Take} trainer=${trainer} splits=${splits} take=${take} />` : null}${flat ? html`<${Seen} flat=${flat} section=${section} />` : null}</div></div>`;
 }
 
 function Slider({ column, at, value, set }) {
-  const step = (column.high - column.low) / STEPS || 0.01, share = ((value - column.low) / (column.high - column.low || 1)) * 100, name = column.name === String(at) ? t("try.feature", { n: at + 1 }) : column.name;
+  const step = (column.high - column.low) / STEPS || 0.01, share = ((value - column.low) / (column.high - column.low || 1)) * 100, name = titled(column.name === String(at) ? null : { [at]: column.name }, at);
   return html`<li class="feature"><label for=${`feature-${at}`}>${name}</label><input id=${`feature-${at}`} type="range" min=${column.low} max=${column.high} step=${step} value=${value} ref=${(one) => one?.style.setProperty("--v", `${share}%`)} onInput=${(event) => set(Number(event.target.value))} />
     <output for=${`feature-${at}`}>${exact(Number(value.toPrecision(4)))}</output></li>`;
 }
@@ -93,13 +98,21 @@ const middle = (section) => section.columns.map((column) => column.middle);
 const START = { picture: () => null, text: () => null, table: middle };
 const WIDGETS = { picture: Drawing, text: Words, table: Features };
 
+// What was entered stays when another view is opened; layers can be seen at work on it.
+function keep(trainer, sections, own, sample) {
+  const drawn = sections.find((one) => one.kind === "picture"), text = sections.find((one) => one.kind === "text");
+  const entered = sample && { own, inputs: sample, picture: drawn && pictureOf(own[drawn.section], drawn), text: text && own[text.section] };
+  store.set((state) => ({ tried: { ...state.tried, [trainer]: entered } }));
+}
+
 function Trial({ inputs, trainer, splits, classes, fill }) {
-  const [own, set] = useState(() => Object.fromEntries(inputs.inputs.map((one) => [one.section, START[one.kind](one)])));
+  const [own, set] = useState(() => store.get().tried[trainer]?.own ?? Object.fromEntries(inputs.inputs.map((one) => [one.section, START[one.kind](one)])));
   const full = inputs.inputs.every(({ section }) => own[section] !== null);
   const sample = full ? Object.fromEntries(inputs.inputs.map(({ section, shape, kind }) => [section, kind === "text" ? own[section] : nested(own[section], shape)])) : null;
+  useEffect(() => keep(trainer, inputs.inputs, own, sample), [own]);
   const { answer, past, why } = useAnswer(trainer, sample), outputs = Object.entries(answer?.outputs ?? {}), pictured = inputs.inputs.some((one) => one.kind === "picture");
   const several = outputs.length > 1;
-  return html`<section class="card trial" aria-labelledby="h-trial"><div class="card-head"><h2 id="h-trial">${t(pictured ? "try.draw" : inputs.inputs.some((one) => one.kind === "text") ? "try.write" : "try.set")}</h2></div>
+  return html`<section class=${`card trial ${inputs.inputs.every((one) => one.kind === "table") ? "sliders" : ""}`} aria-labelledby="h-trial"><div class="card-head"><h2 id="h-trial">${t(pictured ? "try.draw" : inputs.inputs.some((one) => one.kind === "text") ? "try.write" : "try.set")}</h2></div>
       <div class="trial-in"><div class="widgets">${inputs.inputs.map((section, i) => html`<div key=${section.section}>${inputs.inputs.length > 1 ? html`<h3>${section.section}</h3>` : null}<${WIDGETS[section.kind]} section=${section} fill=${fill} flat=${own[section.section]} first=${i === 0} trainer=${trainer} splits=${splits} set=${(flat) => set((old) => ({ ...old, [section.section]: flat }))} /></div>`)}</div>
       <div class="answers">${why ? html`<p class="empty">${t("try.unanswered", { why })}</p>` : outputs.length ? outputs.map(([name, output]) => html`<${Answer} key=${name} name=${name} output=${output} several=${several} />`) : html`<${Empty} classes=${classes} />`}</div></div></section>
     <div class="side"><${Past} past=${past} name=${outputs[0]?.[0]} /><${Gallery} picture=${pictured} trainer=${trainer} /></div>`;
@@ -116,6 +129,6 @@ export function Try() {
   const { result: inputs, why } = useAsked("inputs", ready ? { trainer } : null, tries), splits = useAsked("splits", ready ? { trainer } : null, tries).result ?? {}, classes = useAsked("classes", ready ? { trainer } : null, tries).result ?? [];
   const fill = useFill(trainer, splits);
   useEffect(() => { if (!inputs) again(tries + 1); }, [state]);
-  if (!inputs) return html`<section class="card" aria-labelledby="h-trial"><div class="card-head"><h2 id="h-trial">${t("view.try")}</h2></div><p class="empty">${why ? t("try.unread", { why }) : t("loading")}</p></section>`;
+  if (!inputs) return html`<section class="card"><p class="empty">${why ? t("try.unread", { why }) : t("loading")}</p></section>`;
   return html`<${Trial} key=${trainer} inputs=${inputs} trainer=${trainer} splits=${splits} classes=${classes} fill=${fill} />`;
 }

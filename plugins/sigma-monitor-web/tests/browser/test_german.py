@@ -1,0 +1,82 @@
+"""The page in German: no text of its own stays English, on any view."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+SAID = """() => {
+    const found = new Set(), seen = (one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest("code");
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let at = texts.nextNode(); at; at = texts.nextNode()) if (seen(at.parentElement)) found.add(at.data.trim());
+    for (const name of ["aria-label", "title", "placeholder", "alt"])
+        for (const one of document.querySelectorAll(`[${name}]`)) found.add(seen(one) ? one.getAttribute(name).trim() : "");
+    return [...found];
+}"""
+WORD = re.compile(r"[A-Za-zÄÖÜäöüß]{3,}+")
+KNOWN = """async () => {
+    const { WORDS } = await import("./words.js");
+    return Object.values(WORDS);
+}"""
+KERNEL = (  # what the run has names for, and what the kernel says
+    r"[\w.*-]*[._*/-][\w.*-]*|<[\w*]+>|/.*|\w+\(.*|sigma.*|when .*|\w+ (before|after) \w+: .*|epoch reaches \d+|"
+    r"(every )?\d+ (epochs?|iterations?|seconds?)|digits|training|validation|loss|accuracy|adam|optimiser|dense|input|"
+    r"output|flatten|relu|weights|biases|score|finish|stop|numba|shuffle|min|CSV|PNG"
+)
+SIGNS = ("; ", ": ", " · ", ", ")  # between texts that are joined
+DOCS = (  # of settings, as the kernel has them
+    "Step size, roughly its upper bound, in units of the parameter.",
+    "Rows of a batch, from the next epoch on.",
+    "The total number of epochs.",
+)
+
+
+def test_no_view_in_german_has_a_text_in_english(training: Any, visit: Any) -> None:
+    window = visit()
+    page = window.page
+    page.goto(training.link)
+    page.get_by_text("connected", exact=True).wait_for()
+    page.get_by_role("button", name="DE: auf Deutsch").click()
+    page.reload()
+    page.get_by_text("verbunden", exact=True).wait_for()
+    assert page.locator("html").get_attribute("lang") == "de"
+    texts = page.evaluate(KNOWN)
+    german = [pattern(text) for _, texts_of in texts for text in texts_of.split("|")]
+    left: dict[str, list[str]] = {}
+    links = page.get_by_role("navigation", name="Ansichten").get_by_role("link")
+    for view in [link.get_attribute("href") for link in links.all()]:
+        page.evaluate("view => { location.hash = view; }", view)
+        page.wait_for_timeout(1000)
+        said = page.evaluate(SAID)
+        assert len(said) > 20, view
+        left[view] = [one for one in said if one not in DOCS and not known(one, german)]
+    assert {view: found for view, found in left.items() if found} == {}
+    assert window.complaints == []
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """Return what a text may have become once its blanks are filled in."""
+    parts = [re.escape(part) for part in re.split(r"\{\w+\}", text)]
+    return re.compile("(.*?)".join(parts), re.DOTALL)
+
+
+def known(text: str, german: list[re.Pattern[str]]) -> bool:
+    """Return whether a text is made of German texts, and of names of the run."""
+    if not WORD.search(text) or re.fullmatch(KERNEL, text, re.IGNORECASE):
+        return True
+    matched = (one.fullmatch(text) for one in german if WORD.search(one.pattern))
+    if any(all(known(blank, german) for blank in one.groups()) for one in matched if one):
+        return True
+    bare = re.sub(r" \([^()]{1,2}\)$|^· |\.$", "", text)  # keys and signs
+    ways = [[bare]] if bare != text else [parts for by in SIGNS if len(parts := text.split(by)) > 1]
+    return any(all(known(part, german) for part in parts) for parts in ways)
+
+
+@pytest.mark.parametrize(("text", "right"), [
+    ("verbunden", True), ("connected", False), ("Zeile 7", True), ("row 7", False), ("2-dense", True),
+    ("Zeile 7 of them", False), ("Verbunden · Zeile 7 (T)", False), ("verbunden · Zeile 7 (T)", True),
+])  # fmt: skip
+def test_english_is_told_from_german(text: str, right: bool) -> None:
+    assert known(text, [pattern("verbunden"), pattern("Zeile {n}")]) is right
