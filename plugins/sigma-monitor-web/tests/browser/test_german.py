@@ -12,7 +12,8 @@ SAID = """() => {
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     for (let at = texts.nextNode(); at; at = texts.nextNode()) if (seen(at.parentElement)) found.add(at.data.trim());
     for (const name of ["aria-label", "title", "placeholder", "alt"])
-        for (const one of document.querySelectorAll(`[${name}]`)) found.add(seen(one) ? one.getAttribute(name).trim() : "");
+        for (const one of document.querySelectorAll(`[${name}]`))
+            if (seen(one)) found.add(one.getAttribute(name).trim());
     return [...found];
 }"""
 WORD = re.compile(r"[A-Za-zÄÖÜäöüß]{3,}+")
