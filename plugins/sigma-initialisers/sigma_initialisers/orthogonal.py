@@ -34,11 +34,11 @@ class Orthogonal(Initialiser):
                 f"{address}{shape}: an orthogonal matrix needs two axes or more. Match weights only ('**.weights')."
             )
         rows, columns = shape[0], int(np.prod(shape[1:]))
-        tall = _orthonormal(draws.normal((max(rows, columns), min(rows, columns))))
+        tall = orthonormal(draws.normal((max(rows, columns), min(rows, columns))))
         return factor(self.gain) * (tall if rows >= columns else tall.T).reshape(shape)
 
 
-def _orthonormal(tall: np.ndarray) -> np.ndarray:
+def orthonormal(tall: np.ndarray) -> np.ndarray:
     """Return orthonormal columns; the signs of R make them unique, and uniform if ``tall`` is normal."""
     q, r = np.linalg.qr(tall)
     return q * np.where(np.diagonal(r) < 0.0, -1.0, 1.0)

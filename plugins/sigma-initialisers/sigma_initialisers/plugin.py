@@ -15,7 +15,13 @@ INITIALISERS = {
     "glorot_normal": ("GlorotNormal", "Glorot (Xavier) normal: variance 2 / (fan_in + fan_out)."),
     "he_uniform": ("HeUniform", "He (Kaiming) uniform: variance 2 / fan_in, for ReLU."),
     "he_normal": ("HeNormal", "He (Kaiming) normal: variance 2 / fan_in, for ReLU."),
+    "lecun_uniform": ("LecunUniform", "LeCun uniform: variance 1 / fan_in, for SELU."),
+    "lecun_normal": ("LecunNormal", "LeCun normal: variance 1 / fan_in, for SELU."),
+    "sparse": ("Sparse", "Normal distribution, and a share of the weights to each output 0."),
+    "identity": ("Identity", "The identity, for matrices and kernels of convolutions."),
+    "delta_orthogonal": ("DeltaOrthogonal", "Kernels that are 0 but in the middle, and orthogonal there."),
     "orthogonal": ("Orthogonal", "A random orthogonal matrix."),
+    "from_file": ("FromFile", "Values from a file of arrays, NPZ or safetensors, by address."),
     "warm_start": ("WarmStart", "Parameters loaded from the checkpoint of an earlier run."),
 }
 
@@ -27,6 +33,10 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "glorot_uniform": "glorot xavier xavier_uniform",
     "glorot_normal": "xavier_normal",
     "he_uniform": "kaiming_uniform",
+    "lecun_normal": "lecun variance_scaling",
+    "sparse": "std=deviation",
+    "identity": "eye dirac",
+    "from_file": "load pretrained",
     "he_normal": "he kaiming kaiming_normal",
 }
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 from attrs import define, field
 
+from sigma_initialisers.naming import fitting, there
 from sigma_kernel import saved_parameters
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, near
+from sigma_kernel.errors import SigmaCheckpointError, near
 
 
 @define(eq=False)
@@ -33,26 +34,13 @@ class WarmStart(Initialiser):
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
         """Return the saved values, in float64."""
-        there = self.source(address)
-        saved = self.saved()
-        if there not in saved:
+        name, saved = there(address, self.map), self.saved()
+        if name not in saved:
             raise SigmaCheckpointError(
-                f"{address}: {self.run} has no parameter {there!r}.{near(there, saved)} "
+                f"{address}: {self.run} has no parameter {name!r}.{near(name, saved)} "
                 "Give its name there in `map`, or match fewer parameters."
             )
-        values = saved[there].astype(np.float64)
-        if values.shape != tuple(parameter.shape):
-            raise SigmaConfigError(
-                f"{address}{tuple(parameter.shape)}: {there!r} of {self.run} has shape {values.shape}. "
-                "Give the layers the same shape, or match fewer parameters."
-            )
-        return values
-
-    def source(self, address: str) -> str:
-        """Return the name of an address in the earlier run; the longest matching entry of ``map`` applies."""
-        heads = [head for head in self.map if f"{address}.".startswith(f"{head}.")]
-        head = max(heads, key=len, default="")
-        return self.map[head] + address[len(head) :] if head else address
+        return fitting(address, parameter, saved[name], f"{name!r} of {self.run}")
 
     def saved(self) -> Mapping[str, np.ndarray]:
         """Return the parameters of the newest intact checkpoint by address; the file is read once."""

@@ -15,7 +15,11 @@ from sigma_initialisers import (  # noqa: E402
     GlorotUniform,
     HeNormal,
     HeUniform,
+    Identity,
+    LecunNormal,
+    LecunUniform,
     Orthogonal,
+    Sparse,
     TruncatedNormal,
     Uniform,
 )  # fmt: skip
@@ -38,6 +42,8 @@ PAIRS = {
     "he_uniform": (HeUniform(), init.kaiming_uniform_),
     "he_uniform out": (HeUniform(fan="out"), lambda t: init.kaiming_uniform_(t, mode="fan_out")),
     "he_normal": (HeNormal(), init.kaiming_normal_),
+    "lecun_uniform": (LecunUniform(), lambda t: init.kaiming_uniform_(t, nonlinearity="linear")),
+    "lecun_normal": (LecunNormal(), lambda t: init.kaiming_normal_(t, nonlinearity="linear")),
     "he_normal linear": (HeNormal("linear"), lambda t: init.kaiming_normal_(t, nonlinearity="linear")),
 }
 
@@ -59,7 +65,7 @@ def test_initialisers_have_the_distributions_of_torch(name, shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", ["uniform", "glorot_uniform", "glorot_uniform tanh", "he_uniform", "he_uniform out"])
+@pytest.mark.parametrize("name", ["uniform", "glorot_uniform", "glorot_uniform tanh", "he_uniform", "lecun_uniform"])
 def test_initialisers_have_the_bounds_of_torch(name, shape):
     (sides, parameter), (initialiser, fill) = SHAPES[shape], PAIRS[name]
     tensor = torch.empty(sides, dtype=torch.float64)
@@ -86,3 +92,20 @@ def test_orthogonal_matrices_equal_torchs_for_the_same_normal_numbers(shape, mon
     monkeypatch.setattr(torch.Tensor, "normal_", lambda self, *args, **kwargs: self.copy_(given))
     theirs = init.orthogonal_(torch.empty(shape, dtype=torch.float64), init.calculate_gain("relu"))
     np.testing.assert_allclose(ours, theirs.numpy(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(9, 9), (20, 6), (6, 20), (5, 3, 3, 3), (2, 4, 5), (4, 4, 3, 1, 5)])
+def test_identities_equal_torchs(shape):
+    fill = init.eye_ if len(shape) == 2 else init.dirac_
+    np.testing.assert_array_equal(draw(Identity(), Parameter(shape)), fill(torch.empty(shape)).numpy())
+    if len(shape) > 2 and shape[0] % 2 == 0:
+        theirs = init.dirac_(torch.empty(shape), groups=2).numpy()
+        np.testing.assert_array_equal(draw(Identity(groups=2), Parameter(shape)), theirs)
+
+
+@pytest.mark.parametrize("sparsity", [0.1, 0.55])
+def test_sparse_columns_have_as_many_zeros_as_torchs(sparsity):
+    theirs = init.sparse_(torch.empty(41, 30), sparsity, std=0.2).numpy()
+    ours = draw(Sparse(sparsity, 0.2), Parameter((41, 30)))
+    np.testing.assert_array_equal((ours == 0).sum(0), (theirs == 0).sum(0))
+    assert abs(ours[ours != 0].std() / theirs[theirs != 0].std() - 1) < 0.2

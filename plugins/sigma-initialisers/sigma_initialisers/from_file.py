@@ -1,0 +1,77 @@
+"""Values from a file of arrays: NPZ or safetensors."""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+import safetensors.numpy
+from attrs import define, field
+
+from sigma_initialisers.naming import fitting, there
+from sigma_kernel.contracts import Draws, Initialiser, Parameter
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, near
+
+BROKEN = (
+    ValueError, KeyError, TypeError, EOFError, BadZipFile, zlib.error, pickle.UnpicklingError,
+    safetensors.SafetensorError,
+)  # fmt: skip
+
+
+@define(eq=False)
+class FromFile(Initialiser):
+    """Read the array of the same address from an NPZ or a safetensors file, such as one that ``sigma export`` wrote.
+
+    Arrays have the layouts of Sigma's layers: weights of a dense layer are ``(inputs, outputs)``. Nothing in the file
+    is executed: pickled objects are refused. Raises SigmaDataError if the file cannot be read, and SigmaConfigError if
+    it lacks the array, or if the array has another shape or holds no real numbers.
+
+    Args:
+        path: Path of the file; in a configuration, a relative one starts in the directory of the configuration.
+        map: Names of layers or parameters in the file, where they differ: ``{"1-dense": "encoder"}``.
+    """
+
+    path: Path = field(converter=Path)
+    map: Mapping[str, str] = field(factory=dict, kw_only=True)
+    _read: Mapping[str, np.ndarray] | None = field(default=None, init=False, repr=False)
+
+    def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
+        """Return the values in the file, in float64."""
+        name, arrays = there(address, self.map), self.arrays()
+        if name not in arrays:
+            raise SigmaConfigError(
+                f"{address}: {self.path} has no array {name!r}.{near(name, arrays)} Give its name there in `map`, or "
+                "match fewer parameters."
+            )
+        if arrays[name].dtype.kind not in "fiu":
+            raise SigmaConfigError(f"{address}: {name!r} of {self.path} holds {arrays[name].dtype}. Give real numbers.")
+        return fitting(address, parameter, arrays[name], f"{name!r} of {self.path}")
+
+    def arrays(self) -> Mapping[str, np.ndarray]:
+        """Return the arrays of the file by name; it is read once."""
+        if self._read is None:
+            self._read = read(self.path)
+        return self._read
+
+
+def read(path: Path) -> Mapping[str, np.ndarray]:
+    """Return the arrays of an NPZ or a safetensors file by name; raises SigmaDataError if it cannot be read."""
+    if path.suffix not in (".npz", ".safetensors"):
+        raise SigmaDataError(f"{path}: is no file of arrays by its name. Write one as .npz or .safetensors.")
+    try:
+        if path.suffix == ".safetensors":
+            return safetensors.numpy.load_file(path)
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            return {name: x for name, x in found.items() if isinstance(x, np.ndarray)}
+    except OSError as error:
+        raise SigmaDataError(f"{path}: cannot be read: {error.strerror or error}. Check the path.") from error
+    except AttributeError:  # of an array alone, which is no mapping
+        raise SigmaDataError(f"{path}: holds one array without a name. Write it with numpy.savez.") from None
+    except BROKEN as error:
+        text = "holds pickled objects, which are not read" if "pickle" in str(error) else f"is damaged: {error}"
+        raise SigmaDataError(f"{path}: {text.rstrip('.')}. Write arrays of numbers.") from error

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from sigma_initialisers import FromFile
+from sigma_kernel.contracts import Parameter
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError
+from sigma_kernel.testing import InitialiserSuite, draw
+
+NAME = "2-dense.weights"
+WEIGHTS = np.arange(6.0).reshape(2, 3) / 7.0
+
+
+def saved(path, **arrays):
+    """Write arrays by name, with double underscores for dots."""
+    arrays = {name.replace("__", "."): x for name, x in arrays.items()} or {NAME: WEIGHTS}
+    save_file(arrays, path) if path.suffix == ".safetensors" else np.savez(path, **arrays)
+    return path
+
+
+def values(initialiser, shape=(2, 3)):
+    return draw(initialiser, Parameter(shape))
+
+
+class TestFromFile(InitialiserSuite):
+    parameters = (Parameter((2, 3)),)
+
+    @pytest.fixture(autouse=True)
+    def _file(self, tmp_path):
+        self.path = saved(tmp_path / "weights.npz")
+
+    def make(self):
+        return FromFile(self.path)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int32"])
+def test_the_array_of_the_address_is_returned_in_float64(tmp_path, suffix, dtype):
+    path = saved(tmp_path / f"x.{suffix}", **{NAME: (WEIGHTS * 7).astype(dtype), "other": WEIGHTS.T.copy()})
+    np.testing.assert_array_equal(values(FromFile(str(path))), WEIGHTS * 7)
+
+
+@pytest.mark.parametrize("names", [{"2-dense": "encoder"}, {NAME: "encoder.weights", "2-dense": "none"}])
+def test_names_in_the_file_can_be_mapped(tmp_path, names):
+    path = saved(tmp_path / "x.npz", **{"encoder.weights": WEIGHTS})
+    np.testing.assert_array_equal(values(FromFile(path, map=names)), WEIGHTS)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_a_missing_name_a_wrong_shape_and_a_wrong_type_are_refused(tmp_path, suffix):
+    path = saved(tmp_path / f"x.{suffix}", **{"3-dense.weights": WEIGHTS})
+    with pytest.raises(SigmaConfigError, match=rf"{NAME}: .*x.{suffix} has no array '{NAME}'.*Did you mean '3-dense.w"):
+        values(FromFile(path))
+    with pytest.raises(SigmaConfigError, match=rf"{NAME}\(3, 2\): '{NAME}' of .* has shape \(2, 3\)\. Give the layers"):
+        values(FromFile(saved(path)), (3, 2))
+    path = saved(tmp_path / f"bool.{suffix}", **{NAME: WEIGHTS > 0})
+    with pytest.raises(SigmaConfigError, match="holds bool. Give real numbers"):
+        values(FromFile(path))
+
+
+class Harmful:
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was loaded",))
+
+
+def test_pickles_are_never_loaded(tmp_path):
+    objects, plain = tmp_path / "objects.npz", tmp_path / "plain.npz"
+    np.savez(objects, **{NAME: np.array([Harmful()], object)})
+    plain.write_bytes(pickle.dumps(Harmful()))
+    for path in (objects, plain):
+        with pytest.raises(SigmaDataError, match="holds pickled objects, which are not read. Write arrays of numbers"):
+            values(FromFile(path))
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_files_that_cannot_be_read_are_named(tmp_path, suffix):
+    path = tmp_path / f"x.{suffix}"
+    with pytest.raises(SigmaDataError, match=rf"x.{suffix}: cannot be read: No such file or directory.*Check the path"):
+        values(FromFile(path))
+    whole = saved(path).read_bytes()
+    for broken in (b"", whole[: len(whole) // 2], whole[:-1], b"PK\x03\x04 nothing", b"\xff" * 40):
+        path.write_bytes(broken)
+        with pytest.raises(SigmaDataError, match=rf"x.{suffix}: "):
+            values(FromFile(path))
+
+
+def test_other_files_are_refused_by_their_names_and_contents(tmp_path):
+    with pytest.raises(SigmaDataError, match=r"x.pt: is no file of arrays by its name\. Write one as .npz or"):
+        values(FromFile(tmp_path / "x.pt"))
+    with (tmp_path / "one.npz").open("wb") as file:
+        np.save(file, WEIGHTS)
+    with pytest.raises(SigmaDataError, match="holds one array without a name. Write it with numpy.savez"):
+        values(FromFile(tmp_path / "one.npz"))
