@@ -124,8 +124,18 @@ def _convolution(model: Model, placed: Placed, shape: Shape) -> Made:
     return [("convolution", {**how, "bias": layer.bias}), *_function(placed.name, layer.activation)]
 
 
-def _pool(kind: str) -> Callable[[Model, Placed, Shape], Made]:
-    return lambda model, placed, shape: [(kind, placed.layer.window(shape))]
+def _max_pool(model: Model, placed: Placed, shape: Shape) -> Made:
+    how = placed.layer.window(shape)
+    if set(how.pop("dilation")) != {1}:
+        raise cannot(placed.name, "dilation")
+    return [("max_pool", how)]
+
+
+def _average_pool(model: Model, placed: Placed, shape: Shape) -> Made:
+    how = placed.layer.window(shape)
+    if not placed.layer.count_padding and any(map(any, how["padding"])):
+        raise cannot(placed.name, "padding that does not count")
+    return [("average_pool", how)]
 
 
 def _activation(model: Model, placed: Placed, shape: Shape) -> Made:
@@ -153,8 +163,8 @@ TRANSLATIONS: dict[type, Callable[[Model, Placed, Shape], Made]] = {
     Dense: _affine,
     Output: _affine,
     Conv2d: _convolution,
-    MaxPool: _pool("max_pool"),
-    AveragePool: _pool("average_pool"),
+    MaxPool: _max_pool,
+    AveragePool: _average_pool,
     Activation: _activation,
     Dropout: _dropout,
     Flatten: _flatten,

@@ -33,6 +33,14 @@ REFUSED = {
         *IMAGES,
         f"network.architecture=input(2, 6, 5) + conv2d(4, dilation=(1, 2)) + flatten(){TAIL}",
     ],
+    "1-max_pool: they do not support dilation": [
+        *IMAGES,
+        f"network.architecture=input(2, 6, 5) + max_pool(2, dilation=2) + flatten(){TAIL}",
+    ],
+    "padding that does not count": [
+        *IMAGES,
+        f"network.architecture=input(2, 6, 5) + average_pool(2, padding=1, count_padding=false) + flatten(){TAIL}",
+    ],
     "weights of classes": [f"{HEAD}flatten() + output(3) + softmax_cross_entropy(class_weights=[1, 2, 3])"],
     "weights of classes or costs": [f"{HEAD}flatten() + output(3) + softmax_cross_entropy(weight=0.5)"],
     "one label for each sample": ["data.preprocessors.hot={ type = 'one_hot', section = 'targets', classes = 3 }"],

@@ -12,6 +12,8 @@ from sigma_layers.activations import silu as silu
 from sigma_layers.activations import softmax as softmax
 from sigma_layers.activations import softplus as softplus
 from sigma_layers.activations import tanh as tanh
+from sigma_layers.adaptive_average_pool import AdaptiveAveragePool as AdaptiveAveragePool
+from sigma_layers.adaptive_max_pool import AdaptiveMaxPool as AdaptiveMaxPool
 from sigma_layers.add import Add as Add
 from sigma_layers.average_pool import AveragePool as AveragePool
 from sigma_layers.batch_norm import BatchNorm as BatchNorm
@@ -24,6 +26,7 @@ from sigma_layers.conv2d_transpose import Conv2dTranspose as Conv2dTranspose
 from sigma_layers.conv3d import Conv3d as Conv3d
 from sigma_layers.conv3d_transpose import Conv3dTranspose as Conv3dTranspose
 from sigma_layers.cosine_distance import CosineDistance as CosineDistance
+from sigma_layers.crop import Crop as Crop
 from sigma_layers.ctc import CTC as CTC
 from sigma_layers.dense import Dense as Dense
 from sigma_layers.depthwise_conv1d import DepthwiseConv1d as DepthwiseConv1d
@@ -33,6 +36,8 @@ from sigma_layers.dropout import Dropout as Dropout
 from sigma_layers.flatten import Flatten as Flatten
 from sigma_layers.function import Function as Function
 from sigma_layers.function_cost import FunctionCost as FunctionCost
+from sigma_layers.global_average_pool import GlobalAveragePool as GlobalAveragePool
+from sigma_layers.global_max_pool import GlobalMaxPool as GlobalMaxPool
 from sigma_layers.group_norm import GroupNorm as GroupNorm
 from sigma_layers.gru import GRU as GRU
 from sigma_layers.hinge import Hinge as Hinge
@@ -45,6 +50,7 @@ from sigma_layers.lstm import LSTM as LSTM
 from sigma_layers.max_pool import MaxPool as MaxPool
 from sigma_layers.multi_class_hinge import MultiClassHinge as MultiClassHinge
 from sigma_layers.output import Output as Output
+from sigma_layers.pad import Pad as Pad
 from sigma_layers.permute import Permute as Permute
 from sigma_layers.pick import Pick as Pick
 from sigma_layers.poisson import Poisson as Poisson
@@ -57,3 +63,4 @@ from sigma_layers.softmax_cross_entropy import SoftmaxCrossEntropy as SoftmaxCro
 from sigma_layers.squared_difference import SquaredDifference as SquaredDifference
 from sigma_layers.subnetwork import Subnetwork as Subnetwork
 from sigma_layers.triplet import Triplet as Triplet
+from sigma_layers.upsample import Upsample as Upsample

@@ -21,6 +21,13 @@ LAYERS = {
     "conv3d_transpose": ("Conv3dTranspose", "3-D transposed convolution over volumes, which upsamples."),
     "max_pool": ("MaxPool", "Max pooling over windows, channels first."),
     "average_pool": ("AveragePool", "Average pooling over windows, channels first."),
+    "global_max_pool": ("GlobalMaxPool", "Maximum of each channel."),
+    "global_average_pool": ("GlobalAveragePool", "Mean of each channel."),
+    "adaptive_max_pool": ("AdaptiveMaxPool", "Max pooling to given sides."),
+    "adaptive_average_pool": ("AdaptiveAveragePool", "Average pooling to given sides."),
+    "upsample": ("Upsample", "Upsampling of sides: nearest, or linear interpolation."),
+    "pad": ("Pad", "Padding of sides: constant, reflect, replicate or circular."),
+    "crop": ("Crop", "Cropping of sides."),
     "simple_rnn": ("SimpleRNN", "Simple recurrent layer over the steps of a sequence."),
     "gru": ("GRU", "Gated recurrent unit over the steps of a sequence."),
     "lstm": ("LSTM", "Long short-term memory over the steps of a sequence."),
@@ -68,6 +75,7 @@ ACTIVATIONS = {
     "identity": "The identity, for no activation.",
 }
 
+POOL = "kernel_size=size pool_size=size strides=stride"
 WINDOW = "kernel_size=size strides=stride dilation_rate=dilation use_bias=bias"
 CONVOLUTION = f"out_channels=filters {WINDOW}"
 RECURRENT = "hidden_size=units return_sequences=sequence bidirectional=direction"
@@ -75,7 +83,10 @@ GATES = f"{RECURRENT} recurrent_activation=gate_activation"
 ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "absolute_difference": "l1_loss mae_loss mean_absolute_error",
     "activation": "activation_function=function",
-    "average_pool": "avg_pool2d average_pooling2d kernel_size=size pool_size=size strides=stride",
+    "adaptive_average_pool": "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d output_size=size",
+    "adaptive_max_pool": "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d output_size=size",
+    "average_pool": f"avg_pool1d avg_pool2d avg_pool3d average_pooling1d average_pooling2d average_pooling3d {POOL}"
+    " count_include_pad=count_padding",
     "subnetwork": "network sequential sub_network module",
     "residual": "skip skip_connection shortcut shortcut=projection",
     "repeat": "n=times share_parameters=shared",
@@ -90,12 +101,15 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "conv3d_transpose": f"conv_transpose3d convolution3d_transpose {CONVOLUTION}",
     "cosine_distance": "cosine cosine_similarity cosine_embedding_loss",
     "ctc": "ctc_loss connectionist_temporal_classification",
+    "crop": "cropping1d cropping2d cropping3d cropping=width",
     "dense": "linear fully_connected out_features=units use_bias=bias",
     "depthwise_conv1d": f"depth_multiplier=multiplier {WINDOW}",
     "depthwise_conv2d": f"depth_multiplier=multiplier {WINDOW}",
     "depthwise_conv3d": f"depth_multiplier=multiplier {WINDOW}",
     "dropout": "p=rate",
     "function": "lambda",
+    "global_average_pool": "global_average_pooling1d global_average_pooling2d global_average_pooling3d",
+    "global_max_pool": "global_max_pooling1d global_max_pooling2d global_max_pooling3d",
     "group_norm": "group_normalization num_groups=groups eps=epsilon",
     "hinge": "squared_hinge hinge_embedding_loss",
     "huber": "smooth_l1 smooth_l1_loss huber_loss beta=delta",
@@ -104,9 +118,10 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "gru": f"gated_recurrent_unit {GATES}",
     "lstm": f"long_short_term_memory {GATES} unit_forget_bias=forget_bias",
     "layer_norm": "layer_normalization eps=epsilon elementwise_affine=affine",
-    "max_pool": "max_pool2d max_pooling2d kernel_size=size pool_size=size strides=stride",
+    "max_pool": f"max_pool1d max_pool2d max_pool3d max_pooling1d max_pooling2d max_pooling3d {POOL}",
     "multi_class_hinge": "categorical_hinge multi_margin_loss multi_margin",
     "poisson": "poisson_nll_loss",
+    "pad": "zero_padding1d zero_padding2d zero_padding3d zero_pad2d reflection_pad2d replication_pad2d padding=width",
     "permute": "transpose",
     "rms_norm": "rms_normalization eps=epsilon elementwise_affine=affine",
     "softmax_cross_entropy": "categorical_crossentropy sparse_categorical_crossentropy cross_entropy cross_entropy_loss"
@@ -114,6 +129,7 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "squared_difference": "mse mse_loss mean_squared_error l2_loss loss_weight=weight",
     "triplet": "triplet_margin_loss p=norm",
     "identity": "linear none",
+    "upsample": "up_sampling1d up_sampling2d up_sampling3d interpolate resize scale_factor=factor interpolation=mode",
     "silu": "swish",
     "simple_rnn": f"rnn elman recurrent {RECURRENT} nonlinearity=activation",
 }

@@ -29,6 +29,7 @@ def _is_positive(value: Any) -> bool:
 count = must(is_count, "1, 2, 3 ...", SigmaNetworkError)
 whole = must(lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number", SigmaNetworkError)
 positive = must(_is_positive, "a positive number", SigmaNetworkError)
+number = must(is_finite, "a finite number", SigmaNetworkError)
 flag = must(lambda value: isinstance(value, bool), "true or false", SigmaNetworkError)
 activation = must(lambda value: isinstance(value, str) or callable(value), "a name or a function", SigmaNetworkError)
 architecture = must(lambda value: isinstance(value, Architecture), "a layer or a chain of layers", SigmaNetworkError)

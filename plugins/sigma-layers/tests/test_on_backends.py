@@ -13,6 +13,9 @@ from sigma_kernel import Environment, functions as f
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace
 from sigma_kernel.testing import traced
 from sigma_layers import (
+    AdaptiveAveragePool,
+    AdaptiveMaxPool,
+    AveragePool,
     BatchNorm,
     Conv1d,
     Conv1dTranspose,
@@ -20,16 +23,23 @@ from sigma_layers import (
     Conv2dTranspose,
     Conv3d,
     Conv3dTranspose,
+    Crop,
     DepthwiseConv1d,
     DepthwiseConv2d,
     Flatten,
+    GlobalAveragePool,
+    GlobalMaxPool,
     GroupNorm,
     Input,
     InstanceNorm,
     LayerNorm,
+    MaxPool,
     Output,
+    Pad,
+    Permute,
     RMSNorm,
     SoftmaxCrossEntropy,
+    Upsample,
 )
 
 SIGNAL, IMAGE, VOLUME = (3, 4, 7), (3, 2, 6, 5), (2, 2, 3, 4, 3)
@@ -56,10 +66,36 @@ FAMILIES: dict[str, list[tuple[Any, list[tuple[int, ...]]]]] = {  # layers, and 
         (InstanceNorm(), [IMAGE]),
         (RMSNorm(2), [IMAGE]),
     ],
+    "pool": [
+        (MaxPool((3, 2), stride=2, padding=1), [IMAGE]),
+        (MaxPool(2, stride=(1, 2), padding=1, dilation=(1, 3)), [IMAGE]),
+        (MaxPool((1, 2, 1)), [VOLUME]),
+        (MaxPool(12), [(2, 2, 12, 12)]),
+        (AveragePool(3, stride=2, padding=1), [SIGNAL]),
+        (AveragePool(3, stride=2, padding="same", count_padding=False), [IMAGE]),
+        (GlobalMaxPool(), [IMAGE]),
+        (GlobalAveragePool(), [VOLUME]),
+        (AdaptiveMaxPool((4, 3)), [IMAGE]),
+        (AdaptiveAveragePool(3), [SIGNAL]),
+    ],
+    "sides": [
+        (Upsample((2, 3)), [IMAGE]),
+        (Upsample(size=5), [SIGNAL]),
+        (Upsample(2, mode="linear"), [IMAGE]),
+        (Upsample(mode="linear", align_corners=True, size=(2, 5, 4)), [VOLUME]),
+        (Pad([1, (0, 2)], value=0.5), [IMAGE]),
+        (Pad([(2, 1), 3], mode="reflect"), [IMAGE]),
+        (Pad([(0, 9)], mode="replicate"), [SIGNAL]),
+        (Pad([(5, 2)], mode="circular"), [SIGNAL]),
+        (Crop([1, (0, 2)]), [IMAGE]),
+        (Permute(2, 3, 1), [IMAGE]),
+    ],
 }
 NETWORKS: dict[str, Any] = {  # of 2 x 6 x 6 images
     "convolution": Conv2d(4, 3, dilation=2, groups=2, activation="tanh") + DepthwiseConv2d(2, multiplier=2),
     "transposed convolution": Conv2dTranspose(3, 4, stride=2, padding=1, activation="tanh"),
+    "pool": Conv2d(3, 3, padding=1) + MaxPool(2, 1, dilation=2) + AdaptiveAveragePool(3),
+    "sides": Pad(1, "reflect") + Upsample(2, "linear") + Crop([(1, 2), 0]) + Conv2d(2, 3),
     "norm": BatchNorm() + GroupNorm(2) + Conv2d(4, 3) + LayerNorm(3) + RMSNorm() + InstanceNorm(),
 }
 by_family = pytest.mark.parametrize("family", FAMILIES)

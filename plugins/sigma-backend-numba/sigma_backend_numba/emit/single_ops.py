@@ -14,6 +14,7 @@ from sigma_kernel.graph import Node
 
 Writer = Callable[[Task, Node], None]
 JOINED = 16  # operands of a concat per task: LLVM's compile time grows faster than the function
+UNROLLED = 64  # elements of a window that is written out: compile time grows faster than their number
 KERNEL = 8  # estimated cost per element of a plugin's kernel, as a multiple of an addition
 
 
@@ -176,10 +177,11 @@ def _pooling(
 
 
 def _tiled(node: Node, wide: Node) -> bool:
-    """Return whether windows neither overlap nor reach outside."""
+    """Return whether windows are small, and neither overlap nor reach outside."""
     attrs, whole = node.attrs, wide.shape[2:]
     fits = all(side % window == 0 for side, window in zip(whole, attrs["window"], strict=True))
-    return fits and attrs["stride"] == attrs["window"] and not any(map(any, attrs["padding"]))
+    small = prod(attrs["window"]) <= UNROLLED
+    return small and fits and attrs["stride"] == attrs["window"] and not any(map(any, attrs["padding"]))
 
 
 def _tiles(task: Task, node: Node, wide: Node, narrow: Node, body: Callable[[list[str]], list[str]]) -> None:

@@ -9,6 +9,7 @@ from attrs import field, frozen
 torch = pytest.importorskip("torch")
 
 import sigma_layers  # noqa: E402
+from sigma_kernel.errors import SigmaNetworkError  # noqa: E402
 
 F = torch.nn.functional
 
@@ -129,7 +130,108 @@ def norms():
         yield Case(made, [shape], lambda x, p: F.instance_norm(x, weight=p.get("scale"), bias=p.get("shift"), eps=1e-3))
 
 
+def pools(rank, count):
+    """Yield pools whose windows fit, and global and adaptive ones."""
+    random = np.random.default_rng(rank)
+    largest, average = getattr(F, f"max_pool{rank}d"), getattr(F, f"avg_pool{rank}d")
+    while count:
+        how = {name: draw(random, rank, 1, 4) for name in ("size", "stride")}
+        how["padding"] = [k // 2 for k in sides(how["size"], rank)] if random.random() < 0.5 else 0
+        own = [int(n) for n in random.integers(1, {1: 14, 2: 8, 3: 5}[rank], rank)]
+        apart = draw(random, rank, 1, 3)
+        spans = zip(sides(how["size"], rank), sides(apart, rank), strict=True)
+        room = zip(own, sides(how["padding"], rank), [(k - 1) * d + 1 for k, d in spans], strict=True)
+        if any(n + 2 * p < r or p > n for n, p, r in room):
+            continue
+        count -= 1
+        shape, given, each = (2, 2, *own), [sides(value, rank) for value in how.values()], sides(apart, rank)
+        try:
+            sigma_layers.MaxPool(**how, dilation=apart).window(shape[1:])
+        except SigmaNetworkError:  # windows of padding only
+            count += 1
+            continue
+        yield Case(
+            sigma_layers.MaxPool(**how, dilation=apart), [shape],
+            lambda x, p, given=given, each=each: largest(x, *given, dilation=each),
+            {**how, "dilation": apart},
+        )  # fmt: skip
+        if rank == 3 and any(n < k for n, k in zip(own, given[0], strict=True)):
+            continue  # PyTorch refuses them
+        for included in (True, False):
+            yield Case(
+                sigma_layers.AveragePool(**how, count_padding=included), [shape],
+                lambda x, p, given=given, included=included: average(x, *given, count_include_pad=included),
+                {**how, "count_padding": included},
+            )  # fmt: skip
+
+
+def adaptive_pools():
+    """Yield pools to one value, to sides that divide those of samples, to others and to larger ones."""
+    for shape, size in (((2, 3, 7), 3), ((2, 2, 8), 4), ((1, 2, 3), 5), ((2, 1, 7, 5), (3, 5)), ((2, 2, 3, 4, 5), 2)):
+        rank = len(shape) - 2
+        m = sides(size, rank)
+        largest, average = (getattr(F, f"adaptive_{kind}_pool{rank}d") for kind in ("max", "avg"))
+        yield Case(
+            sigma_layers.AdaptiveMaxPool(size),
+            [shape],
+            lambda x, p, f=largest, m=m: f(x, m),
+            {"to": size},
+        )
+        yield Case(
+            sigma_layers.AdaptiveAveragePool(size), [shape],
+            lambda x, p, f=average, m=m: f(x, m), {"to": size},
+        )  # fmt: skip
+        yield Case(sigma_layers.GlobalMaxPool(), [shape], lambda x, p: x.flatten(2).amax(2))
+        yield Case(sigma_layers.GlobalAveragePool(), [shape], lambda x, p: x.flatten(2).mean(2))
+
+
+def upsampled():
+    """Yield upsampling by factors, and to larger and smaller sizes."""
+    linear = {1: "linear", 2: "bilinear", 3: "trilinear"}
+    for shape, factor in (((2, 3, 5), 3), ((1, 2, 3, 4), (2, 3)), ((2, 1, 2, 3, 1), (1, 2, 4))):
+        rank = len(shape) - 2
+        many = {"scale_factor": sides(factor, rank)}
+        yield Case(
+            sigma_layers.Upsample(factor), [shape], lambda x, p, many=many: F.interpolate(x, **many), {"factor": factor}
+        )
+        for aligned in (True, False):
+            yield Case(
+                sigma_layers.Upsample(factor, "linear", aligned), [shape],
+                lambda x, p, many=many, mode=linear[rank], aligned=aligned: F.interpolate(
+                    x, **many, mode=mode, align_corners=aligned),
+                {"factor": factor, "aligned": aligned},
+            )  # fmt: skip
+    for shape, size in (((2, 3, 5), 8), ((1, 2, 7), 3), ((1, 2, 3, 4), (7, 3)), ((2, 1, 2, 3, 1), (3, 5, 4))):
+        rank = len(shape) - 2
+        m = sides(size, rank)
+        yield Case(
+            sigma_layers.Upsample(size=size), [shape],
+            lambda x, p, m=m: F.interpolate(x, m), {"size": size},
+        )  # fmt: skip
+        for aligned in (True, False):
+            yield Case(
+                sigma_layers.Upsample(mode="linear", align_corners=aligned, size=size), [shape],
+                lambda x, p, m=m, mode=linear[rank], aligned=aligned: F.interpolate(
+                    x, m, mode=mode, align_corners=aligned),
+                {"size": size, "aligned": aligned},
+            )  # fmt: skip
+
+
+def margins():
+    """Yield padding in every mode, and cropping."""
+    for shape, pairs in (((2, 3, 5), [(1, 3)]), ((1, 2, 4, 3), [(2, 0), (1, 2)]), ((2, 1, 3, 2, 3), [(1, 1)] * 3)):
+        around = [n for pair in reversed(pairs) for n in pair]
+        for mode in ("constant", "reflect", "replicate", "circular"):
+            value = {"value": 0.5} if mode == "constant" else {}
+            yield Case(
+                sigma_layers.Pad(pairs, mode, **value), [shape],
+                lambda x, p, around=around, mode=mode, value=value: F.pad(x, around, mode, **value), {"mode": mode},
+            )  # fmt: skip
+    yield Case(sigma_layers.Crop([(1, 2), (0, 1)]), [(2, 3, 5, 4)], lambda x, p: x[:, :, 1:3, :3])
+
+
 CASES = [
+    *(case for rank in (1, 2, 3) for case in pools(rank, 4)), *adaptive_pools(), *upsampled(), *margins(),
     *norms(),
     *(case for rank in (1, 2, 3) for case in convolutions(rank, 5, False)),
     *(case for rank in (1, 2, 3) for case in convolutions(rank, 3, True)),

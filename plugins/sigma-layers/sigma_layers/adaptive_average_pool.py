@@ -1,0 +1,36 @@
+"""Average pooling to given sides."""
+
+from __future__ import annotations
+
+from math import prod
+
+from attrs import define, field
+
+from sigma_kernel import functions as f
+from sigma_kernel.contracts import Context, Layer
+from sigma_kernel.graph import Node
+from sigma_layers.pooling import adapted, counted, divided, even, unfolded
+from sigma_layers.windows import Sides, sides
+
+
+@define(eq=False)
+class AdaptiveAveragePool(Layer):
+    """Average over windows that cover each channel evenly: ``AdaptiveAveragePool(7)``.
+
+    Of a side of n, window i of m begins at ``floor(i * n / m)`` and ends before ``ceil((i + 1) * n / m)``.
+
+    Shapes: ``(batch, channels, *spatial)`` -> ``(batch, channels, *size)``, for samples of any sides.
+
+    Args:
+        size: Sides of the output: one for all spatial dimensions, or one for each.
+    """
+
+    size: Sides = field(validator=sides)
+
+    def forward(self, context: Context, x: Node) -> Node:
+        """Return the means; raises SigmaNetworkError if a sample has other sides."""
+        size = adapted("adaptive_average_pool", x.shape[1:], self.size)
+        if window := even(x.shape[2:], size):
+            return f.sum_pool(x, window) / float(prod(window))
+        entries = [divided(*one) for one in zip(x.shape[2:], size, strict=True)]
+        return f.sum_pool(unfolded(x, entries, 0.0), [at.shape[1] for at in entries]) / counted(x.shape, entries)

@@ -1,0 +1,35 @@
+"""Max pooling to given sides."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+from sigma_kernel import functions as f
+from sigma_kernel.contracts import Context, Layer
+from sigma_kernel.graph import Node
+from sigma_layers.pooling import adapted, divided, even, unfolded
+from sigma_layers.windows import Sides, sides
+
+
+@define(eq=False)
+class AdaptiveMaxPool(Layer):
+    """Take the maximum over windows that cover each channel evenly: ``AdaptiveMaxPool(7)``.
+
+    Of a side of n, window i of m begins at ``floor(i * n / m)`` and ends before ``ceil((i + 1) * n / m)``. The first of
+    equal maxima gets the gradient.
+
+    Shapes: ``(batch, channels, *spatial)`` -> ``(batch, channels, *size)``, for samples of any sides.
+
+    Args:
+        size: Sides of the output: one for all spatial dimensions, or one for each.
+    """
+
+    size: Sides = field(validator=sides)
+
+    def forward(self, context: Context, x: Node) -> Node:
+        """Return the maxima; raises SigmaNetworkError if a sample has other sides."""
+        size = adapted("adaptive_max_pool", x.shape[1:], self.size)
+        if window := even(x.shape[2:], size):
+            return f.max_pool(x, window)
+        entries = [divided(*one) for one in zip(x.shape[2:], size, strict=True)]
+        return f.max_pool(unfolded(x, entries, -float("inf")), [at.shape[1] for at in entries])
