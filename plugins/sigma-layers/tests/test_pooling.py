@@ -7,8 +7,7 @@ import pytest
 
 from sigma_kernel import Network
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.graph import Spec, gradient, interpret, numpy_namespace
-from sigma_kernel.graph.node import Graph
+from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace
 from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import (
     AdaptiveAveragePool,
