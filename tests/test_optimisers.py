@@ -12,6 +12,7 @@ import pytest
 import sigma_optimisers
 from sigma_backend_numba import NumbaBackend
 from sigma_kernel import Environment, functions as f, minimise
+from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.graph import Graph, interpret, numpy_namespace
 from sigma_kernel.testing import Trial
 from sigma_kernel.testing.steering import state_bytes
@@ -93,7 +94,7 @@ def ran(sigma: Any, *arguments: Any) -> dict[str, Any]:
 
 
 RUNS = {
-    **{name: f'type = "{name}"' for name in ("nadam", "adafactor", "muon")},
+    **{name: f'type = "{name}"' for name in ("nadam", "adafactor", "muon", "l_bfgs", "cma_es", "random_search")},
     "accumulation, in the middle": 'type = "adam"\ntransforms.three = { type = "accumulate", batches = 3 }',
     "an average": 'type = "adam"\nmodifiers.slow = { type = "average", decay = 0.8 }',
     "a spectral norm": 'type = "adam"\nmodifiers.even = { type = "spectral_norm", match = "**.weights" }',
@@ -124,3 +125,27 @@ def test_optimisers_are_swapped_for_those_with_other_slots() -> None:
             assert {key for key in after if key.startswith("optimiser.slots.")} == declared
             trainer.fit(iterations=3)
             assert {key for key, value in held.items() if state_bytes(trainer)[key] == value} == set(), name
+
+
+@pytest.mark.parametrize("name", ["l_bfgs", "cma_es", "random_search"])
+def test_an_optimiser_that_evaluates_the_loss_is_refused_with_shards(name: str) -> None:
+    data = {"inputs": INPUTS, "targets": INPUTS.sum(1, keepdims=True)}
+    with Environment("shards") as sigma:
+        trainer = sigma.create_trainer(
+            data=data, network="input(3) + output(1) + squared_difference()", optimiser=name, backend="numpy",
+            operator={"type": "local", "shards": 2},
+        )  # fmt: skip
+        with pytest.raises(SigmaStateError, match="it asks for the loss again, .* Use shards = 1"):
+            trainer.fit(epochs=1)
+
+
+def test_a_loss_with_dropout_is_the_same_function_within_a_step() -> None:
+    """L-BFGS evaluates the loss many times in a step: it would find no better point if each had its own noise."""
+    data = {"inputs": INPUTS, "targets": INPUTS.sum(1, keepdims=True)}
+    network = "input(3) + dropout(0.5) + output(1) + squared_difference()"
+    with Environment("noise", precision="float64") as sigma:
+        trainer = sigma.create_trainer(data=data, network=network, optimiser="l_bfgs", batch_size=45, backend="numpy")
+        for step in range(1, 7):
+            trainer.fit(iterations=1)
+            moved = trainer.session.host("optimiser.slots.2-output.weights.steps")[-step:]
+            assert np.abs(moved).reshape(step, -1).max(axis=1).all()

@@ -88,7 +88,7 @@ class SmallObjective:
 
     def key(self, name: str) -> Key:
         """Return a key of random numbers, whose counter is the step."""
-        return Key(constant(np.array([7, 0], np.uint32)), f.cast(self.step, "uint32"), ZERO, ZERO, self.streams, name)
+        return Key(constant(np.array([7, 0]), "uint32"), f.cast(self.step, "uint32"), ZERO, ZERO, self.streams, name)
 
 
 @define(eq=False)

@@ -12,6 +12,7 @@ from sigma_optimisers.clip import Clip as Clip
 from sigma_optimisers.clip_global_norm import ClipGlobalNorm as ClipGlobalNorm
 from sigma_optimisers.clip_norm import ClipNorm as ClipNorm
 from sigma_optimisers.clip_value import ClipValue as ClipValue
+from sigma_optimisers.cma_es import CMAES as CMAES
 from sigma_optimisers.constant import ConstantFactor as ConstantFactor
 from sigma_optimisers.cosine import Cosine as Cosine
 from sigma_optimisers.cyclic import Cyclic as Cyclic
@@ -20,6 +21,7 @@ from sigma_optimisers.exponential import Exponential as Exponential
 from sigma_optimisers.gradient_descent import GradientDescent as GradientDescent
 from sigma_optimisers.l1 import L1 as L1
 from sigma_optimisers.l2 import L2 as L2
+from sigma_optimisers.l_bfgs import LBFGS as LBFGS
 from sigma_optimisers.lamb import Lamb as Lamb
 from sigma_optimisers.lion import Lion as Lion
 from sigma_optimisers.max_norm import MaxNorm as MaxNorm
@@ -31,6 +33,7 @@ from sigma_optimisers.non_negative import NonNegative as NonNegative
 from sigma_optimisers.one_cycle import OneCycle as OneCycle
 from sigma_optimisers.product import Product as Product
 from sigma_optimisers.radam import RAdam as RAdam
+from sigma_optimisers.random_search import RandomSearch as RandomSearch
 from sigma_optimisers.rmsprop import RMSprop as RMSprop
 from sigma_optimisers.scale import ScaleParameter as ScaleParameter
 from sigma_optimisers.spectral_norm import SpectralNorm as SpectralNorm

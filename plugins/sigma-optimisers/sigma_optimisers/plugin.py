@@ -22,6 +22,9 @@ OPTIMISERS = {
     "lion": ("Lion", "Lion: the sign of an interpolated momentum."),
     "adafactor": ("Adafactor", "Adafactor: adaptive steps with sublinear memory."),
     "muon": ("Muon", "Muon: orthogonalised momentum for matrices, AdamW for other parameters."),
+    "l_bfgs": ("LBFGS", "L-BFGS: a quasi-Newton method with a line search, for full batches."),
+    "cma_es": ("CMAES", "CMA-ES: an evolution strategy that adapts its covariance, without any gradient."),
+    "random_search": ("RandomSearch", "Random search: move to the best of some points nearby."),
 }
 TRANSFORMS = {
     "clip_value": ("ClipValue", "Gradient transform: clip each element to a range."),
@@ -66,6 +69,8 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "lamb": "beta_1=beta1 beta_2=beta2 eps=epsilon",
     "lion": "beta_1=beta1 beta_2=beta2",
     "adafactor": "beta2_decay=power d=clip clip_threshold=clip",
+    "l_bfgs": "lbfgs l_bfgs_b history_size=history max_ls=evaluations",
+    "cma_es": "cma cmaes evolution_strategy sigma0=deviation popsize=population",
     "muon": "ns_steps=steps adjust_lr_fn=scale",
     "rmsprop": "rho=decay alpha=decay",
     "clip_norm": "max_norm=limit",

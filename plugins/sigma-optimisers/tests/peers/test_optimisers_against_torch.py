@@ -16,9 +16,11 @@ from sigma_kernel.graph import (  # noqa: E402
     symbol,
 )
 from sigma_kernel.testing import START, Trial  # noqa: E402
+from sigma_kernel.testing.optimisers import small_network as network_of_tests  # noqa: E402
 from sigma_optimisers import (  # noqa: E402
     L1,
     L2,
+    LBFGS,
     AccumulateGradients,
     Adadelta,
     Adafactor,
@@ -267,6 +269,79 @@ def modified(modifier, value):
     graph = Graph((parameter, *settings.values()), (modifier.modify(parameter, settings),))
     (result,) = interpret(graph, numpy_namespace())(value, *(np.array(getattr(modifier, name)) for name in settings))
     return result
+
+
+def rosenbrock(x, narrow):
+    first, second = narrow(x, 0, 0, 5), narrow(x, 0, 1, 5)
+    return (100.0 * (second - first**2) ** 2 + (1.0 - first) ** 2).sum()
+
+
+@pytest.mark.parametrize("history", [3, 10])
+def test_l_bfgs_agrees_step_by_step(history):
+    """As long as nothing has converged: rounding grows along a curved valley."""
+    start = np.array([-1.2, 1.0, -1.2, 1.0, -1.2, 1.0])
+    trial = Trial(
+        LBFGS(history=history, evaluations=25),
+        lambda p: rosenbrock(p["x"], lambda x, axis, at, size: f.narrow(x, axis, at, at + size)),
+        {"x": start},
+    )
+    value = torch.tensor(start, requires_grad=True)
+    theirs = optim.LBFGS(
+        [value], max_iter=1, max_eval=25, history_size=history, tolerance_change=1e-12, line_search_fn="strong_wolfe"
+    )
+
+    def again():
+        theirs.zero_grad()
+        loss = rosenbrock(value, torch.narrow)
+        loss.backward()
+        return loss
+
+    for loss in trial.run(25):
+        assert loss == pytest.approx(theirs.step(again).item(), rel=TOLERANCE)
+    np.testing.assert_allclose(trial.values["x"], value.detach().numpy(), rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_l_bfgs_agrees_over_100_steps_of_a_network():
+    values = {address: torch.tensor(value, requires_grad=True) for address, value in START.items()}
+    theirs = optim.LBFGS(
+        list(values.values()), max_iter=1, max_eval=25, history_size=10, tolerance_change=1e-12,
+        line_search_fn="strong_wolfe",
+    )  # fmt: skip
+
+    def penalised(p, square):
+        return small_network(p) + 0.01 * sum(square(value).sum() for value in p.values())
+
+    def again():
+        theirs.zero_grad()
+        loss = penalised(values, torch.square)
+        loss.backward()
+        return loss
+
+    trial = Trial(
+        LBFGS(history=10, evaluations=25),
+        lambda p: network_of_tests(p) + 0.01 * sum(f.sum(f.square(value)) for value in p.values()),
+    )
+    for loss in trial.run(STEPS):
+        assert loss == pytest.approx(theirs.step(again).item(), rel=TOLERANCE)
+    for address, value in values.items():  # both stop at a slope of 1e-7; the curvature is 0.02
+        np.testing.assert_allclose(trial.values[address], value.detach().numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("start", [[-1.2, 1.0], [-1.2, 1.0] * 3, [3.0, -2.0, 0.5, 1.5]])
+def test_l_bfgs_takes_as_many_steps_as_that_of_scipy(start):
+    scipy = pytest.importorskip("scipy.optimize")
+    theirs = scipy.minimize(
+        scipy.rosen, start, jac=scipy.rosen_der, method="L-BFGS-B", options={"ftol": 0.0, "gtol": 1e-6}
+    )
+
+    def loss(p):
+        first, second = f.narrow(p["x"], 0, 0, len(start) - 1), f.narrow(p["x"], 0, 1, len(start))
+        return f.sum(100.0 * f.square(second - first * first) + f.square(1.0 - first))
+
+    trial = Trial(LBFGS(), loss, {"x": np.array(start)})
+    losses = trial.run(2 * theirs.nit)
+    steps = next(number for number, found in enumerate(losses) if found <= max(theirs.fun, 1e-12))
+    assert steps <= 1.25 * theirs.nit + 2
 
 
 def test_an_average_agrees_with_that_of_torch():
