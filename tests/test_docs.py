@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from sigma_kernel.plugins import rooms
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
-BLOCK = re.compile(r"^```(python|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(python|toml|json)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def named(page: Path) -> str:
@@ -61,6 +63,14 @@ def test_the_configurations_of_a_page_are_valid(page):
         given = tomllib.loads(text)
         if given.keys() <= {*REST, "run", "initialisers", "hooks", "monitors"} or "format" in given:
             assert load(text if "format" in given else tomlkit.dumps(completed(given, REST))).trainers
+
+
+@pytest.mark.rooms
+def test_the_layout_of_the_dashboard_is_valid():
+    (text,) = blocks(ROOT / "docs/dashboard.md", "json")
+    found = json.loads(text)
+    import_module("sigma_monitor_web.layout").check(found, "layout.json", ["latest"])
+    assert [tab["view"] for tab in found["tabs"]] == ["train", "data", "journal"]
 
 
 @on_every_page

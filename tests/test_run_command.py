@@ -102,6 +102,16 @@ def test_a_quiet_run_prints_nothing(file, sigma):
     assert sigma("run", file, "--quiet") == (0, "", "")
 
 
+@pytest.mark.parametrize("settings", ["file", "option"])
+def test_a_monitor_that_is_named_keeps_the_settings_that_it_has(file, sigma, settings):
+    if settings == "file":
+        Path(file).write_text(XOR + '\n[monitors.console]\ntype = "console"\ninterval = 3.0\n', encoding="utf-8")
+    given = ["--set", "monitors.console.interval=3.0"] if settings == "option" else []
+    _, out, _ = sigma("run", file, "--monitor", "console", "--json", *given)
+    stored = tomllib.loads((Path(json.loads(out)["folder"]) / "config.toml").read_text())["monitors"]["console"]
+    assert stored["interval"] == 3.0
+
+
 def test_the_console_monitor_is_the_default(file, sigma):
     _, out, err = sigma("run", file, "--json")
     text = (Path(json.loads(out)["folder"]) / "config.toml").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 import click
@@ -76,9 +77,12 @@ def _optioned(described: Document, backend: str | None, seed: int | None, epochs
 
 
 def watched(described: Document, monitors: tuple[str, ...]) -> Document:
-    """Add the requested monitors."""
+    """Add the requested monitors; those that have settings already keep them."""
     for name in monitors:
-        described = override(described, f"monitors.{toml(name.rpartition(':')[2])}={toml(name)}", "--monitor")
+        short, known = name.rpartition(":")[2], described.values.get("monitors")
+        settled = isinstance(known, Mapping) and isinstance(known.get(short), Mapping)
+        place = f"monitors.{toml(short)}{'.type' if settled else ''}"
+        described = override(described, f"{place}={toml(name)}", "--monitor")
     return described
 
 

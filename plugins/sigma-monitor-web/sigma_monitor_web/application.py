@@ -15,13 +15,14 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
 from sigma_kernel import Panel
-from sigma_kernel.errors import SigmaError
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
 from sigma_monitor_web.files import PageFile
 from sigma_monitor_web.guard import READING, WRITING, Guard
-from sigma_monitor_web.keys import READ, Keys
+from sigma_monitor_web.keys import READ, STEER, Keys
+from sigma_monitor_web.layout import PageLayout
 from sigma_monitor_web.talk import Talk, WebLines
 
-POSTS = {"/session": READING | WRITING, "/leave": WRITING}
+POSTS = {"/session": READING | WRITING, "/leave": WRITING, "/layout.json": READING | WRITING}
 DENIED = JSONResponse({"error": "Open the link that the terminal printed."}, 401)
 BEARER = {"WWW-Authenticate": "Bearer"}
 
@@ -52,14 +53,14 @@ class Application:
         served: What it shows.
         keys: Who may come in.
         files: The page, by relative paths.
-        layout: The tabs and panels, as JSON.
+        layout: The tabs and panels, which the page may write.
         panels: The panels of plugins by name, each with its module.
     """
 
     served: Served
     keys: Keys
     files: Mapping[str, PageFile]
-    layout: PageFile
+    layout: PageLayout
     panels: Mapping[str, tuple[Panel, PageFile]] = field(factory=dict)
     lines: WebLines = field(factory=WebLines, init=False)
 
@@ -68,6 +69,7 @@ class Application:
         routes = [
             Route("/panels/{name}.js", self._panel),
             Route("/layout.json", self._layout),
+            Route("/layout.json", self._lay, methods=["POST"]),
             Route("/session", self._session),
             Route("/metrics", self._metrics),
             Route("/session", self._enter, methods=["POST"]),
@@ -131,7 +133,22 @@ class Application:
         return sent(request, found) if self._scopes(request) else DENIED
 
     async def _layout(self, request: Request) -> Response:
-        return sent(request, self.layout) if self._scopes(request) else DENIED
+        return sent(request, self.layout.shown) if self._scopes(request) else DENIED
+
+    async def _lay(self, request: Request) -> Response:
+        """Write the layout to its file, for those who may steer."""
+        if not (scopes := self._scopes(request)):
+            return DENIED
+        if STEER not in scopes:
+            return JSONResponse({"error": "this link may only read."}, 403)
+        try:
+            return JSONResponse({"saved": str(self.layout.save(await request.json()))}, headers=PRIVATE)
+        except (ValueError, RecursionError) as error:
+            return JSONResponse({"error": f"layout: is not JSON: {error}"}, 400)
+        except SigmaConfigError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        except SigmaStateError as error:
+            return JSONResponse({"error": str(error)}, 409)
 
     async def _metrics(self, request: Request) -> Response:
         """Answer Prometheus, which has a key in place of a session."""

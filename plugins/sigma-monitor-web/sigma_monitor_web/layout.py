@@ -3,31 +3,173 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+from attrs import define, field
 
 from sigma_kernel import Panel, catalogue
-from sigma_kernel.errors import SigmaConfigError, SigmaError
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError, near
 from sigma_monitor_web.files import PAGE, PageFile, file
 
 MOST = 1 << 20  # bytes
+NAME = "layout.json"  # in a run folder
+VIEWS = ("train", "network", "data", "try", "runs", "journal")
+AXES = ("iteration", "epoch", "clock")
+MOST_SMOOTHING = 0.99
+TALL = (48, 2000)  # pixels of a chart
+
+Check = Callable[[str, Any], None]
 
 
-def layout(path: Path | None) -> PageFile:
-    """Return the layout in a file, by default that of the page; raises SigmaConfigError if it is not one."""
-    path = path or PAGE / "layout.json"
-    try:
-        with path.open("rb") as opened:
-            text = opened.read(MOST + 1)
-        found = json.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
-        raise SigmaConfigError(f"{path}: not a layout: {error}. Copy that of the page, and change the copy.") from error
-    tabs = found.get("tabs") if isinstance(found, dict) and found.get("format") == 1 else None
-    if len(text) > MOST or not isinstance(tabs, list) or not all(isinstance(tab, dict) for tab in tabs):
-        raise SigmaConfigError(
-            f"{path}: not a layout. It needs 'format': 1 and a list of 'tabs'; copy that of the page."
-        )
-    return file(text, ".json")
+# -- the format --------------------------------------------------------------------------------------------------------
+def check(found: Any, where: str, panels: Collection[str]) -> None:
+    """Raise SigmaConfigError unless a document is a layout; ``where`` begins the message.
+
+    Args:
+        found: What the file holds.
+        where: The file.
+        panels: The names of the panels that there are.
+    """
+    if not isinstance(found, dict) or found.get("format") != 1:
+        raise SigmaConfigError(f"{where}: not a layout. It needs 'format': 1 and a list of 'tabs'.")
+    tab: dict[str, Check] = {
+        "view": partial(_one_of, VIEWS),
+        "panels": partial(_list, partial(_one_of, [*panels])),
+        "charts": partial(_list, partial(_object, CHART, ("patterns",))),
+        "axis": partial(_one_of, AXES),
+        "smoothing": partial(_number, 0.0, MOST_SMOOTHING),
+    }
+    _object({"format": _anything, "tabs": partial(_list, partial(_object, tab, ("view",)))}, ("tabs",), where, found)
+    views = [tab["view"] for tab in found["tabs"]]
+    for n, view in enumerate(views):
+        if view in views[:n]:
+            raise SigmaConfigError(f"{where}: tabs[{n}].view: {view!r} is there already. Put its panels on one tab.")
+        for name in ("charts", "axis", "smoothing") if view != "train" else ():
+            if name in found["tabs"][n]:
+                raise SigmaConfigError(f"{where}: tabs[{n}].{name}: charts are on 'train' alone. Move it there.")
+
+
+def _object(known: Mapping[str, Check], needed: Collection[str], where: str, found: Any) -> None:
+    if not isinstance(found, dict):
+        raise _wrong(where, "an object", found)
+    for name, value in found.items():
+        if name not in known:
+            hint = near(str(name), known, "There are")
+            raise SigmaConfigError(f"{where}: has no setting {name!r:.100}.{hint}")
+        known[name](f"{where}: {name}" if name == "tabs" else f"{where}.{name}", value)
+    for name in needed:
+        if name not in found:
+            raise SigmaConfigError(f"{where}: needs {name!r}.")
+
+
+def _list(each: Check, where: str, found: Any) -> None:
+    if not isinstance(found, list):
+        raise _wrong(where, "a list", found)
+    for n, one in enumerate(found):
+        each(f"{where}[{n}]", one)
+
+
+def _one_of(known: Collection[str], where: str, found: Any) -> None:
+    if not isinstance(found, str) or found not in known:
+        raise SigmaConfigError(f"{where}: there is no {found!r:.100}.{near(str(found), known, 'There is')}")
+
+
+def _number(low: float, high: float, where: str, found: Any) -> None:
+    if isinstance(found, bool) or not isinstance(found, int | float) or not low <= found <= high:
+        raise _wrong(where, f"a number from {low:g} to {high:g}", found)
+
+
+def _text(where: str, found: Any) -> None:
+    if not isinstance(found, str) or not found:
+        raise _wrong(where, "a text", found)
+
+
+def _flag(where: str, found: Any) -> None:
+    if not isinstance(found, bool):
+        raise _wrong(where, "true or false", found)
+
+
+def _patterns(where: str, found: Any) -> None:
+    _list(_text, where, found)
+    if not found:
+        raise SigmaConfigError(f"{where}: is empty. Name an address, such as 'training.loss'.")
+
+
+def _anything(where: str, found: Any) -> None:
+    """Accept whatever has been checked elsewhere."""
+
+
+def _wrong(where: str, wanted: str, found: Any) -> SigmaConfigError:
+    return SigmaConfigError(f"{where}: must be {wanted} (got {found!r:.100}).")
+
+
+CHART: Mapping[str, Check] = {
+    "patterns": _patterns,
+    "hidden": partial(_list, _text),
+    "log": _flag,
+    "title": _text,
+    "tall": partial(_number, *TALL),
+}
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class PageLayout:
+    """The layout that a server shows: that of its file, or of the page while there is none.
+
+    Args:
+        path: The file, which the page may write; without one, nothing is written.
+        panels: The names of the panels that there are.
+
+    Raises SigmaConfigError if the file is not a layout.
+    """
+
+    path: Path | None = None
+    panels: Collection[str] = ()
+    shown: PageFile = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Read the file."""
+        there = self.path if self.path is not None and os.path.lexists(self.path) else PAGE / NAME
+        try:
+            with there.open("rb") as opened:
+                text = opened.read(MOST + 1)
+            found = json.loads(text)
+        except (OSError, ValueError, RecursionError) as error:
+            raise SigmaConfigError(f"{there}: not a layout: {error}. Mend it, or remove it.") from error
+        if len(text) > MOST:
+            raise SigmaConfigError(f"{there}: not a layout: it is longer than {MOST:,} bytes. Remove it.")
+        check(found, str(there), self.panels)
+        self.shown = file(text, ".json")
+
+    def save(self, found: Any) -> Path:
+        """Write another layout, as a whole or not at all; return where it lies.
+
+        Raises SigmaConfigError if it is not one, SigmaStateError if it cannot be written.
+        """
+        if self.path is None:
+            raise SigmaStateError("layout: this run has no folder. Name a file: monitors.web.layout = 'layout.json'.")
+        check(found, "layout", self.panels)
+        text = f"{json.dumps(found, indent=1)}\n".encode()
+        if self.path.is_symlink():
+            raise SigmaStateError(f"{self.path}: is a link, and nothing is written through one. Remove it.")
+        part = self.path.with_name(f".{self.path.name}.part")
+        try:
+            part.unlink(missing_ok=True)
+            with part.open("xb") as opened:
+                opened.write(text)
+                opened.flush()
+                os.fsync(opened.fileno())
+            part.replace(self.path)
+        except OSError as error:
+            raise SigmaStateError(f"{self.path}: cannot be written: {error.strerror}. Name another file.") from error
+        self.shown = file(text, ".json")
+        return self.path
 
 
 def panels() -> dict[str, tuple[Panel, PageFile]]:

@@ -22,7 +22,7 @@ from sigma_monitor_web.application import Application
 from sigma_monitor_web.exposition import exposed
 from sigma_monitor_web.files import page
 from sigma_monitor_web.keys import Keys, made
-from sigma_monitor_web.layout import layout, panels
+from sigma_monitor_web.layout import NAME, PageLayout, panels
 from sigma_monitor_web.serving import WebServer, is_loopback, listening
 from sigma_monitor_web.talk import Talk, WebLines
 
@@ -50,7 +50,8 @@ class WebMonitor(Monitor):
         token: The key of the link; by default it is new for each run. ``$NAME`` takes it from an environment variable,
             which keeps it out of the configuration.
         open: Whether to open the browser.
-        layout: A JSON file with the tabs and panels; by default, that of the page.
+        layout: A JSON file with the tabs and panels, which the page may write; by default, ``layout.json`` in the run
+            folder. While there is none, the page has its own.
     """
 
     host: str = field(default="127.0.0.1", validator=settings.instance_of(str, "a string"))
@@ -75,6 +76,8 @@ class WebMonitor(Monitor):
         """Serve until the run is over."""
         with self._served(view, Keys(self.key()), self.port) as server:
             view.log(f"dashboard: {server.link()}")
+            if self.layout and not Path(self.layout).exists():
+                view.log(f"dashboard: {self.layout} does not exist yet. Saving the layout in the page writes it.")
             opened = self.open and shown(server.link())
             server.run(view.wait)
             self._last = server
@@ -90,10 +93,11 @@ class WebMonitor(Monitor):
 
     @contextmanager
     def _served(self, view: View, keys: Keys, port: int) -> Iterator[WebServer]:
-        chosen = layout(Path(self.layout) if self.layout else None)
-        run = OneRun(view)
+        run, own = OneRun(view), panels()
+        inside = None if view.folder is None else view.folder / NAME
+        layout = PageLayout(Path(self.layout) if self.layout else inside, own)
         with listening(self.host, port) as listener:
-            yield WebServer(Application(run, keys, page(), chosen, panels()), listener, self.host)
+            yield WebServer(Application(run, keys, page(), layout, own), listener, self.host)
         run.aside.end()
 
     def key(self) -> str:

@@ -11,7 +11,7 @@ from sigma_kernel.launcher import say
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.files import page
 from sigma_monitor_web.keys import Keys
-from sigma_monitor_web.layout import layout, panels
+from sigma_monitor_web.layout import NAME, PageLayout, panels
 from sigma_monitor_web.monitor import WebMonitor, shown
 from sigma_monitor_web.serving import WebServer, listening
 from sigma_monitor_web.shelf import Shelf
@@ -26,8 +26,8 @@ from sigma_monitor_web.shelf import Shelf
 def ui(folder: Path, host: str, port: int, token: str, opens: bool) -> None:
     """Show the runs in FOLDER (by default runs/) in the browser, finished and running ones, until Ctrl-C."""
     settings = WebMonitor(host=host, port=port, token=token, open=opens)  # which checks them
-    shelf = Shelf(folder)
-    application = Application(shelf, Keys(settings.key()), page(), layout(None), panels())
+    shelf, own = Shelf(folder), panels()
+    application = Application(shelf, Keys(settings.key()), page(), PageLayout(folder / NAME, own), own)
     with listening(host, port) as listener:
         server = WebServer(application, listener, host)
         say(f"dashboard of {folder}: {server.link()}")

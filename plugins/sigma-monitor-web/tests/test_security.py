@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from sigma_monitor_web.exposition import exposed
 from sigma_monitor_web.files import file
 from sigma_monitor_web.guard import MOST_BODY, POLICY, name_of
 from sigma_monitor_web.keys import TRIES, Keys
+from sigma_monitor_web.layout import PageLayout
 from sigma_monitor_web.monitor import WebMonitor
 
 BASE = "http://127.0.0.1:8470"
@@ -61,10 +63,10 @@ class Run:
 
 
 @pytest.fixture
-def application() -> Application:
+def application(tmp_path: Path) -> Application:
     made = {"index.html": file(b"<!doctype html>", ".html"), "app.js": file(b"1", ".js")}
     panels = {"mine": (Panel("Mine", "2"), file(b"2", ".js"))}
-    return Application(Run(), Keys(), made, file(b'{"format": 1, "tabs": []}', ".json"), panels)
+    return Application(Run(), Keys(), made, PageLayout(tmp_path / "layout.json", panels), panels)
 
 
 @pytest.fixture
@@ -95,11 +97,13 @@ def expected(route: str, method: str, host: str, origin: str | None, session: st
         if route in HELD:
             return {200} if inside else {401}
         return {401} if route == "/metrics" else {405} if route == "/leave" else {404}
-    if method != "POST" or route not in ("/session", "/leave"):
+    if method != "POST" or route not in ("/session", "/leave", "/layout.json"):
         return {405}
     if origin != "same":
         return {403}
-    return {200} if route == "/leave" else {400}  # the body of the matrix is no token
+    if route == "/layout.json" and session != "steer":
+        return {403} if inside else {401}
+    return {200} if route == "/leave" else {400}  # the body of the matrix is neither a token nor a layout
 
 
 @pytest.mark.parametrize(("route", "method"), list(product(ROUTES, METHODS)))
@@ -184,7 +188,7 @@ def test_a_body_beyond_the_limit_is_refused(application: Application, client: Te
 def test_wrong_keys_are_limited_and_right_ones_too_meanwhile() -> None:
     now = [0.0]
     keys = Keys(clock=lambda: now[0])
-    application = Application(Run(), keys, {}, file(b"{}", ".json"))
+    application = Application(Run(), keys, {}, PageLayout())
     client = TestClient(application.guarded(), base_url=BASE)
     wrong = [client.post("/session", json={"token": "wrong"}, headers=OWN).status_code for _ in range(TRIES + 5)]
     assert wrong == [401] * TRIES + [429] * 5
@@ -198,7 +202,7 @@ def test_keys_and_cookies_cannot_be_guessed_and_are_of_their_server() -> None:
     found = {key for keys in many for key in (keys.steer, keys.read)}
     assert len(found) == 200
     assert all(len(key) >= 43 for key in found)
-    names = {Application(Run(), keys, {}, file(b"{}", ".json")).cookie for keys in many}
+    names = {Application(Run(), keys, {}, PageLayout()).cookie for keys in many}
     assert len(names) == 100  # cookies do not know ports
 
 

@@ -13,16 +13,14 @@ import { listen } from "./keys.js";
 import { phase, wording } from "./playback.js";
 import { start } from "./session.js";
 import { ofTrainer, store, useStore } from "./store.js";
+import { tabsOf } from "./tabs.js";
 import { count } from "./numbers.js";
 import { t } from "./words.js";
 
 const route = () => location.hash.slice(1).split("?")[0];
 
 // The views in the order of the layout, all of them without one.
-function arranged({ tabs }) {
-  const found = tabs.map((tab) => VIEWS.find((view) => view.name === tab.view)).filter(Boolean);
-  return found.length ? found : VIEWS;
-}
+const arranged = (state) => tabsOf(state).map((tab) => VIEWS.find((view) => view.name === tab.view)).filter(Boolean);
 
 // Say a change of state, and keep the title of the window up to date.
 function useAnnouncements() {

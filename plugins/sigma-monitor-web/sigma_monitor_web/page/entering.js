@@ -1,5 +1,7 @@
 // Coming in: the token of the link for a cookie, and what the server says of itself and of the layout.
 
+import { t } from "./words.js";
+
 const HEADERS = { "Content-Type": "application/json", "X-Sigma": "1" };
 
 const json = (answer) => (answer?.ok ? answer.json().catch(() => ({})) : null);
@@ -15,10 +17,17 @@ export async function enter() {
 
 const introduced = (answer) => (answer?.status === 401 ? null : (json(answer) ?? {}));
 
-// The tabs of the layout: [{view, panels, charts}], empty for the page's own.
+// The tabs of the layout: [{view, panels, charts, axis, smoothing}], empty for the page's own.
 export async function tabs() {
   const found = await json(await fetch("layout.json").catch(() => null));
   return Array.isArray(found?.tabs) ? found.tabs : [];
+}
+
+// Write the layout to its file: {saved} where it lies, or {error} why it does not.
+export async function saveTabs(layout) {
+  const answer = await fetch("layout.json", { method: "POST", headers: HEADERS, body: JSON.stringify(layout) }).catch(() => null);
+  const told = (await answer?.json().catch(() => null)) ?? {};
+  return answer?.ok ? told : { error: told.error ?? t("say.offline") };
 }
 
 // The address of the socket; in a directory of runs, that of the run which the link names.

@@ -22,7 +22,8 @@ export const request = (what, more) => connection.request(what, more);
 export async function start() {
   const server = await enter();
   if (!server) return store.set({ connection: "denied" });
-  store.set({ where: server.where ?? "monitor", panels: server.panels ?? [], tabs: await tabs() });
+  const laid = await tabs(), { axis = "iteration", smoothing = 0.9 } = laid.find((tab) => tab.view === "train") ?? {};
+  store.set({ where: server.where ?? "monitor", panels: server.panels ?? [], tabs: laid, axis, smoothing });
   connection = new Connection(socket(), { changed, heard: () => { pulse.seen = performance.now(); } });
   connection.start();
   return undefined;

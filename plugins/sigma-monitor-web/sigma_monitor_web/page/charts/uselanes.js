@@ -6,16 +6,17 @@ import { series, usual } from "./lanes.js";
 
 const key = (name) => `lanes.${name}`;
 
-// A chart of the layout: {patterns, log, title, tall}.
-const lane = ({ patterns = [], log = false, title, tall = 194 }, i) => ({ id: `l${i}`, patterns, log, title, tall });
+// A chart of the layout: {patterns, hidden, log, title, tall}.
+const lane = ({ patterns, hidden, log = false, title, tall = 194 }, i) => ({ id: `l${i}`, patterns, hidden, log, title, tall });
 
-// The lanes as a person left them, else the usual ones; a change is remembered for runs of this name.
+// The lanes as a person left them, else those of the layout, else the usual ones; a change is remembered for runs of this name and layout.
 export function useLanes() {
   const lanes = useStore((state) => state.lanes), entries = useStore((state) => state.entries);
   const name = useStore((state) => state.hello?.name ?? ""), trainer = useStore((state) => state.trainer);
-  const put = (next) => { store.set({ lanes: next }); memory.set(key(`${name}.${trainer}`), next); };
-  const laid = useStore((state) => state.tabs.find((one) => one.view === "train")?.charts);
-  const shown = lanes ?? (name ? memory.get(key(`${name}.${trainer}`), null) : null) ?? (laid ? laid.map(lane) : usual(entries, trainer));
+  const laid = useStore((state) => state.tabs.find((one) => one.view === "train")?.charts), of = JSON.stringify(laid ?? null);
+  const put = (next) => { store.set({ lanes: next }); memory.set(key(`${name}.${trainer}`), { of, lanes: next }); };
+  const left = name ? memory.get(key(`${name}.${trainer}`), null) : null;
+  const shown = lanes ?? (left?.of === of ? left.lanes : null) ?? (laid ? laid.map(lane) : usual(entries, trainer));
   return {
     lanes: shown,
     change: (id, patch) => put(shown.map((lane) => (lane.id === id ? { ...lane, ...patch } : lane))),

@@ -1,5 +1,6 @@
 // The header: the run, the views as links, the connection, language, theme, keys.
 import { html } from "../lib.js";
+import { Arrange } from "./arrange.js";
 import { Icon } from "../widgets/icon.js";
 import { Menu } from "../widgets/menu.js";
 import { look } from "../session.js";
@@ -32,6 +33,7 @@ export function Header({ views, view, help }) {
     <nav aria-label=${t("views")}>${views.map((one) => html`<a key=${one.name} href=${`#${one.name}`} aria-current=${one.name === view ? "page" : undefined}>${t(`view.${one.name}`)}</a>`)}</nav>
     <div class="top-end">
       <${Link} />
+      <${Arrange} view=${view} />
       <button class="quiet icon text" id="language" type="button" aria-label=${t("language")} title=${t("language")} onClick=${nextLanguage}>${language === "en" ? "DE" : "EN"}</button>
       <button class="quiet icon" id="theme" type="button" aria-label=${t(`theme.${theme}`)} title=${`${t(`theme.${theme}`)} (T)`} aria-keyshortcuts="T" onClick=${nextTheme}><${Icon} name=${THEMES[theme]} /></button>
       <button class="quiet icon" id="keys" type="button" aria-label=${t("keys")} title=${`${t("keys")} (?)`} onClick=${help}><${Icon} name="keys" /></button>

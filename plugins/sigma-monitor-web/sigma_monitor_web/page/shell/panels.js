@@ -3,6 +3,7 @@ import { html, useEffect, useId, useLayoutEffect, useMemo, useReducer, useRef, u
 import { curves } from "../series.js";
 import { alsoWant, request } from "../session.js";
 import { store, useStore } from "../store.js";
+import { panelsOn } from "../tabs.js";
 import { t } from "../words.js";
 
 const HOOKS = { useEffect, useId, useLayoutEffect, useMemo, useReducer, useRef, useState };
@@ -33,9 +34,7 @@ function Panel({ name, title }) {
     : html`<p class="note">${found ? t("panel.failed", { why: found.why }) : t("loading")}</p>`}</div></section>`;
 }
 
-// The panels of a view: those that its tab names, else those that name the view.
 export function Panels({ view }) {
-  const known = useStore((state) => state.panels), tab = useStore((state) => state.tabs.find((one) => one.view === view));
-  const shown = tab?.panels ? known.filter((one) => tab.panels.includes(one.name)) : known.filter((one) => one.view === view);
+  const panels = useStore((state) => state.panels), tabs = useStore((state) => state.tabs), shown = panelsOn({ panels, tabs }, view);
   return shown.length ? html`<div class="panels">${shown.map((one) => html`<${Panel} key=${one.name} name=${one.name} title=${one.title} />`)}</div>` : null;
 }

@@ -18,6 +18,7 @@ const SIGNS = {
   moon: () => line("M13 9.6A5.6 5.6 0 0 1 6.4 3a5.6 5.6 0 1 0 6.6 6.6z", 1.6),
   keys: () => [html`<rect x="1.3" y="3.8" width="13.4" height="8.4" rx="1.6" fill="none" stroke="currentColor" stroke-width="1.4" />`,
     solid("M4 6.2h1.4v1.4H4zM7.3 6.2h1.4v1.4H7.3zM10.6 6.2H12v1.4h-1.4zM5 9h6v1.3H5z")],
+  layout: () => [html`<rect x="1.8" y="2.3" width="12.4" height="11.4" rx="1.4" fill="none" stroke="currentColor" stroke-width="1.4" />`, line("M2 6h12M6.5 6v7.5", 1.4)],
   check: () => line("M2.8 8.4l3.4 3.4 7-7.4", 2),
   wait: () => [ring(5.6, "3 2.2"), line("M8 4.8V8l2.2 1.6", 1.5)],
   no: () => line("M3.6 3.6l8.8 8.8M12.4 3.6l-8.8 8.8", 2),
