@@ -16,7 +16,6 @@ from sigma_kernel.graph import (  # noqa: E402
     symbol,
 )
 from sigma_kernel.testing import START, Trial  # noqa: E402
-from sigma_kernel.testing.optimisers import small_network as network_of_tests  # noqa: E402
 from sigma_optimisers import (  # noqa: E402
     L1,
     L2,
@@ -317,9 +316,10 @@ def test_l_bfgs_agrees_over_100_steps_of_a_network():
         loss.backward()
         return loss
 
+    ours = Trial(GradientDescent()).function
     trial = Trial(
         LBFGS(history=10, evaluations=25),
-        lambda p: network_of_tests(p) + 0.01 * sum(f.sum(f.square(value)) for value in p.values()),
+        lambda p: ours(p) + 0.01 * sum(f.sum(f.square(value)) for value in p.values()),
     )
     for loss in trial.run(STEPS):
         assert loss == pytest.approx(theirs.step(again).item(), rel=TOLERANCE)
