@@ -96,6 +96,7 @@ from sigma_kernel.graph.node import Spec as Spec
 from sigma_kernel.lazy import lazy_exports as lazy_exports
 from sigma_kernel.minimisation import minimise as minimise
 from sigma_kernel.network.architecture import Placed as Placed
+from sigma_kernel.network.continuing import Continued as Continued
 from sigma_kernel.network.network import Network as Network
 from sigma_kernel.network.tracing import Trace as Trace
 from sigma_kernel.plugins.catalogue import Lowerings as Lowerings

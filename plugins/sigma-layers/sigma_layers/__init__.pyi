@@ -15,6 +15,7 @@ from sigma_layers.activations import tanh as tanh
 from sigma_layers.adaptive_average_pool import AdaptiveAveragePool as AdaptiveAveragePool
 from sigma_layers.adaptive_max_pool import AdaptiveMaxPool as AdaptiveMaxPool
 from sigma_layers.add import Add as Add
+from sigma_layers.attention import Attention as Attention
 from sigma_layers.average_pool import AveragePool as AveragePool
 from sigma_layers.batch_norm import BatchNorm as BatchNorm
 from sigma_layers.binary_cross_entropy import BinaryCrossEntropy as BinaryCrossEntropy
@@ -33,6 +34,7 @@ from sigma_layers.depthwise_conv1d import DepthwiseConv1d as DepthwiseConv1d
 from sigma_layers.depthwise_conv2d import DepthwiseConv2d as DepthwiseConv2d
 from sigma_layers.depthwise_conv3d import DepthwiseConv3d as DepthwiseConv3d
 from sigma_layers.dropout import Dropout as Dropout
+from sigma_layers.embedding import Embedding as Embedding
 from sigma_layers.flatten import Flatten as Flatten
 from sigma_layers.function import Function as Function
 from sigma_layers.function_cost import FunctionCost as FunctionCost
@@ -46,6 +48,7 @@ from sigma_layers.input import Input as Input
 from sigma_layers.instance_norm import InstanceNorm as InstanceNorm
 from sigma_layers.kullback_leibler import KullbackLeibler as KullbackLeibler
 from sigma_layers.layer_norm import LayerNorm as LayerNorm
+from sigma_layers.learned_positions import LearnedPositions as LearnedPositions
 from sigma_layers.lstm import LSTM as LSTM
 from sigma_layers.max_pool import MaxPool as MaxPool
 from sigma_layers.multi_class_hinge import MultiClassHinge as MultiClassHinge
@@ -59,8 +62,11 @@ from sigma_layers.reshape import Reshape as Reshape
 from sigma_layers.residual import Residual as Residual
 from sigma_layers.rms_norm import RMSNorm as RMSNorm
 from sigma_layers.simple_rnn import SimpleRNN as SimpleRNN
+from sigma_layers.sinusoidal_positions import SinusoidalPositions as SinusoidalPositions
 from sigma_layers.softmax_cross_entropy import SoftmaxCrossEntropy as SoftmaxCrossEntropy
 from sigma_layers.squared_difference import SquaredDifference as SquaredDifference
 from sigma_layers.subnetwork import Subnetwork as Subnetwork
+from sigma_layers.transformer_decoder import TransformerDecoder as TransformerDecoder
+from sigma_layers.transformer_encoder import TransformerEncoder as TransformerEncoder
 from sigma_layers.triplet import Triplet as Triplet
 from sigma_layers.upsample import Upsample as Upsample

@@ -43,7 +43,8 @@ class Input(Layer):
         Raises SigmaNetworkError if its samples have another shape, or are booleans.
         """
         found = x.shape[1:]
-        if found != self.shape:
+        piece = context.continuation is not None and len(found) == len(self.shape) and found[1:] == self.shape[1:]
+        if found != self.shape and not piece:
             sides = ", ".join(map(str, found))
             raise SigmaNetworkError(
                 f"input{self.shape}: the samples of section {self.section!r} have shape {found}. Write Input({sides})."

@@ -43,6 +43,12 @@ LAYERS = {
     "permute": ("Permute", "Reorder the axes of each sample."),
     "add": ("Add", "Elementwise sum of branches, as in residual connections."),
     "concat": ("Concat", "Concatenate branches along an axis."),
+    "embedding": ("Embedding", "One trained vector for each index."),
+    "sinusoidal_positions": ("SinusoidalPositions", "Add sines and cosines of the position to a sequence."),
+    "learned_positions": ("LearnedPositions", "Add a trained vector for its position to each entry of a sequence."),
+    "attention": ("Attention", "Multi-head attention, causal or not, to itself or to another sequence."),
+    "transformer_encoder": ("TransformerEncoder", "Attention and a feed-forward network, with layer normalisation."),
+    "transformer_decoder": ("TransformerDecoder", "Attention to itself and to another sequence, and a network."),
     "residual": ("Residual", "Add the input of a chain to what the chain makes of it."),
     "repeat": ("Repeat", "Run a chain several times, with separate or shared parameters."),
     "subnetwork": ("Subnetwork", "A network as one layer, with addresses below its own."),
@@ -88,6 +94,17 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "average_pool": f"avg_pool1d avg_pool2d avg_pool3d average_pooling1d average_pooling2d average_pooling3d {POOL}"
     " count_include_pad=count_padding",
     "subnetwork": "network sequential sub_network module",
+    "attention": "multihead_attention multi_head_attention scaled_dot_product_attention self_attention cross_attention"
+    " num_heads=heads is_causal=causal key_dim=key_size value_dim=value_size num_kv_heads=key_value_heads"
+    " use_bias=bias",
+    "embedding": "embed num_embeddings=vocabulary embedding_dim=units input_dim=vocabulary output_dim=units"
+    " padding_idx=padding",
+    "learned_positions": "position_embedding positional_embedding max_length=length sequence_length=length",
+    "sinusoidal_positions": "positional_encoding sine_position_encoding",
+    "transformer_decoder": "transformer_decoder_layer nhead=heads dim_feedforward=hidden intermediate_dim=hidden"
+    " layer_norm_eps=epsilon layer_norm_epsilon=epsilon num_heads=heads",
+    "transformer_encoder": "transformer_encoder_layer nhead=heads dim_feedforward=hidden intermediate_dim=hidden"
+    " layer_norm_eps=epsilon layer_norm_epsilon=epsilon num_heads=heads is_causal=causal",
     "residual": "skip skip_connection shortcut shortcut=projection",
     "repeat": "n=times share_parameters=shared",
     "batch_norm": "batch_norm1d batch_norm2d batch_norm3d batch_normalization eps=epsilon",

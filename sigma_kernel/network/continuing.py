@@ -1,0 +1,124 @@
+"""Continue sequences: compute a network for a piece of them, such as the next token, from what layers remember.
+
+::
+
+    step = Continued.of(network, shapes, sections, "float32", resolve)
+    (prediction, *memory) = run(step.graph, tokens, position, *values, *memory)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+
+from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import FLOATS, Graph, Spec, symbol
+from sigma_kernel.network.network import Network
+from sigma_kernel.network.tracing import Continuation, Resolve, Shapes, Trace
+from sigma_kernel.settings import brief
+
+CHECKED = 3  # entries of which results are compared with those for whole sequences
+
+REMEDY = "Only layers that look back alone, and keep the axis of time, continue sequences."
+
+Specs = Mapping[str, Spec]
+
+
+@frozen(eq=False)
+class Continued:
+    """A network for pieces of sequences.
+
+    The graph takes the sections of a piece, ``(rows, count, ...)``, the position of its first entry (int32), the
+    ``values`` of parameters, state and live settings by address, and the ``memory``, at first zeros. It returns the
+    predictions of the ``outputs``, then the new memory. Sequences have at most ``length`` entries.
+    """
+
+    graph: Graph
+    values: tuple[str, ...]
+    memory: dict[str, Spec]
+    outputs: tuple[str, ...]
+    length: int
+
+    __repr__ = brief
+
+    @classmethod
+    def of(
+        cls, network: Network, shapes: Shapes, sections: Specs, precision: str, resolve: Resolve,
+        rows: int = 1, count: int = 1,
+    ) -> Continued:  # fmt: skip
+        """Return the network for pieces of ``count`` entries; ``sections`` are specs of whole samples, time first.
+
+        Raises SigmaNetworkError with the name of the first layer that computes something else for whole sequences.
+        """
+        read = {name: sections[name] for name in network.sections(costs=False)}
+        lengths = {spec.shape[:1] for spec in read.values()}
+        if len(lengths) != 1 or () in lengths:
+            shapes_ = ", ".join(f"{name} {spec.shape}" for name, spec in read.items())
+            raise SigmaNetworkError(f"network: only sequences of one length can be continued (got {shapes_}).")
+        tracer = _Tracer(network, shapes, read, precision, resolve, *lengths.pop())
+        evolve(tracer, precision="float64").check()
+        return tracer.traced(rows, count)
+
+
+@frozen(eq=False, repr=False)
+class _Tracer:
+    """Trace a network for whole sequences and for pieces of them."""
+
+    network: Network
+    shapes: Shapes
+    sections: Specs
+    precision: str
+    resolve: Resolve
+    length: int
+
+    def traced(self, rows: int, count: int | None = None, every: bool = False) -> Continued:
+        """Return the network for pieces, or else for whole sequences; ``every`` layer is an output, if wanted."""
+        known: dict[str, Any] = {
+            **self.shapes.parameters,
+            **self.shapes.state,
+            **dict.fromkeys(self.shapes.live, Spec(())),
+        }
+        values = {a: symbol(one.shape, self._dtype(one.dtype), a) for a, one in known.items()}
+        sides = rows, count or self.length
+        given = {n: symbol((*sides, *x.shape[1:]), self._dtype(x.dtype), n) for n, x in self.sections.items()}
+        there = Continuation(symbol((), "int32", "position"), self.length)
+        trace = Trace(self.resolve, False, None, self.precision, values, there if count else None)
+        forward = self.network.forward(trace, given)
+        found = forward.values if every else forward.predictions
+        inputs = (*given.values(), there.position, *values.values(), *there.before.values())
+        after = (there.after[address] for address in there.before)
+        memory = {address: node.spec for address, node in there.before.items()}
+        return Continued(Graph(inputs, (*found.values(), *after)), (*values,), memory, (*found,), self.length)
+
+    def _dtype(self, dtype: str | None) -> str:
+        return self.precision if dtype is None or dtype in FLOATS else dtype
+
+    def check(self) -> None:
+        """Compare the first entries with those of whole sequences, for random values."""
+        draw, whole = np.random.default_rng(0), self.traced(2, every=True)
+        try:
+            step = self.traced(2, 1, every=True)
+        except SigmaNetworkError as error:
+            raise SigmaNetworkError(f"{error} {REMEDY}") from error
+        counts = [self.shapes.indices.get(name, 2) for name in self.sections]
+        arrays = [
+            draw.uniform(0.1, 0.6, x.shape) if x.dtype in FLOATS else draw.integers(0, count, x.shape).astype(x.dtype)
+            for x, count in zip(whole.graph.inputs, [*counts, *[1] * len(whole.graph.inputs)], strict=False)
+        ]
+        samples, values = arrays[: len(counts)], arrays[len(counts) + 1 :]
+        expected = interpret(whole.graph, numpy_namespace())(*arrays)
+        memory = [np.zeros(spec.shape, spec.dtype) for spec in step.memory.values()]
+        for t in range(min(CHECKED, self.length)):
+            pieces = [x[:, t : t + 1] for x in samples]
+            found = interpret(step.graph, numpy_namespace())(*pieces, np.asarray(t, np.int32), *values, *memory)
+            memory = list(found[len(step.outputs) :])
+            for name, one, all_ in zip(step.outputs, found, expected, strict=False):
+                if all_[:, t : t + 1].shape != one.shape or not np.allclose(all_[:, t : t + 1], one, 1e-6, 1e-9):
+                    raise SigmaNetworkError(
+                        f"{name}: computes something else for single entries than for whole sequences. {REMEDY}"
+                    )
