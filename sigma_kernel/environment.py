@@ -170,6 +170,10 @@ class Environment(settings.Settled):
         busy = any(session.setup.programs.compiling for session in self.sessions().values())
         return "compiling" if busy else self.state
 
+    def why(self) -> str:
+        """Return why training failed, as a sentence; empty if it did not."""
+        return "" if self._failure is None or self._aborted else said(self._failure)
+
     def _check(self, move: str) -> None:
         legal, why = LEGAL[self.state], "" if self._active else ", as nothing trains"
         if move not in legal and any(move in moves for moves in LEGAL.values()):

@@ -48,6 +48,9 @@ class Watchable(Protocol):
     def status(self) -> str:
         """Return the state, ``compiling``, or how training ended."""
 
+    def why(self) -> str:
+        """Return why training failed."""
+
     def trainer(self, name: str) -> Trainer:
         """Return a trainer."""
 
@@ -117,6 +120,10 @@ class EnvironmentView:
     def status(self) -> str:
         """Return the state of the environment, ``compiling``, or how training ended."""
         return self.environment.status()
+
+    def why(self) -> str:
+        """Return why training failed; empty if it did not."""
+        return self.environment.why()
 
     def wait(self, seconds: float) -> bool:
         """Sleep; return whether the run is over."""

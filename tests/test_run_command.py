@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import tomlkit
 
-from sigma_kernel import signals
+from sigma_kernel import Environment, signals
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.launcher.group import main
 from sigma_kernel.signals import ENDING
@@ -236,6 +236,27 @@ def test_a_failed_run_is_marked_in_its_summary_and_exit_code(file, sigma):
     assert code == 1
     assert json.loads(out)["status"] == "failed"
     assert "loss is" in err
+
+
+@pytest.mark.parametrize("debug", [[], ["--debug"]])
+def test_a_failed_run_is_shown_after_its_error_was_printed_until_nobody_looks(file, sigma, monkeypatch, capsys, debug):
+    seen = []
+
+    def linger(environment):
+        seen.append((environment.status(), environment.why(), capsys.readouterr().err))
+
+    monkeypatch.setattr(Environment, "linger", linger)
+    network = 'network.architecture=input(2) + output(2) + squared_difference(targets="inputs")'
+    failing = ["--set", "trainer.optimiser.learning_rate=1e38", "--set", network, "--set", "hooks.score.type=loss"]
+    assert main([*debug, "run", file, *failing]) == 1
+    ((status, why, printed),) = seen
+    assert status == "failed"
+    assert why.startswith("trainer: the loss is ")
+    assert printed.endswith(f"{why}\n")
+    assert ("Traceback" in printed) is bool(debug)
+    assert capsys.readouterr().err == ""  # it is told once
+    assert main(["run", file]) == 0
+    assert seen[1][:2] == ("finished", "")
 
 
 def test_a_run_folder_that_cannot_be_created_is_an_error_that_names_it(file, sigma):

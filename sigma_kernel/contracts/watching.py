@@ -146,6 +146,9 @@ class View(Protocol):
         It is created, prepared, compiling, running or paused; at the end finished, stopped, interrupted or failed.
         """
 
+    def why(self) -> str:
+        """Return why training failed, as a sentence; empty if it did not, or if that is not known."""
+
     def wait(self, seconds: float) -> bool:
         """Sleep; return True once the run has ended and the monitor should return."""
 

@@ -20,6 +20,7 @@ from sigma_kernel.plugins.own import TRUST
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.signals import EARLY
 
+DEBUG = "sigma.debug"  # among the meta data of click's context
 COMMANDS = {
     name: Component("command", name, f"sigma_kernel.launcher.{path}", summary, "sigma-kernel")
     for name, path, summary in (
@@ -54,6 +55,12 @@ def _trust(context: click.Context, option: click.Parameter, names: tuple[str, ..
         _set_until_the_end(context, TRUST, names)
 
 
+def _debug(context: click.Context, option: click.Parameter, wanted: bool) -> None:
+    """Note that tracebacks are wanted, wherever on the command line that was said."""
+    if wanted:
+        context.meta[DEBUG] = True
+
+
 def _set_until_the_end(context: click.Context, variable: str, names: tuple[str, ...]) -> None:
     """Add names to an environment variable, which the processes that a command starts inherit."""
     before = os.environ.get(variable, "")
@@ -62,7 +69,9 @@ def _set_until_the_end(context: click.Context, variable: str, names: tuple[str, 
 
 
 ANYWHERE: list[click.Parameter] = [
-    click.Option(["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error."),
+    click.Option(
+        ["--debug"], is_flag=True, expose_value=False, callback=_debug, help="Show the traceback of an error."
+    ),
     click.Option(
         ["--no-plugin"], metavar="NAME", multiple=True, expose_value=False, is_eager=True, callback=_leave_out,
         help="Disable a plugin (repeatable).",
@@ -141,10 +150,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Exception as error:
             if EARLY:  # a library turned its KeyboardInterrupt into an error, as NumPy's import does
                 return 128 + EARLY.popleft()
-            return _fail(error, "--debug" in given)
+            return fail(error, "--debug" in given)
 
 
-def _fail(error: Exception, debug: bool) -> int:
+def fail(error: Exception, debug: bool) -> int:
+    """Print an error as a sentence, and return the exit code."""
     if debug:
         say("".join(traceback.format_exception(error)))
     if isinstance(error, OSError) and _of_output(error):

@@ -11,8 +11,10 @@ from sigma_kernel.config import Document, build, override, prepare
 from sigma_kernel.environment import CONSOLE, Environment, Summary
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.launcher.configured import debug_option, offered, opened, recipe_or_file, totals, understood
+from sigma_kernel.launcher.group import DEBUG, fail
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.signals import EARLY
 
 
 @click.command()
@@ -47,18 +49,29 @@ def run(
 
 
 def trained(environment: Environment, as_json: bool, quiet: bool) -> int:
-    """Train, print the summary, and return the exit code."""
+    """Train, print the summary or why training failed; return the exit code once no monitor shows the run any more."""
     if quiet:
         hush(environment)
-    summary = _run(environment, as_json, shows(quiet))
+    code = _told(environment, as_json, quiet)
+    if environment.signal is None:
+        with suppress(KeyboardInterrupt):
+            environment.linger()
+    return 128 + environment.signal if environment.signal else code
+
+
+def _told(environment: Environment, as_json: bool, quiet: bool) -> int:
+    """Train, and print the summary or why training failed; return the exit code."""
+    try:
+        summary = _run(environment, as_json, shows(quiet))
+    except Exception as error:
+        if EARLY:  # it was a signal
+            raise
+        return fail(error, DEBUG in click.get_current_context().meta)
     if not quiet:
         tell(summary)
     if as_json:
         document(summary.to_dict())
-    if environment.signal is None:
-        with suppress(KeyboardInterrupt):
-            environment.linger()
-    return 128 + environment.signal if environment.signal else 0
+    return 0
 
 
 def hush(environment: Environment) -> None:

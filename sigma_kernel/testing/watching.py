@@ -71,6 +71,7 @@ class FakeView:
     refusals: dict[str, str] = field(factory=dict)
     moment: Moment = Moment(iteration=7, epoch=1)
     state: str = "running"
+    reason: str = ""  # why it failed
     name: str = "fake"
     folder: Path | None = None
     names: list[str] = field(factory=lambda: ["trainer"])
@@ -79,6 +80,10 @@ class FakeView:
     def status(self) -> str:
         """Return the state that was given."""
         return self.state
+
+    def why(self) -> str:
+        """Return the reason that was given."""
+        return self.reason
 
     def wait(self, seconds: float) -> bool:
         """Sleep; return whether ``over`` is set."""

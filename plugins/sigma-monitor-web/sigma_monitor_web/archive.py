@@ -47,6 +47,10 @@ class Archive:
         """Return how the run ended; ``interrupted`` if its process did not say."""
         return "interrupted" if self.state == "unfinished" else self.state
 
+    def why(self) -> str:
+        """Return nothing: the files do not tell why training failed."""
+        return ""
+
     def wait(self, seconds: float) -> bool:
         """Sleep; nothing ends here."""
         return threading.Event().wait(seconds)

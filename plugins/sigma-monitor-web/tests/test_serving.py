@@ -21,8 +21,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from sigma_kernel import Environment
-from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.testing import MonitorSuite, Slow, Sweep, small_environment
+from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
+from sigma_kernel.testing import Descent, MonitorSuite, Slow, Sweep, small_environment
 from sigma_monitor_web import serving, talk
 from sigma_monitor_web.monitor import Left, WebMonitor, shown
 from sigma_monitor_web.serving import listening
@@ -285,6 +285,27 @@ def test_a_dashboard_stays_open_after_the_run_until_its_page_is_closed(monkeypat
             assert asked(line, do="status")["status"] == "finished"
             assert asked(line, do="get", pattern="trainer.iteration") == {"trainer.iteration": 10}
             assert lingering.is_alive()
+        monkeypatch.setattr(talk.WebLines, "count", 0)
+        lingering.join(PATIENCE)
+        assert not lingering.is_alive()
+
+
+def test_a_failed_run_is_shown_with_its_reason_until_its_page_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webbrowser.open", lambda link: True)
+    monkeypatch.setenv("DISPLAY", ":0")
+    with small_environment(Sweep(), epochs=2000) as sigma:
+        sigma.monitors["web"] = WebMonitor()
+        sigma.trainer("trainer").optimiser = Descent(learning_rate=1e30)
+        with pytest.raises(SigmaTrainingError):
+            sigma.run()
+        page = Page(sigma.messages.after(0)[0][1].removeprefix("dashboard: "))
+        lingering = threading.Thread(target=sigma.linger)
+        lingering.start()
+        until(lambda: page.answers())
+        with page.open(page.enter()) as line:
+            told = asked(line, do="status")
+            assert told["status"] == "failed"
+            assert "Lower the learning rate" in told["why"]
         monkeypatch.setattr(talk.WebLines, "count", 0)
         lingering.join(PATIENCE)
         assert not lingering.is_alive()

@@ -48,7 +48,7 @@ def status(view: View) -> dict[str, Any]:
     """Return the state of the run, and where each trainer is."""
     found = {name: _trainer(view, name) for name in view.trainers()}
     seconds = max((one["second"] or 0.0 for one in found.values()), default=0.0)
-    return {"status": view.status(), "seconds": seconds, "trainers": found}
+    return {"status": view.status(), "why": view.why(), "seconds": seconds, "trainers": found}
 
 
 def _trainer(view: View, name: str) -> dict[str, Any]:

@@ -45,8 +45,8 @@ function progress(at) {
   return [at.text, step, passed].filter(Boolean).join(", ");
 }
 
-export const left = ({ speed }, about) =>
-  about?.goal && speed > 0 ? Math.max(0, about.goal - about.iteration) / speed : NaN;
+export const left = ({ speed, status }, about) =>
+  about?.goal && speed > 0 && status?.status !== "failed" ? Math.max(0, about.goal - about.iteration) / speed : NaN;
 
 // The epoch that is being trained, counted from 1; once it is over, how many there were.
 export function epochNow(state) {
@@ -61,7 +61,7 @@ export function allowed(state) {
   const now = phase(state), steers = (state.hello?.scopes ?? []).includes("steer");
   const live = steers && state.connection === "online";
   return {
-    toggle: live && (now !== "failed" || shelved(state)) && now !== "loading",
+    toggle: live && now !== "loading" && (!["failed", "finished"].includes(now) || shelved(state)),
     step: live && ["running", "paused", "empty"].includes(now),
     rewind: live && state.states.length > 0 && !shelved(state),
     save: live && now !== "loading" && now !== "empty" && !shelved(state),

@@ -6,6 +6,7 @@ import { ENDS, pulse, store } from "./store.js";
 import { t } from "./words.js";
 
 const EVERY = 0.25; // seconds between the events that are followed
+const PARTING = 20000; // milliseconds after the end of a run for which its server is looked for
 const SETTLING = ["set", "undo", "rewind", "reset"];
 const LASTING = 2000; // rows of the journal, tickets and messages that the page keeps
 
@@ -15,6 +16,7 @@ const others = new Map(); // and of panels, by who wants them
 let wanted = []; // all of them
 let unfollow = () => {};
 let settle = 0;
+let parting = 0;
 
 export const request = (what, more) => connection.request(what, more);
 
@@ -32,10 +34,11 @@ export async function start() {
 // Begin again: what is at the other end has changed.
 export const reopen = () => connection.again();
 
-// With the end of a run its own server ends: there is nothing to come back to.
+// With the end of a run its own server ends. Another one follows at once, as this page is open; where none does, the page stays as it is.
 function changed(state) {
   const over = state === "offline" && store.get().where === "monitor" && ENDS.includes(store.get().status?.status);
-  if (over) connection.end();
+  if (over) parting ||= setTimeout(() => connection.end(), PARTING);
+  else if (state === "online") parting = clearTimeout(parting) ?? 0;
   store.set({ connection: over ? "over" : state });
   if (state === "online") greet().catch(report);
   else if (state === "offline" && !over) enquire();
