@@ -59,6 +59,19 @@ def test_programs_report_that_they_are_compiling() -> None:
     assert not programs.compiling
 
 
+def test_programs_that_are_compiled_aside_are_shared_and_not_reported() -> None:
+    programs, seen = Programs(NO_MODEL, Slow()), list[bool]()
+
+    def kind(model: Any) -> Any:
+        seen.append(programs.compiling)
+        return "step"
+
+    found = programs.aside().get(kind)
+    assert seen == [False]
+    assert programs.get(kind) is found
+    assert len(seen) == 1
+
+
 def test_a_failed_compilation_leaves_no_trace() -> None:
     programs = Programs(NO_MODEL, Slow())
     for _ in range(2):

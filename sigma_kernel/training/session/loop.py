@@ -89,7 +89,7 @@ class Session:
 
     def __attrs_post_init__(self) -> None:
         """Copy the initial state to the device, and bind every address."""
-        self.background = Background(evolve(self.setup.evaluator), self.recorder.log)
+        self.background = Background(self.setup.evaluator.aside(), self.recorder.log)
         self.state = restored(Checkpoint(self.initial.arrays(), {}), self.setup)
         for placed in self.setup.model.network.layers:
             self.registry.branch(f"{LAYERS}{placed.name}", placed.kind)
@@ -841,7 +841,7 @@ class Session:
             former.feed.close()
         if setup.evaluator is not former.evaluator:
             former.evaluator.close()
-            self.background.evaluate_by(evolve(setup.evaluator))
+            self.background.evaluate_by(setup.evaluator.aside())
         if setup is not former:
             self._rebind()
         else:

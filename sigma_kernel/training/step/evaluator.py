@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
 from sigma_kernel.contracts import Batches, Dataset, Label, Metric, RowLosses, Step
 from sigma_kernel.errors import SigmaDataError, inside
@@ -65,6 +65,10 @@ class Evaluator:
         if on not in self._edited:
             self._edited[on] = Edited(self.splits[on], self.edits[on], self.classes)
         return self._edited[on]
+
+    def aside(self) -> Evaluator:
+        """Return an evaluator for another thread, for which training does not wait."""
+        return evolve(self, programs=self.programs.aside())
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
     def evaluate(

@@ -34,8 +34,12 @@ class Programs:
     backend: Backend
     steps: dict[Any, Step] = field(factory=dict)  # by kind; the same model on another backend may share them
     compiling: bool = field(default=False, init=False)
-    _made: dict[Any, Compiled] = field(factory=dict, init=False)
-    _lock: threading.RLock = field(factory=threading.RLock, init=False)
+    _made: dict[Any, Compiled] = field(factory=dict)
+    _lock: threading.RLock = field(factory=threading.RLock)
+
+    def aside(self) -> Programs:
+        """Return the same programs for somebody for whom training does not wait: what he compiles is not reported."""
+        return evolve(self)
 
     def get(self, kind: Callable[..., Step], *about: Any) -> Compiled:
         """Return a step and its program: of a kind, such as ``Model.training``, with its arguments."""
