@@ -368,7 +368,8 @@ def scan(
     ``body(*carry, *one entry of each sequence, *constants)`` returns the new carries and the outputs of a step. Other
     nodes of the surrounding graph that it uses are constants as well; what it makes of them alone is computed once,
     before the loop. With ``reverse``, steps run from the last entry to the first, and outputs are stacked at the
-    positions read. ``length`` is required if there is no sequence.
+    positions read. ``length`` is required if there is no sequence. Gradients read carries and outputs, and compute all
+    else of a step again: return as outputs what costs more to compute than to keep.
     """
     for name, value in {"carry": carry, "sequences": sequences, "constants": constants}.items():
         if isinstance(value, Node):

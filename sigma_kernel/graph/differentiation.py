@@ -6,6 +6,7 @@ several users of a node, undoes broadcasting, and differentiates scans, which ha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Mapping, Sequence
 
 from attrs import field, frozen
@@ -14,6 +15,7 @@ from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
 from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, Shape, expanded, ordered, originating, symbol
 from sigma_kernel.graph.ops import full, loop, results
+from sigma_kernel.graph.rewriting import replaced
 
 Flows = dict[Node, Node]
 
@@ -127,44 +129,69 @@ def _walk_back(scan: Node, came: Mapping[int, Node], needed: Container[Node]) ->
     """Differentiate a scan by a scan in the opposite direction, given the gradients of its parts.
 
     It carries the gradients of the carries and the running sums of the constants' gradients. At each step, it reads the
-    inputs of the forward body and the gradients of the results of that step.
+    inputs and the outputs of the forward body, and the gradients of the results of that step. Of a matrix that every
+    step multiplies, the gradient is one product after the loop.
     """
     inner, carries, cut = _operands(scan)
     floats = [i for i, x in enumerate(scan.inputs) if x.dtype in FLOATS and (i < carries or x in needed)]
-    read = [i for i in floats if carries <= i < cut]
-    held = [i for i in floats if i not in read]
-    state = {i: symbol(inner[i].shape, inner[i].dtype) for i in held}
+    state = {i: symbol(inner[i].shape, inner[i].dtype) for i in floats if i < carries}
     each = {i: symbol(flow.shape[1:], flow.dtype) for i, flow in came.items() if i >= carries}
-    outputs = _step_back(scan, state, each, read)
-    sequences, constants = _read_by(outputs, scan, {each[i]: came[i] for i in each})
-    body = Graph((*state.values(), *sequences, *constants), outputs)
-    start = [came[i] if i in came and i < carries else _zeros(scan.inputs[i]) for i in held]
+    step, saved = _step_back(scan, state, each, floats)
+    products = {i: x for i, flow in step.items() if i >= cut and (x := _factors(flow))}
+    sums = {i: symbol(x.shape, x.dtype) for i, x in step.items() if i >= cut and i not in products}
+    ends = [*(step.get(i, _zeros(inner[i])) for i in state), *(total + step[i] for i, total in sums.items())]
+    known = saved | {each[i]: came[i] for i in each}
+    sequences, constants = _read_by([*ends, *step.values()], scan, known)
+    stacked = [step[i] for i in step if carries <= i < cut]
+    stacked += dict.fromkeys(x for pair in products.values() for x in pair if x not in (*sequences, *stacked))
+    body = Graph((*state.values(), *sums.values(), *sequences, *constants), (*ends, *stacked))
+    start = [came.get(i, _zeros(scan.inputs[i])) for i in state] + [_zeros(scan.inputs[i]) for i in sums]
     how = {"length": scan.attrs["length"], "reverse": not scan.attrs["reverse"]}
-    ends, stacks = loop(body, start, [*sequences.values()], [*constants.values()], **how)
-    flows = dict(zip((*held, *read), (*ends, *stacks), strict=True))
+    last, stacks = loop(body, start, [*sequences.values()], [*constants.values()], **how)
+    arrays = {**sequences, **dict(zip(stacked, stacks, strict=True))}
+    flows = dict(zip((*state, *sums), last, strict=True))
+    flows |= {i: arrays[flow] for i, flow in step.items() if carries <= i < cut}
+    flows |= {i: _joined(arrays[x], arrays[y]) for i, (x, y) in products.items()}
     return tuple(flows.get(i) for i in range(len(scan.inputs)))
 
 
 def _step_back(
-    scan: Node, state: Mapping[int, Node], each: Mapping[int, Node], read: Sequence[int]
-) -> tuple[Node, ...]:
-    """Return the gradients of one step's operands, added to the gradients in ``state``."""
+    scan: Node, state: Mapping[int, Node], each: Mapping[int, Node], wanted: Sequence[int]
+) -> tuple[dict[int, Node], Flows]:
+    """Return the gradients of one step's operands, by number, and ``{symbol: stack}`` of the outputs that they read."""
     inner, carries, _ = _operands(scan)
     outputs = scan.attrs["body"].outputs
-    seeds = [(outputs[i] if i < carries else inner[i], flow) for i, flow in state.items()]
+    seeds = [(outputs[i], flow) for i, flow in state.items()]
     seeds += [((*outputs, *inner)[i], flow) for i, flow in each.items()]  # incoming carries are results as well
-    return _gradients(seeds, [inner[i] for i in (*state, *read)])
+    found = pull(seeds, [inner[i] for i in wanted])
+    stacks = {x: part for x, part in zip(outputs, results(scan), strict=False) if part.attrs["index"] >= carries}
+    saved = {x: symbol(x.shape, x.dtype) for x in stacks if x not in inner}
+    flows = {i: found[inner[i]] for i in wanted if inner[i] in found}
+    read = dict(zip(flows, replaced([*flows.values()], saved), strict=True))
+    return read, {own: stacks[x] for x, own in saved.items()}
 
 
-def _read_by(outputs: Sequence[Node], scan: Node, came: Flows) -> tuple[Flows, Flows]:
+def _read_by(outputs: Sequence[Node], scan: Node, known: Flows) -> tuple[Flows, Flows]:
     """Return the inputs of a backward body, ``{symbol: array outside}``: first the sequences, then the constants."""
     inner, carries, cut = _operands(scan)
     incoming = results(scan)[len(scan.attrs["body"].outputs) :]
-    sequences = {**dict(zip(inner[:cut], (*incoming, *scan.inputs[carries:cut]), strict=True)), **came}
+    sequences = {**dict(zip(inner[:cut], (*incoming, *scan.inputs[carries:cut]), strict=True)), **known}
     constants = dict(zip(inner[cut:], scan.inputs[cut:], strict=True))
     used = set(ordered(outputs))
     first, second = ({x: y for x, y in known.items() if x in used} for known in (sequences, constants))
     return first, second
+
+
+def _factors(flow: Node) -> tuple[Node, ...]:
+    """Return x and y if a gradient is the matrix product of x, transposed, and y."""
+    turned = flow.op == "matmul" and len(flow.shape) == 2 and flow.inputs[0].op == "permute"
+    return (flow.inputs[0].inputs[0], flow.inputs[1]) if turned else ()
+
+
+def _joined(x: Node, y: Node) -> Node:
+    """Return the sum of the products of all steps, from the stacks of their factors, as one product."""
+    rows, columns = (ops.reshape(stack, shape=(math.prod(stack.shape[:2]), stack.shape[2])) for stack in (x, y))
+    return ops.swapped(rows) @ columns
 
 
 def _operands(scan: Node) -> tuple[tuple[Node, ...], int, int]:

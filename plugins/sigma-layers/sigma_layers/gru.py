@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
 from attrs import define, field
@@ -10,7 +10,7 @@ from attrs import define, field
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Parameter
 from sigma_kernel.graph import Node
-from sigma_layers.recurrent import Function, Recurrent, gate
+from sigma_layers.recurrent import Cell, Function, Recurrent, gate
 from sigma_layers.settings import applied, flag
 
 
@@ -50,24 +50,24 @@ class GRU(Recurrent):
         inside = {"recurrent_biases": Parameter((self.units,))} if self.reset_after else {}
         return super().cell_parameters(features) | inside
 
-    def cell(self, context: Context, p: Mapping[str, Node]) -> Callable[..., Sequence[Node]]:
+    def cell(self, context: Context, p: Mapping[str, Node]) -> Cell:
         """Return the function of one step."""
         gated, activation = (context.resolve("activation", x) for x in (self.gate_activation, self.activation))
         both, third = f.split(p["recurrent"], (2 * self.units, self.units))
 
-        def after(now: Node, h: Node) -> list[Node]:
+        def after(now: Node, h: Node) -> tuple[list[Node], list[Node]]:
             x, xn = f.split(now, (2 * self.units, self.units))
             product, hn = f.split(h @ p["recurrent"], (2 * self.units, self.units))
-            r, z = f.split(applied(gated, x + product), 2)
-            return updated(z, xn + r * (hn + p["recurrent_biases"]), h)
+            rz, inside = applied(gated, x + product), hn + p["recurrent_biases"]
+            r, z = f.split(rz, 2)
+            n = applied(activation, xn + r * inside)
+            return [n + z * (h - n)], [rz, inside, n]
 
-        def before(now: Node, h: Node) -> list[Node]:
+        def before(now: Node, h: Node) -> tuple[list[Node], list[Node]]:
             x, xn = f.split(now, (2 * self.units, self.units))
-            r, z = f.split(applied(gated, x + h @ both), 2)
-            return updated(z, xn + (r * h) @ third, h)
-
-        def updated(z: Node, sums: Node, h: Node) -> list[Node]:
-            n = applied(activation, sums)
-            return [n + z * (h - n)]
+            rz = applied(gated, x + h @ both)
+            r, z = f.split(rz, 2)
+            n = applied(activation, xn + (r * h) @ third)
+            return [n + z * (h - n)], [rz, n]
 
         return after if self.reset_after else before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from sigma_kernel.contracts import Context, Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import is_finite, must
-from sigma_layers.recurrent import Function, Recurrent, gate
+from sigma_layers.recurrent import Cell, Function, Recurrent, gate
 from sigma_layers.settings import applied
 
 
@@ -68,14 +68,16 @@ class LSTM(Recurrent):
         found = super().cell_parameters(features)
         return found | {"biases": evolve(found["biases"], initialiser=ForgetBias(self.forget_bias))}
 
-    def cell(self, context: Context, p: Mapping[str, Node]) -> Callable[..., Sequence[Node]]:
+    def cell(self, context: Context, p: Mapping[str, Node]) -> Cell:
         """Return the function of one step."""
         gated, activation = (context.resolve("activation", x) for x in (self.gate_activation, self.activation))
 
-        def step(now: Node, h: Node, c: Node) -> list[Node]:
-            first, g, o = f.split(now + h @ p["recurrent"], (2 * self.units, self.units, self.units))
-            i, forget = f.split(applied(gated, first), 2)
-            c = forget * c + i * applied(activation, g)
-            return [applied(gated, o) * applied(activation, c), c]
+        def step(now: Node, h: Node, c: Node) -> tuple[list[Node], list[Node]]:
+            both, g, o = f.split(now + h @ p["recurrent"], (2 * self.units, self.units, self.units))
+            both, g, o = applied(gated, both), applied(activation, g), applied(gated, o)
+            i, forget = f.split(both, 2)
+            c = forget * c + i * g
+            out = applied(activation, c)
+            return [o * out, c], [both, g, o, out]
 
         return step

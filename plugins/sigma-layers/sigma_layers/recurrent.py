@@ -17,6 +17,7 @@ from sigma_kernel.settings import in_, instance_of, must
 from sigma_layers.settings import ACTIVATION, activation, count, flag, is_count
 
 Function = Callable[[Node], Node]
+Cell = Callable[..., tuple[Sequence[Node], Sequence[Node]]]  # of one step: new state, and values to keep
 DIRECTIONS = {"forward": ("",), "reverse": ("",), "bidirectional": ("", "reverse.")}  # with the heads of parameters
 
 
@@ -85,8 +86,11 @@ class Recurrent(Layer):
         return {name: Parameter((self.carried, width), each_epoch=True) for name, width in widths.items()}
 
     @abstractmethod
-    def cell(self, context: Context, p: Mapping[str, Node]) -> Callable[..., Sequence[Node]]:
-        """Return the function of one step: of ``x @ weights + biases`` and the state, it makes the new state."""
+    def cell(self, context: Context, p: Mapping[str, Node]) -> Cell:
+        """Return the function of one step: of ``x @ weights + biases`` and the state, it makes the new state.
+
+        It also returns the values from which gradients are computed: kept, they are not computed again on the way back.
+        """
 
     def forward(self, context: Context, x: Node, lengths: Node | None = None) -> Node | Outputs:
         """Return the outputs of all steps, 0 at padding, or those of the last one, and the state to be carried."""
@@ -141,13 +145,13 @@ class Recurrent(Layer):
 
         def step(*given: Node) -> tuple[Sequence[Node], Sequence[Node]]:
             before, (now, *real) = given[: len(self.states)], given[len(self.states) :]
-            new = cell(now, *before)
+            new, kept = cell(now, *before)
             new = [f.where(real[0], x, old) for x, old in zip(new, before, strict=True)] if real else new
-            return new, new[:1]
+            return new, [new[0], *kept]
 
         sequences = [f.reshape(sums, (time, batch, sums.shape[1])), *mask]
         reverse = bool(head) or self.direction == "reverse"
-        state, (outputs,) = f.scan(step, first, sequences, reverse=reverse)
+        state, (outputs, *_) = f.scan(step, first, sequences, reverse=reverse)
         return state, outputs
 
     def _check(self, x: Spec, lengths: Spec | None) -> None:

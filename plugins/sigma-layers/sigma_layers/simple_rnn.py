@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 from attrs import define
 
 from sigma_kernel.contracts import Context
 from sigma_kernel.graph import Node
-from sigma_layers.recurrent import Recurrent
+from sigma_layers.recurrent import Cell, Recurrent
 from sigma_layers.settings import applied
 
 
@@ -25,7 +25,12 @@ class SimpleRNN(Recurrent):
     Elman, Finding Structure in Time, 1990.
     """
 
-    def cell(self, context: Context, p: Mapping[str, Node]) -> Callable[..., Sequence[Node]]:
+    def cell(self, context: Context, p: Mapping[str, Node]) -> Cell:
         """Return the function of one step."""
         activation = context.resolve("activation", self.activation)
-        return lambda now, h: [applied(activation, now + h @ p["recurrent"])]
+
+        def step(now: Node, h: Node) -> tuple[list[Node], list[Node]]:
+            h = applied(activation, now + h @ p["recurrent"])
+            return [h], [h]
+
+        return step
