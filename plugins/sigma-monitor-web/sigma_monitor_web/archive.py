@@ -63,12 +63,13 @@ class Archive:
     def _settings(self) -> Mapping[str, Any]:
         return _read(self.folder / "config.toml", lambda path: configuration(path).values) or {}
 
-    def _measured(self) -> Mapping[str, BranchedCurves]:
-        return _read(self.folder / "metrics.jsonl", lambda path: measured(path, lambda text: None)) or {}
+    def _measured(self) -> Mapping[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
+        """Return what was measured of each trainer: on all branches, and what led to the result."""
+        return _read(self.folder / "metrics.jsonl", _parsed) or {}
 
     def _curves(self) -> Mapping[str, Mapping[str, Curve]]:
         """Return the curves that led to the result, by trainer and name."""
-        return {trainer: found.curves() for trainer, found in self._measured().items()}
+        return {trainer: curves for trainer, (_, curves) in self._measured().items()}
 
     def _rows(self) -> list[Mapping[str, Any]]:
         return _read(self.folder / "journal.jsonl", lambda path: [*_rows(path)]) or []
@@ -117,7 +118,7 @@ class Archive:
         trainer, _, name = address.partition(".")
         known = self._measured().get(trainer)
         found, end = [], 0
-        for one in known.stretches(name) if known is not None else ():
+        for one in known[0].stretches(name) if known is not None else ():
             rest, end = part(one.curve, slice(max(0, after - end), None)), end + len(one.curve.values)
             found += [Stretch(one.branch, rest)] if len(rest.values) else []
         share = most / max(1, sum(len(one.curve.values) for one in found))
@@ -258,6 +259,10 @@ def _read(path: Path, parse: Callable[[Path], Any]) -> Any:
 
 _HELD: dict[tuple[str, int, int], Any] = {}
 _LOCK = threading.RLock()
+
+
+def _parsed(path: Path) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
+    return {trainer: (found, found.curves()) for trainer, found in measured(path, lambda text: None).items()}
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:

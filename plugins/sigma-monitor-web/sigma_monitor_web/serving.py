@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from typing import Any
 
@@ -47,6 +47,15 @@ def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
+class QuietServer(uvicorn.Server):
+    """A server of uvicorn that leaves signals to whoever runs it: it would raise them again in a task of its own."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle none."""
+        yield
+
+
 @define(eq=False)
 class WebServer:
     """Serve an application on a socket, until ``over`` returns True."""
@@ -71,7 +80,7 @@ class WebServer:
         asyncio.run(self._serve(over))
 
     async def _serve(self, over: Callable[[float], bool]) -> None:
-        server = uvicorn.Server(
+        server = QuietServer(
             uvicorn.Config(
                 self.application.guarded(self.host),
                 log_config=None,

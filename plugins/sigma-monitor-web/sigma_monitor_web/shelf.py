@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from attrs import define, field
@@ -25,6 +27,7 @@ from sigma_monitor_web.talk import Talk
 TRASH = ".trash"
 PATIENCE = 3600.0  # seconds that a replay may take
 RUNNING = "running"
+LOOK = 0.3  # seconds between two looks at a process that is to train
 
 
 @define(eq=False)
@@ -99,15 +102,14 @@ class Shelf:
             raise SigmaStateError(f"{path}: cannot be moved to {trash}: {error.strerror}.") from error
         return str(place)
 
-    def resume(self, view: Any, run: str, epochs: int | None = None) -> int:
-        """Resume a run in a process of its own; return its number."""
+    def resume(self, view: Any, run: str, epochs: int | None = None) -> Any:
+        """Resume a run in a process of its own; return its number once it trains, None if it has ended already.
+
+        What keeps the run from being resumed is raised.
+        """
         path = self.path(run)
         self._idle(run)
-        more = [] if epochs is None else ["--epochs", str(epochs)]
-        return subprocess.Popen(
-            [sys.executable, "-m", "sigma_kernel", "resume", str(path), "--quiet", *more],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        ).pid  # fmt: skip
+        return self.aside.do(lambda: _resumed(path, [] if epochs is None else ["--epochs", str(epochs)]))
 
     def replay(self, view: Any, run: str) -> Any:
         """Replay a run in a process of its own, and return what ``sigma replay --check`` says."""
@@ -119,6 +121,24 @@ class Shelf:
         state = next((one["status"] for one in self.runs(None) if one["name"] == run), "")
         if state == RUNNING:
             raise SigmaStateError(f"{run}: a process writes to it. Stop that first.")
+
+
+def _resumed(path: Path, more: list[str]) -> int | None:
+    command = [sys.executable, "-m", "sigma_kernel", "resume", str(path), "--quiet", *more]
+    with TemporaryFile() as told:  # the process lives on when this one has ended
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=told, start_new_session=True
+        )
+        while process.poll() is None:
+            if listed([path])[0]["status"] == RUNNING:
+                threading.Thread(target=process.wait, name="sigma-resumed", daemon=True).start()  # until it ends
+                return process.pid
+            time.sleep(LOOK)
+        told.seek(0)
+        why = told.read().decode(errors="replace").strip()[-1000:]
+    if process.returncode:
+        raise SigmaStateError(why or f"{path}: cannot be resumed (exit code {process.returncode}).")
+    return None
 
 
 def _replayed(path: Path) -> dict[str, Any]:

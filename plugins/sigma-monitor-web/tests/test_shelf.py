@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -200,6 +201,21 @@ def test_a_run_that_trains_is_steered_through_its_process(tmp_path: Path, monkey
             one.last()
         handle.stop()
         handle.result(PATIENCE)
+
+
+def test_a_run_is_resumed_and_what_keeps_it_from_that_is_told(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "copy")
+    talk = Shelf(tmp_path).talk("copy", BOTH)
+    process = asked(talk, do="resume", run="copy", epochs=6)
+    assert process is None or process > 0  # it may have ended before it was looked at
+    end = time.monotonic() + PATIENCE
+    while (described := asked(talk, do="runs")[0])["epochs"] != 6 or described["status"] != "finished":
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert asked(Shelf(tmp_path).talk("copy", BOTH), do="status")["trainers"]["trainer"]["epoch"] == 6
+    (tmp_path / "copy" / "journal.jsonl").write_text("nonsense\n")
+    refused = asked(talk, do="resume", run="copy")
+    assert (refused["kind"], "is not the first line of a journal" in refused["message"]) == ("SigmaStateError", True)
 
 
 def test_a_replay_says_whether_it_is_identical(finished: Path) -> None:

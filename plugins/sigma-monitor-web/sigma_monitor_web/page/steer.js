@@ -39,7 +39,12 @@ export function command(name, more = {}, place = "playback", about = t(`did.${na
 // Train a run on that lies in its folder, in a process of its own.
 export function resume() {
   const run = (store.get().hello?.folder ?? "").split("/").filter(Boolean).at(-1);
-  return send("playback", t("runs.resume"), () => request("resume", { run }).then(() => begun(run)), { command: "resume" });
+  return send("playback", t("runs.resume"), () => request("resume", { run }).then((process) => (process === null ? ended() : begun(run))), { command: "resume" });
+}
+
+function ended() {
+  reopen();
+  return { state: "applied" };
 }
 
 // Wait until a run that was resumed trains, and look at it anew.
