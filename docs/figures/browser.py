@@ -20,8 +20,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 MISSING = (
-    "There is no Chromium on this machine, and it cannot be installed without root and apt-get. Install it "
-    "(apt-get install chromium; or the package of your system), or name one: SIGMA_BROWSER=/path/to/chrome."
+    "There is no Chromium on this machine, and {why}. Install it (apt-get install chromium; or the package of your "
+    "system), or name one: SIGMA_BROWSER=/path/to/chrome."
 )
 WIDE, PHONE = (1440, 900), (390, 844)
 ENDLESS = ("--set", 'hooks.finish.when="epoch reaches 30000"')
@@ -39,23 +39,26 @@ def executable() -> str:
     Raises NoBrowserError if that cannot be done.
     """
     named = os.environ.get("SIGMA_BROWSER")
-    path = named or _found() or _installed()
-    if path is None or not shutil.which(path):
-        raise NoBrowserError(MISSING)
-    return path
+    if named and not shutil.which(named):
+        raise NoBrowserError(f"SIGMA_BROWSER={named}: there is no such program. Name a Chromium, or unset it.")
+    return named or _found() or _installed()
 
 
 def _found() -> str | None:
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
-def _installed() -> str | None:
+def _installed() -> str:
     if os.name != "posix" or os.geteuid() != 0 or not shutil.which("apt-get"):
-        return None
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        raise NoBrowserError(MISSING.format(why="it cannot be installed without root and apt-get"))
+    quiet, said = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, ""
     for words in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
-        subprocess.run(["apt-get", "-q", *words], env=quiet, stdout=subprocess.DEVNULL, check=False)
-    return _found()
+        done = subprocess.run(["apt-get", "-q", *words], env=quiet, capture_output=True, text=True, check=False)
+        said = " ".join(line for line in done.stderr.splitlines() if line.startswith("E:"))
+    found = _found()
+    if found is None:
+        raise NoBrowserError(MISSING.format(why=f"apt-get does not install it ({said or 'without a reason'})"))
+    return found
 
 
 @contextmanager

@@ -28,9 +28,9 @@ export function withPanel(state, view, name) {
 const chart = ({ patterns, title, hidden, log, tall }) =>
   ({ patterns, ...(title ? { title } : {}), ...(hidden?.length ? { hidden } : {}), log: Boolean(log), tall });
 
-// The layout as it is now, for the file.
+// The layout as it is now, for the file; charts that nobody has chosen stay the usual ones.
 export function written(state, lanes) {
-  const { axis, smoothing } = state, charts = lanes.length ? { charts: lanes.map(chart) } : {};
+  const { axis, smoothing } = state, charts = lanes ? { charts: lanes.map(chart) } : {};
   const tabs = tabsOf(state).map(({ view, panels }) => ({ view, ...(panels ? { panels } : {}), ...(view === "train" ? { axis, smoothing, ...charts } : {}) }));
   return { format: 1, tabs };
 }

@@ -26,7 +26,7 @@ def browsers() -> Any:
     try:
         return import_module("figures.browser")
     except ModuleNotFoundError as error:
-        if error.name != "playwright":
+        if (error.name or "").partition(".")[0] != "playwright":
             raise
         return _lacking(PLAYWRIGHT)
 

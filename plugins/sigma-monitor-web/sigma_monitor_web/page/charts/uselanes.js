@@ -16,9 +16,10 @@ export function useLanes() {
   const laid = useStore((state) => state.tabs.find((one) => one.view === "train")?.charts), of = JSON.stringify(laid ?? null);
   const put = (next) => { store.set({ lanes: next }); memory.set(key(`${name}.${trainer}`), { of, lanes: next }); };
   const left = name ? memory.get(key(`${name}.${trainer}`), null) : null;
-  const shown = lanes ?? (left?.of === of ? left.lanes : null) ?? (laid ? laid.map(lane) : usual(entries, trainer));
+  const chosen = lanes ?? (left?.of === of ? left.lanes : null) ?? laid?.map(lane) ?? null, shown = chosen ?? usual(entries, trainer);
   return {
     lanes: shown,
+    chosen, // null: the usual ones, which grow with what is measured
     change: (id, patch) => put(shown.map((lane) => (lane.id === id ? { ...lane, ...patch } : lane))),
     remove: (id) => put(shown.filter((lane) => lane.id !== id)),
     move: (id, way) => put(moved(shown, shown.findIndex((lane) => lane.id === id), way)),

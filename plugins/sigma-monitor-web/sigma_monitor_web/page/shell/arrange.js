@@ -10,10 +10,10 @@ import { t } from "../words.js";
 const check = (key, text, on, change) => html`<label class="check" key=${key}><input type="checkbox" checked=${on} onChange=${change} /> ${text}</label>`;
 
 export function Arrange({ view }) {
-  const state = useStore((all) => all), { lanes } = useLanes(), [told, say] = useState("");
+  const state = useStore((all) => all), { chosen } = useLanes(), [told, say] = useState("");
   const shown = tabsOf(state).map((one) => one.view), on = panelsOn(state, view).map((one) => one.name);
   const save = async () => {
-    const layout = written(store.get(), lanes), answer = await saveTabs(layout);
+    const layout = written(store.get(), chosen), answer = await saveTabs(layout);
     if (!answer.error) store.set({ tabs: layout.tabs, lanes: null });
     say(answer.error ?? t("layout.saved", { where: answer.saved }));
   };
