@@ -223,3 +223,44 @@ CASES = {
         lambda p: F.mse_loss(affine(p, "a", F.embedding(torch.tensor(TOKENS), p["words.weights"]).flatten(1)),
                              torch.tensor(Y[:, 0, :3]))),
 }  # fmt: skip
+
+
+# -- over generated settings and shapes --------------------------------------------------------------------------------
+def heads_of(p, x, m, heads, pairs, causal):
+    q, k, v = (
+        affine(p, name, of).unflatten(-1, (count, -1)).transpose(1, 2)
+        for name, of, count in (("a.query", x, heads), ("a.key", m, pairs), ("a.value", m, pairs))
+    )
+    found = F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+    return affine(p, "a.output", found.transpose(1, 2).flatten(2))
+
+
+def below(parameters):
+    """Return parameters with the name of their layer."""
+    return {f"a.{name}": value for name, value in parameters.items()}
+
+
+def generated():
+    """Yield layers, shapes of their inputs, the same in PyTorch, and what was drawn."""
+    random = np.random.default_rng(17)
+    for _ in range(8):
+        pairs, time, features, units = (int(n) for n in random.integers(1, 6, 4))
+        size, heads, crossed = int(random.integers(1, 5)), pairs * int(random.integers(1, 4)), random.random() < 0.3
+        how = {"key_value_heads": pairs, "key_size": size, "value_size": size + 1, "units": units}
+        how["causal"] = bool(random.random() < 0.5 and not crossed)
+        shapes = [(2, time, features), *([(2, time + 3, features + 1)] if crossed else [])]
+        yield (
+            Attention(heads, **how), shapes,
+            lambda x, *rest, heads=heads, pairs=pairs, causal=how["causal"]: heads_of(
+                below(rest[-1]), x, (*rest[:-1], x)[0], heads, pairs, causal),
+            {"heads": heads, **how},
+        )  # fmt: skip
+    for norm in ("pre", "post"):
+        for heads, size, time, hidden in ((1, 3, 1, 1), (2, 4, 5, 7), (3, 9, 4, 2)):
+            layer = TransformerEncoder(heads, hidden=hidden, norm=norm, epsilon=1e-3, activation="gelu")
+            module = nn.TransformerEncoderLayer(size, heads, hidden, 0.0, "gelu", 1e-3, True, norm == "pre")
+            yield (
+                layer, [(2, time, size)],
+                lambda x, p, module=module: called(module, block(below(p), "a", "attention"), x),
+                {"heads": heads, "hidden": hidden, "norm": norm},
+            )  # fmt: skip

@@ -11,6 +11,8 @@ torch = pytest.importorskip("torch")
 import sigma_layers  # noqa: E402
 from sigma_kernel.errors import SigmaNetworkError  # noqa: E402
 
+from . import attention_cases  # noqa: E402
+
 F = torch.nn.functional
 
 
@@ -232,7 +234,7 @@ def margins():
 
 CASES = [
     *(case for rank in (1, 2, 3) for case in pools(rank, 4)), *adaptive_pools(), *upsampled(), *margins(),
-    *norms(),
+    *norms(), *(Case(*drawn) for drawn in attention_cases.generated()),
     *(case for rank in (1, 2, 3) for case in convolutions(rank, 5, False)),
     *(case for rank in (1, 2, 3) for case in convolutions(rank, 3, True)),
     *(case for rank in (1, 2, 3) for case in transposed(rank, 5)),
