@@ -16,6 +16,7 @@ from attrs import define, field, frozen
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaStateError
+from sigma_kernel.network.architecture import Architecture
 from sigma_kernel.network.outline import outline
 from sigma_kernel.registry.registry import Kind, Registry
 from sigma_kernel.training.checkpoints.encoding import packed
@@ -297,9 +298,12 @@ def _tags(registry: Registry, address: str) -> tuple[str, ...]:
 
 
 def _settings(layer: Any) -> dict[str, Any]:
-    """Return the plain settings of a layer by name."""
+    """Return the plain settings of a layer by name, and the layers that it owns as text; branches are its sources."""
     values = {one.name: getattr(layer, one.name) for one in attrs.fields(type(layer)) if one.init}
-    return {name: value for name, value in values.items() if isinstance(value, (*PLAIN, tuple, list))}
+    outside = [*getattr(layer, "branches", ())]
+    owned = {name: str(x) for name, x in values.items() if isinstance(x, Architecture) and x not in outside}
+    plain = {name: x for name, x in values.items() if isinstance(x, (*PLAIN, tuple, list)) and name != "branches"}
+    return {**plain, **owned}
 
 
 def _saved(home: Path) -> dict[int, int]:

@@ -390,6 +390,24 @@ def test_the_names_of_columns_are_those_of_the_data_and_are_saved_with_the_run(t
             trainer.prepare()
 
 
+@pytest.mark.rooms
+def test_layers_inside_of_others_are_told_as_text_and_by_the_addresses_of_their_parameters() -> None:
+    with Environment() as sigma:
+        trainer = sigma.create_trainer(data={"inputs": np.ones((4, 3)), "targets": np.ones((4, 3))}, optimiser="adam")
+        trainer.network = (
+            "x1 = input(3); x1 + subnetwork(dense(2, name='code') + dense(3), name='both') + add(x1) + output()"
+            " + squared_difference()"
+        )
+        sigma.prepare()
+        layers = {layer.name: layer for layer in seen(sigma).network("trainer")}
+        assert layers["both"].settings == {"name": "both", "chain": 'dense(2, name="code") + dense(3)'}
+        head, inner = "trainer.network.layers.both", [("code", "weights"), ("code", "biases")]
+        inner += [("1-dense", "weights"), ("1-dense", "biases")]
+        assert set(layers["both"].parameters) == {f"{head}.{layer}.{name}" for layer, name in inner}
+        assert layers["2-add"].settings == {}
+        assert layers["2-add"].sources == ("both", "0-input")
+
+
 def test_hooks_are_told_in_order_with_reasons() -> None:
     hooks = {
         "b": Note([], every=every(1, "epoch")),

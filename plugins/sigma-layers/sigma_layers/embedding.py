@@ -23,11 +23,14 @@ def _is_index(value: Any) -> bool:
 index = must(_is_index, "0, 1, 2 ...", SigmaNetworkError)
 
 
-@frozen
+@frozen(repr=False)
 class NormalVectors(Initialiser):
     """Draw standard normal vectors, except for the zero vector of an index that is padding."""
 
     padding: int | None = None
+
+    def __repr__(self) -> str:
+        return "standard normal" if self.padding is None else f"standard normal, and 0 for index {self.padding}"
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
         """Return one vector for each index."""

@@ -56,8 +56,8 @@ def keys_of(where: str, x: Node, others: Sequence[Node], causal: bool) -> Attend
     for other in others:
         if len(other.shape) == 3 and sequence is x:
             sequence = other
-        elif len(other.shape) == 1 and lengths is None:
-            lengths = other
+        elif lengths is None and (len(other.shape) == 1 or (other.shape[1:] == (1,) and x.shape[1] != 1)):
+            lengths = f.reshape(other, other.shape[:1])
         elif len(other.shape) == 2 and present is None:
             present = other if other.dtype == "bool" else f.not_equal(other, 0)
         else:

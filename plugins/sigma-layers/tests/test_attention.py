@@ -167,10 +167,10 @@ def test_an_entry_of_a_causal_decoder_changes_nothing_before_it(t: int) -> None:
 
 def masks(count: int) -> dict[str, list[np.ndarray]]:
     """Return masks of the first ``count`` of 5 keys."""
-    there = np.tile(np.arange(5) < count, (3, 1))
+    there, lengths = np.tile(np.arange(5) < count, (3, 1)), np.full(3, count, np.int32)
     return {
-        "lengths": [np.full(3, count, np.int32)], "numbers": [there * 2.5], "truth values": [there],
-        "tokens": [(there * 7).astype(np.int32)], "both": [np.full(3, count, np.int32), np.ones((3, 5))],
+        "lengths": [lengths], "a column": [lengths[:, None]], "numbers": [there * 2.5], "truth values": [there],
+        "tokens": [(there * 7).astype(np.int32)], "both": [lengths, np.ones((3, 5))],
     }  # fmt: skip
 
 
