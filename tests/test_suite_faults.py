@@ -63,6 +63,14 @@ class PerRow(Error):
         return float(np.mean(totals))
 
 
+class KeepsAFewRows(Error):
+    keeps_rows = True
+
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        rows = f.mean(f.abs(prediction - targets), axis=1)
+        return f.concat(rows, rows[:1], axis=0)
+
+
 class InPlace(Error):
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         a += b
@@ -122,6 +130,7 @@ METRICS = {
     Error: set(),
     MeanOfEachBatch: {"test_batches_of_any_size_give_the_metric_of_all_rows"},
     PerRow: {"test_totals_have_the_same_shape_for_any_number_of_rows"},
+    KeepsAFewRows: {"test_totals_have_the_same_shape_for_any_number_of_rows"},
     InPlace: {"test_merging_is_the_same_in_any_order_and_changes_no_operand"},
     FromTheLeft: {"test_merging_is_the_same_in_any_order_and_changes_no_operand"},
     ByPlace: {"test_the_order_of_rows_does_not_matter"},

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from attrs import define, field, frozen
@@ -21,16 +22,26 @@ Value = float | Sequence["Value"]  # of a metric
 
 
 class Metric(Settled):
-    """A metric of predictions: totals over rows, which merge across batches, and the value computed from them."""
+    """A metric of predictions: totals over rows, which merge across batches, and the value computed from them.
+
+    A metric that needs all rows at once, such as one of ranks, ``keeps_rows``: its totals are an array with one row for
+    each row of the batch, and merging concatenates them. They are held in memory until the value is computed.
+    """
+
+    keeps_rows: ClassVar[bool] = False
 
     @abstractmethod
     def totals(self, prediction: Node, targets: Node) -> Node:
-        """Return sums over the rows of a batch, an array of any fixed shape."""
+        """Return sums over the rows of a batch, an array of any fixed shape, or what it keeps of each row."""
 
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Merge the totals of two batches."""
-        merged: np.ndarray = a + b
+        merged: np.ndarray = np.concatenate([a, b]) if self.keeps_rows else a + b
         return merged
+
+    def merged(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """Merge the totals of one batch or several, in their order."""
+        return np.concatenate(parts) if self.keeps_rows else reduce(self.merge, parts)
 
     def value(self, totals: np.ndarray, rows: int) -> Value:
         """Compute the metric from the totals over ``rows`` rows: a number, or a (nested) list of numbers."""

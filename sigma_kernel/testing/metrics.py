@@ -64,10 +64,7 @@ class MetricSuite(Suite):
         """Return the metric of batches of these sizes, merged from left to right."""
         edges = np.cumsum([0, *sizes])
         parts = [(rows[0][a:b], rows[1][a:b]) for a, b in pairwise(edges)]
-        total = self.totals(metric, parts[0])
-        for part in parts[1:]:
-            total = metric.merge(total, self.totals(metric, part))
-        return metric.value(total, len(rows[0]))
+        return metric.value(metric.merged([self.totals(metric, part) for part in parts]), len(rows[0]))
 
     def alike(self, found: Any, wanted: Any) -> None:
         """Assert that two results are equal within the tolerance."""
@@ -111,17 +108,21 @@ class MetricSuite(Suite):
         rows, metric = self.batch(), self.make()
         a, b, c = (self.totals(metric, (rows[0][at], rows[1][at])) for at in (slice(2), slice(2, 3), slice(3, None)))
         before = [x.copy() for x in (a, b, c)]
-        wanted = metric.value(metric.merge(metric.merge(a, b), c), len(rows[0]))
-        for total in (metric.merge(a, metric.merge(b, c)), metric.merge(c, metric.merge(b, a))):
+        wanted, merge = metric.value(metric.merged([a, b, c]), len(rows[0])), metric.merge
+        for total in (merge(merge(a, b), c), merge(a, merge(b, c)), merge(c, merge(b, a))):
             self.alike(metric.value(total, len(rows[0])), wanted)
         for now, then in zip((a, b, c), before, strict=True):
             np.testing.assert_array_equal(now, then)
 
     def test_totals_have_the_same_shape_for_any_number_of_rows(self) -> None:
-        """Sum over the rows in totals()."""
+        """Sum over the rows in totals(), or declare ``keeps_rows`` and return one for each."""
         rows, metric = self.batch(), self.make()
-        shapes = {self.totals(metric, (rows[0][:n], rows[1][:n])).shape for n in range(1, len(rows[0]) + 1)}
-        assert len(shapes) == 1, f"totals have shapes {shapes}: they must be sums over rows"
+        counts = range(1, len(rows[0]) + 1)
+        shapes = [self.totals(metric, (rows[0][:n], rows[1][:n])).shape for n in counts]
+        if metric.keeps_rows:
+            assert [shape[:1] for shape in shapes] == [(n,) for n in counts], "totals must have a row for each row"
+            shapes = [shape[1:] for shape in shapes]
+        assert len({*shapes}) == 1, f"totals have shapes {shapes}: they must be sums over rows"
 
     def test_the_value_can_be_published(self) -> None:
         """Return a float, or lists of floats, from value()."""

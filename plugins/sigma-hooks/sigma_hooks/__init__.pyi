@@ -2,6 +2,10 @@
 # ruff: noqa
 from sigma_hooks.accumulate import Accumulate as Accumulate
 from sigma_hooks.accuracy import Accuracy as Accuracy
+from sigma_hooks.auc import AUC as AUC
+from sigma_hooks.auc import AUCMetric as AUCMetric
+from sigma_hooks.character_error_rate import CharacterErrorRate as CharacterErrorRate
+from sigma_hooks.character_error_rate import CharacterErrorRateMetric as CharacterErrorRateMetric
 from sigma_hooks.checkpoint import SaveCheckpoint as SaveCheckpoint
 from sigma_hooks.confusion_matrix import ConfusionMatrix as ConfusionMatrix
 from sigma_hooks.confusion_matrix import ConfusionMatrixMetric as ConfusionMatrixMetric
@@ -12,12 +16,16 @@ from sigma_hooks.f1 import F1 as F1
 from sigma_hooks.f1 import F1Metric as F1Metric
 from sigma_hooks.function import FunctionHook as FunctionHook
 from sigma_hooks.histogram import Histogram as Histogram
+from sigma_hooks.intersection_over_union import IntersectionOverUnion as IntersectionOverUnion
+from sigma_hooks.intersection_over_union import IntersectionOverUnionMetric as IntersectionOverUnionMetric
 from sigma_hooks.learning_rate_finder import LearningRateFinder as LearningRateFinder
 from sigma_hooks.loss import Loss as Loss
 from sigma_hooks.mean_absolute_error import MeanAbsoluteError as MeanAbsoluteError
 from sigma_hooks.mean_absolute_error import MeanAbsoluteErrorMetric as MeanAbsoluteErrorMetric
 from sigma_hooks.metrics import AccuracyMetric as AccuracyMetric
 from sigma_hooks.nan_guard import NanGuard as NanGuard
+from sigma_hooks.perplexity import Perplexity as Perplexity
+from sigma_hooks.perplexity import PerplexityMetric as PerplexityMetric
 from sigma_hooks.phase_time import PhaseTime as PhaseTime
 from sigma_hooks.plateau import Plateau as Plateau
 from sigma_hooks.precision import Precision as Precision

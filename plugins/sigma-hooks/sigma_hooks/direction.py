@@ -5,7 +5,10 @@ from __future__ import annotations
 from sigma_kernel.contracts import HookContext
 
 DIRECTIONS = ("automatic", "lower", "higher")
-HIGHER = frozenset(("accuracy", "auc", "average_precision", "f1", "kappa", "precision", "r2", "r_squared", "recall"))
+HIGHER = frozenset((
+    "accuracy", "auc", "average_precision", "f1", "intersection_over_union", "iou", "jaccard", "kappa", "precision",
+    "r2", "r_squared", "recall",
+))  # fmt: skip
 LOWER = frozenset(("cost", "error", "errors", "loss", "losses", "mae", "mse", "perplexity", "rmse"))
 
 

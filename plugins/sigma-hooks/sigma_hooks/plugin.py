@@ -16,6 +16,16 @@ HOOKS = {
     "precision": ("Precision", "Evaluate precision: true positives over predicted positives."),
     "recall": ("Recall", "Evaluate recall: true positives over actual positives."),
     "f1": ("F1", "Evaluate the F1 score, the harmonic mean of precision and recall."),
+    "auc": ("AUC", "Evaluate the area under the ROC curve, over all rows of a split."),
+    "perplexity": ("Perplexity", "Evaluate the perplexity of a model of classes, such as of a language."),
+    "intersection_over_union": (
+        "IntersectionOverUnion",
+        "Evaluate the intersection over union of a segmentation.",
+    ),
+    "character_error_rate": (
+        "CharacterErrorRate",
+        "Evaluate the character error rate of sequences of labels.",
+    ),
     "confusion_matrix": ("ConfusionMatrix", "Evaluate the confusion matrix: true classes by predicted classes."),
     "mean_absolute_error": ("MeanAbsoluteError", "Evaluate the mean absolute error."),
     "root_mean_square_error": ("RootMeanSquareError", "Evaluate the root mean square error."),
@@ -61,6 +71,16 @@ METRICS = {
     "precision": ("precision:PrecisionMetric", "Precision: true positives over predicted positives."),
     "recall": ("recall:RecallMetric", "Recall: true positives over actual positives."),
     "f1": ("f1:F1Metric", "F1 score: the harmonic mean of precision and recall."),
+    "auc": ("auc:AUCMetric", "Area under the ROC curve, exact over all rows."),
+    "perplexity": ("perplexity:PerplexityMetric", "Perplexity: the exponential of the mean of -log p."),
+    "intersection_over_union": (
+        "intersection_over_union:IntersectionOverUnionMetric",
+        "Intersection over union (Jaccard index), of classes of places.",
+    ),
+    "character_error_rate": (
+        "character_error_rate:CharacterErrorRateMetric",
+        "Character error rate: edits for each target label.",
+    ),
     "confusion_matrix": (
         "confusion_matrix:ConfusionMatrixMetric",
         "Confusion matrix: true classes by predicted classes.",
@@ -75,7 +95,11 @@ METRICS = {
 CRITERIA = {"plateau": ("Plateau", "Whether a value has stopped moving: its latest values lie close together.")}
 
 ALSO_KNOWN_AS = {  # in Keras, Lightning and scikit-learn
-    "accuracy": "acc categorical_accuracy sparse_categorical_accuracy top_k=top k=top",
+    "auc": "roc_auc auroc roc_auc_score area_under_curve",
+    "character_error_rate": "cer char_error_rate edit_distance levenshtein",
+    "intersection_over_union": "iou mean_iou miou jaccard jaccard_index jaccard_score",
+    "accuracy": "top_k_accuracy top_k_categorical_accuracy acc categorical_accuracy"
+    " sparse_categorical_accuracy top_k=top k=top",
     "threshold_accuracy": "binary_accuracy",
     "f1": "f1_score",
     "confusion_matrix": "confusion",

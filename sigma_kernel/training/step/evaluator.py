@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
@@ -91,7 +90,7 @@ class Evaluator:
                 rows += batches.rows.size
                 for name, metric in metrics.items():
                     with inside(f"metric {name!r}", metric):
-                        totals[name] = [reduce(metric.merge, [*totals[name], *ring[f"metrics.{name}"]])]
+                        totals[name] = [metric.merged([*totals[name], *ring[f"metrics.{name}"]])]
                 at = feed.after(at, batches, len(batches.rows))
         found = {name: values(name, metrics[name], x, rows)[0].tolist() for name, x in totals.items()}
         return {**means(sums, model.costs), **found}

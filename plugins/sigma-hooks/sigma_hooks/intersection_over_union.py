@@ -1,0 +1,78 @@
+"""Evaluate the intersection over union of a segmentation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+from attrs import define, field, frozen
+
+from sigma_hooks.classes import AVERAGES, ClassMetric, flat_labels, named, ratio
+from sigma_hooks.evaluate import Evaluate
+from sigma_kernel import functions as f
+from sigma_kernel.contracts import Metric
+from sigma_kernel.graph import Node
+from sigma_kernel.settings import in_, optional, whole
+
+
+@frozen
+class IntersectionOverUnionMetric(ClassMetric):
+    """Intersection over union (Jaccard index): true positives over all that are predicted, or true, or both.
+
+    Predictions ``(n, ..., classes)`` choose the class of the highest score, the first of equal ones, for each label
+    ``(n, ...)`` or ``(n, ..., 1)``; a NaN score predicts none.  Predictions of the targets' shape are probabilities of
+    class 1, compared with one half, and only class 1 is scored.  Counts are pooled over all rows.  The same as
+    scikit-learn's ``jaccard_score``.  Everingham et al., The Pascal Visual Object Classes (VOC) Challenge, 2010.
+
+    Args:
+        average: Over classes: ``macro`` is the mean over those that occur in predictions or targets, ``micro`` pools
+            the counts of all, and ``each`` is a list with one score for each.
+        ignore_index: Label that does not count, such as that of unknown places.
+    """
+
+    ignore_index: int | None = field(default=None, validator=optional(whole))
+
+    def score(self, both: np.ndarray, said: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return the intersection over union."""
+        return ratio(both, said + right - both)
+
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        """Return true positives, predictions and true labels by class: int32 ``(3, classes)``."""
+        if prod(targets.shape) == prod(prediction.shape):
+            labels = f.cast(f.reshape(targets, (-1, 1)), "int32")
+            said = f.cast(f.greater(f.reshape(prediction, (-1, 1)), 0.5), "int32")
+            right = f.cast(f.equal(labels, 1), "int32")
+        else:
+            labels, classes = flat_labels("intersection_over_union", prediction, targets), prediction.shape[-1]
+            known = f.equal(f.sum(prediction, axis=-1, keepdims=True), f.sum(prediction, axis=-1, keepdims=True))
+            said = f.where(known, f.one_hot(f.argmax(prediction, axis=-1), classes, "int32"), 0)
+            said, right = (f.reshape(x, (-1, classes)) for x in (said, f.one_hot(labels, classes, "int32")))
+        if self.ignore_index is not None:
+            counted = f.cast(f.not_equal(f.reshape(labels, (-1, 1)), self.ignore_index), "int32")
+            said, right = said * counted, right * counted
+        return f.stack(*(f.sum(rows, axis=0) for rows in (said * right, said, right)))
+
+    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the counts of two batches together, in int64: those of pixels may exceed 32 bits."""
+        merged: np.ndarray = np.asarray(a, np.int64) + b
+        return merged
+
+
+@define(eq=False, kw_only=True)
+class IntersectionOverUnion(Evaluate):
+    """Publish ``<on>.loss`` and ``<on>.intersection_over_union``, or with the average in its name if not ``macro``.
+
+    Args:
+        average: Over classes: the mean over those that occur, the pooled counts of all, or a list with one score for
+            each.
+        ignore_index: Label that does not count, such as that of unknown places.
+    """
+
+    average: str = field(default="macro", validator=in_(AVERAGES))
+    ignore_index: int | None = field(default=None, validator=optional(whole))
+
+    def measured(self) -> Mapping[str, Metric]:
+        """Return the score and the configured metrics."""
+        metric = IntersectionOverUnionMetric(self.average, self.ignore_index)
+        return {named("intersection_over_union", self.average): metric, **self.metrics}
