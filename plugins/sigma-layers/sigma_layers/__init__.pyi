@@ -16,6 +16,7 @@ from sigma_layers.adaptive_average_pool import AdaptiveAveragePool as AdaptiveAv
 from sigma_layers.adaptive_max_pool import AdaptiveMaxPool as AdaptiveMaxPool
 from sigma_layers.add import Add as Add
 from sigma_layers.attention import Attention as Attention
+from sigma_layers.average import Average as Average
 from sigma_layers.average_pool import AveragePool as AveragePool
 from sigma_layers.batch_norm import BatchNorm as BatchNorm
 from sigma_layers.binary_cross_entropy import BinaryCrossEntropy as BinaryCrossEntropy
@@ -33,11 +34,13 @@ from sigma_layers.dense import Dense as Dense
 from sigma_layers.depthwise_conv1d import DepthwiseConv1d as DepthwiseConv1d
 from sigma_layers.depthwise_conv2d import DepthwiseConv2d as DepthwiseConv2d
 from sigma_layers.depthwise_conv3d import DepthwiseConv3d as DepthwiseConv3d
+from sigma_layers.dot import Dot as Dot
 from sigma_layers.dropout import Dropout as Dropout
 from sigma_layers.embedding import Embedding as Embedding
 from sigma_layers.flatten import Flatten as Flatten
 from sigma_layers.function import Function as Function
 from sigma_layers.function_cost import FunctionCost as FunctionCost
+from sigma_layers.gaussian_noise import GaussianNoise as GaussianNoise
 from sigma_layers.global_average_pool import GlobalAveragePool as GlobalAveragePool
 from sigma_layers.global_max_pool import GlobalMaxPool as GlobalMaxPool
 from sigma_layers.group_norm import GroupNorm as GroupNorm
@@ -51,7 +54,9 @@ from sigma_layers.layer_norm import LayerNorm as LayerNorm
 from sigma_layers.learned_positions import LearnedPositions as LearnedPositions
 from sigma_layers.lstm import LSTM as LSTM
 from sigma_layers.max_pool import MaxPool as MaxPool
+from sigma_layers.maximum import Maximum as Maximum
 from sigma_layers.multi_class_hinge import MultiClassHinge as MultiClassHinge
+from sigma_layers.multiply import Multiply as Multiply
 from sigma_layers.output import Output as Output
 from sigma_layers.pad import Pad as Pad
 from sigma_layers.permute import Permute as Permute
@@ -64,6 +69,7 @@ from sigma_layers.rms_norm import RMSNorm as RMSNorm
 from sigma_layers.simple_rnn import SimpleRNN as SimpleRNN
 from sigma_layers.sinusoidal_positions import SinusoidalPositions as SinusoidalPositions
 from sigma_layers.softmax_cross_entropy import SoftmaxCrossEntropy as SoftmaxCrossEntropy
+from sigma_layers.spatial_dropout import SpatialDropout as SpatialDropout
 from sigma_layers.squared_difference import SquaredDifference as SquaredDifference
 from sigma_layers.subnetwork import Subnetwork as Subnetwork
 from sigma_layers.transformer_decoder import TransformerDecoder as TransformerDecoder

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import add
+from typing import ClassVar
 
 from attrs import define
 
-from sigma_kernel.contracts import Architecture, Context, Layer
-from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
+from sigma_layers.merging import Merging
 
 
 @define(eq=False, init=False)
-class Add(Layer):
+class Add(Merging):
     """Add branches to the layer before this one: ``trunk + Dense(8) + Add(trunk)``.
 
     Shapes: any number of equal ``(batch, ...)`` -> the same.  There is no broadcasting.
@@ -24,16 +25,8 @@ class Add(Layer):
         branches: Architectures whose values are added.
     """
 
-    branches: tuple[Architecture, ...]
+    called: ClassVar[str] = "add"
 
-    def __init__(self, *branches: Architecture, name: str | None = None) -> None:
-        self.__attrs_init__(branches, name=name)
-
-    def forward(self, context: Context, *inputs: Node) -> Node:
-        """Return the sum; raises SigmaNetworkError if the shapes differ, because Add does not broadcast."""
-        shapes = [x.shape[1:] for x in inputs]
-        if len(set(shapes)) > 1:
-            raise SigmaNetworkError(
-                f"add({', '.join(map(str, shapes))}): the shapes differ. Use Dense or Reshape before."
-            )
+    def merged(self, inputs: Sequence[Node]) -> Node:
+        """Return the sum."""
         return reduce(add, inputs)

@@ -9,7 +9,8 @@ from attrs import define, field
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer, Outputs, Parameter, live
 from sigma_kernel.graph import Node, Spec
-from sigma_layers.norms import place, scale_and_shift, scaled
+from sigma_layers.axes import place
+from sigma_layers.norms import scale_and_shift, scaled
 from sigma_layers.settings import flag, positive, whole
 
 

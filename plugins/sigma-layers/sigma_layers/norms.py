@@ -29,20 +29,6 @@ def scale_and_shift(shape: Sequence[int]) -> dict[str, Parameter]:
     return {"scale": Parameter(tuple(shape), 1.0), "shift": Parameter(tuple(shape))}
 
 
-def place(where: str, shape: Sequence[int], axis: int) -> int:
-    """Return the axis of features, counted from the front with the batch as axis 0.
-
-    Raises SigmaNetworkError if a sample of this shape does not have it.
-    """
-    rank = len(shape) + 1
-    if axis % rank == 0 or not -rank < axis < rank:
-        raise SigmaNetworkError(
-            f"{where}({tuple(shape)}): axis {axis} is not an axis of a sample. Use 1 for the first, -1 for the last; "
-            "axis 0 is the batch."
-        )
-    return axis % rank
-
-
 def trailing(where: str, shape: Sequence[int], axes: int) -> tuple[int, ...]:
     """Return the last sides of a sample; raises SigmaNetworkError if there are fewer."""
     if axes > len(shape):

@@ -15,6 +15,7 @@ from sigma_kernel.testing import traced
 from sigma_layers import (
     AdaptiveAveragePool,
     AdaptiveMaxPool,
+    Average,
     AveragePool,
     BatchNorm,
     Conv1d,
@@ -26,19 +27,24 @@ from sigma_layers import (
     Crop,
     DepthwiseConv1d,
     DepthwiseConv2d,
+    Dot,
     Flatten,
+    GaussianNoise,
     GlobalAveragePool,
     GlobalMaxPool,
     GroupNorm,
     Input,
     InstanceNorm,
     LayerNorm,
+    Maximum,
     MaxPool,
+    Multiply,
     Output,
     Pad,
     Permute,
     RMSNorm,
     SoftmaxCrossEntropy,
+    SpatialDropout,
     Upsample,
 )
 
@@ -90,13 +96,34 @@ FAMILIES: dict[str, list[tuple[Any, list[tuple[int, ...]]]]] = {  # layers, and 
         (Crop([1, (0, 2)]), [IMAGE]),
         (Permute(2, 3, 1), [IMAGE]),
     ],
+    "merge": [
+        (Multiply(), [SIGNAL, (3, 4, 1)]),
+        (Average(), [SIGNAL, SIGNAL, SIGNAL]),
+        (Maximum(), [SIGNAL, SIGNAL, SIGNAL]),
+        (Dot(), [(3, 5), (3, 5)]),
+        (Dot(axis=1, cosine=True), [SIGNAL, (3, 4, 2)]),
+    ],
+    "noise": [(SpatialDropout(0.4), [IMAGE]), (GaussianNoise(0.5), [SIGNAL])],
 }
+
+
+def merged() -> Any:
+    """Return a network that merges branches."""
+    trunk = Input(2, 6, 6) + Conv2d(3, 3)
+    gate = trunk + GlobalAveragePool(keepdims=True)
+    return trunk + Multiply(gate) + Average(trunk) + Maximum(trunk + Conv2d(3, 1))
+
+
 NETWORKS: dict[str, Any] = {  # of 2 x 6 x 6 images
-    "convolution": Conv2d(4, 3, dilation=2, groups=2, activation="tanh") + DepthwiseConv2d(2, multiplier=2),
-    "transposed convolution": Conv2dTranspose(3, 4, stride=2, padding=1, activation="tanh"),
-    "pool": Conv2d(3, 3, padding=1) + MaxPool(2, 1, dilation=2) + AdaptiveAveragePool(3),
-    "sides": Pad(1, "reflect") + Upsample(2, "linear") + Crop([(1, 2), 0]) + Conv2d(2, 3),
-    "norm": BatchNorm() + GroupNorm(2) + Conv2d(4, 3) + LayerNorm(3) + RMSNorm() + InstanceNorm(),
+    "convolution": Input(2, 6, 6)
+    + Conv2d(4, 3, dilation=2, groups=2, activation="tanh")
+    + DepthwiseConv2d(2, multiplier=2),
+    "transposed convolution": Input(2, 6, 6) + Conv2dTranspose(3, 4, stride=2, padding=1, activation="tanh"),
+    "pool": Input(2, 6, 6) + Conv2d(3, 3, padding=1) + MaxPool(2, 1, dilation=2) + AdaptiveAveragePool(3),
+    "sides": Input(2, 6, 6) + Pad(1, "reflect") + Upsample(2, "linear") + Crop([(1, 2), 0]) + Conv2d(2, 3),
+    "merge": merged(),
+    "noise": Input(2, 6, 6) + SpatialDropout(0.3) + Conv2d(3, 3) + GaussianNoise(0.2),
+    "norm": Input(2, 6, 6) + BatchNorm() + GroupNorm(2) + Conv2d(4, 3) + LayerNorm(3) + RMSNorm() + InstanceNorm(),
 }
 by_family = pytest.mark.parametrize("family", FAMILIES)
 
@@ -132,7 +159,7 @@ def trained(network: Any, backend: str) -> dict[str, np.ndarray]:
     sigma = Environment("layers", seed=0, precision="float64")
     how = {"type": "gradient_descent", "learning_rate": 0.1}
     trainer = sigma.create_trainer(data=data, optimiser=how, backend=backend, batch_size=4)
-    trainer.network = Input(2, 6, 6) + network + Flatten() + Output(3) + SoftmaxCrossEntropy()
+    trainer.network = network + Flatten() + Output(3) + SoftmaxCrossEntropy()
     trainer.fit(epochs=1)
     return {name: x for name, x in trainer.session.snapshot().arrays.items() if name.startswith("network.")}
 

@@ -232,7 +232,24 @@ def margins():
     yield Case(sigma_layers.Crop([(1, 2), (0, 1)]), [(2, 3, 5, 4)], lambda x, p: x[:, :, 1:3, :3])
 
 
+def merged():
+    """Yield layers that merge branches."""
+    three = [(2, 3, 5)] * 3
+    yield Case(sigma_layers.Multiply(), three, lambda x, y, z, p: x * y * z)
+    yield Case(sigma_layers.Multiply(), [(2, 3, 4, 5), (2, 3, 1, 1)], lambda x, y, p: x * y)
+    yield Case(sigma_layers.Average(), three, lambda x, y, z, p: (x + y + z) / 3)
+    yield Case(sigma_layers.Maximum(), three, lambda x, y, z, p: torch.stack([x, y, z]).amax(0))
+    yield Case(sigma_layers.Dot(), [(4, 7), (4, 7)], lambda x, y, p: (x * y).sum(1, keepdim=True))
+    yield Case(
+        sigma_layers.Dot(axis=1), [(2, 3, 4, 1), (2, 3, 5)], lambda x, y, p: torch.einsum("nabc,nad->nbcd", x, y)
+    )
+    yield Case(
+        sigma_layers.Dot(cosine=True), [(4, 7), (4, 7)], lambda x, y, p: F.cosine_similarity(x, y, dim=1)[:, None]
+    )
+
+
 CASES = [
+    *merged(),
     *(case for rank in (1, 2, 3) for case in pools(rank, 4)), *adaptive_pools(), *upsampled(), *margins(),
     *norms(), *(Case(*drawn) for drawn in attention_cases.generated()),
     *(case for rank in (1, 2, 3) for case in convolutions(rank, 5, False)),
