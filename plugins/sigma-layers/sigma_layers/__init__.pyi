@@ -16,7 +16,6 @@ from sigma_layers.adaptive_average_pool import AdaptiveAveragePool as AdaptiveAv
 from sigma_layers.adaptive_max_pool import AdaptiveMaxPool as AdaptiveMaxPool
 from sigma_layers.add import Add as Add
 from sigma_layers.attention import Attention as Attention
-from sigma_layers.average import Average as Average
 from sigma_layers.average_pool import AveragePool as AveragePool
 from sigma_layers.batch_norm import BatchNorm as BatchNorm
 from sigma_layers.binary_cross_entropy import BinaryCrossEntropy as BinaryCrossEntropy
@@ -55,6 +54,7 @@ from sigma_layers.learned_positions import LearnedPositions as LearnedPositions
 from sigma_layers.lstm import LSTM as LSTM
 from sigma_layers.max_pool import MaxPool as MaxPool
 from sigma_layers.maximum import Maximum as Maximum
+from sigma_layers.mean import Mean as Mean
 from sigma_layers.multi_class_hinge import MultiClassHinge as MultiClassHinge
 from sigma_layers.multiply import Multiply as Multiply
 from sigma_layers.output import Output as Output

@@ -1,4 +1,4 @@
-"""Multiply, Average, Maximum and Dot."""
+"""Multiply, Mean, Maximum and Dot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sigma_kernel import Network
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace
 from sigma_kernel.testing import LayerSuite, by_name, traced
-from sigma_layers import Average, Dense, Dot, Input, Maximum, Multiply, Reshape
+from sigma_layers import Dense, Dot, Input, Maximum, Mean, Multiply, Reshape
 
 TWO_BY_THREE = Spec((2, 3))
 
@@ -28,11 +28,11 @@ class TestMultiplyByAGate(LayerSuite):
         return Multiply()
 
 
-class TestAverage(LayerSuite):
+class TestMean(LayerSuite):
     inputs = (TWO_BY_THREE, TWO_BY_THREE, TWO_BY_THREE)
 
     def make(self):
-        return Average()
+        return Mean()
 
 
 class TestMaximum(LayerSuite):
@@ -74,11 +74,11 @@ X, Y, Z = np.random.default_rng(0).normal(size=(3, 5, 2, 3))
 # -- what they compute -------------------------------------------------------------------------------------------------
 def test_branches_are_merged_element_by_element():
     np.testing.assert_array_equal(run(Multiply(), X, Y, Z), X * Y * Z)
-    np.testing.assert_allclose(run(Average(), X, Y, Z), (X + Y + Z) / 3, rtol=1e-12)
+    np.testing.assert_allclose(run(Mean(), X, Y, Z), (X + Y + Z) / 3, rtol=1e-12)
     np.testing.assert_array_equal(run(Maximum(), X, Y, Z), np.maximum(np.maximum(X, Y), Z))
 
 
-@pytest.mark.parametrize("make", [Multiply, Average, Maximum])
+@pytest.mark.parametrize("make", [Multiply, Mean, Maximum])
 def test_a_single_branch_is_returned_as_it_is(make):
     np.testing.assert_array_equal(run(make(), X), X)
 
@@ -127,7 +127,7 @@ def test_layers_merge_the_chain_before_them_with_branches():
 @pytest.mark.parametrize(
     ("layer", "branch", "text"),
     [
-        (Average, Dense(1), r"average\(\(4,\), \(1,\)\): the shapes differ. Use Dense or Reshape before"),
+        (Mean, Dense(1), r"mean\(\(4,\), \(1,\)\): the shapes differ. Use Dense or Reshape before"),
         (Maximum, Reshape(2, 2), r"maximum\(\(4,\), \(2, 2\)\): the shapes differ"),
         (Multiply, Dense(3), r"multiply\(\(4,\), \(3,\)\): the sides must be equal or 1, and as many. Use Dense or"),
         (Multiply, Reshape(1, 4), r"multiply\(\(4,\), \(1, 4\)\): the sides must be equal or 1"),

@@ -15,7 +15,6 @@ from sigma_kernel.testing import traced
 from sigma_layers import (
     AdaptiveAveragePool,
     AdaptiveMaxPool,
-    Average,
     AveragePool,
     BatchNorm,
     Conv1d,
@@ -38,6 +37,7 @@ from sigma_layers import (
     LayerNorm,
     Maximum,
     MaxPool,
+    Mean,
     Multiply,
     Output,
     Pad,
@@ -98,7 +98,7 @@ FAMILIES: dict[str, list[tuple[Any, list[tuple[int, ...]]]]] = {  # layers, and 
     ],
     "merge": [
         (Multiply(), [SIGNAL, (3, 4, 1)]),
-        (Average(), [SIGNAL, SIGNAL, SIGNAL]),
+        (Mean(), [SIGNAL, SIGNAL, SIGNAL]),
         (Maximum(), [SIGNAL, SIGNAL, SIGNAL]),
         (Dot(), [(3, 5), (3, 5)]),
         (Dot(axis=1, cosine=True), [SIGNAL, (3, 4, 2)]),
@@ -111,7 +111,7 @@ def merged() -> Any:
     """Return a network that merges branches."""
     trunk = Input(2, 6, 6) + Conv2d(3, 3)
     gate = trunk + GlobalAveragePool(keepdims=True)
-    return trunk + Multiply(gate) + Average(trunk) + Maximum(trunk + Conv2d(3, 1))
+    return trunk + Multiply(gate) + Mean(trunk) + Maximum(trunk + Conv2d(3, 1))
 
 
 NETWORKS: dict[str, Any] = {  # of 2 x 6 x 6 images

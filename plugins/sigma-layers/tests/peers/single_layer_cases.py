@@ -237,7 +237,7 @@ def merged():
     three = [(2, 3, 5)] * 3
     yield Case(sigma_layers.Multiply(), three, lambda x, y, z, p: x * y * z)
     yield Case(sigma_layers.Multiply(), [(2, 3, 4, 5), (2, 3, 1, 1)], lambda x, y, p: x * y)
-    yield Case(sigma_layers.Average(), three, lambda x, y, z, p: (x + y + z) / 3)
+    yield Case(sigma_layers.Mean(), three, lambda x, y, z, p: (x + y + z) / 3)
     yield Case(sigma_layers.Maximum(), three, lambda x, y, z, p: torch.stack([x, y, z]).amax(0))
     yield Case(sigma_layers.Dot(), [(4, 7), (4, 7)], lambda x, y, p: (x * y).sum(1, keepdim=True))
     yield Case(

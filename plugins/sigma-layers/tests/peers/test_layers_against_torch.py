@@ -5,6 +5,8 @@ The cases are in modules of their own, one for each family; ``CASES`` has those 
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 
@@ -15,10 +17,14 @@ from sigma_layers import (  # noqa: E402
     BinaryCrossEntropy,
     Dense,
     Dropout,
+    Flatten,
     Function,
+    GaussianNoise,
     Input,
     Output,
+    Reshape,
     SoftmaxCrossEntropy,
+    SpatialDropout,
     SquaredDifference,
 )
 from sigma_layers.plugin import ACTIVATIONS, LAYERS  # noqa: E402
@@ -43,7 +49,7 @@ def test_every_component_of_the_room_has_a_case_here():
     built = [placed.kind for architecture, _, _ in CASES.values() for placed in Network.build(architecture).layers]
     alone = {type(case.layer).__name__ for case in single_layer_cases.CASES}
     alone = {name for name, (made, _) in LAYERS.items() if made in alone}
-    assert {*built, *alone, "dropout"} == set(LAYERS)
+    assert {*built, *alone, "dropout", "spatial_dropout", "gaussian_noise"} == set(LAYERS)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -70,21 +76,33 @@ def test_a_hundred_training_steps_agree(case):
     assert not any(np.array_equal(x, start[n]) for n, x in values.items() if np.abs(gradients[n]).max() > 1e-12)
 
 
-def test_a_hundred_steps_with_dropout_agree_given_the_same_mask():
-    architecture = Input(4) + Dense(8, name="a") + Dropout(0.4) + Dense(4, name="b") + SquaredDifference()
-    trained = Trained(architecture, {"inputs": X, "targets": Y})
-    masks = Trained(
-        Input(8) + Function(lambda x: x, name="a") + Dropout(0.4) + SquaredDifference(),
-        {"inputs": np.ones((BATCH, 8)), "targets": np.zeros((BATCH, 8))},
+@pytest.mark.parametrize(
+    ("layer", "combine", "drawn"),
+    [
+        (Dropout(0.4), torch.mul, {0.0, 1 / (1 - 0.4)}),
+        (SpatialDropout(0.4), torch.mul, {0.0, 1 / (1 - 0.4)}),
+        (GaussianNoise(0.3), torch.add, None),
+    ],
+)
+def test_a_hundred_steps_with_random_numbers_agree_given_the_same_ones(layer, combine, drawn):
+    head = Input(4) + Dense(8, name="a") + Reshape(4, 2)
+    trained = Trained(head + layer + Flatten() + Dense(4, name="b") + SquaredDifference(), {"inputs": X, "targets": Y})
+    zeros = np.zeros((BATCH, 4, 2))
+    random = Trained(
+        Input(4, 2) + Function(lambda x: x, name="a") + deepcopy(layer) + SquaredDifference(),
+        {"inputs": zeros + (combine is torch.mul), "targets": zeros},
     )
     values = dict(trained.values)
     for step in range(STEPS):
         trained.step()
-        masks.iteration = step
-        mask = torch.tensor(masks.computed()[1])
-        gradients = in_torch(lambda p, m=mask: squared(affine(p, "b", first(p) * m)), values)[1]
+        random.iteration = step
+        numbers = torch.tensor(random.computed()[1])
+        gradients = in_torch(
+            lambda p, m=numbers: squared(affine(p, "b", combine(first(p).reshape(-1, 4, 2), m).flatten(1))), values
+        )[1]
         values = {name: x - RATE * gradients[name] for name, x in values.items()}
-    assert set(np.unique(mask)) == {0.0, 1 / (1 - 0.4)}
+    assert drawn is None or set(np.unique(numbers)) == drawn
+    assert (numbers[:, :, 0] == numbers[:, :, 1]).all() == isinstance(layer, SpatialDropout)
     agree(trained.values, values)
 
 

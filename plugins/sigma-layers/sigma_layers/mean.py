@@ -14,8 +14,8 @@ from sigma_layers.merging import Merging
 
 
 @define(eq=False, init=False)
-class Average(Merging):
-    """Average the layer before this one and branches: ``left + Average(right)``.
+class Mean(Merging):
+    """Average the layer before this one and branches: ``left + Mean(right)``.
 
     Shapes: any number of equal ``(batch, ...)`` -> the same.  There is no broadcasting.
 
@@ -23,7 +23,7 @@ class Average(Merging):
         branches: Architectures whose values are averaged.
     """
 
-    called: ClassVar[str] = "average"
+    called: ClassVar[str] = "mean"
 
     def merged(self, inputs: Sequence[Node]) -> Node:
         """Return the mean."""
