@@ -234,6 +234,12 @@ class Placed:
         """Return the name of the layer's class, such as ``dense``, which is its tag in the registry."""
         return component_name(self.layer)
 
+    @property
+    def declared(self) -> tuple[int, ...] | None:
+        """Return the shape of one sample that an input layer declares; None if it takes that of the data."""
+        shape = getattr(self.layer, "shape", None)
+        return None if shape is None or None in shape else tuple(shape)
+
 
 def place(ends: Sequence[Architecture]) -> tuple[Placed, ...]:
     """Return the layers that lead to these ends with their names, sources first.

@@ -100,8 +100,8 @@ def _inferred(layers: Iterable[Placed]) -> tuple[dict[str, Spec], Shapes]:
     outputs: dict[str, Spec] = {}
     for placed in layers:
         name, given = placed.name, list[Node]()
-        if placed.layer.role == "input" and getattr(placed.layer, "shape", None) is not None:
-            given = [symbol((2, *placed.layer.shape), placed.layer.dtype or trace.precision, name)]
+        if placed.layer.role == "input" and placed.declared is not None:
+            given = [symbol((2, *placed.declared), placed.layer.dtype or trace.precision, name)]
         if placed.layer.role == "cost":
             outputs[name] = Spec((), trace.precision)
         elif given or (placed.sources and all(source in trace.values for source in placed.sources)):

@@ -186,10 +186,10 @@ class Stages:
     @stage(*ARCHITECTURE)
     def own(self) -> Model | None:
         """Return the model on the input shapes that the network declares, without costs; None if it declares none."""
-        inputs = {placed.layer.section: placed.layer for placed in self.network.inputs}
-        if not all(hasattr(layer, "shape") for layer in inputs.values()):
+        inputs = {placed.layer.section: placed for placed in self.network.inputs}
+        if any(placed.declared is None for placed in inputs.values()):
             return None
-        return self.traced({name: Spec(tuple(x.shape), x.dtype or self.precision) for name, x in inputs.items()})
+        return self.traced({n: Spec(x.declared or (), x.layer.dtype or self.precision) for n, x in inputs.items()})
 
     @property
     def model(self) -> Model:

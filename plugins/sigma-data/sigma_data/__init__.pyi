@@ -1,6 +1,7 @@
 # Generated: python -m sigma_kernel.testing.generate
 # ruff: noqa
 from sigma_data.arrays import Arrays as Arrays
+from sigma_data.datasets.adding import Adding as Adding
 from sigma_data.datasets.csv import Csv as Csv
 from sigma_data.datasets.digits import Digits as Digits
 from sigma_data.datasets.frame import Frame as Frame

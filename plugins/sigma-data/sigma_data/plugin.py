@@ -54,6 +54,7 @@ OFFERED = {
             "datasets.mnist:Mnist",
             "MNIST: 70,000 handwritten digits of 28 x 28 pixels, downloaded or from a directory.",
         ),
+        "adding": ("datasets.adding:Adding", "The adding problem: sums of two marked numbers of a sequence."),
         "synthetic": ("datasets.synthetic:Synthetic", "Random data of any shape, with labels that can be learned."),
         "csv": ("datasets.csv:Csv", "Your own CSV table, with a target column."),
         "npy": ("datasets.npy:Npy", "Your own arrays, in .npy files."),

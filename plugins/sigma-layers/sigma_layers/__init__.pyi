@@ -36,6 +36,7 @@ from sigma_layers.depthwise_conv3d import DepthwiseConv3d as DepthwiseConv3d
 from sigma_layers.dot import Dot as Dot
 from sigma_layers.dropout import Dropout as Dropout
 from sigma_layers.embedding import Embedding as Embedding
+from sigma_layers.expand import Expand as Expand
 from sigma_layers.flatten import Flatten as Flatten
 from sigma_layers.function import Function as Function
 from sigma_layers.function_cost import FunctionCost as FunctionCost

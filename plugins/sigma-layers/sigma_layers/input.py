@@ -10,7 +10,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
-from sigma_kernel.settings import and_, deep_iterable
+from sigma_kernel.settings import and_, deep_iterable, optional
 from sigma_layers.settings import apart, count
 
 
@@ -18,23 +18,26 @@ from sigma_layers.settings import apart, count
 class Input(Layer):
     """Take a section of the data as input: ``Input(28, 28)``, ``Input(4, section="left")``.
 
-    ``Input()`` takes one number per sample. Booleans raise SigmaNetworkError unless ``dtype`` is given.
+    ``Input()`` takes one number per sample. A side of None is that of the data: ``Input(None, None)`` takes images of
+    any size. Booleans raise SigmaNetworkError unless ``dtype`` is given.
 
     Shapes: section ``(batch, *shape)`` -> ``(batch, *shape)``.
 
     Args:
-        shape: Shape of one sample, without the batch.
+        shape: Shape of one sample, without the batch; a side of None is taken from the data.
         section: Section of the data to read.
         dtype: Dtype to cast values to, such as ``"int32"`` for indices; by default the precision of the network.
     """
 
-    shape: tuple[int, ...] = field(validator=and_(apart, deep_iterable(count)))
+    shape: tuple[int | None, ...] = field(validator=and_(apart, deep_iterable(optional(count))))
     section: str = "inputs"
     dtype: str | None = None
 
     role: ClassVar[str] = "input"
 
-    def __init__(self, *shape: int, section: str = "inputs", dtype: str | None = None, name: str | None = None) -> None:
+    def __init__(
+        self, *shape: int | None, section: str = "inputs", dtype: str | None = None, name: str | None = None
+    ) -> None:
         self.__attrs_init__(shape, section, dtype, name=name)
 
     def forward(self, context: Context, x: Node) -> Node:
@@ -43,8 +46,7 @@ class Input(Layer):
         Raises SigmaNetworkError if its samples have another shape, or are booleans.
         """
         found = x.shape[1:]
-        piece = context.continuation is not None and len(found) == len(self.shape) and found[1:] == self.shape[1:]
-        if found != self.shape and not piece:
+        if not self._takes(found, context.continuation is not None):
             sides = ", ".join(map(str, found))
             raise SigmaNetworkError(
                 f"input{self.shape}: the samples of section {self.section!r} have shape {found}. Write Input({sides})."
@@ -56,3 +58,9 @@ class Input(Layer):
             )
         dtype = self.dtype or context.precision
         return x if x.dtype == dtype else f.cast(x, dtype)
+
+    def _takes(self, found: tuple[int, ...], continued: bool) -> bool:
+        """Return whether samples have the declared shape; those that continue a sequence are of any length."""
+        wanted = (None, *self.shape[1:]) if continued and self.shape else self.shape
+        pairs = zip(wanted, found, strict=False)
+        return len(found) == len(wanted) and all(side in (None, other) for side, other in pairs)

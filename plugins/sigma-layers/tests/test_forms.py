@@ -9,7 +9,7 @@ from sigma_kernel import Network, functions as f
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_kernel.testing import LayerSuite, by_name, traced
-from sigma_layers import Add, Concat, Dense, Flatten, Function, Input, Permute, Reshape
+from sigma_layers import Add, Concat, Dense, Expand, Flatten, Function, Input, Permute, Reshape
 
 FOUR, TWO_BY_THREE = Spec((4,)), Spec((2, 3))
 
@@ -33,6 +33,27 @@ class TestPermute(LayerSuite):
 
     def make(self):
         return Permute(3, 1, 2)
+
+
+class TestExpand(LayerSuite):
+    inputs = (Spec((2, 3)),)
+
+    def make(self):
+        return Expand(-1)
+
+
+@pytest.mark.parametrize(
+    ("axis", "shape"), [(1, (5, 1, 2, 3)), (3, (5, 2, 3, 1)), (-1, (5, 2, 3, 1)), (-3, (5, 1, 2, 3))]
+)
+def test_an_axis_is_added_where_it_is_asked_for(axis, shape):
+    x = np.arange(30.0).reshape(5, 2, 3)
+    np.testing.assert_array_equal(run(Expand(axis), x), x.reshape(shape))
+
+
+@pytest.mark.parametrize("axis", [0, 4, -4])
+def test_an_axis_that_cannot_be_added_is_refused(axis):
+    with pytest.raises(SigmaNetworkError, match=rf"expand\(\(2, 3\)\): axis {axis} is no place .* Use 1 to 3, or -1"):
+        run(Expand(axis), np.zeros((5, 2, 3)))
 
 
 class TestAdd(LayerSuite):

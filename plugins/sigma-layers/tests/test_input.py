@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_kernel import Network
+from sigma_kernel import Environment, Network, load
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_kernel.testing import LayerSuite, by_name, traced
-from sigma_layers import Dense, Input, Reshape
+from sigma_layers import Dense, Input, Output, Reshape, SquaredDifference
 
 
 class TestInput(LayerSuite):
@@ -59,3 +59,36 @@ def test_a_shape_as_a_tuple_or_by_name_is_answered_with_what_to_write(make, laye
         make((2, 3))
     with pytest.raises(SigmaConfigError, match=rf"^{layer}: has no setting 'shape'\. Give it by position"):
         make(shape=(2, 3))
+
+
+class TestInputOfAnySize(LayerSuite):
+    inputs = (Spec((3, 5)),)
+
+    def make(self):
+        return Input(None, 5)
+
+
+def test_a_side_of_none_is_that_of_the_data():
+    network = Network.build(Input(None, None, section="images") + Reshape(784) + Dense(2))
+    shapes = network.declare({"images": Spec((28, 28))}, "float32", by_name)
+    assert shapes.outputs["0-input"].shape == (28, 28)
+    with pytest.raises(SigmaNetworkError, match=r"'images' have shape \(784,\). Write Input\(784\)"):
+        network.declare({"images": Spec((784,))}, "float32", by_name)
+
+
+def test_an_unknown_side_is_written_as_none_and_unknown_in_a_summary():
+    network = Input(None, 4) + Dense(2)
+    assert str(network) == "input(none, 4) + dense(2)"
+    assert [row.shape for row in network.summary().rows] == [None, None]
+
+
+def test_a_run_on_data_of_any_size_is_trained_saved_and_loaded(tmp_path):
+    x, y = np.linspace(-1, 1, 60, dtype=np.float32).reshape(10, 6), np.zeros((10, 1), np.float32)
+    with Environment("any", seed=0, folder=tmp_path) as sigma:
+        trainer = sigma.create_trainer(
+            network=Input(None) + Output(1) + SquaredDifference(), data=(x, y), optimiser="adam"
+        )
+        trainer.fit(epochs=1, progress=False)
+        expected = trainer.predict(x)
+        folder = sigma.run_folder
+    np.testing.assert_array_equal(load(folder).predict(x), expected)

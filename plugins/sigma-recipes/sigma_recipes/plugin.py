@@ -7,14 +7,18 @@ from sigma_kernel import Component, hookimpl
 SIGMA_API = "1.0"
 
 RECIPES = {
+    "autoencoder": "Compress digits to 8 numbers and back, without labels.",
     "bench-cnn": "Benchmark of convolutions: 32 filters, pool, 64 filters, pool, 128-10.",
     "bench-deep": "Benchmark of many small layers: 20 dense layers, 64 wide.",
     "bench-iris": "Benchmark of the smallest steps: 4-12-3 in batches of 10.",
     "bench-mlp-large": "Benchmark of large matrix products: 784-1024-1024-10.",
     "bench-mlp-small": "Benchmark of one hidden layer: 784-128-10.",
+    "cnn": "Classify handwritten digits of any size by convolutions.",
     "digits": "Classify 8 x 8 handwritten digits; takes a second, no download.",
     "iris": "Classify three species of iris by four features.",
+    "lstm": "Add two marked numbers of a long sequence, by an LSTM.",
     "mnist": "Classify MNIST: 28 x 28 handwritten digits, as in the first Sigma.",
+    "residual": "Classify handwritten digits by a small residual network with batch normalisation.",
     "wdbc": "Classify tumours as malignant or benign by 30 features.",
     "xor": "Learn exclusive or, the smallest task that one layer cannot solve.",
 }

@@ -12,13 +12,17 @@ def recipe(name: str) -> Recipe:
     return Recipe(name, (files("sigma_recipes") / f"{name}.toml").read_text(encoding="utf-8"))
 
 
+autoencoder = recipe("autoencoder")
 bench_cnn = recipe("bench-cnn")
 bench_deep = recipe("bench-deep")
 bench_iris = recipe("bench-iris")
 bench_mlp_large = recipe("bench-mlp-large")
 bench_mlp_small = recipe("bench-mlp-small")
+cnn = recipe("cnn")
 digits = recipe("digits")
 iris = recipe("iris")
+lstm = recipe("lstm")
 mnist = recipe("mnist")
+residual = recipe("residual")
 wdbc = recipe("wdbc")
 xor = recipe("xor")

@@ -109,6 +109,35 @@ def test_a_benchmark_learns_on_every_backend(name):
         assert losses[-10:].mean() < losses[:10].mean()
 
 
+def loss(name: str, *overrides: str) -> float:
+    configuration = config.load(recipes.recipe(name).text, overrides, name=name)
+    with config.build(configuration) as environment:
+        return environment.run().metrics["validation.loss"]
+
+
+def test_the_convolutional_recipe_learns_in_five_epochs():
+    assert accuracy("cnn", "hooks.finish.when=epoch reaches 5") >= 0.93
+
+
+def test_the_residual_recipe_learns_in_two_epochs():
+    assert accuracy("residual", "hooks.finish.when=epoch reaches 2") >= 0.85
+
+
+def test_the_autoencoder_is_better_than_the_mean_picture():
+    assert loss("autoencoder") < 0.025
+
+
+def test_the_recurrent_recipe_remembers():
+    short = ["data.rows=2000", "data.steps=10", "hooks.finish.when=validation.loss falls to 0.02 or epoch reaches 60"]
+    assert loss("lstm", *short) <= 0.02
+
+
+@pytest.mark.skipif(not MNIST.is_dir(), reason="the sample of MNIST is not next to this checkout")
+def test_the_convolutional_recipe_takes_images_of_another_size():
+    mnist = ["data.dataset=mnist", f"data.folder={MNIST}", "hooks.finish.when=iteration reaches 10"]
+    assert accuracy("cnn", *mnist) > 0.3
+
+
 def test_the_digits_recipe_reaches_96_percent_accuracy():
     assert accuracy("digits") >= 0.96
 

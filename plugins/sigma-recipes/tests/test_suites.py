@@ -31,6 +31,23 @@ class TestXor(_Named):
     name = "xor"
 
 
+class TestCnn(_Named):
+    name = "cnn"
+
+
+class TestResidual(_Named):
+    name = "residual"
+
+
+class TestAutoencoder(_Named):
+    name = "autoencoder"
+
+
+class TestLstm(_Named):
+    name = "lstm"
+    settings = ("run.backend=numpy", "data.rows=40", "data.steps=4", "data.batch_size=4")
+
+
 class TestBenchIris(_Named):
     name = "bench-iris"
 
