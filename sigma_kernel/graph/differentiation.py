@@ -15,7 +15,7 @@ from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
 from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, Shape, expanded, ordered, originating, symbol
 from sigma_kernel.graph.ops import full, loop, results
-from sigma_kernel.graph.rewriting import replaced
+from sigma_kernel.graph.rewriting import closed, replaced
 
 Flows = dict[Node, Node]
 
@@ -141,13 +141,14 @@ def _walk_back(scan: Node, came: Mapping[int, Node], needed: Container[Node]) ->
     sums = {i: symbol(x.shape, x.dtype) for i, x in step.items() if i >= cut and i not in products}
     ends = [*(step.get(i, _zeros(inner[i])) for i in state), *(total + step[i] for i, total in sums.items())]
     known = saved | {each[i]: came[i] for i in each}
-    sequences, constants = _read_by([*ends, *step.values()], scan, known)
+    sequences = _read_by([*ends, *step.values()], scan, known)
     stacked = [step[i] for i in step if carries <= i < cut]
     stacked += dict.fromkeys(x for pair in products.values() for x in pair if x not in (*sequences, *stacked))
-    body = Graph((*state.values(), *sums.values(), *sequences, *constants), (*ends, *stacked))
+    body, outside = closed(Graph((*state.values(), *sums.values(), *sequences), (*ends, *stacked)))
+    constants = replaced(outside, dict(zip(inner[cut:], scan.inputs[cut:], strict=True)))
     start = [came.get(i, _zeros(scan.inputs[i])) for i in state] + [_zeros(scan.inputs[i]) for i in sums]
     how = {"length": scan.attrs["length"], "reverse": not scan.attrs["reverse"]}
-    last, stacks = loop(body, start, [*sequences.values()], [*constants.values()], **how)
+    last, stacks = loop(body, start, [*sequences.values()], constants, **how)
     arrays = {**sequences, **dict(zip(stacked, stacks, strict=True))}
     flows = dict(zip((*state, *sums), last, strict=True))
     flows |= {i: arrays[flow] for i, flow in step.items() if carries <= i < cut}
@@ -171,15 +172,13 @@ def _step_back(
     return read, {own: stacks[x] for x, own in saved.items()}
 
 
-def _read_by(outputs: Sequence[Node], scan: Node, known: Flows) -> tuple[Flows, Flows]:
-    """Return the inputs of a backward body, ``{symbol: array outside}``: first the sequences, then the constants."""
+def _read_by(outputs: Sequence[Node], scan: Node, known: Flows) -> Flows:
+    """Return the sequences of a backward body that it uses: ``{symbol: array outside}``."""
     inner, carries, cut = _operands(scan)
     incoming = results(scan)[len(scan.attrs["body"].outputs) :]
     sequences = {**dict(zip(inner[:cut], (*incoming, *scan.inputs[carries:cut]), strict=True)), **known}
-    constants = dict(zip(inner[cut:], scan.inputs[cut:], strict=True))
     used = set(ordered(outputs))
-    first, second = ({x: y for x, y in known.items() if x in used} for known in (sequences, constants))
-    return first, second
+    return {x: y for x, y in sequences.items() if x in used}
 
 
 def _factors(flow: Node) -> tuple[Node, ...]:
