@@ -1,4 +1,4 @@
-"""Costs in float32 against PyTorch in float64, from the same numbers."""
+"""Costs and recurrent layers in float32 against PyTorch in float64, from the same numbers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import pytest
 
 pytest.importorskip("torch")
 
+from . import cost_cases, recurrent_cases
 from .comparison import Trained, in_torch
-from .cost_cases import CASES
 
+CASES = {**cost_cases.CASES, **recurrent_cases.CASES}
 BOUND = 2e-6  # of the greatest gradient, and of the loss: some 16 roundings
 
 
