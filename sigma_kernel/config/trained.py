@@ -24,7 +24,7 @@ from attrs import define, evolve, field, fields
 from sigma_kernel.clock import Moment
 from sigma_kernel.config import choosing
 from sigma_kernel.config.stored import changed_plugins, document_in, opened
-from sigma_kernel.contracts import Backend, Inference, Label, Metric
+from sigma_kernel.contracts import Backend, Inference, Label, Metric, RowLosses
 from sigma_kernel.curves import BranchedCurves, measured
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
@@ -133,6 +133,23 @@ class Trained:
             return evaluator.evaluate(steps, on if isinstance(on, str) else "training", metrics or {})
         finally:
             evaluator.close()
+
+    # -- the data of the run -------------------------------------------------------------------------------------------
+    def splits(self) -> dict[str, int]:
+        """Return the number of rows of each split of the run's data, which are read now."""
+        return {name: len(dataset) for name, dataset in self.trainer.session.setup.factory.splits.items()}
+
+    def rows(self, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
+        """Return the sections of numbered rows of a split, as they are in the data, or preprocessed."""
+        return self.trainer.session.rows_of(split, wanted, prepared)
+
+    def losses(self, split: str = "training", most: int | None = None) -> RowLosses:
+        """Return the loss of each row of a split as it was edited in the run, or of the ``most`` with the greatest."""
+        return self.trainer.session.row_losses(split, most)
+
+    def edits(self) -> dict[str, dict[str, Any]]:
+        """Return the rows that were ``excluded`` in the run, and new ``labels`` by row, for each split."""
+        return self.trainer.session.edits()
 
     def _other(self, data: Any) -> Setup:
         """Return the setup for other data."""

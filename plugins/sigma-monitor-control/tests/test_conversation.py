@@ -29,6 +29,7 @@ def view(**given: Any) -> Shown:
         AddressEntry("trainer.optimiser.1-output.weights.learning_rate", "number", 0.1, settable=True),
         AddressEntry("trainer.hooks.loss.every", "text", "1 epoch", settable=True),
         AddressEntry("trainer.epochs", "number", float("inf")),
+        AddressEntry("trainer.data.training.rows", "whole", 10),
         AddressEntry("trainer.network.layers.1-output.weights", "array", None, shape=(2, 2)),
     ]
     values = {one.address: one.value for one in kinds}

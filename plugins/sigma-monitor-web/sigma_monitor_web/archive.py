@@ -6,6 +6,7 @@ Nothing in a run folder is executed. What the files do not hold is empty: values
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -25,6 +26,7 @@ LARGEST = 256 << 20  # bytes of a file that is read
 FILES = 64  # that are held, parsed
 SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers
 OVER = "the run does not train now. Resume it first."
+OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources raise instead of downloading
 MOMENTS = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}
 
 
@@ -36,7 +38,8 @@ class Archive:
     state: str = "finished"  # how it ended, as ``sigma runs`` says it
     _tickets: list[Ticket] = field(factory=list, init=False)
     _trained: dict[str, Trained] = field(factory=dict, init=False)
-    _gate: threading.Lock = field(factory=threading.Lock, init=False)
+    _splits: dict[str, dict[str, int]] = field(factory=dict, init=False)  # of trainers whose data were read
+    _gate: threading.RLock = field(factory=threading.RLock, init=False)
 
     @property
     def name(self) -> str:
@@ -181,20 +184,28 @@ class Archive:
         return [StateEntry(number, _epoch(curves, number), False, True) for number in numbers]
 
     def splits(self, trainer: str) -> dict[str, int]:
-        """Return nothing: the data are not read again."""
-        return {}
+        """Return the number of rows of each split; the data are read now, and nothing is downloaded.
+
+        Raises a SigmaError that says why they cannot be read.
+        """
+        with self._gate:
+            if trainer not in self._splits:
+                self._splits[trainer] = _offline(self._network(trainer).splits)
+        return self._splits[trainer]
 
     def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
-        """Raise SigmaStateError: the data are not read again."""
-        raise SigmaStateError(f"{self.folder}: {OVER} Its data are not read from here.")
+        """Return the sections of numbered rows of a split."""
+        self.splits(trainer)
+        return self._network(trainer).rows(split, wanted, prepared)
 
     def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
-        """Raise SigmaStateError: the data are not read again."""
-        raise SigmaStateError(f"{self.folder}: {OVER} Its data are not read from here.")
+        """Return the losses of rows of a split, with the parameters of the trained network."""
+        self.splits(trainer)
+        return self._network(trainer).losses(split, most)
 
     def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
-        """Return nothing: the journal tells what was edited."""
-        return {}
+        """Return the edits of each split, once the data have been read."""
+        return self._network(trainer).edits() if trainer in self._splits else {}
 
     def classes(self, trainer: str) -> list[Any]:
         """Return the class names; none if the network cannot be loaded."""
@@ -239,6 +250,18 @@ class Archive:
     def messages(self, after: int) -> list[tuple[int, str]]:
         """Return no messages: they are not kept."""
         return []
+
+
+def _offline(read: Callable[[], Any]) -> Any:
+    """Read data without downloading anything: whoever looks at a run has not asked for that."""
+    with _LOCK:
+        before = os.environ.get(OFFLINE)
+        os.environ[OFFLINE] = "1"
+        try:
+            return read()
+        finally:
+            if before is None:
+                del os.environ[OFFLINE]
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

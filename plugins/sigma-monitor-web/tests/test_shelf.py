@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 
 from sigma_kernel import Environment, View
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_kernel.testing import Slow, ViewSuite
+from sigma_kernel.testing import Slow, Sweep, ViewSuite, small_environment
 from sigma_monitor_web.archive import Archive
 from sigma_monitor_web.keys import BOTH, READ
 from sigma_monitor_web.relay import Relay
@@ -89,6 +90,41 @@ def test_an_archive_has_the_curves_of_every_branch(finished: Path) -> None:
         assert [int(at) for one in rest for at in one.curve.iterations] == whole[after:]
     thinned = Archive(finished).stretches("trainer.training.loss", most=2)[1]
     assert [len(one.curve.values) for one in thinned] == [2, 2]
+
+
+def test_an_archive_reads_the_data_of_a_run_when_it_is_asked_for_them(finished: Path) -> None:
+    view = Archive(finished)
+    assert view.edits("trainer") == {}
+    talk = Shelf(finished.parent).talk(finished.name, BOTH)
+    assert asked(talk, do="status")["trainers"]["trainer"]["rows"] is None  # not yet
+    assert asked(talk, do="splits") == {"training": 40}
+    x = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
+    assert (view.rows("trainer", "training", [39, 2])["inputs"] == x[[39, 2]]).all()
+    found, weights = view.losses("trainer", "training"), view.get("trainer.network.layers.1-output.weights")
+    biases = view.get("trainer.network.layers.1-output.biases")
+    wanted = ((x @ weights + biases - x @ np.array([[1.0], [-2.0], [0.5]], "float32")) ** 2)[:, 0]
+    np.testing.assert_allclose(found.losses, wanted, rtol=1e-4)
+    assert asked(talk, do="losses", count=1)["rows"][0]["row"] == int(wanted.argmax())
+    assert "SIGMA_OFFLINE" not in os.environ
+
+
+def test_an_archive_says_why_the_data_of_a_run_cannot_be_read(finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy"))
+    config = (copy / "config.toml").read_text()
+    assert "[data" in config
+    shutil.rmtree(copy / "data")
+    talk = Shelf(tmp_path).talk("copy", BOTH)
+    assert asked(talk, do="splits")["kind"] == "SigmaDataError"
+    assert asked(talk, do="inputs")["inputs"][0]["shape"] == [3]  # what the network takes is known all the same
+
+
+def test_code_that_a_run_names_is_not_imported_to_read_its_data(tmp_path: Path) -> None:
+    with small_environment(Sweep(), epochs=1) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        assert sigma.run_folder is not None
+        talk = Shelf(tmp_path).talk(sigma.run_folder.name, BOTH)
+    assert asked(talk, do="splits")["kind"] in ("SigmaConfigError", "SigmaCheckpointError")
 
 
 def test_files_that_are_damaged_or_missing_leave_the_rest(finished: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from sigma_kernel.contracts import RowLosses, View
-from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaError, near
 from sigma_monitor_control.protocol.pictures import drawn, is_picture, picture
 from sigma_monitor_control.protocol.reading import Later, chosen
 from sigma_monitor_control.protocol.values import numbers, plain
@@ -246,8 +246,11 @@ def _range(view: View, trainer: str, section: str) -> tuple[float, float]:
 
 
 def _typical(view: View, trainer: str) -> dict[str, np.ndarray]:
-    known = view.splits(trainer)
-    if not known:  # a run that has ended, as its folder holds it
+    try:
+        known = view.splits(trainer)
+    except SigmaError:  # a run that has ended, whose data cannot be read
+        known = {}
+    if not known:
         return {}
     split = "training" if "training" in known else next(iter(known))
     return view.rows(trainer, split, range(min(known[split], TYPICAL)))

@@ -61,7 +61,7 @@ def _trainer(view: View, name: str) -> dict[str, Any]:
         **moment,
         **goals,
         "branch": branches[-1].number if branches else 0,
-        "rows": view.splits(name).get("training"),
+        "rows": next((plain(one.value) for one in view.entries(f"{name}.data.training.rows")), None),
         "values": _measured(view, name),
     }
 
@@ -214,9 +214,10 @@ def states(view: View, trainer: str | None = None) -> list[Any]:
     return [plain(one) for one in view.states(chosen(view, trainer))]
 
 
-def splits(view: View, trainer: str | None = None) -> dict[str, int]:
-    """Return the number of rows of each split of a trainer's data."""
-    return dict(view.splits(chosen(view, trainer)))
+def splits(view: View, trainer: str | None = None) -> Later:
+    """Return the number of rows of each split of a trainer's data, which may have to be read first."""
+    name = chosen(view, trainer)
+    return Later(lambda: dict(view.splits(name)))
 
 
 def classes(view: View, trainer: str | None = None) -> list[Any]:
