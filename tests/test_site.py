@@ -42,6 +42,13 @@ def test_every_component_of_the_rooms_has_a_section():
 
 
 @pytest.mark.rooms
+def test_every_layer_belongs_to_one_family():
+    rows = re.findall(r"^\| [\w ,]+ \| (`.*`) \|$", (DOCS / "components" / "layers.md").read_text(), re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(listed) == [one.name for one in components.offered("layer")]
+
+
+@pytest.mark.rooms
 def test_settings_that_all_components_of_a_kind_share_are_listed_once():
     text = components.text("hook")
     assert text.count("- `over_budget`") == 1
