@@ -75,6 +75,9 @@ def test_an_archive_shows_what_the_folder_holds(finished: Path) -> None:
     assert view.states("trainer")[-1].iteration == 20
     assert [row["value"] for _, row in view.journal() if row.get("command") == "set"] == [0.1]
     assert view.predict("trainer", np.zeros((2, 3), "float32"))["1-output"].shape == (2, 1)
+    made = view.activations("trainer", np.ones((2, 3), "float32"))
+    assert {name: values.shape for name, values in made.items()} == {"0-input": (2, 3), "1-output": (2, 1)}
+    assert view.columns("trainer") == {}
     assert Archive(finished, "unfinished").status() == "interrupted"
 
 

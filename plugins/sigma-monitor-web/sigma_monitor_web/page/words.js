@@ -414,6 +414,7 @@ export const WORDS = {
   "try.guess": ["a guess", "geraten"],
   "try.past": ["The same, as training goes on", "Dasselbe, während es lernt"],
   "try.past.note": ["share by iteration", "Anteil nach Iteration"],
+  "try.past.value": ["value by iteration", "Wert nach Iteration"],
   "try.past.none": ["While it trains, the answer to the same sample is drawn here.", "Während es lernt, erscheint hier die Antwort auf dasselbe Beispiel."],
   "try.past.label": ["{n} answers from iteration {from} to {to}", "{n} Antworten von Iteration {from} bis {to}"],
   "try.unread": ["This network cannot be tried here: {why}", "Dieses Netz lässt sich hier nicht ausprobieren: {why}"],

@@ -5,7 +5,7 @@ import { ofTrainer, store } from "../store.js";
 import { useOnline, usePace } from "./asking.js";
 import { Plot } from "./paint.js";
 import { word } from "./rows.js";
-import { count, figure, percent } from "../numbers.js";
+import { count, figure, percent, tick } from "../numbers.js";
 import { t } from "../words.js";
 
 const EVERY = 250; // milliseconds between two questions at least
@@ -61,20 +61,31 @@ export function Answer({ name, output, several }) {
 
 const TONES = ["accent", "s2", "ghost"];
 
+// The share of a class, or a value where there are no classes.
+const toldOf = (output, i) => (output.classes.length ? shareOf(output, i) : Number(output.values[i]));
+
+// From where to where the axis goes: shares from 0 to 1, values as they were.
+function range(past, name, order) {
+  if (past.at(-1).outputs[name].classes.length) return [0, 1];
+  const all = past.flatMap(({ outputs }) => order.map(([, i]) => toldOf(outputs[name], i))).filter(Number.isFinite);
+  return all.length ? [Math.min(...all), Math.max(...all)] : [0, 1];
+}
+
 function paint(past, name) {
-  const newest = past.at(-1).outputs[name], order = newest.classes.map((_, i) => [shareOf(newest, i), i]).sort((a, b) => b[0] - a[0]).slice(0, 3);
+  const newest = past.at(-1).outputs[name], chooses = newest.classes.length, order = (chooses ? newest.classes : newest.values).map((_, i) => [toldOf(newest, i), i]).sort((a, b) => b[0] - a[0]).slice(0, 3);
+  const [low, high] = range(past, name, order), named = (i) => (chooses ? word(newest.classes[i]) : newest.values.length > 1 ? `${i + 1}` : figure(newest.values[i]));
   return (context, width, height, colours) => {
     const left = 44, right = width - 84, top = 12, bottom = height - 24, first = past[0].iteration, last = past.at(-1).iteration;
-    const x = (at) => left + ((at - first) / (last - first || 1)) * (right - left), y = (share) => bottom - share * (bottom - top);
+    const x = (at) => left + ((at - first) / (last - first || 1)) * (right - left), y = (value) => bottom - ((value - low) / (high - low || 1)) * (bottom - top);
     context.font = `12px ${colours.family}`;
-    for (const share of [0, 0.5, 1]) {
+    for (const value of high > low ? [low, (low + high) / 2, high] : [low]) {
       context.strokeStyle = colours.line;
       context.fillStyle = colours["ink-3"];
       context.textAlign = "right";
-      context.fillText(`${share * 100} %`, left - 8, y(share) + 4);
+      context.fillText(chooses ? `${value * 100} %` : tick(Number(value.toPrecision(4))), left - 8, y(value) + 4);
       context.beginPath();
-      context.moveTo(left, y(share) + 0.5);
-      context.lineTo(right, y(share) + 0.5);
+      context.moveTo(left, y(value) + 0.5);
+      context.lineTo(right, y(value) + 0.5);
       context.stroke();
     }
     context.textAlign = "left";
@@ -82,13 +93,13 @@ function paint(past, name) {
     context.textAlign = "right";
     context.fillText(count(last), right, height - 6);
     let above = -Infinity;
-    [...order].reverse().forEach(([, i], place) => line(context, past.map((one) => [x(one.iteration), y(shareOf(one.outputs[name], i))]), colours[TONES[order.length - 1 - place]]));
+    [...order].reverse().forEach(([, i], place) => line(context, past.map((one) => [x(one.iteration), y(toldOf(one.outputs[name], i))]), colours[TONES[order.length - 1 - place]]));
     for (const [k, [share, i]] of order.entries()) {
       above = Math.max(above + 16, y(share) + 4);
       if (above > bottom + 8) break;
       context.fillStyle = colours[TONES[k] === "ghost" ? "ink-3" : TONES[k]];
       context.textAlign = "left";
-      context.fillText(word(newest.classes[i]).slice(0, 11), right + 10, above);
+      context.fillText(named(i).slice(0, 11), right + 10, above);
     }
   };
 }
@@ -102,7 +113,7 @@ function line(context, points, colour) {
 }
 
 export function Past({ past, name }) {
-  const shown = past.length > 1 && past.at(-1).outputs[name]?.classes.length;
-  return html`<section class="card" aria-labelledby="h-past"><div class="card-head"><h2 id="h-past">${t("try.past")}</h2><span class="note">${shown ? t("try.past.note") : ""}</span></div>
+  const shown = past.length > 1 && past.at(-1).outputs[name];
+  return html`<section class="card" aria-labelledby="h-past"><div class="card-head"><h2 id="h-past">${t("try.past")}</h2><span class="note">${shown ? t(shown.classes.length ? "try.past.note" : "try.past.value") : ""}</span></div>
     <div class="past">${shown ? html`<${Plot} height=${200} paint=${paint(past, name)} of=${past.at(-1)} label=${t("try.past.label", { n: past.length, from: count(past[0].iteration), to: count(past.at(-1).iteration) })} />` : html`<p class="empty">${t("try.past.none")}</p>`}</div></section>`;
 }

@@ -73,7 +73,7 @@ function Rows({ splits, trainer, filter, change, again, refresh }) {
   const title = t(`data.title.${filter.order}`);
   return html`<section class="card rows-card" aria-labelledby="h-rows"><div class="card-head"><h2 id="h-rows">${title}</h2><${Filters} splits=${splits} classes=${classes} filter=${filter} change=${change} />
       <span class="note push">${found ? t("data.of", { n: count(rows.length), all: count(found.total) }) : ""}${found && asks && found.at !== null ? ` · ${t("data.at", { at: count(found.at) })}` : ""}</span><button class="quiet mini" type="button" onClick=${refresh}>${t("data.again")}</button></div>
-    ${why ? html`<p class="empty">${t("data.unread", { why })}</p>` : !found ? html`<p class="empty">${t("data.measuring")}</p>` : rows.length === 0 ? html`<p class="empty">${t(`data.empty.${filter.order}`)}</p>` : html`<${drawn ? Tiles : Table} rows=${rows} shown=${shown} names=${names} edits=${edits} chosen=${chosen} choose=${choose} />`}
+    ${why ? html`<p class="empty">${t("data.unread", { why })}</p>` : !found ? html`<p class="empty">${t("data.measuring")}</p>` : rows.length === 0 ? html`<p class="empty">${t(`data.empty.${filter.order}`)}</p>` : html`<${drawn ? Tiles : Table} rows=${rows} shown=${shown} names=${names} classes=${classes} edits=${edits} chosen=${chosen} choose=${choose} />`}
     <div class="acts-bar"><${Actions} chosen=${chosen} clear=${() => choose(new Set())} split=${filter.split} classes=${classes} edits=${edits} />${found ? html`<${Pages} found=${found} filter=${filter} change=${change} />` : null}</div></section>`;
 }
 
