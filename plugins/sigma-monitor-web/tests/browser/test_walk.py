@@ -146,7 +146,8 @@ def test_all_that_a_person_steers_in_the_browser_is_done_again_by_a_replay(train
         word for word in ("pause", "step", "set", "save", "rewind", "exclude") if word not in journal.inner_text()
     ] == []
 
-    back = commands.filter(has_text="rewind").inner_text()  # where it acted: the iteration that it went back to
+    went = commands.filter(has=desk.page.get_by_role("cell", name="rewind", exact=True))  # not what it then saved
+    back = went.inner_text()  # where it acted: the iteration that it went back to
     assert re.search(rf"from {further:,} to (?P<to>[\d,]+)\b", back), back
     assert re.match(r"\S.*\t(?P<at>[\d,]+)\t1\t", back, re.DOTALL)["at"] in back.partition(" to ")[2]
 

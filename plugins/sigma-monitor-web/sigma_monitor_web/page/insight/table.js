@@ -31,7 +31,7 @@ function Head({ columns, more, texts, judged, measured }) {
 export function Table({ rows, shown, names, classes, edits, chosen, choose }) {
   const { place, press, move } = useChoosing(rows, chosen, choose), all = columnsOf(shown, names), columns = all.slice(0, MOST), first = Object.values(shown)[0];
   const judged = rows.some((row) => row.predicted !== null && row.predicted !== undefined), measured = rows.some((row) => row.loss !== undefined), texts = first?.text !== undefined;
-  return html`<div class="table-wrap" tabindex="0" role="group" aria-label=${t("data.rows")}><table class="cases" ref=${place}><${Head} columns=${columns} more=${all.length - columns.length} texts=${texts} judged=${judged} measured=${measured} />
+  return html`<div class="cases-wrap" tabindex="0" role="group" aria-label=${t("data.rows")}><table class="cases" ref=${place}><${Head} columns=${columns} more=${all.length - columns.length} texts=${texts} judged=${judged} measured=${measured} />
     <tbody>${rows.map((row, i) => {
       const excluded = edits.excluded.has(row.row), given = edits.labels[row.row], label = word(given ?? row.label), wrong = classes.length && judged && word(row.predicted) !== label, picked = chosen.has(row.row), one = shown[row.row];
       return html`<tr key=${row.row} class=${`${excluded ? "out" : ""} ${picked ? "picked" : ""}`} onClick=${(event) => press(event, i)}><th scope="row"><button type="button" tabindex=${i === 0 || picked ? 0 : -1} aria-pressed=${String(picked)} onKeyDown=${(event) => move(event, i)}><span aria-hidden="true">${row.row}</span><span class="sr">${about(row, { excluded, given })}</span>${picked ? html`<${Icon} name="check" class="tick" />` : null}</button></th>
