@@ -47,6 +47,7 @@ from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs, Steps
+from sigma_kernel.training.step.weights import weighed
 from sigma_kernel.training.trainer import Trainer
 
 
@@ -246,13 +247,15 @@ def load(
     *,
     backend: str | Mapping[str, Any] | Backend | None = None,
     checkpoint: choosing.Which = None,
+    weights: str = "",
     trust: Iterable[str] = (),
     log: Log = warnings.warn,
 ) -> Trained:
     """Load the trained network of a run folder, ready to predict.
 
     ``trainer`` names one of several; ``backend`` replaces the run's own; ``checkpoint`` is an iteration, ``best`` or
-    ``newest``; by default, the best if a hook keeps that, else the newest. Skipped checkpoints and changed versions
+    ``newest``; by default, the best if a hook keeps that, else the newest. ``weights`` names a modifier, such as
+    ``average``, whose weights take the place of the parameters. Skipped checkpoints and changed versions
     of plugins are logged to ``log``. Own code that the run names is imported only of the packages and modules in
     ``trust``. Raises SigmaConfigError if ``run`` is not a run folder, or names code that is not trusted, and
     SigmaCheckpointError if no checkpoint is intact and fits the network.
@@ -267,6 +270,7 @@ def load(
 
     fits = partial(_check_fit, trainer=chosen.name, model=model)
     path, found = choosing.chosen(folder, chosen.name, checkpoint, log, fits)
+    found = evolve(found, arrays=weighed(found.arrays, weights, np.asarray))
     if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
         history(folder, environment.trainers, log)  # raises unless `sigma resume --set` changed it
     for line in changed_plugins(folder, log):

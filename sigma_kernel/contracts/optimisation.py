@@ -275,7 +275,11 @@ class Schedule(Settled):
 
 @define(eq=False)
 class Modifier(Change):
-    """Modify a parameter at the end of its update, inside the step (clip, max-norm): override one of two methods."""
+    """Modify a parameter at the end of its update, inside the step (clip, max-norm): override one of two methods.
+
+    One that has the slots ``weights``, in the form of the parameter, and ``count``, a scalar, offers these weights for
+    evaluation in place of the parameter, as soon as the count is above 0.
+    """
 
     def modify(self, parameter: Node, settings: Nodes) -> Node:
         """Return the modified parameter; ``settings`` holds the live fields as scalars."""

@@ -188,6 +188,7 @@ class Hook(Settled):
     ends = False  # training can end by it; without a number of epochs, one hook has to declare that
     stops = False  # each of its firings ends training, which allows an estimate of the time left
     repeats = False  # it repeats the iteration after which it is due; copies of the iteration's inputs are then kept
+    weights = ""  # the modifier whose weights it evaluates, such as an average; by default the parameters
     timed = False  # its actions depend on the wall clock, beyond when it is due; a replay takes them from the journal
 
     def over(self, memory: Mapping[str, Any]) -> bool:

@@ -77,6 +77,12 @@ CHECKPOINT = click.option(
 )  # fmt: skip
 
 
+WEIGHTS = click.option(
+    "--weights", metavar="MODIFIER", default="",
+    help="Use the weights that this modifier keeps, such as average, in place of the parameters.",
+)  # fmt: skip
+
+
 def standing(path: Path, score: float | None) -> str:
     """Return a checkpoint's place in words: its path, and whether it is the newest."""
     others = [int(one.name) for one in path.parent.iterdir() if one.name.isdigit()]

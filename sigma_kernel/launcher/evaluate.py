@@ -12,7 +12,7 @@ import click
 from sigma_kernel.config import choosing, prepare
 from sigma_kernel.config.stored import opened
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.launcher.configured import CHECKPOINT, offered, standing
+from sigma_kernel.launcher.configured import CHECKPOINT, WEIGHTS, offered, standing
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.history.chain import rows
@@ -28,10 +28,12 @@ from sigma_kernel.training.trainer import Trainer
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Also compute this metric (repeatable).")
 @click.option("--edited", is_flag=True, help="With the rows left out and the labels changed in the run.")
 @CHECKPOINT
+@WEIGHTS
 @json_option
 def evaluate(
-    run: Path, on: str, metrics: tuple[str, ...], edited: bool, checkpoint: int | str | None, as_json: bool
-) -> None:
+    run: Path, on: str, metrics: tuple[str, ...], edited: bool, checkpoint: int | str | None, weights: str,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Evaluate a checkpoint of the run folder RUN: its loss, and the metrics that its hooks compute."""
     configuration, environment = opened(run)
     found: dict[str, Any] = {}
@@ -44,7 +46,7 @@ def evaluate(
             place, restored = choosing.chosen(run, name, checkpoint, _warn, use)
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
             chosen = {name: name.rpartition(".")[2] for name in (*_measured(trainer), *metrics)}
-            measured = trainer.evaluate(on, chosen, edited)
+            measured = trainer.evaluate(on, chosen, edited, weights)
             found |= {f"{head}{metric}": value for metric, value in measured.items()}
             say(f"{name}: {standing(place, restored.score)}")
     if as_json:
@@ -67,5 +69,5 @@ def _warn(text: str) -> None:
 def _measured(trainer: Trainer) -> list[str]:
     """Return the names of the metrics that hooks publish for any split, with the outputs that they measure."""
     hooks: list[Any] = list(trainer.hooks.values())
-    written = [address.partition(".")[2] for hook in hooks for address in hook.writes]
+    written = [a.partition(".")[2].removeprefix(f"{hook.weights}.") for hook in hooks for a in hook.writes]
     return [name for name in dict.fromkeys(written) if offered("metric", name.rpartition(".")[2])]

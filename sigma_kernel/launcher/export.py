@@ -10,7 +10,7 @@ import click
 from sigma_kernel.config.trained import load
 from sigma_kernel.contracts import Exporter, Inference
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, named
-from sigma_kernel.launcher.configured import CHECKPOINT
+from sigma_kernel.launcher.configured import CHECKPOINT, WEIGHTS
 from sigma_kernel.launcher.output import say
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
@@ -23,16 +23,23 @@ from sigma_kernel.training.components import one
 @click.option("--as", "name", metavar="NAME", help="The exporter. [default: the one called like FILE's extension]")
 @click.option("--trainer", metavar="NAME", help="Use this trainer, if the run has several.")
 @CHECKPOINT
+@WEIGHTS
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 def export(
-    run: Path, file: Path, name: str | None, trainer: str | None, checkpoint: int | str | None, force: bool
+    run: Path,
+    file: Path,
+    name: str | None,
+    trainer: str | None,
+    checkpoint: int | str | None,
+    weights: str,
+    force: bool,
 ) -> None:
     """Write the trained network of the run folder RUN to FILE.
 
     The extension of FILE names the exporter: `model.npz` is written by `npz`. `sigma components exporter` lists them.
     """
     exporter = chosen(file, name)
-    trained = load(run, trainer, checkpoint=checkpoint, log=_warn)
+    trained = load(run, trainer, checkpoint=checkpoint, weights=weights, log=_warn)
     for path in written(exporter, trained.inference(), file, force):
         say(f"{trained.trainer.name}: {trained.path} -> {path}")
 

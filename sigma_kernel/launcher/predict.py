@@ -12,7 +12,7 @@ import numpy as np
 
 from sigma_kernel.config.trained import Trained, load
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
-from sigma_kernel.launcher.configured import CHECKPOINT, standing
+from sigma_kernel.launcher.configured import CHECKPOINT, WEIGHTS, standing
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.launcher.predictions import Predictions, writable, write
 
@@ -24,6 +24,7 @@ from sigma_kernel.launcher.predictions import Predictions, writable, write
 @click.option("--top", metavar="K", type=click.IntRange(min=1), default=1, help="Print the K most probable classes.")
 @click.option("--trainer", metavar="NAME", help="Use this trainer, if the run has several.")
 @CHECKPOINT
+@WEIGHTS
 @click.option("--backend", metavar="NAME", help="Compute on this backend.")
 @click.option("--white", metavar="X", type=float, help="The value of a white pixel in the training data.")
 @json_option
@@ -34,6 +35,7 @@ def predict(
     top: int,
     trainer: str | None,
     checkpoint: int | str | None,
+    weights: str,
     backend: str | None,
     white: float | None,
     as_json: bool,
@@ -45,7 +47,7 @@ def predict(
     """
     if output is not None:
         writable(output)
-    model = load(run, trainer, backend=backend, checkpoint=checkpoint, log=_warn)
+    model = load(run, trainer, backend=backend, checkpoint=checkpoint, weights=weights, log=_warn)
     say(f"{model.trainer.name}: {standing(model.path, model.checkpoint.score)}")
     try:
         parts = _samples(model, inputs, white)

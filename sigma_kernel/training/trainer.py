@@ -179,10 +179,14 @@ class Trainer(Settings):
 
     @advise("Set trainer.data = {'training': (x, y), 'test': (a, b)} before training, and write evaluate('test').")
     def evaluate(
-        self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None, edited: bool = False
-    ) -> dict[str, float]:
-        """Return the loss and the metrics over a split of the data, by name; ``edited``, as it is in training now."""
-        return dict(self.session.ask(partial(self.session.evaluate, on, metrics or {}, edited)))
+        self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None, edited: bool = False,
+        weights: str = "",
+    ) -> dict[str, float]:  # fmt: skip
+        """Return the loss and the metrics over a split of the data, by name; ``edited``, as it is in training now.
+
+        ``weights`` names a modifier, such as ``average``, whose weights take the place of the parameters.
+        """
+        return dict(self.session.ask(partial(self.session.evaluate, on, metrics or {}, edited, weights)))
 
     def save(self, path: Path | str) -> Path:
         """Save the network to a directory: configuration, preprocessors, classes, parameters and state; no data.
@@ -192,24 +196,25 @@ class Trainer(Settings):
         """
         return self.saving(self, path)
 
-    def predict(self, samples: Any) -> Any:
+    def predict(self, samples: Any, weights: str = "") -> Any:
         """Return predictions for samples: an array or a data frame, or one for each input section.
 
         Columns of a frame are found by name, if training was on columns with names.  The result has
-        one row a sample; with several outputs it is a dictionary of arrays by output layer.
+        one row a sample; with several outputs it is a dictionary of arrays by output layer.  ``weights`` are those of
+        :meth:`evaluate`.
         """
         session = self.session
-        return session.ask(lambda: session.setup.evaluator.predict(session.steps(), samples))
+        return session.ask(lambda: session.setup.evaluator.predict(session.steps(weights), samples))
 
-    def classify(self, samples: Any) -> Any:
+    def classify(self, samples: Any, weights: str = "") -> Any:
         """Return the most probable class of each sample: its label, of the type in the data, else its index.
 
         Of equal probabilities, the first class wins.  The result has one row a sample; with several outputs it is a
-        dictionary by output layer.
+        dictionary by output layer.  ``weights`` are those of :meth:`evaluate`.
         """
         session = self.session
         setup = session.setup
-        return session.ask(lambda: setup.evaluator.classify(session.steps(), samples, setup.classes))
+        return session.ask(lambda: setup.evaluator.classify(session.steps(weights), samples, setup.classes))
 
 
 def _goals(**given: int | None) -> Goals:

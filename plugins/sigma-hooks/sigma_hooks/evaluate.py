@@ -8,6 +8,7 @@ from attrs import define, field
 
 from sigma_kernel import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext, Metric, Outlook
+from sigma_kernel.settings import instance_of
 
 
 @define(eq=False, kw_only=True)
@@ -15,18 +16,21 @@ class Evaluate(Hook):
     """Publish ``<on>.loss`` and ``<on>.<name>`` for each metric, over all rows of the split ``on``.
 
     If there are several costs, each is published as ``<on>.cost.<layer>``.  If an ``output`` is named, metrics are
-    published as ``<on>.<output>.<name>``.
+    published as ``<on>.<output>.<name>``.  With the ``weights`` of a modifier, such as ``average``, all are
+    ``<on>.<weights>.<name>``.
 
     Args:
         on: Split of the data to measure on.
         output: Output to measure, or a pattern of several, such as ``*``; needed if there are several.
         metrics: Metrics to measure, by name.
+        weights: Modifier whose weights are evaluated in place of the parameters.
     """
 
     every: TimeStep = every(1, "epoch")
     on: str = "validation"
     output: str | None = None
     metrics: Mapping[str, Metric] = field(factory=dict)
+    weights: str = field(default="", validator=instance_of(str, "the name of a modifier"))
 
     @property
     def splits(self) -> Sequence[str]:
@@ -36,7 +40,7 @@ class Evaluate(Hook):
     @property
     def writes(self) -> Sequence[str]:
         """Return the addresses of the loss, the costs and the metrics."""
-        return [f"{self.on}.{name}" for name in ("loss", *self._placed(), "cost.*")]
+        return [f"{self._head}.{name}" for name in ("loss", *self._placed(), "cost.*")]
 
     def measured(self) -> Mapping[str, Metric]:
         """Return the metrics by the names under which they are published."""
@@ -49,7 +53,11 @@ class Evaluate(Hook):
     def fire(self, context: HookContext) -> None:
         """Evaluate and publish."""
         for name, value in context.evaluate(self.on, self._placed()).items():
-            context.publish(f"{self.on}.{name}", value)
+            context.publish(f"{self._head}.{name}", value)
+
+    @property
+    def _head(self) -> str:
+        return f"{self.on}.{self.weights}" if self.weights else self.on
 
     def _placed(self) -> Mapping[str, Metric]:
         """Return the metrics by the names that place them at an output."""

@@ -21,7 +21,7 @@ def followed(decay, modifiers, steps=6):
     for _ in range(steps):
         trial.run(1)
         values.append(trial.values["1-dense.weights"])
-        averages.append(trial.slots["1-dense.weights", "modifiers.slow.value"])
+        averages.append(trial.slots["1-dense.weights", "modifiers.slow.weights"])
     return values, averages
 
 
@@ -42,9 +42,3 @@ def test_what_is_averaged_has_passed_the_modifiers_before_it():
     values, averages = followed(0.9, {"low": Clip(-0.1, 0.1)})
     assert np.abs(values[-1]).max() == np.abs(averages[0]).max() == 0.1
     assert np.abs(START["1-dense.weights"]).max() > 0.1
-
-
-def test_before_the_first_update_the_weights_are_those_of_training():
-    here, zeros = np.ones(3), np.zeros(3)
-    assert Average().weights(here, {"value": zeros, "count": np.array(0)}) is here
-    assert Average().weights(here, {"value": zeros, "count": np.array(1)}) is zeros

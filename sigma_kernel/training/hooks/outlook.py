@@ -17,6 +17,7 @@ from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.training.components import several
 from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, abroad, inner, meet, reads, taken
 from sigma_kernel.training.step.model import COSTS, EPOCH, OPTIMISERS, Model
+from sigma_kernel.training.step.weights import check_weights
 
 # how addresses begin that are known only with a traced model
 ELSEWHERE = ("network.", *OPTIMISERS, "phases.", f"training.{COSTS}", EPOCH, *OBSERVED)
@@ -45,6 +46,8 @@ def check_hooks(where: str, hooks: Mapping[str, Hook], model: Model, mistakes: M
     for name, hook in hooks.items():
         with mistakes.at("hooks", name):
             check_one(f"{where}.{name}", hook.check, Prospect(model))
+            if hook.weights:
+                check_weights(f"{where}.{name}.weights", hook.weights, model.first_slots())
 
 
 def check_one(where: str, check: Callable[[Any], None], subject: Any) -> None:

@@ -53,6 +53,7 @@ from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.measuring import curves, latest, measured, summed
 from sigma_kernel.training.step.model import LAYERS, OPTIMISERS
 from sigma_kernel.training.step.steps import Arrays, Iteration, Steps, fused
+from sigma_kernel.training.step.weights import weighed
 
 NUMBERS = (int, float)
 Saves = list[tuple[str, commands.Save]]  # wanted at one boundary, each with the hook that wants it
@@ -322,9 +323,10 @@ class Session:
         goals += (goal for hook in hooks if hook.stops for goal in ends(hook, self.iteration_at))
         return int(min(goals)) if goals else None
 
-    def steps(self) -> Steps:
-        """Return the steps that compute iterations from the current state."""
-        return Steps(self.setup.programs, self.state.arrays, self.state.live, self.moment)
+    def steps(self, weights: str = "") -> Steps:
+        """Return the steps that compute iterations from the current state, or evaluate the weights of a modifier."""
+        arrays = weighed(self.state.arrays, weights, self.setup.to_host) if weights else self.state.arrays
+        return Steps(self.setup.programs, arrays, self.state.live, self.moment)
 
     def _run(self, batches: Batches, compute: Compute, repeatable: bool = False) -> int:
         steps = self.steps()
@@ -901,21 +903,23 @@ class Session:
         if address not in self._bound:
             self._bind(shown([address]))
 
-    def evaluate(self, on: str, metrics: Mapping[str, Metric | str], edited: bool = True) -> dict[str, Any]:
+    def evaluate(
+        self, on: str, metrics: Mapping[str, Metric | str], edited: bool = True, weights: str = ""
+    ) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data, edited or not, at the current parameters."""
         with Timed(self.phases, "evaluation"):
-            return self.setup.evaluator.evaluate(self.steps(), on, metrics, edited)
+            return self.setup.evaluator.evaluate(self.steps(weights), on, metrics, edited)
 
-    def losses(self, on: str, most: int | None = None) -> RowLosses:
+    def losses(self, on: str, most: int | None = None, weights: str = "") -> RowLosses:
         """Return the loss of each row of a split, at the current parameters."""
         with Timed(self.phases, "evaluation"):
-            return self.setup.evaluator.losses(self.steps(), on, most)
+            return self.setup.evaluator.losses(self.steps(weights), on, most)
 
     # -- for monitors, from any thread ---------------------------------------------------------------------------------
-    def copied(self) -> Steps:
+    def copied(self, weights: str = "") -> Steps:
         """Return the steps with copies on the host of all arrays but those of optimisers."""
-        steps = self.steps()
-        return evolve(steps, arrays={n: self.host(n) for n in steps.arrays if not n.startswith(OPTIMISERS)})
+        steps, copy = self.steps(weights), self.setup.to_host
+        return evolve(steps, arrays={n: copy(x) for n, x in steps.arrays.items() if not n.startswith(OPTIMISERS)})
 
     def beside(self) -> tuple[Evaluator, Steps]:
         """Return what evaluates in the calling thread, without delaying training, and the steps to evaluate with.
@@ -1032,11 +1036,11 @@ class HookView:
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data."""
-        return self.session.evaluate(on, metrics)
+        return self.session.evaluate(on, metrics, weights=self.hook.weights)
 
     def losses(self, on: str, most: int | None = None) -> RowLosses:
         """Return the loss of each row of a split of the data."""
-        return self.session.losses(on, most)
+        return self.session.losses(on, most, self.hook.weights)
 
     def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
         """Return the specs of one sample of an input section, and of one row of a layer's output."""
@@ -1044,7 +1048,7 @@ class HookView:
 
     def excite(self, samples: np.ndarray, directions: np.ndarray, **at: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return a layer's output for samples of an input section, and its slopes along directions."""
-        return self.session.setup.evaluator.excite(self.session.steps(), samples, directions, **at)
+        return self.session.setup.evaluator.excite(self.session.steps(self.hook.weights), samples, directions, **at)
 
     @property
     def iteration(self) -> Iteration | None:
@@ -1077,7 +1081,7 @@ class HookView:
             fresh=background.fresh(self.moment),
             memory=deepcopy(self.memory),
             evaluator=background.evaluator,
-            steps=self.session.copied() if hook.splits else evolve(self.session.steps(), arrays={}),
+            steps=self.session.copied(hook.weights) if hook.splits else evolve(self.session.steps(), arrays={}),
         )  # fmt: skip
 
     def apply(self, row: Mapping[str, Any]) -> None:

@@ -357,7 +357,7 @@ def test_an_average_agrees_with_that_of_torch():
     trial.run(STEPS)
     for address, value in trial.values.items():
         mean = averaged.module[address.replace(".", "_")].detach().numpy()
-        np.testing.assert_allclose(trial.slots[address, "modifiers.slow.value"], mean, rtol=TOLERANCE, atol=TOLERANCE)
+        np.testing.assert_allclose(trial.slots[address, "modifiers.slow.weights"], mean, rtol=TOLERANCE, atol=TOLERANCE)
         assert not np.allclose(mean, value, rtol=1e-4, atol=1e-4)
 
 
