@@ -33,9 +33,10 @@ Specs = Mapping[str, Spec]
 class Continued:
     """A network for pieces of sequences.
 
-    The graph takes the sections of a piece, ``(rows, count, ...)``, the position of its first entry (int32), the
-    ``values`` of parameters, state and live settings by address, and the ``memory``, at first zeros. It returns the
-    predictions of the ``outputs``, then the new memory. Sequences have at most ``length`` entries.
+    The graph takes the sections of a piece, ``(rows, count, ...)``, or ``(rows,)`` without an axis of time; the place
+    of its first entry, int32; the ``values`` of parameters, state and live settings by address; and the ``memory``, at
+    first zeros. It returns the predictions of the ``outputs``, then the new memory. Sequences have at most ``length``
+    entries.
     """
 
     graph: Graph
@@ -56,8 +57,8 @@ class Continued:
         Raises SigmaNetworkError with the name of the first layer that computes something else for whole sequences.
         """
         read = {name: sections[name] for name in network.sections(costs=False)}
-        lengths = {spec.shape[:1] for spec in read.values()}
-        if len(lengths) != 1 or () in lengths:
+        lengths = {spec.shape[:1] for spec in read.values() if spec.shape}
+        if len(lengths) != 1:
             shapes_ = ", ".join(f"{name} {spec.shape}" for name, spec in read.items())
             raise SigmaNetworkError(f"network: only sequences of one length can be continued (got {shapes_}).")
         tracer = _Tracer(network, shapes, read, precision, resolve, *lengths.pop())
@@ -84,8 +85,11 @@ class _Tracer:
             **dict.fromkeys(self.shapes.live, Spec(())),
         }
         values = {a: symbol(one.shape, self._dtype(one.dtype), a) for a, one in known.items()}
-        sides = rows, count or self.length
-        given = {n: symbol((*sides, *x.shape[1:]), self._dtype(x.dtype), n) for n, x in self.sections.items()}
+        time = count or self.length
+        given = {
+            name: symbol((rows, time, *x.shape[1:]) if x.shape else (rows,), self._dtype(x.dtype), name)
+            for name, x in self.sections.items()
+        }
         there = Continuation(symbol((), "int32", "position"), self.length)
         trace = Trace(self.resolve, False, None, self.precision, values, there if count else None)
         forward = self.network.forward(trace, given)
@@ -114,11 +118,12 @@ class _Tracer:
         expected = interpret(whole.graph, numpy_namespace())(*arrays)
         memory = [np.zeros(spec.shape, spec.dtype) for spec in step.memory.values()]
         for t in range(min(CHECKED, self.length)):
-            pieces = [x[:, t : t + 1] for x in samples]
+            pieces = [x[:, t : t + 1] if x.ndim > 1 else x for x in samples]
             found = interpret(step.graph, numpy_namespace())(*pieces, np.asarray(t, np.int32), *values, *memory)
             memory = list(found[len(step.outputs) :])
             for name, one, all_ in zip(step.outputs, found, expected, strict=False):
-                if all_[:, t : t + 1].shape != one.shape or not np.allclose(all_[:, t : t + 1], one, 1e-6, 1e-9):
+                here = all_[:, t : t + 1] if all_.ndim > 1 else all_
+                if here.shape != one.shape or not np.allclose(here, one, 1e-6, 1e-9):
                     raise SigmaNetworkError(
                         f"{name}: computes something else for single entries than for whole sequences. {REMEDY}"
                     )

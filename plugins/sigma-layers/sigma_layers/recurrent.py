@@ -95,15 +95,24 @@ class Recurrent(Layer):
     def forward(self, context: Context, x: Node, lengths: Node | None = None) -> Node | Outputs:
         """Return the outputs of all steps, 0 at padding, or those of the last one, and the state to be carried."""
         steps = f.swap_axes(x, 0, 1)
-        mask = [] if lengths is None else [_mask(x, lengths)]
+        mask = [] if lengths is None else [_mask(context, x, lengths)]
         carries = self.carried > 0 and context.training
-        zeros = [f.zeros((x.shape[0], self.units), x.dtype)] * len(self.states)
-        first = self._before(context, x.shape[0]) if carries else zeros
+        first = self._before(context, x.shape[0]) if carries else self._first(context, x)
         ways = [self._walk(context, head, steps, mask, first) for head in DIRECTIONS[self.direction]]
         found = f.concat(*(outputs if self.sequence else state[0] for state, outputs in ways))
         if self.sequence:
             found = f.swap_axes(f.where(mask[0], found, 0.0) if mask else found, 0, 1)
-        return Outputs(found, self._after(context, ways[0][0])) if carries else found
+        kept = self._after(context, ways[0][0]) if carries else {}
+        return Outputs(found, kept, memory=dict(zip(self.states, ways[0][0], strict=True)))
+
+    def _first(self, context: Context, x: Node) -> list[Node]:
+        """Return zeros, or the state after what came before in a sequence that is continued."""
+        shape = x.shape[0], self.units
+        if context.continuation is None:
+            return [f.zeros(shape, x.dtype)] * len(self.states)
+        if self.direction != "forward":
+            raise SigmaNetworkError(f"{type(self).__name__}: continues a sequence only in the forward direction.")
+        return [context.recall(name, shape) for name in self.states]
 
     # -- from batch to batch -------------------------------------------------------------------------------------------
     def _before(self, context: Context, batch: int) -> list[Node]:
@@ -167,13 +176,14 @@ class Recurrent(Layer):
             )
 
 
-def _mask(x: Node, lengths: Node) -> Node:
+def _mask(context: Context, x: Node, lengths: Node) -> Node:
     """Return bool ``(time, batch, 1)``: whether a step is no padding, given lengths or a mask."""
     batch, time = x.shape[:2]
     if lengths.shape == (batch, time):
         real = f.cast(lengths, "bool")
     else:
-        real = f.reshape(f.cast(lengths, "int32"), (batch, 1)) > f.iota((1, time))
+        begin = 0 if context.continuation is None else context.continuation.position
+        real = f.reshape(f.cast(lengths, "int32"), (batch, 1)) > f.iota((1, time)) + begin
     return f.expand(f.swap_axes(real, 0, 1), -1)
 
 

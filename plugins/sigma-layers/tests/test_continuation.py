@@ -12,6 +12,8 @@ from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, interpret, numpy_namespace, symbol
 from sigma_kernel.testing import by_name
 from sigma_layers import (
+    GRU,
+    LSTM,
     Attention,
     Dense,
     Embedding,
@@ -23,6 +25,7 @@ from sigma_layers import (
     Repeat,
     Reshape,
     Residual,
+    SimpleRNN,
     SinusoidalPositions,
     SoftmaxCrossEntropy,
     TransformerDecoder,
@@ -30,12 +33,14 @@ from sigma_layers import (
 )
 
 LENGTH, ROWS, VOCABULARY = 7, 2, 5
+LENGTHS = np.array([6, 3], np.int32)
 TOKENS = np.random.default_rng(1).integers(0, VOCABULARY, (ROWS, LENGTH)).astype(np.int32)
 MODELS: dict[str, Any] = {
     "pre-norm, learned positions": lambda: LearnedPositions() + Repeat(2, TransformerEncoder(2, causal=True)),
     "post-norm, sinusoidal": lambda: SinusoidalPositions() + 2 * TransformerEncoder(2, causal=True, norm="post"),
     "rotary, grouped heads": lambda: 2 * TransformerEncoder(4, causal=True, rotary=100.0, key_value_heads=2),
     "shared parameters": lambda: Repeat(3, TransformerEncoder(2, causal=True, dropout=0.1), shared=True),
+    "recurrent layers": lambda: SimpleRNN(6, sequence=True) + GRU(5, sequence=True) + LSTM(7, sequence=True),
     "attention in a residual": lambda: Residual(Attention(1, causal=True, rotary=10.0, value_size=3)) + Dense(6),
 }
 
@@ -48,20 +53,22 @@ def network(body: Any) -> Network:
 class Model:
     """A network with parameters drawn by a seed: predictions for whole sequences, and for one piece after another."""
 
-    def __init__(self, built: Network, tokens: np.ndarray = TOKENS) -> None:
-        self.built, self.tokens = built, tokens
-        self.sections = {"inputs": Spec((LENGTH,), "int32"), "targets": Spec((LENGTH,), "int32")}
+    def __init__(self, built: Network, lengths: np.ndarray | None = None) -> None:
+        self.built = built
+        self.arrays = {"inputs": TOKENS} if lengths is None else {"inputs": TOKENS, "lengths": lengths}
+        self.sections = {name: Spec(x.shape[1:], "int32") for name, x in self.arrays.items()}
+        self.sections["targets"] = Spec((LENGTH,), "int32")
         self.shapes = built.declare(self.sections, "float64", by_name)
         draw = np.random.default_rng(2)
         self.values = {a: draw.normal(size=p.shape) for a, p in self.shapes.parameters.items()}
         self.values |= {a: np.asarray(one.value) for a, one in self.shapes.live.items()}
 
     def whole(self) -> np.ndarray:
-        x = symbol(self.tokens.shape, "int32")
-        given = {name: symbol(value.shape, "float64") for name, value in self.values.items()}
-        forward = self.built.forward(Trace(by_name, False, None, "float64", given), {"inputs": x})
-        graph = Graph((x, *given.values()), (forward.prediction,))
-        return np.asarray(interpret(graph, numpy_namespace())(self.tokens, *self.values.values())[0])
+        given = {name: symbol(x.shape, "int32") for name, x in self.arrays.items()}
+        values = {name: symbol(value.shape, "float64") for name, value in self.values.items()}
+        forward = self.built.forward(Trace(by_name, False, None, "float64", values), given)
+        run = interpret(Graph((*given.values(), *values.values()), (forward.prediction,)), numpy_namespace())
+        return np.asarray(run(*self.arrays.values(), *self.values.values())[0])
 
     def continued(self, count: int = 1) -> Continued:
         return Continued.of(self.built, self.shapes, self.sections, "float64", by_name, ROWS, count)
@@ -69,11 +76,11 @@ class Model:
     def pieces(self, count: int) -> np.ndarray:
         step = self.continued(count)
         run, values = interpret(step.graph, numpy_namespace()), [self.values[name] for name in step.values]
-        memory = [np.full(spec.shape, 0, spec.dtype) for spec in step.memory.values()]
+        memory = [np.zeros(spec.shape, spec.dtype) for spec in step.memory.values()]
         found = []
         for start in range(0, LENGTH - count + 1, count):
-            piece = self.tokens[:, start : start + count]
-            prediction, *memory = run(piece, np.asarray(start, np.int32), *values, *memory)
+            piece = [x[:, start : start + count] if x.ndim > 1 else x for x in self.arrays.values()]
+            prediction, *memory = run(*piece, np.asarray(start, np.int32), *values, *memory)
             found.append(prediction)
         return np.concatenate(found, 1)
 
@@ -92,7 +99,7 @@ def test_a_position_computed_again_forgets_what_it_was() -> None:
     run, values = interpret(step.graph, numpy_namespace()), [model.values[name] for name in step.values]
     memory = [np.zeros(spec.shape, spec.dtype) for spec in step.memory.values()]
     for t, shift in ((0, 0), (1, 0), (2, 1), (3, 2), (2, 0)):  # two tokens that are taken back
-        piece = (model.tokens[:, t : t + 1] + shift) % VOCABULARY
+        piece = (TOKENS[:, t : t + 1] + shift) % VOCABULARY
         prediction, *memory = run(piece, np.asarray(t, np.int32), *values, *memory)
     np.testing.assert_allclose(prediction[:, 0], model.whole()[:, 2], rtol=1e-11)
 
@@ -103,6 +110,15 @@ def test_padding_of_pieces_is_remembered() -> None:
     model = Model(Network.build(tokens + body + Output(VOCABULARY) + SoftmaxCrossEntropy()))
     assert (TOKENS == 0).any()
     np.testing.assert_allclose(model.pieces(1), model.whole(), rtol=1e-11, atol=1e-13)
+
+
+def test_sequences_of_different_lengths_are_continued_up_to_their_ends() -> None:
+    lengths = Input(section="lengths", dtype="int32")
+    body = LSTM(8, sequence=True, lengths=lengths) + TransformerEncoder(2, mask=lengths, causal=True)
+    trunk = Input(LENGTH, dtype="int32") + Embedding(VOCABULARY, 8)
+    model = Model(Network.build(trunk + body + Output(VOCABULARY) + SoftmaxCrossEntropy()), LENGTHS)
+    np.testing.assert_allclose(model.pieces(1), model.whole(), rtol=1e-11, atol=1e-13)
+    assert (model.whole() != Model(model.built, LENGTHS + 1).whole()).any()
 
 
 def test_memory_holds_the_keys_and_values_of_every_layer() -> None:
@@ -121,6 +137,7 @@ def turn(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        (LSTM(3, sequence=True, direction="reverse"), "2-lstm: LSTM: continues a sequence only in the forward"),
         (Attention(2), "2-attention: attention: continues a sequence only if it is causal"),
         (Flatten() + Dense(LENGTH * 3) + Reshape(LENGTH, 3), "3-dense: matmul.*keep the axis of time"),
         (Function(lambda x: f.mean(x, 1, keepdims=True) + x) + Dense(3), "2-function: computes something else"),

@@ -14,6 +14,7 @@ from sigma_kernel.errors import SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Graph, Node, Spec, gradient, interpret, numpy_namespace
 from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import (
+    Add,
     Dense,
     Embedding,
     Flatten,
@@ -116,6 +117,12 @@ def test_samples_with_an_index_out_of_range_are_refused(tmp_path: Any) -> None:
     for model in (trainer, load(tmp_path / "model")):
         with pytest.raises(SigmaDataError, match="predict: section 'inputs', row 1: 7 is not an index from 0 to 2"):
             model.predict([[0, 1, 2], [7, 1, 1]])
+
+
+def test_of_several_embeddings_the_smallest_vocabulary_counts() -> None:
+    tokens = Input(3, dtype="int32")
+    network = Network.build(Add(tokens + Embedding(4, 2), tokens + Embedding(3, 2), tokens + Embedding(9, 2)))
+    assert network.declare({"inputs": Spec((3,), "int32")}, "float32", by_name).indices == {"inputs": 3}
 
 
 @pytest.mark.parametrize(
