@@ -1,4 +1,4 @@
-"""Measure what watching costs: ``python -m figures.watched`` in the folder ``docs``, for about four minutes.
+"""Measure what watching costs: ``python -m figures.watched`` in the folder ``docs``, for five minutes at most.
 
 A hook publishes values; a run trains with and without somebody watching it, in alternating pairs; the page is fed eight
 charts of 10,000 points with 1,000 more a second; and commands are given to a run of the digits.  Parts are named as
@@ -39,6 +39,7 @@ COMMANDS = 200
 BACKENDS = ("numba", "numpy")
 PAIRS, ROUNDS = 200, 20
 SETTLED, BLOCK = 0.05, 0.15  # seconds before each half of a pair, and of it
+LEAST = 5  # steps of a half, however busy the machine is
 VALUES = 20  # that a hook publishes in each iteration
 MONITORS = ("sigma-web", "sigma-control")  # the names of their threads
 
@@ -293,11 +294,13 @@ def _rate(client: Client, say: str) -> tuple[float, float, float]:
     time.sleep(SETTLED)
     begun = time.perf_counter(), NOTED.count, NOTED.worked, _monitors()
     time.sleep(BLOCK)
+    while NOTED.count - begun[1] < LEAST:
+        time.sleep(0.01)
     passed, count, worked, shared = (
         now - then
         for now, then in zip((time.perf_counter(), NOTED.count, NOTED.worked, _monitors()), begun, strict=True)
     )
-    return passed / max(1, count), worked / max(1, count), shared / passed
+    return passed / count, worked / count, shared / passed
 
 
 def _monitors() -> float:
@@ -330,7 +333,8 @@ def _published() -> tuple[float, float]:
         time.sleep(SETTLED)
         count, spent, worked = NOTED.count, NOTED.spent, NOTED.worked
         time.sleep(BLOCK)
-        done = max(1, NOTED.count - count)
+        while (done := NOTED.count - count) < LEAST:
+            time.sleep(0.01)
         took[values] = (NOTED.spent - spent) / done, (NOTED.worked - worked) / done
     NOTED.values = 0
     return took[VALUES][0] / VALUES, (took[VALUES][1] - took[0][1]) / VALUES
