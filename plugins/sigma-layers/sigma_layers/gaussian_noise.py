@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from attrs import define
 
-from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer, live
 from sigma_kernel.graph import Node
 
@@ -29,5 +28,4 @@ class GaussianNoise(Layer):
         """Return x with noise, or x itself outside training."""
         if not context.training or context.key is None:
             return x
-        noise = f.cast(context.key.normal(x.shape), x.dtype)  # drawn in float32: the same in every precision
-        return x + noise * context.live["deviation"]
+        return x + context.key.normal(x.shape, 0.0, context.live["deviation"], dtype=x.dtype)

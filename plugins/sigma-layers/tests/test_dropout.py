@@ -38,6 +38,11 @@ class TestGaussianNoise(LayerSuite):
     def make(self):
         return GaussianNoise(0.5)
 
+    def test_it_computes_in_the_requested_precision(self):
+        """Compare dtypes only: float64 draws other numbers than float32."""
+        for precision in ("float64", "float32"):
+            assert self.run(precision=precision)[0].dtype == precision
+
 
 def dropped(rate, seed=1, shape=(200, 500), make=Dropout):
     it = traced(make(rate), [Spec(shape, "float64")], training=True)

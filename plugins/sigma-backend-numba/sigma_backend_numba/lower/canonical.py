@@ -7,7 +7,7 @@ each sample) and ``copy``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
 from attrs import define, evolve, field, frozen
@@ -112,14 +112,17 @@ class Form:
 
 
 def expanded(graph: Graph) -> Graph:
-    """Return a graph in ops of this backend: primitives, and calls of functions for other ops."""
-    return _called(rewrite(graph, keep=LOWERINGS))
+    """Return a graph in ops of this backend: primitives, and calls of functions for other ops.
+
+    Its arrays of constants stay, as they become inputs; those in the body of a scan do not.
+    """
+    return _called(rewrite(graph, keep=LOWERINGS), KNOWN | {"array"})
 
 
-def _called(graph: Graph) -> Graph:
+def _called(graph: Graph, known: Collection[str] = KNOWN) -> Graph:
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         made = node if inputs == node.inputs else evolve(node, inputs=inputs)
-        return made if node.op in KNOWN else called(made)
+        return made if node.op in known else called(made)
 
     return changed(graph, change, _called)
 
