@@ -8,7 +8,7 @@ from typing import Any
 from sigma_kernel import Trace, functions as f
 from sigma_kernel.graph import Node, constant
 from sigma_kernel.testing import by_name
-from sigma_layers import GRU, LSTM, BatchNorm, GroupNorm, InstanceNorm, RMSNorm, SimpleRNN
+from sigma_layers import GRU, LSTM, BatchNorm, GroupNorm, InstanceNorm, Pad, RMSNorm, SimpleRNN, Upsample
 from tests.peers.onnx_nodes.reading import OutOfScopeError, Table
 from tests.peers.onnx_nodes.windowed import spread
 
@@ -138,3 +138,50 @@ def _conv_transpose(
     pairs = [(pads[i], pads[i + rank]) for i in range(rank)]
     made = f.convolution_transpose(x, w, steps, pairs, gaps, group, added)
     return made if b is None else made + f.reshape(b, (-1, *(1,) * rank))
+
+
+# -- sides -------------------------------------------------------------------------------------------------------------
+_POSITIONS = {"half_pixel": False, "align_corners": True}
+
+
+def _sides(x: Any, scales: Any, sizes: Any, axes: Any) -> list[int]:
+    """Return the sides that a test asks for; raises OutOfScopeError if they are no multiple or part of the present."""
+    chosen, sides = list(axes) if axes is not None else list(range(len(x.shape))), list(x.shape)
+    for place, axis in enumerate(chosen):
+        if sizes is not None:
+            sides[axis] = int(sizes[place])
+        elif (wanted := float(scales[place]) * x.shape[axis]) == int(wanted):
+            sides[axis] = int(wanted)
+        else:
+            raise OutOfScopeError("a mode of an operator", "Resize to fractions of an entry")
+    if sides[:2] != list(x.shape[:2]):
+        raise OutOfScopeError("a mode of an operator", "Resize of batch and channels")
+    return sides[2:]
+
+
+@row("Resize", static=(1, 2, 3))
+def _resize(
+    x: Any, roi: Any = None, scales: Any = None, sizes: Any = None, mode: str = "nearest", axes: Any = None,
+    coordinate_transformation_mode: str = "half_pixel", **others: Any,
+) -> Any:  # fmt: skip
+    given = (mode, coordinate_transformation_mode)
+    if mode == "cubic" or given[1] not in _POSITIONS or given == ("nearest", "align_corners") or others:
+        raise OutOfScopeError("a mode of an operator", "Resize by cubics, other positions, or with antialias")
+    sides = _sides(x, scales, sizes, axes)
+    if mode == "nearest" and any(wanted % n for n, wanted in zip(x.shape[2:], sides, strict=True)):
+        raise OutOfScopeError("a mode of an operator", "Resize to no multiple by nearest entries")
+    corners = mode == "linear" and _POSITIONS[given[1]]
+    return layer(Upsample(mode=mode, align_corners=corners, size=sides), x)[0]
+
+
+@row("Upsample", static=(1,))
+def _upsample(x: Any, scales: Any, mode: str = "nearest") -> Any:
+    return layer(Upsample(mode=mode, size=_sides(x, scales, None, None)), x)[0]
+
+
+def padded(x: Any, mode: str, low: Sequence[int], high: Sequence[int]) -> Any:
+    """Return a sample whose sides are continued."""
+    if any((*low[:2], *high[:2])):
+        raise OutOfScopeError("a mode of an operator", f"Pad by {mode} of batch and channels")
+    modes = {"reflect": "reflect", "edge": "replicate", "wrap": "circular"}
+    return layer(Pad(list(zip(low[2:], high[2:], strict=True)), mode=modes[mode]), x)[0]

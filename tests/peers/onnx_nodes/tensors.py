@@ -9,6 +9,7 @@ import numpy as np
 
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Node
+from tests.peers.onnx_nodes.layered import padded
 from tests.peers.onnx_nodes.reading import NUMPY_TYPES, OutOfScopeError, Table
 
 TENSORS = Table()
@@ -129,12 +130,12 @@ def _gather(x: Any, indices: Any, axis: int = 0) -> Any:
 
 @row("Pad", static=(1, 2, 3))
 def _pad(x: Any, pads: Any, value: Any = None, axes: Any = None, mode: str = "constant") -> Any:
-    if mode != "constant":
-        raise OutOfScopeError("a mode of an operator", f"Pad by {mode}")
     chosen, sides = numbers(axes) if axes is not None else list(range(len(x.shape))), numbers(pads)
     low, high = [0] * len(x.shape), [0] * len(x.shape)
     for place, axis in enumerate(chosen):
         low[axis], high[axis] = sides[place], sides[place + len(chosen)]
+    if mode != "constant":
+        return padded(x, mode, low, high)
     return f.pad(x, low, high, value=0.0 if value is None else np.asarray(value).item())
 
 
