@@ -257,6 +257,22 @@ def test_a_fault_in_a_modifier_is_caught(name: str) -> None:
     check_caught(Suite(), MODIFIERS[name][1])
 
 
+class Halved(Modifier):
+    def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
+        return parameter * 0.5
+
+
+def test_a_modifier_that_only_watches_is_caught_if_it_changes_a_parameter() -> None:
+    class Suite(ModifierSuite):
+        idempotent = modifies = False
+
+        def make(self) -> Modifier:
+            return Halved()
+
+    with pytest.raises(AssertionError, match="values around 100"):
+        Suite().test_it_modifies_something_and_every_live_setting_has_an_effect()
+
+
 # -- schedules ---------------------------------------------------------------------------------------------------------
 class Falling(Schedule):
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:

@@ -430,7 +430,9 @@ class ModifierSuite(Suite):
         """Use every live setting, from `settings`, on values around 100."""
         values = 100.0 * np.random.default_rng(0).normal(size=(5, 3))
         usual = self.modified(self.make(), values)
-        assert np.array_equal(usual, values) != self.modifies, "values around 100 stay as they are"
+        assert np.array_equal(usual, values) != self.modifies, (
+            f"values around 100 {'stay as they are' if self.modifies else 'change'}"
+        )
         for name, other in _others(self.make()).items() if self.modifies else ():
             changed = self.modified(_with(self.make(), name, other), values)
             assert not np.array_equal(changed, usual), f"{name} is ignored"

@@ -46,7 +46,7 @@ def evaluations(function, start, deviation, **settings):
     [(sphere, np.ones(10), 0.3, 2_000), (ellipsoid, np.ones(10), 0.3, 7_000), (rosenbrock, np.zeros(10), 0.5, 8_000)],
 )
 def test_the_functions_of_the_literature_take_as_many_evaluations(function, start, deviation, most):
-    """Hansen's CMA-ES takes some 1,600, 5,500 and 6,000 evaluations in ten dimensions."""
+    """pycma 4.5 without negative weights, five seeds: 1,530 to 1,660, 5,520 to 6,070 and 5,530 to 7,020."""
     assert evaluations(function, start, deviation) < most
 
 
