@@ -257,5 +257,6 @@ CASES = [
     *(case for rank in (1, 2, 3) for case in transposed(rank, 5)),
     Case(sigma_layers.Conv2d(3, 3, padding="same", dilation=2, activation="tanh"), [(2, 2, 7, 4)],
          lambda x, p: torch.tanh(F.conv2d(x, p["weights"], p["biases"], padding="same", dilation=2))),
+    Case(sigma_layers.Expand(2), [(2, 3, 4)], lambda x, p: x.unsqueeze(2)),
     Case(sigma_layers.Permute(3, 1, 2), [(2, 3, 4, 5)], lambda x, p: x.permute(0, 3, 1, 2)),
 ]  # fmt: skip
