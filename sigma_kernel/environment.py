@@ -42,7 +42,7 @@ from sigma_kernel.training.components import SETTINGS, one, several
 from sigma_kernel.training.history.messages import Messages
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.runs import resume as resuming
-from sigma_kernel.training.runs.run_folder import RunFolder
+from sigma_kernel.training.runs.run_folder import RunFolder, kept
 from sigma_kernel.training.runs.summary import Summary as Summary, reached, summarise
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.progress import LEGAL, STEERING, concerned
@@ -338,6 +338,8 @@ class Environment(settings.Settled):
     def _open_folder(self) -> None:
         if self.folder is not None and self.run_folder is None:
             self._files.open(self.folder, self.name, lambda run: self.configuration or load(RECORD)(self, run))
+            for session in self.sessions().values():
+                self._files.keep(session)
         for session in self.sessions().values():
             self._files.attach(session)
         self._files.claim(self.run_folder)
@@ -359,6 +361,7 @@ class Environment(settings.Settled):
         while another process writes to its folder.
         """
         self._check("run")
+        self.begin_from(Path(run))
         self.prepare()
         path, log, sessions = Path(run), log or self.messages.log, self.sessions()
         if not path.is_dir():
@@ -375,6 +378,11 @@ class Environment(settings.Settled):
             self._files.edited()
         self._noted = self.catalogue.versions()
 
+    def begin_from(self, run: Path) -> None:
+        """Give trainers that are not prepared the initial values that a run has kept."""
+        for name, trainer in self.trainers.items():
+            trainer.begin_from(kept(run, name))
+
     def replay(self, run: Path, progress: bool | None = None) -> tuple[Summary, dict[str, str]]:
         """Replay the journal of a run folder, and compare, without writing anything.
 
@@ -382,6 +390,7 @@ class Environment(settings.Settled):
         trainer that differs, a description of the first difference.
         """
         self._check("run")
+        self.begin_from(run)
         self.prepare()
         self._replaying = True
         lines = resuming.history(run, self.trainers, self.messages.log)

@@ -40,6 +40,7 @@ from sigma_kernel.training.data.preprocessing import FITTED, Preparation
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.preparation import BATCH, Stages, prepared
 from sigma_kernel.training.runs.resume import fit, history
+from sigma_kernel.training.runs.run_folder import kept
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.state import Setup
 from sigma_kernel.training.step.evaluator import Evaluator
@@ -177,6 +178,7 @@ class Trained:
             {n: own.get(n, ()) if own else self.classes for n in sections},
             self._preparation().fitted,
             partial(self._restore, self.trainer.data, evolve(self.checkpoint, values={**values, "changes": changes})),
+            kept(self.path.parents[2], self.trainer.name),
         )
 
     def _restore(self, data: Any, found: Checkpoint, session: Session) -> None:

@@ -113,7 +113,13 @@ class Draws(Protocol):
 
 
 class Initialiser(Settled):
-    """Draw the initial values of a parameter."""
+    """Draw the initial values of a parameter.
+
+    One whose values come from ``outside``, such as from a file that may change or go, declares that. A run folder then
+    keeps the values, so that a resume, a replay and a reset do not need it any more.
+    """
+
+    outside: ClassVar[bool] = False
 
     @abstractmethod
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:

@@ -103,6 +103,7 @@ def replay(run: Path, check: bool, quiet: bool, as_json: bool) -> int:
 def _environment(configuration: Configuration, run: Path) -> Environment:
     """Build and prepare the environment of a run; warns about plugins whose version has changed."""
     environment = build(configuration, catalogue())
+    environment.begin_from(run)
     prepare(configuration, environment)
     for line in changed_plugins(run, _warn):
         _warn(line)

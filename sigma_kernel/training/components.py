@@ -39,6 +39,7 @@ class Learned:
     labels: Mapping[str, Sequence[Label]] = field(factory=dict)  # of classes, by section
     fitted: Mapping[str, Mapping[str, np.ndarray]] = field(factory=dict)  # by preprocessor
     restore: Callable[[Any], object] = id  # a session; there is nothing to restore
+    initial: Mapping[str, np.ndarray] = field(factory=dict)  # values that came from outside, by address
 
 
 @define(eq=False)

@@ -208,7 +208,7 @@ class Stages:
             with self.mistakes.at("initialisers", name, "match"):
                 check_matches(self.settings.name, {f"initialisers.{name}": rule[0]}, self.model)
                 rules[name] = rule
-        return Initial(self.model, rules, self.settings.seed)
+        return Initial(self.model, rules, self.settings.seed, kept=self.settings.learned.initial)
 
     def traced(self, sections: Mapping[str, Spec]) -> Model:
         """Trace the network on sections of these specs; check its memory and that its numbers fit the precision."""

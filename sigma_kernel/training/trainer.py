@@ -10,7 +10,8 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, NoReturn
 
-from attrs import define, field, fields_dict
+import numpy as np
+from attrs import define, evolve, field, fields_dict
 
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, near, refuse_unknown
@@ -104,6 +105,11 @@ class Trainer(Settings):
             wrong = f"{self.name}.{pattern}: is not published, or an array"
             raise SigmaAddressError(f"{wrong}.{near(pattern, self.registry.addresses())}")
         return plain({name: value for address in found for name, value in self.registry.find(address)})
+
+    def begin_from(self, initial: Mapping[str, np.ndarray]) -> None:
+        """Take initial values by address in place of those of initialisers, unless the trainer is prepared."""
+        if not self.prepared:
+            self.learned = evolve(self.learned, initial=initial)
 
     def prepare(self) -> None:
         """Infer shapes, draw the initial state and register every address; once only."""

@@ -6,6 +6,7 @@ import pickle
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -34,6 +35,8 @@ class FromFile(Initialiser):
         path: Path of the file; in a configuration, a relative one starts in the directory of the configuration.
         map: Names of layers or parameters in the file, where they differ: ``{"1-dense": "encoder"}``.
     """
+
+    outside: ClassVar[bool] = True
 
     path: Path = field(converter=Path)
     map: Mapping[str, str] = field(factory=dict, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from attrs import define, field
@@ -26,6 +27,8 @@ class WarmStart(Initialiser):
         trainer: Trainer of that run; needed only if it had several.
         map: Names of layers or parameters in that run, where they differ: ``{"4-output": "2-output"}``.
     """
+
+    outside: ClassVar[bool] = True
 
     run: Path = field(converter=Path)
     trainer: str | None = field(default=None, kw_only=True)

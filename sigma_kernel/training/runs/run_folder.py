@@ -17,14 +17,18 @@ from functools import partial
 from itertools import chain, count
 from pathlib import Path
 
+import numpy as np
 from attrs import define, field
 
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
 from sigma_kernel.training import files
-from sigma_kernel.training.checkpoints.format import Log
+from sigma_kernel.training.checkpoints.format import Checkpoint, Log
+from sigma_kernel.training.checkpoints.store import read, write
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.session.loop import Session
+
+INITIAL = "initial"  # folder of initial values that came from outside, by trainer
 
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # of file systems without locks, such as some on clusters
 
@@ -94,6 +98,11 @@ class RunFolder:
             files.put_text(self.run / "config.toml", self._text)
         self.fill(self.run)
 
+    def keep(self, session: Session) -> None:
+        """Keep the initial values of a session that come from outside, in a new run folder."""
+        if self.run is not None and (arrays := session.initial.outside()):
+            write(self.run / INITIAL / session.setup.name, Checkpoint(arrays, {}))
+
     def attach(self, session: Session) -> None:
         """Let a session write to the run folder from now on."""
         name = session.setup.name
@@ -124,6 +133,12 @@ class RunFolder:
         """Wait until everything is written; raise SigmaCheckpointError if the newest checkpoint failed."""
         for saver in self._savers.values():
             saver.flush()
+
+
+def kept(run: Path, trainer: str) -> dict[str, np.ndarray]:
+    """Return the initial values that a run has kept for a trainer, by address; raises SigmaCheckpointError."""
+    path = run / INITIAL / trainer
+    return dict(read(path).arrays) if path.exists() else {}
 
 
 def create(parent: Path, name: str) -> Path:

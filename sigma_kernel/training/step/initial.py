@@ -17,12 +17,16 @@ from sigma_kernel.training.step.rules import hits
 
 @frozen(eq=False)
 class Initial:
-    """The initial state; ``rules`` are named pairs of a pattern and an initialiser."""
+    """The initial state; ``rules`` are named pairs of a pattern and an initialiser.
+
+    ``kept`` are values that a run has kept, by address: they are not drawn again.
+    """
 
     model: Model
     rules: Mapping[str, tuple[str, Any]]
     seed: int
     fitted: Mapping[str, np.ndarray] = field(factory=dict)  # fitted values of preprocessors
+    kept: Mapping[str, np.ndarray] = field(factory=dict)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return parameters, layer state, optimiser slots, random key, and fitted values, by name."""
@@ -32,6 +36,14 @@ class Initial:
         state["random.iteration"] = np.zeros((), np.uint32)
         state["random.key"] = np.array([self.seed & 0xFFFFFFFF, self.seed >> 32 & 0xFFFFFFFF], np.uint32)
         return {**state, **self.fitted}
+
+    def outside(self) -> dict[str, np.ndarray]:
+        """Return the values that come from outside, by address, for a run to keep."""
+        held = {**self.model.shapes.parameters, **self.model.shapes.state}
+        chosen = {address: self.initialiser(address, one) for address, one in held.items()}
+        given = {a: x for a, x in chosen.items() if not isinstance(x, int | float)}
+        there = [a for a, x in given.items() if getattr(self.model.resolve("initialiser", x), "outside", False)]
+        return {address: self.values(address, held[address]) for address in there}
 
     def rule(self, address: str) -> str | None:
         """Return the name of the rule that applies to a parameter, or None for the layer's own initialiser."""
@@ -46,6 +58,8 @@ class Initial:
     def values(self, address: str, parameter: Parameter) -> np.ndarray:
         """Return the initial values of a parameter, or of an entry of layer state."""
         chosen, dtype = self.initialiser(address, parameter), parameter.dtype or self.model.precision
+        if address in self.kept:
+            return self.kept[address].astype(dtype)
         if isinstance(chosen, int | float):
             return np.full(parameter.shape, chosen, dtype)
         initialiser: Initialiser = self.model.resolve("initialiser", chosen)
