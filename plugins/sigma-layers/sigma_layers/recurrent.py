@@ -96,6 +96,7 @@ class Recurrent(Layer):
         """Return the outputs of all steps, 0 at padding, or those of the last one, and the state to be carried."""
         steps = f.swap_axes(x, 0, 1)
         mask = [] if lengths is None else [_mask(context, x, lengths)]
+        steps = f.where(mask[0], steps, 0.0) if mask else steps  # padding may be anything, NaN included
         carries = self.carried > 0 and context.training
         first = self._before(context, x.shape[0]) if carries else self._first(context, x)
         ways = [self._walk(context, head, steps, mask, first) for head in DIRECTIONS[self.direction]]

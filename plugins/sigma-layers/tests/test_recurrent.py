@@ -195,9 +195,9 @@ def test_the_biases_of_the_forget_gate_begin_with_a_value_of_their_own():
 def test_padding_changes_nothing(kind, direction):
     for sequence in (True, False):
         layer = kind(UNITS, sequence=sequence, direction=direction)
-        noise = np.where(MASK[..., None] == 1, X, 1e3 * X + 7)
-        found = run(layer, noise, LENGTHS)
-        np.testing.assert_array_equal(found, run(layer, X, LENGTHS))
+        found = run(layer, X, LENGTHS)
+        for padding in (1e3 * X + 7, np.full_like(X, np.nan), np.full_like(X, -np.inf)):
+            np.testing.assert_array_equal(run(layer, np.where(MASK[..., None] == 1, X, padding), LENGTHS), found)
         for row, length in enumerate(LENGTHS):
             rest = found[row, length:] if sequence else found[row] if length == 0 else found[row, :0]
             np.testing.assert_array_equal(rest, np.zeros_like(rest))
@@ -210,12 +210,15 @@ def test_padding_changes_nothing(kind, direction):
 def test_no_gradient_reaches_padding_even_if_it_is_not_finite(kind):
     layer = kind(UNITS, sequence=True, direction="bidirectional")
     it = traced(layer, [Spec(X.shape, "float64"), Spec((BATCH,), "int32")], training=True)
-    slopes = interpret(Graph(it.graph.inputs, gradient(f.sum(it.output), it.graph.inputs[:1])), numpy_namespace())
-    (found,) = slopes(*it.values([X, LENGTHS]))
-    assert (found[MASK == 0] == 0.0).all()
-    assert (found[MASK == 1] != 0.0).all()
-    large = np.where(MASK[..., None] == 1, X, np.finfo(float).max / 4)
-    np.testing.assert_array_equal(slopes(*it.values([large, LENGTHS]))[0], found)
+    floats = [node for node in it.graph.inputs if node.dtype == "float64"]
+    slopes = interpret(Graph(it.graph.inputs, gradient(f.sum(it.output), floats)), numpy_namespace())
+    by_x, *by_parameters = slopes(*it.values([X, LENGTHS]))
+    assert (by_x[MASK == 0] == 0.0).all()
+    assert (by_x[MASK == 1] != 0.0).all()
+    for padding in (np.nan, np.inf, np.finfo(float).max):
+        padded = np.where(MASK[..., None] == 1, X, padding)
+        for one, other in zip(slopes(*it.values([padded, LENGTHS])), (by_x, *by_parameters), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_lengths_are_numbers_a_column_or_a_mask():
