@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment
+from sigma_kernel import Environment, load
 from sigma_kernel.launcher import main
 from sigma_layers import BatchNorm, Conv2d, Dense, Flatten, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_operator_local import LocalOperator
@@ -106,6 +106,26 @@ def test_predictions_use_the_running_statistics_and_do_not_depend_on_the_batch(b
     after = made.session.snapshot().arrays
     assert all(np.array_equal(x, after[name]) for name, x in before.items())
     assert (running(made, "variance") != 1).all()
+
+
+def test_a_saved_network_keeps_its_running_statistics(tmp_path: Path) -> None:
+    made = trainer(Input(4) + BatchNorm() + Output(3) + SoftmaxCrossEntropy(), (X, [0, 1, 2, 0, 1, 2, 0]), batch_size=4)
+    made.fit(epochs=3)
+    made.save(tmp_path / "normed")
+    np.testing.assert_array_equal(load(tmp_path / "normed").predict(X), made.predict(X))
+    assert (running(made, "mean") != 0).all()
+
+
+def test_layers_share_weights_and_scales() -> None:
+    body = Conv2d(2, 3, padding=1, name="first") + BatchNorm(name="bn")
+    again = Conv2d(2, 3, padding=1, share={"weights": "first.weights"}) + BatchNorm(share={"scale": "bn.scale"})
+    images = DRAW.normal(size=(8, 2, 5, 5))
+    network = Input(2, 5, 5) + body + again + Flatten() + Output(2) + SoftmaxCrossEntropy()
+    made = trainer(network, (images, DRAW.integers(0, 2, 8)), batch_size=4)
+    made.fit(epochs=1)
+    names = {name for name in made.session.snapshot().arrays if name.startswith("network.layers.")}
+    assert {"network.layers.3-conv2d.biases", "network.layers.4-batch_norm.mean"} <= names
+    assert not names & {"network.layers.3-conv2d.weights", "network.layers.4-batch_norm.scale"}
 
 
 def test_an_epoch_may_end_in_a_batch_of_one_row() -> None:
