@@ -503,7 +503,7 @@ def test_a_non_finite_loss_ends_training_with_its_iteration_and_advice() -> None
             SigmaTrainingError, match="trainer: the loss is (nan|inf) at iteration [0-9]+ .epoch"
         ) as error:
             sigma.trainer("trainer").fit(epochs=5)
-        assert str(error.value).endswith("Lower the learning rate, clip the gradients, or add a nan_guard hook.")
+        assert "Lower the learning rate, clip the gradients, or add a nan_guard hook." in str(error.value)
         history = sigma.trainer("trainer").history["training.loss"]
         assert np.isfinite(history[:-1]).all()
         assert not np.isfinite(history[-1])
