@@ -42,6 +42,7 @@ class SoftmaxCrossEntropy(CostLayer):
         label_smoothing: Share of the targets' probability that is spread evenly over all classes. A smoothed term has
             the weight of its class.
         ignore_index: Label that does not count, such as that of padding, -100 in PyTorch. The mean is over all others.
+            Labels of a table are then ``targets = "numbers"``: as classes, all of its values count.
     """
 
     chooses: ClassVar[bool] = True
