@@ -33,8 +33,9 @@ pytestmark = pytest.mark.rooms
 
 
 @pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Let runs be steered, through sockets in a directory of the test's own with a short path."""
+    tmp_path_factory.getbasetemp()  # which pytest would put into that directory
     folder = Path(tempfile.mkdtemp()).resolve()
     for variable in ("XDG_RUNTIME_DIR", "TMPDIR"):
         monkeypatch.setenv(variable, str(folder))
@@ -204,7 +205,14 @@ def test_a_resumed_run_may_stay_paused_as_it_can_be_steered(
 
 
 # -- the protocol of the page ------------------------------------------------------------------------------------------
-TRANSCRIPT = [json.loads(line) for block in re.findall(r"```text\n(.*?)```", PAGE, re.S) for line in block.splitlines()]
+def acknowledges(document: dict[str, Any]) -> bool:
+    """Return whether a document is the event of a queued command, which comes unless the command is applied before."""
+    return "ticket" in document.get("event", {})
+
+
+SHOWN = [json.loads(line) for block in re.findall(r"```text\n(.*?)```", PAGE, re.S) for line in block.splitlines()]
+TRANSCRIPT = [document for document in SHOWN if not acknowledges(document)]
+(ACKNOWLEDGED,) = (document for document in SHOWN if acknowledges(document))
 
 
 class Talk:
@@ -223,10 +231,11 @@ class Talk:
         self.socket.close()
 
     def ask(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Send a request, and return the first document with its id."""
+        """Send a request, and return the first document with its id that does not acknowledge it."""
         self.socket.sendall(json.dumps(document).encode() + b"\n")
-        while (found := json.loads(self.lines.readline()))["id"] != document["id"]:
-            continue
+        while (found := json.loads(self.lines.readline()))["id"] != document["id"] or acknowledges(found):
+            if found["id"] == document["id"]:
+                assert found["event"]["ticket"].keys() == ACKNOWLEDGED["event"]["ticket"].keys()
         return found  # type: ignore[no-any-return]
 
 
@@ -289,7 +298,7 @@ def documented() -> dict[str, list[str]]:
 def test_the_table_of_the_page_has_every_request_and_its_arguments(home: Path, tmp_path: Path) -> None:
     protocol = pytest.importorskip("sigma_monitor_control.protocol")
     arguments = pytest.importorskip("sigma_monitor_control.protocol.arguments")
-    known = {**protocol.READS, **protocol.DATA, **protocol.SUBSCRIBES, **protocol.STEERS}
+    known = {**protocol.READS, **protocol.DATA, **protocol.LAYERS, **protocol.SUBSCRIBES, **protocol.STEERS}
     found = {do: [*arguments.parameters(function)[0]] for do, function in known.items()}
     assert {do: sorted(names) for do, names in documented().items() if do != "cancel"} == {
         do: sorted(names) for do, names in found.items()
