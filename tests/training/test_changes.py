@@ -520,7 +520,7 @@ def test_a_run_can_be_changed_from_another_thread() -> None:
 def test_a_command_that_one_trainer_cannot_apply_changes_none() -> None:
     with small_environment(Sweep()) as sigma:
         first = trainer(sigma)
-        about = {name: getattr(first, name) for name in ("backend", "network", "data", "optimiser")}
+        about = {name: getattr(first, name) for name in ("backend", "operator", "network", "data", "optimiser")}
         sigma.create_trainer("other", hooks={"it": "count"}, **about)
         sigma.prepare()
         with pytest.raises(SigmaConfigError, match="there is a hook 'it' already"):

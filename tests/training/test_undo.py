@@ -161,7 +161,7 @@ def test_a_state_too_large_for_snapshots_is_not_kept_and_logged(monkeypatch: pyt
 def test_one_of_several_trainers_has_to_be_named() -> None:
     with small_environment(Sweep()) as sigma:
         first = trainer(sigma)
-        about = {name: getattr(first, name) for name in ("backend", "network", "data", "optimiser")}
+        about = {name: getattr(first, name) for name in ("backend", "operator", "network", "data", "optimiser")}
         sigma.create_trainer("other", **about)
         sigma.prepare()
         sigma.set("trainer.optimiser.learning_rate", 0.2)
