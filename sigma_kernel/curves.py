@@ -14,6 +14,7 @@ from attrs import define, field, fields, frozen
 
 from sigma_kernel.charts import Line, svg
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.settings import brief
 
 AXES = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}  # and the fields of a curve
 
@@ -77,6 +78,8 @@ class BranchedCurves:
 
     branches: Sequence[Branch]
     lines: Mapping[str, Mapping[int, Curve]]
+
+    __repr__ = brief
 
     def stretches(self, name: str) -> list[Stretch]:
         """Return the values of a name on all branches; none for a name that was not measured."""
@@ -221,7 +224,7 @@ def measured(path: Path, log: Callable[[str], None]) -> dict[str, BranchedCurves
     return {name: reading.measured() for name, reading in found.items()}
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class _Reading:
     """The rows of one trainer, as they are read."""
 

@@ -174,7 +174,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "forward": ({"layer": Gate(does=gives(None))}, r"layer 1-gate (Gate): forward\(\) must return a node, .*\(got"),
     "prediction": ({"cost": Cost(predicts=gives(3)), "metrics": {"m": Totals()}},
         r".*layer 3-cost (Cost): prediction\(\) must return a node \(got int"),
-    "slots": (optimiser(has=gives({"m": 3})), r"optimiser (Descent): slots\(\) must return {name: Slot.*\(got int"),
+    "slots": (optimiser(has=gives({"m": 3})),
+        r"optimiser (Descent): slots\(\) must return a Slot for each name, .*\(got {'m': int}"),
     "update": (optimiser(does=gives(None)), r"optimiser (Descent): update\(\) must return a pair, .*\(got NoneType"),
     "a parameter's shape": (
         optimiser(does=lambda g, p, *_: (f.sum(g), {})),
@@ -184,7 +185,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "transform": (optimiser(transforms={"t": component(Transform, apply=gives({}))}),
         r"optimiser (Descent): transform 't' (Odd): apply\(\) must return a gradient for each .*\(got {}"),
     "modifier": (optimiser(modifiers={"m": component(Modifier, modify=gives(0.0))}),
-        r"modifier 'm' (Odd): '\S+' is float32\[.*\], and must keep shape and dtype \(got float"),
+        r"optimiser (Descent): modifier 'm' (Odd): modify\(\) must return a node \(got float"),
     "the length of factors": (optimiser(schedules={"learning_rate": component(Schedule, factors=gives(np.ones(3)))}),
         r"schedule of \S+ (Odd): factors\(\) must return floats of shape \(1,\) \(got float64 of shape \(3,\)"),
     "whole factors": (optimiser(schedules={"learning_rate": component(Schedule, factors=gives(np.ones(1, int)))}),

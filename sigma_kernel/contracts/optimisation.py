@@ -292,4 +292,6 @@ class Modifier(Change):
         ``objective.setting(owner, name)``, slots with ``objective.slot(address, f"{owner}.{name}")``.
         """
         settings = {name: objective.setting(owner, name) for name in live_settings(self)}
-        return self.modify(parameter, settings), {}
+        modified = self.modify(parameter, settings)
+        expect(isinstance(modified, Node), "modify() must return a node", modified)
+        return modified, {}
