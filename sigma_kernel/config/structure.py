@@ -279,7 +279,7 @@ def _beside(
 
 def _check(setting: Setting, values: Mapping[str, Any]) -> None:
     if setting.check is None or _chosen(values[setting.name]):
-        return  # the constructor checks what is made of it
+        return  # the constructor checks the resolved component
     try:
         setting.check(SimpleNamespace(**values), values[setting.name])
     except AttributeError:  # it reads a setting that is wrong or missing; the constructor reports that

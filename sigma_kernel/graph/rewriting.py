@@ -28,7 +28,7 @@ from sigma_kernel.graph.node import (
     ordered,
     originating,
     symbol,
-)  # fmt: skip
+)
 
 Change = Callable[[Node, tuple[Node, ...]], Node]  # a node and its new operands -> its replacement
 
@@ -69,7 +69,7 @@ def closed(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
     """Return a graph that takes what it uses from outside as its last inputs, and these nodes.
 
     Arrays of constants and all that depends on no input of the graph are outside as well, so that a loop computes them
-    once. Numbers, and what is made of them alone, remain.
+    once. Scalar constants, and nodes computed from scalars alone, remain.
     """
     own, free = set(graph.inputs), set[Node]()
     outside: dict[Node, Node] = {}

@@ -64,7 +64,7 @@ class FromFile(Initialiser):
 def read(path: Path) -> Mapping[str, np.ndarray]:
     """Return the arrays of an NPZ or a safetensors file by name; raises SigmaDataError if it cannot be read."""
     if path.suffix not in (".npz", ".safetensors"):
-        raise SigmaDataError(f"{path}: is no file of arrays by its name. Write one as .npz or .safetensors.")
+        raise SigmaDataError(f"{path}: arrays are read from .npz and .safetensors files. Save them as one of these.")
     try:
         if path.suffix == ".safetensors":
             return safetensors.numpy.load_file(path)

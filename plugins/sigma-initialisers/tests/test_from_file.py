@@ -89,7 +89,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path, suffix):
 
 
 def test_other_files_are_refused_by_their_names_and_contents(tmp_path):
-    with pytest.raises(SigmaDataError, match=r"x.pt: is no file of arrays by its name\. Write one as .npz or"):
+    with pytest.raises(SigmaDataError, match=r"x\.pt: arrays are read from \.npz and \.safetensors files\. Save"):
         values(FromFile(tmp_path / "x.pt"))
     with (tmp_path / "one.npz").open("wb") as file:
         np.save(file, WEIGHTS)

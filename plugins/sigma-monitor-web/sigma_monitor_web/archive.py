@@ -253,7 +253,7 @@ class Archive:
 
 
 def _offline(read: Callable[[], Any]) -> Any:
-    """Read data without downloading anything: whoever looks at a run has not asked for that."""
+    """Read data without downloading anything: opening the page of a run is no request to download."""
     with _LOCK:
         before = os.environ.get(OFFLINE)
         os.environ[OFFLINE] = "1"

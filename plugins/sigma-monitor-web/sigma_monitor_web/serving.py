@@ -48,7 +48,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 class QuietServer(uvicorn.Server):
-    """A server of uvicorn that leaves signals to whoever runs it: it would raise them again in a task of its own."""
+    """A server of uvicorn that leaves signals to its caller: it would raise them again in a task of its own."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

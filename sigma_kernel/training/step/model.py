@@ -404,11 +404,16 @@ class Aim:
 
     def setting(self, address: str, name: str) -> Node:
         """Return the live setting of one parameter; raise SigmaConfigError if the optimiser has none of that name."""
-        optimiser = self.draft.model.optimisers[self.head].type
-        if address in self.parameters and name not in (known := live_settings(optimiser)):
-            hint = near(name, known, "There are:")
-            raise SigmaConfigError(f"{self.head}: {type(optimiser).__name__} has no live setting {name!r}.{hint}")
+        if address in self.parameters and name not in self._known:
+            called = type(self.draft.model.optimisers[self.head].type).__name__
+            hint = near(name, self._known, "There are:")
+            raise SigmaConfigError(f"{self.head}: {called} has no live setting {name!r}.{hint}")
         return self.draft.live(f"{self.head}.{address}.{name}")
+
+    @cached_property
+    def _known(self) -> Collection[str]:
+        """Return the names of the optimiser's live settings."""
+        return live_settings(self.draft.model.optimisers[self.head].type).keys()
 
     def tags(self, address: str) -> frozenset[str]:
         """Return the tags of a layer."""

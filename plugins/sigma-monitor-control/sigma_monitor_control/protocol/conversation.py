@@ -41,8 +41,8 @@ class Conversation:
     """The requests of one client that are not answered yet, and its subscriptions.
 
     :meth:`receive` takes a document and returns those to send at once; :meth:`answers` and :meth:`events` return what
-    is ready by now, and whoever is told by :meth:`notify` need not ask meanwhile.  No document raises, or ends the
-    conversation.
+    is ready by now; :meth:`notify` calls back once something is ready, so that callers need not poll.  No document
+    raises, or ends the conversation.
 
     Args:
         view: What the client sees of the run.
