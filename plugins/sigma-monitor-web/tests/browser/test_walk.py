@@ -7,7 +7,9 @@ import math
 import re
 from typing import Any
 
-LOSS = re.compile(r"training now ([\d.,]+)(?:·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?")
+import pytest
+
+LOSS = r"{} now ([\d.,]+)(?:·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?"
 RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
@@ -31,10 +33,10 @@ class Desk:
         told = self.page.get_by_role("term").filter(has_text="Iteration").locator("xpath=following-sibling::dd")
         return int(told.inner_text().split()[0].replace(",", ""))
 
-    def loss(self) -> float:
-        chart = self.page.get_by_role("region", name="Loss", exact=True).get_by_role("img")
-        self.page.wait_for_function("chart => /training now [0-9]/.test(chart.ariaLabel)", arg=chart.element_handle())
-        number, power = LOSS.search(chart.get_attribute("aria-label")).groups()
+    def loss(self, of: str = "training") -> float:
+        """Return what the chart tells those who cannot see it."""
+        chart = self.page.get_by_role("region", name="Loss", exact=True).get_by_role("img", name=re.compile(f"{of} now [0-9]"))
+        number, power = re.search(LOSS.format(of), chart.get_attribute("aria-label")).groups()
         return float(number.replace(",", "")) * 10 ** int((power or "⁰").translate(RAISED))
 
     def says(self, text: str) -> None:
@@ -137,6 +139,10 @@ def test_all_that_a_person_steers_in_the_browser_is_done_again_by_a_replay(train
     accuracy.wait_for()
     desk.press("Pause")
     desk.state("Paused")
+    measured = got(training, "validation.loss")
+    assert got(training, "training.loss") < measured  # by now; it was the other way round at first
+    desk.wait(lambda: desk.loss("validation") == pytest.approx(measured, rel=0.02))
+    assert desk.loss() < measured
     draw_a_zero(desk)
 
     journal = desk.view("Journal")

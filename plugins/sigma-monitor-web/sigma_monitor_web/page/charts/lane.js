@@ -113,7 +113,7 @@ function Options({ lane, entries, change, remove, close, move }) {
 }
 
 const told = (shape, scene) => {
-  const parts = shape.items.filter((item) => item.line && !item.hidden).map((item, i) => t("lane.says", { name: item.name, value: shape.labels[i]?.text || "", n: count(item.line.length) }));
+  const parts = shape.items.filter((item) => item.line && !item.hidden).map((item) => t("lane.says", { name: item.name, value: item.now.text, n: count(item.line.length) }));
   return `${shape.title}: ${parts.join("; ") || t("lane.none")}. ${scene.flags.length ? t("lane.flags", { n: scene.flags.length }) : ""}`;
 };
 

@@ -136,13 +136,13 @@ export function layout(lane, entries, scene, smoothing) {
     const shown = line ? (kind === "dense" ? smoothOf(found, smoothing) : line.value) : null;
     return { entry, name: names[i], line, left: found?.left ?? [], kind, values: shown, hidden: (lane.hidden ?? []).includes(entry.address), colour: colour.get(entry.address) };
   });
-  for (const item of items) item.best = best(item);
+  const share = entries.length > 0 && entries.every(asPercent);
+  for (const item of items) Object.assign(item, { best: best(item), now: newest(item, scene, share) });
   const log = Boolean(lane.log) && positive(items);
   const [low, high] = roomyOf(items, axis, log);
   const sy = vertical({ low, high, height: tall, top: 18, bottom: 16, log });
-  const share = entries.length > 0 && entries.every(asPercent);
   const ticks = ticksOf(items, low, high, log, tall).map((value) => [value, share ? tick(Number((value * 100).toPrecision(10))) : tick(value)]);
-  return { lane, items, log, sy, ticks, tall, share, title: laneTitle(lane, entries), labels: labels(items, scene, sy, tall, share), ...big(items, scene, share) };
+  return { lane, items, log, sy, ticks, tall, share, title: laneTitle(lane, entries), labels: labels(items, sy, tall), ...big(items, scene, share) };
 }
 
 function roomyOf(items, axis, log) {
@@ -196,12 +196,18 @@ function colours(entries, ranked) {
 
 export const reading = (value, share, kind) => (share ? percent(value) : kind === "steps" ? exact(value) : figure(value));
 
-function labels(items, scene, sy, tall, share) {
+// The newest value of a series in the stretch shown: as a number and as text.
+function newest(item, scene, share) {
+  const seen = item.line?.length && !item.hidden ? upper(item.line.x, item.line.length, scene.axis.high) - 1 : -1;
+  const value = seen < 0 ? NaN : item.values[seen];
+  return { value, text: Number.isFinite(value) ? reading(value, share, item.kind) : "" };
+}
+
+function labels(items, sy, tall) {
   const made = items.filter((item) => item.colour !== "ghost").map((item) => {
-    const seen = item.line?.length && !item.hidden ? upper(item.line.x, item.line.length, scene.axis.high) - 1 : -1;
-    const last = seen < 0 ? NaN : item.values[seen];
+    const { value, text } = item.now;
     const since = item.kind === "steps" && items.length === 1 && item.line?.length ? item.line.iteration[item.line.length - 1] : null;
-    return { address: item.entry.address, name: item.name, colour: item.colour, hidden: item.hidden, since, text: Number.isFinite(last) ? reading(last, share, item.kind) : "", y: Number.isFinite(last) ? sy(last) : tall / 2, best: item.best };
+    return { address: item.entry.address, name: item.name, colour: item.colour, hidden: item.hidden, since, text, y: Number.isFinite(value) ? sy(value) : tall / 2, best: item.best };
   });
   return apart(made, TARGET, 14, tall - 10);
 }
