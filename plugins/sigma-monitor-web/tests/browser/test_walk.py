@@ -35,8 +35,9 @@ class Desk:
 
     def loss(self, of: str = "training") -> float:
         """Return what the chart tells those who cannot see it."""
-        chart = self.page.get_by_role("region", name="Loss", exact=True).get_by_role("img", name=re.compile(f"{of} now [0-9]"))
-        number, power = re.search(LOSS.format(of), chart.get_attribute("aria-label")).groups()
+        region = self.page.get_by_role("region", name="Loss", exact=True)
+        told = region.get_by_role("img", name=re.compile(f"{of} now [0-9]")).get_attribute("aria-label")
+        number, power = re.search(LOSS.format(of), told).groups()
         return float(number.replace(",", "")) * 10 ** int((power or "⁰").translate(RAISED))
 
     def says(self, text: str) -> None:
