@@ -433,6 +433,7 @@ class Environment(settings.Settled):
             status="interrupted" if self._aborted else reached(sessions, self.state, self.ended_by),
             reachable=not self._aborted,
             seed=self.seed,
+            why=self.why(),
         )
 
     # -- commands ------------------------------------------------------------------------------------------------------

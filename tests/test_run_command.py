@@ -234,8 +234,12 @@ def test_a_failed_run_is_marked_in_its_summary_and_exit_code(file, sigma):
     rate, score = "trainer.optimiser.learning_rate=1e38", "hooks.score.type=loss"
     code, out, err = sigma("run", file, "--json", "--set", rate, "--set", network, "--set", score)
     assert code == 1
-    assert json.loads(out)["status"] == "failed"
-    assert "loss is" in err
+    summary = json.loads(out)
+    assert summary["status"] == "failed"
+    assert summary["why"].startswith("trainer: the loss is ")
+    assert summary["why"] in err
+    (row,) = json.loads(sigma("runs", "--json")[1])["runs"]
+    assert row["why"] == summary["why"]
 
 
 @pytest.mark.parametrize("debug", [[], ["--debug"]])

@@ -63,6 +63,7 @@ def described(run: Path) -> dict[str, Any]:
     return {
         "folder": str(run),
         "status": "running" if _locked(run) else str(summary.get("status", "unfinished")),
+        **({"why": str(summary["why"])} if summary.get("why") else {}),
         **{key: value if isinstance(value, int | float) else None for key, value in lengths.items()},
         "metrics": dict(metrics) if isinstance(metrics, Mapping) else {},
         "settings": dict(_settings(run)),

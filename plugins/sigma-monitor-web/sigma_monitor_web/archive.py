@@ -36,6 +36,7 @@ class Archive:
 
     folder: Path
     state: str = "finished"  # how it ended, as ``sigma runs`` says it
+    reason: str = ""  # why training failed
     _tickets: list[Ticket] = field(factory=list, init=False)
     _trained: dict[str, Trained] = field(factory=dict, init=False)
     _splits: dict[str, dict[str, int]] = field(factory=dict, init=False)  # of trainers whose data were read
@@ -51,8 +52,8 @@ class Archive:
         return "interrupted" if self.state == "unfinished" else self.state
 
     def why(self) -> str:
-        """Return nothing: the files do not tell why training failed."""
-        return ""
+        """Return why training failed, as its summary tells it; empty if it did not."""
+        return self.reason
 
     def wait(self, seconds: float) -> bool:
         """Sleep; nothing ends here."""

@@ -60,8 +60,9 @@ class Shelf:
         if not name:
             return Conversation(Archive(self.folder), scopes, self.aside.do, more)
         path = self.path(name)
-        state = next((one["status"] for one in known if Path(one["folder"]).name == name), "unfinished")
-        local = Conversation(Archive(path, state), scopes, self.aside.do, more)
+        about = next((one for one in known if one["name"] == name), {})
+        state = about.get("status", "unfinished")
+        local = Conversation(Archive(path, state, about.get("why", "")), scopes, self.aside.do, more)
         if state != RUNNING:
             return local
         try:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel import Environment, View
-from sigma_kernel.errors import SigmaConfigError, SigmaError
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaTrainingError
 from sigma_kernel.testing import Slow, Sweep, ViewSuite, small_environment
 from sigma_monitor_web.archive import Archive
 from sigma_monitor_web.keys import BOTH, READ
@@ -23,6 +23,7 @@ from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.shelf import TRASH, Shelf
 
 PATIENCE = 60.0
+GENTLY = {"type": "gradient_descent", "learning_rate": 0.05}
 
 
 def environment(folder: Path, name: str = "plane", **settings: Any) -> Environment:
@@ -31,8 +32,7 @@ def environment(folder: Path, name: str = "plane", **settings: Any) -> Environme
     sigma.create_trainer(
         data={"inputs": x, "targets": x @ np.array([[1.0], [-2.0], [0.5]], "float32")},
         network="input(3) + output(1) + squared_difference()",
-        optimiser={"type": "gradient_descent", "learning_rate": 0.05},
-        **{"batch_size": 8, "epochs": 4, **settings},
+        **{"optimiser": GENTLY, "batch_size": 8, "epochs": 4, **settings},
     )
     return sigma
 
@@ -162,6 +162,14 @@ def asked(talk: Any, **document: Any) -> Any:
         lines += talk.answers()
     answer = json.loads(lines[-1])
     return answer.get("result", answer.get("error"))
+
+
+def test_a_directory_tells_why_a_run_failed(tmp_path: Path) -> None:
+    wild = GENTLY | {"learning_rate": 1e38}
+    with environment(tmp_path, optimiser=wild) as sigma, pytest.raises(SigmaTrainingError) as failed:
+        sigma.run()
+    told = asked(Shelf(tmp_path).talk("", BOTH), do="status")
+    assert (told["status"], told["why"]) == ("failed", str(failed.value))
 
 
 def test_a_directory_lists_its_runs_and_talks_about_each(finished: Path) -> None:

@@ -20,7 +20,7 @@ class Summary:
     """The summary of a run; ``status`` is finished, stopped, interrupted or failed, or the state of an ongoing run.
 
     ``seconds`` are those of training, summed over all resumes.  ``edited`` counts the rows of each split
-    with edits in force; without any it is left out.
+    with edits in force, and ``why`` tells why training failed; each is left out where there is nothing to say.
     """
 
     run: str
@@ -34,10 +34,11 @@ class Summary:
     metrics: dict[str, float]
     parameters_sha256: str | None  # None after an abort, when sessions do not answer
     edited: dict[str, dict[str, int]] = field(factory=dict)
+    why: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as strict JSON values: a metric that is not finite is None."""
-        return {name: x for name, x in strict(asdict(self)).items() if name != "edited" or x}
+        return {name: x for name, x in strict(asdict(self)).items() if x or name not in ("edited", "why")}
 
 
 def summarise(sessions: Mapping[str, Session], reachable: bool = True, **about: Any) -> Summary:
