@@ -16,7 +16,7 @@ from attrs import frozen
 from sigma_hooks import Loss, SaveCheckpoint
 from sigma_kernel import Environment, every, load
 from sigma_kernel.contracts import Monitor
-from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
 from sigma_kernel.launcher.group import main
 from sigma_optimisers import Adam
 
@@ -139,9 +139,7 @@ def test_a_run_that_was_stopped_goes_on_from_an_earlier_checkpoint_to_its_own_en
     assert main(["replay", str(folder), "--check", "--quiet"]) == 0
 
 
-def test_a_checkpoint_is_refused_until_what_was_not_saved_is_replayed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_checkpoint_is_gone_back_to_once_what_was_not_saved_is_replayed(tmp_path: Path) -> None:
     with environment(tmp_path) as made:
         made.run()
         folder = made.run_folder
@@ -150,11 +148,28 @@ def test_a_checkpoint_is_refused_until_what_was_not_saved_is_replayed(
     for path in home.iterdir():  # as after a crash: the journal goes on after the newest checkpoint
         if int(path.name) > 40:
             path.rename(tmp_path / path.name)
-    assert main(["resume", str(folder), "--checkpoint", "12", "--quiet"]) == 1
-    said = capsys.readouterr().err
-    assert "what its journal holds after iteration 40 is not replayed yet. Resume it without --checkpoint" in said
-    assert main(["resume", str(folder), "--quiet"]) == 0  # the remedy
     assert main(["resume", str(folder), "--checkpoint", "12", "--quiet"]) == 0
+    went = [row for row in rows(folder) if row.get("command") == "rewind"]
+    assert [(row["to"], row["branch"]) for row in went] == [(12, 1)]
+    assert went[0]["iteration"] > 40
+    assert main(["replay", str(folder), "--check", "--quiet"]) == 0
+
+
+def test_a_run_that_a_command_made_fail_is_saved_by_an_earlier_checkpoint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with environment(tmp_path, epochs=15) as made:
+        made.prepare()
+        made.trainer("trainer").fit(epochs=7)
+        made.set("trainer.optimiser.learning_rate", 1e38)
+        with pytest.raises(SigmaTrainingError, match="the loss is"):
+            made.run()
+    folder = made.run_folder
+    assert folder is not None
+    newest = str(max(int(path.name) for path in (folder / "checkpoints" / "trainer").iterdir()))
+    assert main(["resume", str(folder), "--quiet"]) == 1  # the command is applied again
+    assert "the loss is" in capsys.readouterr().err
+    assert main(["resume", str(folder), "--checkpoint", newest, "--quiet"]) == 0
     assert main(["replay", str(folder), "--check", "--quiet"]) == 0
 
 

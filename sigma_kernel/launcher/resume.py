@@ -10,7 +10,7 @@ from sigma_kernel.config import Configuration, build, override, prepare
 from sigma_kernel.config.choosing import wanted
 from sigma_kernel.config.stored import changed_plugins, described_in
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaConfigError, SigmaStateError
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.launcher.configured import CheckpointName, debug_option, totals, understood
 from sigma_kernel.launcher.measured import differing
 from sigma_kernel.launcher.output import document, json_option, say, toml
@@ -111,15 +111,13 @@ def _environment(configuration: Configuration, run: Path) -> Environment:
 
 
 def _rewind(environment: Environment, run: Path, checkpoint: int | str) -> None:
-    """Rewind each trainer to a checkpoint of the run."""
+    """Rewind each trainer to a checkpoint of the run, once what was not saved is replayed: it may end in a failure."""
     for name, trainer in environment.trainers.items():
+        to = int(wanted(run, name, checkpoint)[0].name)
         if trainer.recorder.behind:
-            raise SigmaStateError(
-                f"--checkpoint {checkpoint}: {run} ended without saving, and what its journal holds after iteration "
-                f"{trainer.session.moment.iteration} is not replayed yet. Resume it without --checkpoint, stop it with "
-                "Ctrl-C once it trains, and resume it again with --checkpoint."
-            )
-        environment.rewind(int(wanted(run, name, checkpoint)[0].name), trainer=name)
+            trainer.session.rewind_after_replay(to)
+        else:
+            environment.rewind(to, trainer=name)
 
 
 def _check_steered(environment: Environment, quiet: bool) -> None:

@@ -86,6 +86,7 @@ class Session:
     _own_goals: TrainingProgress = field(factory=TrainingProgress, init=False)
     _published: dict[str, Any] = field(factory=dict, init=False)  # that the present state alone holds, or others
     _stays_paused: bool = field(default=False, init=False)  # after a resume
+    _goes_back: int | None = field(default=None, init=False)  # to this iteration, once the journal is replayed
     _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were last counted
 
     def __attrs_post_init__(self) -> None:
@@ -764,6 +765,10 @@ class Session:
         self.note(row)
         self.recorder.compare(replay)
 
+    def rewind_after_replay(self, to: int) -> None:
+        """Rewind to the checkpoint of an iteration as soon as the journal is replayed."""
+        self._goes_back = to
+
     def relive(self, replay: Replay) -> None:
         """Replay the rows of this moment; at the end of the journal, end training or continue."""
         self._budgets.spent(self.setup.order, self.state.memory)  # the consequences are in the journal
@@ -785,6 +790,8 @@ class Session:
         self.recorder.compare(None)
         if replay.differs:
             self.recorder.log(f"{self.setup.name}: the replay differs from the journal. At {replay.differs}.")
+        if self._goes_back is not None:
+            self.act(commands.Rewind(self._goes_back))
         self._train_on()
 
     def _train_on(self) -> None:
