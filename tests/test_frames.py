@@ -256,7 +256,9 @@ def test_columns_that_are_no_numbers_are_refused_by_name(column: Any, message: s
 @pytest.mark.parametrize("target", [["u", None], [1.0, None]])
 def test_a_missing_target_is_refused_or_dropped(target: list[Any]) -> None:
     frame = pd.DataFrame({"a": [1.0, 2.0], "y": target})
-    with pytest.raises(SigmaDataError, match=r"row 1: the target, or the weight, is missing\. .* missing = 'drop'"):
+    with pytest.raises(
+        SigmaDataError, match=r"row 1: the target, the weight or the group is missing\. .* missing = 'drop'"
+    ):
         Frame(frame, "y")["training"]
     assert len(Frame(frame, "y", missing="drop")["training"]) == 1
     with pytest.raises(SigmaDataError, match="there is no row without missing values"):

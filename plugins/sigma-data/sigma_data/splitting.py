@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -17,30 +17,71 @@ ROUNDING = 1e-9  # tolerance for the sum of shares such as 0.7, 0.2 and 0.1
 
 
 def split(
-    dataset: Dataset, shares: Mapping[str, float], by: By = "record", seed: int = 0, section: str = "targets"
+    dataset: Dataset,
+    shares: Mapping[str, float],
+    by: By = "record",
+    seed: int = 0,
+    section: str = "targets",
+    groups: Sequence[Hashable] | None = None,
 ) -> dict[str, Dataset]:
     """Return disjoint parts of a data set by name, each with its share of the rows to within one row.
 
     ``record`` draws rows at random; ``block`` takes consecutive rows in the order of the names (for time series);
     ``stratified`` gives every part its share of every class of ``section``, to within one row.  If shares sum to less
     than 1, rows are left out.  Raises SigmaConfigError for invalid shares, and for shares that leave a part empty.
+
+    ``groups`` name the group of each row, such as the person who was measured.  The rows of a group stay together, and
+    parts get their shares of the groups.  Groups are in the order of their first rows; ``stratified`` needs groups of
+    one class each, and raises SigmaDataError for others.
     """
     check(shares)
-    rows = len(dataset)
+    units = None if groups is None else _numbered(groups, len(dataset))
+    count, what = (len(dataset), "rows") if units is None else (int(units.max()) + 1, "groups")
     if by == "block":
-        parts = _cut(np.arange(rows), allot(rows, shares))
+        parts = _cut(np.arange(count), allot(count, shares))
     elif by == "record":
-        parts = _cut(shuffled(seed, SPLIT, rows), allot(rows, shares))
+        parts = _cut(shuffled(seed, SPLIT, count), allot(count, shares))
     elif by == "stratified":
-        parts = _stratified(_classes(dataset, section), shares, seed)
+        classes = _classes(dataset, section)
+        parts = _stratified(classes if units is None else _of_groups(classes, units, groups or ()), shares, seed)
     else:
         raise SigmaConfigError(f"split: unknown method {by!r}. Use one of {', '.join(KINDS)}.")
     for name, part in parts.items():
         if not len(part):
             raise SigmaConfigError(
-                f"split: {name!r} gets none of {rows} rows for a share of {shares[name]}. Give it more."
+                f"split: {name!r} gets none of {count} {what} for a share of {shares[name]}. Give it more."
             )
-    return {name: Subset(dataset, np.sort(part)) for name, part in parts.items()}
+    return {name: Subset(dataset, _rows(part, units)) for name, part in parts.items()}
+
+
+def _numbered(groups: Sequence[Hashable], rows: int) -> np.ndarray:
+    """Return the number of the group of each row; groups are numbered in the order of their first rows."""
+    if len(groups) != rows:
+        raise SigmaDataError(f"split: there are {len(groups)} groups for {rows} rows. Name the group of each row.")
+    known: dict[Hashable, int] = {}
+    return np.array([known.setdefault(group, len(known)) for group in groups])
+
+
+def _of_groups(classes: np.ndarray, units: np.ndarray, groups: Sequence[Hashable]) -> np.ndarray:
+    """Return the class of each group; SigmaDataError for the first group with rows of several."""
+    found = np.empty(int(units.max()) + 1, classes.dtype)
+    found[units] = classes
+    mixed = found[units] != classes
+    if mixed.any():
+        raise SigmaDataError(
+            f"split: group {groups[int(mixed.argmax())]!r} has rows of several classes, and cannot be stratified. "
+            "Split by record."
+        )
+    return found
+
+
+def _rows(part: np.ndarray, units: np.ndarray | None) -> np.ndarray:
+    """Return the rows of a part in their order; it holds rows, or numbers of groups."""
+    if units is None:
+        return np.sort(part)
+    chosen = np.zeros(int(units.max()) + 1, bool)
+    chosen[part] = True
+    return np.flatnonzero(chosen[units])
 
 
 def check(shares: Mapping[str, float]) -> None:

@@ -246,3 +246,84 @@ def test_columns_have_the_names_of_the_header_and_categories_theirs(tmp_path):
     assert chosen.whole()[0].column_names("inputs") == (), "pixels have no names"
     (tmp_path / "u.csv").write_text("1,2,a\n3,4,b\n")
     assert Csv(tmp_path / "u.csv", 2, header=False).whole()[0].column_names("inputs") == ()
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+VOICES = "name,pitch,status\n" + "".join(
+    f"S{person:02}_{i},{person + i / 10},{person % 2}\n" for person in range(10) for i in range(3)
+)
+
+
+def persons(data: Csv) -> dict[str, set[int]]:
+    return {name: {int(x) for x in part.block(0)["inputs"][:, 0]} for name, part in data.items()}
+
+
+@pytest.fixture
+def voices(tmp_path) -> Path:
+    (tmp_path / "voices.csv").write_text(VOICES)
+    return tmp_path / "voices.csv"
+
+
+@pytest.mark.parametrize("split_by", ["record", "block", "stratified"])
+def test_rows_of_a_group_are_in_one_split_and_its_name_is_no_input(voices, split_by):
+    data = Csv(voices, "status", group="name", group_before="_", split_by=split_by, targets="classes")
+    assert data["training"].sections["inputs"].shape == (1,)
+    assert data["training"].column_names("inputs") == ("pitch",)
+    found = persons(data)
+    assert len(found["training"]) == 8
+    assert found["training"] | found["validation"] == {*range(10)}
+    assert len(data["training"]) == 24
+    if split_by == "stratified":
+        assert sum(person % 2 for person in found["validation"]) == 1
+
+
+def test_without_an_end_the_whole_cell_names_the_group(voices):
+    data = Csv(voices, "status", inputs=("pitch",), group="name")
+    assert data.whole()[0].sections["inputs"].shape == (1,)
+    assert data.groups() == tuple(line.partition(",")[0] for line in VOICES.split()[1:])
+
+
+def test_a_column_of_numbers_names_groups_and_dropped_rows_have_none(tmp_path):
+    path = tmp_path / "gaps.csv"
+    path.write_text("who,x,w,y\n1,1.5,1,0\n1,?,1,1\n2,2.5,3,1\n")
+    data = Csv(path, "y", weights="w", group="who", missing="drop")
+    block = data.whole()[0].block(0)
+    assert data.groups() == ("1", "2")
+    assert block["weights"].tolist() == [1, 3]
+    assert block["inputs"].tolist() == [[1.5], [2.5]]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("", {}, "voices.csv:2: column 'name': a value is missing"),
+        ("S01", {"group_before": "_"}, r"voices.csv:2: column 'name': names no group before a '_'\. Fill it in"),
+        ("S01", {"group": "who"}, "there is no column 'who'"),
+    ],
+)
+def test_a_row_without_a_group_is_reported(tmp_path, name, settings, message):
+    path = tmp_path / "voices.csv"
+    path.write_text(f"name,pitch,status\n{name},1,0\nS02_1,2,1\n")
+    with pytest.raises(SigmaDataError, match=message):
+        Csv(path, "status", **{"group": "name", **settings}).whole()
+
+
+def test_the_end_of_a_groups_name_needs_its_column(voices):
+    with pytest.raises(SigmaConfigError, match=r"Csv\.group_before: there is no `group`\. Name the column"):
+        Csv(voices, "status", group_before="_")
+
+
+def test_samples_to_predict_from_may_leave_out_the_group(voices, tmp_path):
+    data = Csv(voices, "status", group="name", group_before="_")
+    (tmp_path / "new.csv").write_text("pitch\n4.5\n")
+    assert data.samples(tmp_path / "new.csv", (1,), learned=data.learned).tolist() == [[4.5]]
+    assert data.samples(voices, (1,), learned=data.learned).shape == (30, 1)
+
+
+def test_a_missing_file_says_where_it_can_be_had(tmp_path):
+    with pytest.raises(
+        SigmaDataError, match=r"no\.csv: there is no such file\..* It can be had from example\.org; set"
+    ):
+        Csv(tmp_path / "no.csv", "y", origin="example.org").whole()
+    with pytest.raises(SigmaDataError, match=r"no\.csv: there is no such file\. Check the path\.$"):
+        Csv(tmp_path / "no.csv", "y").whole()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from sigma_data import Arrays, Iris, Stream, split
+from sigma_data import Arrays, Frame, Iris, Shares, Stream, split
 from sigma_kernel import SigmaConfigError, SigmaDataError
 
 SHARES = st.lists(st.integers(1, 10), min_size=1, max_size=4).map(
@@ -121,3 +121,68 @@ def test_stratified_needs_class_indices(targets, message):
         SigmaDataError, match=f"section 'targets' {message}.*; stratified needs one class index per row"
     ):
         split(data, {"training": 0.5}, "stratified")
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+@given(
+    st.lists(st.integers(0, 30), min_size=40, max_size=150),
+    SHARES,
+    st.sampled_from(["record", "block"]),
+    st.integers(0, 9),
+)
+def test_rows_of_a_group_stay_together_and_parts_have_their_share_of_the_groups(groups, shares, by, seed):
+    number = len(set(groups))
+    assume(min(shares.values()) * number > 1)
+    parts = split(numbered([0] * len(groups)), shares, by, seed, groups=[f"person {group}" for group in groups])
+    held = {name: {groups[row] for row in rows(part)} for name, part in parts.items()}
+    for one, other in combinations(held.values(), 2):
+        assert not one & other
+    for name, part in parts.items():
+        assert rows(part) == [row for row, group in enumerate(groups) if group in held[name]]
+        assert abs(len(held[name]) - shares[name] * number) <= 1 + 1e-9
+
+
+def test_groups_of_a_block_are_in_the_order_of_their_first_rows():
+    parts = split(numbered([0] * 6), {"training": 0.5, "validation": 0.25}, "block", groups="bbacad")
+    assert rows(parts["training"]) == [0, 1, 2, 4]
+    assert rows(parts["validation"]) == [3]
+
+
+def test_every_class_has_its_share_of_the_groups():
+    groups = [i // 3 for i in range(60)]
+    classes = [int(group < 5) for group in groups]  # 5 of 20 groups
+    parts = split(numbered(classes), {"training": 0.8, "validation": 0.2}, "stratified", groups=groups)
+    assert sum(classes[row] for row in rows(parts["validation"])) == 3
+    assert len(rows(parts["validation"])) == 12
+
+
+def test_a_group_of_several_classes_cannot_be_stratified():
+    with pytest.raises(SigmaDataError, match="group 'b' has rows of several classes, .* Split by record"):
+        split(numbered([0, 0, 1, 0]), {"training": 0.5}, "stratified", groups="aabb")
+
+
+def test_groups_that_leave_a_part_empty_or_do_not_name_every_row_are_reported():
+    with pytest.raises(SigmaConfigError, match="'validation' gets none of 2 groups for a share of 0.2"):
+        split(numbered([0] * 9), {"training": 0.8, "validation": 0.2}, groups="aaaaabbbb")
+    with pytest.raises(SigmaDataError, match="there are 3 groups for 9 rows"):
+        split(numbered([0] * 9), {"training": 0.5}, groups="abc")
+
+
+def test_a_part_of_grouped_data_keeps_the_groups_together():
+    frame = Frame(PEOPLE, "y", group="person")
+    parts = Shares(frame, split={"training": 0.5, "validation": 0.5})
+    persons = {name: {int(x) // 2 for x in part.block(0)["inputs"][:, 0]} for name, part in parts.items()}
+    assert persons["training"] | persons["validation"] == {0, 1, 2, 3}
+    assert not persons["training"] & persons["validation"]
+    assert frame["training"].sections["inputs"].shape == (1,)
+
+
+class _Columns(dict):
+    """A frame of the simplest kind: columns by name."""
+
+    @property
+    def columns(self):
+        return list(self)
+
+
+PEOPLE = _Columns(person=["a", "a", "b", "b", "c", "c", "d", "d"], x=np.arange(8.0), y=np.arange(8) + 0.5)

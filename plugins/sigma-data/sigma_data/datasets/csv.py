@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from pathlib import Path
@@ -21,7 +21,7 @@ from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_data.table import Table, restored
-from sigma_kernel import Label, SigmaConfigError, SigmaDataError
+from sigma_kernel import Label, SigmaConfigError, SigmaDataError, Source
 from sigma_kernel.settings import SHAPE, finite, in_, is_finite, min_len, must, optional
 
 
@@ -52,6 +52,10 @@ class Csv(Divided):
         target: Column to predict, by its name in the header or by its number from 0; or several.
         inputs: Columns to predict it from, which hold numbers unless they are encoded; ``"*"`` is all others.
         weights: Column of sample weights; none by default.
+        group: Column that names the group of a row, such as a person; rows of a group stay in one split.
+        group_before: Text that ends the name of a group, where it occurs last: with ``_``, rows ``S01_1`` and ``S01_2``
+            are of one group. By default, all of the cell is the name.
+        origin: Where the file can be had, for the error if it is missing.
         targets: What the target holds: classes, which become sorted class indices, numbers, or either.
         encode: Columns to one-hot encode.
         shape: Shape of a sample; by default a vector.
@@ -71,6 +75,9 @@ class Csv(Divided):
         default="auto", validator=in_(("auto", "classes", "numbers")), kw_only=True
     )
     weights: str | int | None = field(default=None, kw_only=True)
+    group: str | int | None = field(default=None, kw_only=True)
+    group_before: str = field(default="", kw_only=True)
+    origin: str = field(default="", kw_only=True)
     encode: str | int | tuple[str | int, ...] = field(default=(), kw_only=True)
     shape: tuple[int, ...] | None = field(default=None, validator=optional(SHAPE), kw_only=True)
     scale: float = field(default=1.0, validator=finite, kw_only=True)
@@ -82,9 +89,12 @@ class Csv(Divided):
     thousands: str | None = field(default=None, validator=[THOUSANDS, differ], kw_only=True)
     _categories: dict[str, tuple[str, ...]] = field(factory=dict, init=False, repr=False)  # by index among the inputs
     _found: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()), init=False, repr=False)  # inputs, others
+    _groups: tuple[str, ...] | None = field(default=None, init=False, repr=False)  # of the rows
 
     def __attrs_post_init__(self) -> None:
-        """Raise a SigmaError if a column to encode is not an input."""
+        """Raise a SigmaError if a column to encode is not an input, and for a group's name without its column."""
+        if self.group_before and self.group is None:
+            raise SigmaConfigError("Csv.group_before: there is no `group`. Name the column of the groups, too.")
         for column in listed(self.encode):
             if column in self._others or not {column, REST} & {*self.inputs}:
                 raise _no_input(column)
@@ -109,6 +119,7 @@ class Csv(Divided):
     def whole(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return all rows that are not dropped."""
         lines, chosen, words = self._columns()
+        groups = {} if self.group is None else self._grouped(words.pop(), lines)
         targets = [self._target(column, lines) if column.dtype.kind == "T" else column for column in words]
         inputs, targets, lines = self._present(self._encoded(chosen, lines), targets, lines)
         shaped = cut(
@@ -117,9 +128,14 @@ class Csv(Divided):
             str(self.path),
         )
         weights = {} if self.weights is None else {"weights": targets.pop()}  # the last
+        self._groups = tuple(groups[line] for line in lines.tolist()) if groups else None
         titles = self._table().titles if self.header else ()
         rows = Arrays(inputs=Titled(shaped, titles), targets=self._labels(targets, lines), **weights)
         return rows, rows.class_names("targets")
+
+    def groups(self) -> Sequence[Hashable] | None:
+        """Return the name of the group of each row, if there are groups."""
+        return self._groups
 
     def samples(
         self,
@@ -155,8 +171,17 @@ class Csv(Divided):
 
     @property
     def _others(self) -> tuple[str | int, ...]:
-        """Return the columns that are no inputs: the target, and the weights."""
-        return (*listed(self.target), *(() if self.weights is None else (self.weights,)))
+        """Return the columns that are no inputs: the target, the weights, and the groups."""
+        return (*listed(self.target), *(one for one in (self.weights, self.group) if one is not None))
+
+    def _source(self) -> Source:
+        """Return the file; SigmaDataError, with its origin, if it is missing."""
+        try:
+            return local(self.path)
+        except SigmaDataError as error:
+            if not self.origin or self.path.exists():
+                raise
+            raise SigmaDataError(f"{error} It can be had from {self.origin}; set `path` to your copy.") from None
 
     def _header(self) -> list[str]:
         """Return the names in the first line; none without a header."""
@@ -170,9 +195,9 @@ class Csv(Divided):
             raise SigmaDataError(f"{self.path}: there is no target. Name a column as `target`.")
         wanted = None if rest else (*self.inputs, *targets)
         gaps: Literal["refuse", "nan"] = "refuse" if self.missing == "refuse" else "nan"
-        text = (*listed(self.target), *listed(self.encode))
+        text = (*listed(self.target), *listed(self.encode), *(() if self.group is None else (self.group,)))
         reader = _Table(wanted, text, self.header, self.delimiter, gaps, **self._form)
-        lines, columns = reader.table(local(self.path))
+        lines, columns = reader.table(self._source())
         names = list(columns)
         if rest:
             outputs = [names[place(target, names, str(self.path))] for target in targets]
@@ -185,6 +210,19 @@ class Csv(Divided):
         inputs = {name: values for name, values in columns.items() if name not in outputs}
         self._found = tuple(inputs), tuple(name for name in self._header() if name not in inputs)
         return lines, inputs, [columns[name] for name in outputs]
+
+    def _grouped(self, cells: np.ndarray, lines: np.ndarray) -> dict[int, str]:
+        """Return the name of the group of each line; SigmaDataError if there is none."""
+        found = [cell.strip() for cell in cells.tolist()]
+        if self.group_before:
+            found = [cell.rpartition(self.group_before)[0] for cell in found]
+        if "" in found:
+            what = f" before a {self.group_before!r}" if self.group_before else ""
+            raise SigmaDataError(
+                f"{self.path}:{lines[found.index('')]}: column {self.group!r}: names no group{what}. Fill it "
+                "in, or leave the row out."
+            )
+        return dict(zip(lines.tolist(), found, strict=True))
 
     def _encoded(self, columns: Mapping[str, np.ndarray], lines: np.ndarray) -> np.ndarray:
         """Return the input columns as one array, categorical ones one-hot encoded; remember their categories."""

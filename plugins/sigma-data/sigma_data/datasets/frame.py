@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +31,7 @@ class Frame(Divided):
         target: Column to predict, or several.
         inputs: Columns to predict it from; ``"*"`` is all others.
         weights: Column of sample weights.
+        group: Column that names the group of a row, such as a person; rows of a group stay in one split.
         targets: What the target holds: classes, which become sorted class indices, numbers, or either.
         encode: Columns of words or integers to one-hot encode.
         shape: Shape of a sample; by default a vector.
@@ -43,6 +44,7 @@ class Frame(Divided):
     target: str | Sequence[str]
     inputs: Sequence[str] = field(default=(REST,), validator=min_len(1), kw_only=True)
     weights: str | None = field(default=None, kw_only=True)
+    group: str | None = field(default=None, kw_only=True)
     targets: Literal["auto", "classes", "numbers"] = field(
         default="auto", validator=in_(("auto", "classes", "numbers")), kw_only=True
     )
@@ -51,11 +53,12 @@ class Frame(Divided):
     scale: float = field(default=1.0, validator=finite, kw_only=True)
     missing: Literal["refuse", "drop"] | float = field(default="refuse", validator=MISSING, kw_only=True)
     split: Mapping[str, float] = field(factory=lambda: {"training": 1.0}, kw_only=True)
+    _groups: tuple[Hashable, ...] | None = field(default=None, init=False, repr=False)  # of the rows
 
     def whole(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return all rows that are not dropped."""
         there, targets = columns_of(self.frame), _names(self.target)
-        others = (*targets, *([self.weights] if self.weights else []))
+        others = (*targets, *(one for one in (self.weights, self.group) if one))
         check_names(there, others, tuple(there), "frame")
         table = self._table(there, others)
         gone = _missing([cells(there[name], f"frame: column {name!r}") for name in others])
@@ -63,7 +66,7 @@ class Frame(Divided):
             gone |= np.isnan(table.read(there)).any(axis=1)
         elif gone.any():
             raise SigmaDataError(
-                f"frame: row {int(gone.argmax())}: the target, or the weight, is missing. Fill it in, or set "
+                f"frame: row {int(gone.argmax())}: the target, the weight or the group is missing. Fill it in, or set "
                 "missing = 'drop'."
             )
         if gone.all():
@@ -72,8 +75,14 @@ class Frame(Divided):
         sections = {"inputs": Framed(kept, table), "targets": self._targets([kept[name] for name in targets])}
         if self.weights:
             sections["weights"] = cells(kept[self.weights], f"frame: column {self.weights!r}")
+        if self.group:
+            self._groups = tuple(cells(kept[self.group], f"frame: column {self.group!r}").tolist())
         rows = Arrays(**sections)
         return rows, rows.class_names("targets")
+
+    def groups(self) -> Sequence[Hashable] | None:
+        """Return the name of the group of each row, if there are groups."""
+        return self._groups
 
     def _table(self, there: Mapping[str, Any], others: Sequence[str]) -> Table:
         rest = [name for name in there if name not in others and name not in self.inputs]

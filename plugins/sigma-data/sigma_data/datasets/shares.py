@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -47,3 +47,7 @@ class Shares(Divided):
     def whole(self) -> tuple[Dataset, tuple[Label, ...]]:
         """Return the other data set."""
         return self.dataset.whole() if isinstance(self.dataset, Divided) else (self.dataset, ())
+
+    def groups(self) -> Sequence[Hashable] | None:
+        """Return the groups of the other data set."""
+        return self.dataset.groups() if isinstance(self.dataset, Divided) else None

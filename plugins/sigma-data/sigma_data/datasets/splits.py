@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -113,7 +113,14 @@ class Divided(Splits):
     def whole(self) -> tuple[Dataset, tuple[Label, ...]]:
         """Return all rows, and the labels of the classes."""
 
+    def groups(self) -> Sequence[Hashable] | None:
+        """Return the group of each row of the whole, which stays in one split; None if each row is by itself.
+
+        It is asked after :meth:`whole`.
+        """
+        return None
+
     def load(self) -> Loaded:
         """Return the splits, and the names of the classes."""
         rows, classes = self.whole()
-        return split(rows, self.split, self.split_by, self.seed), classes
+        return split(rows, self.split, self.split_by, self.seed, groups=self.groups()), classes
