@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isnan, nan
+from math import inf, isnan, nan
 
 import numpy as np
 from attrs import field, frozen
@@ -19,9 +19,9 @@ from sigma_kernel.settings import ge
 class AccuracyMetric(Metric):
     """Top-k accuracy: the share of samples whose class is among the ``top`` highest scores.
 
-    Predictions have shape ``(n, classes)``, targets are class indices ``(n,)`` or ``(n, 1)``, or one-hot
-    ``(n, classes)``.  Of equal
-    scores the first ranks higher; a NaN score is never right.  Predictions of shape ``(n, 1)`` or ``(n,)`` are
+    Predictions have shape ``(n, classes)``, targets are class indices ``(n,)`` or ``(n, 1)``, or one-hot or other
+    shares ``(n, classes)``: each class with the greatest share is right.  Of equal scores the first ranks higher; a NaN
+    score is never right.  Predictions of shape ``(n, 1)`` or ``(n,)`` are
     probabilities of class 1, compared with one half.
 
     Raises SigmaDataError if targets are not classes, and SigmaConfigError if ``top`` exceeds the number of classes.
@@ -66,11 +66,14 @@ class AccuracyMetric(Metric):
         if len(scores.shape) != 2:
             raise SigmaNetworkError(f"accuracy: predictions have shape {scores.shape}; expected (n, classes).")
         rows, classes = scores.shape
-        index = f.argmax(targets, axis=1) if len(targets.shape) == 2 else f.cast(targets, dtype="int32")
         place = f.iota(shape=(rows, classes), axis=1, dtype="int32")
-        wanted = f.stretch(f.reshape(index, shape=(rows, 1)), shape=(rows, classes))
-        own = f.sum(f.where(f.equal(place, wanted), scores, 0.0), axis=1, keepdims=True)
-        tied_before = f.logical_and(f.equal(scores, own), f.greater(wanted, place))
+        if len(targets.shape) == 2:
+            wanted = f.greater_equal(targets, f.max(targets, axis=1, keepdims=True))
+        else:
+            wanted = f.equal(place, f.reshape(f.cast(targets, dtype="int32"), shape=(rows, 1)))
+        own = f.max(f.where(wanted, scores, -inf), axis=1, keepdims=True)
+        first = f.argmax(f.cast(f.logical_and(wanted, f.equal(scores, own)), "int32"), axis=1, keepdims=True)
+        tied_before = f.logical_and(f.equal(scores, own), f.greater(first, place))
         better = f.logical_or(f.logical_not(f.greater_equal(own, scores)), tied_before)
         rank = f.sum(f.cast(better, dtype="int32"), axis=1)
         return f.greater(self.top, rank)

@@ -50,6 +50,14 @@ def test_one_hot_targets_give_the_same_result() -> None:
     assert _counted(AccuracyMetric(), SCORES, np.eye(3, dtype=np.float32)[LABELS]) == 0.5
 
 
+def test_each_class_with_the_greatest_share_is_right() -> None:
+    shares = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.4, 0.3, 0.3], [1 / 3, 1 / 3, 1 / 3]], np.float32)
+    assert _counted(AccuracyMetric(), SCORES, shares) == 0.5  # the second class, and any
+    assert _counted(AccuracyMetric(2), SCORES, shares) == 1.0
+    assert _counted(AccuracyMetric(), np.full((4, 3), np.nan, np.float32), shares) == 0.0
+    assert _counted(AccuracyMetric(), np.full((4, 3), -np.inf, np.float32), shares) == 0.75  # the first class of all
+
+
 @pytest.mark.parametrize("shape", [(4, 1), (4,)])
 def test_a_single_probability_is_correct_on_the_right_side_of_one_half(shape: tuple[int, ...]) -> None:
     found = np.array([0.9, 0.2, 0.6, 0.5], np.float32).reshape(shape)
