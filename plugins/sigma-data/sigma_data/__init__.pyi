@@ -14,6 +14,7 @@ from sigma_data.datasets.shares import Shares as Shares
 from sigma_data.datasets.splits import Divided as Divided
 from sigma_data.datasets.splits import Splits as Splits
 from sigma_data.datasets.synthetic import Synthetic as Synthetic
+from sigma_data.datasets.tictactoe import TicTacToe as TicTacToe
 from sigma_data.datasets.wdbc import Wdbc as Wdbc
 from sigma_data.datasets.xor import Xor as Xor
 from sigma_data.extractors.columns import Column as Column

@@ -55,6 +55,7 @@ OFFERED = {
             "MNIST: 70,000 handwritten digits of 28 x 28 pixels, downloaded or from a directory.",
         ),
         "adding": ("datasets.adding:Adding", "The adding problem: sums of two marked numbers of a sequence."),
+        "tictactoe": ("datasets.tictactoe:TicTacToe", "Tic-tac-toe: every position with its outcome and best moves."),
         "synthetic": ("datasets.synthetic:Synthetic", "Random data of any shape, with labels that can be learned."),
         "csv": ("datasets.csv:Csv", "Your own CSV table, with a target column."),
         "npy": ("datasets.npy:Npy", "Your own arrays, in .npy files."),

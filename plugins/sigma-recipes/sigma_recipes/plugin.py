@@ -19,6 +19,7 @@ RECIPES = {
     "lstm": "Add two marked numbers of a long sequence, by an LSTM.",
     "mnist": "Classify MNIST: 28 x 28 handwritten digits, as in the first Sigma.",
     "residual": "Classify handwritten digits by a small residual network with batch normalisation.",
+    "tictactoe": "Learn to play tic-tac-toe from all of its positions.",
     "wdbc": "Classify tumours as malignant or benign by 30 features.",
     "xor": "Learn exclusive or, the smallest task that one layer cannot solve.",
 }

@@ -127,6 +127,10 @@ def test_the_autoencoder_is_better_than_the_mean_picture():
     assert loss("autoencoder") < 0.025
 
 
+def test_the_recipe_of_tictactoe_plays_positions_that_it_has_not_seen():
+    assert accuracy("tictactoe") >= 0.965
+
+
 def test_the_recurrent_recipe_remembers():
     short = ["data.rows=2000", "data.steps=10", "hooks.finish.when=validation.loss falls to 0.02 or epoch reaches 60"]
     assert loss("lstm", *short) <= 0.02

@@ -27,6 +27,10 @@ class TestWdbc(_Named):
     name = "wdbc"
 
 
+class TestTictactoe(_Named):
+    name = "tictactoe"
+
+
 class TestXor(_Named):
     name = "xor"
 
