@@ -76,7 +76,9 @@ class Environment(settings.Settled):
 
     name: str = field(default="run", validator=settings.NAME)
     seed: int = field(default=0, kw_only=True, converter=settings.seed)
-    precision: str = field(default="float32", kw_only=True, validator=settings.in_(settings.PRECISIONS))
+    precision: str = field(
+        default="float32", kw_only=True, converter=settings.precision, validator=settings.in_(settings.PRECISIONS)
+    )
     folder: Path | None = field(default=None, kw_only=True, converter=optional(Path))
     # by name, or a list: objects, names, tables
     monitors: Any = field(factory=dict, kw_only=True, on_setattr=_resolved)

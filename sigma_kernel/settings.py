@@ -255,7 +255,15 @@ def is_table(value: Any) -> bool:
     return isinstance(value, Mapping) and any(isinstance(value.get(key), str) for key in ("type", OWN))
 
 
-Precision = Literal["float32", "float64", "float16", "bfloat16"]
+Precision = Literal["float32", "float64", "mixed", "mixed_bfloat16", "mixed_float16", "float16", "bfloat16"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
+MIXED = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}  # what products read; all else is float32
+
+
+def precision(name: Any) -> Any:
+    """Return the full name of a precision: ``mixed`` stands for ``mixed_bfloat16``."""
+    return "mixed_bfloat16" if name == "mixed" else name
+
+
 NAME = matches_re(r"[A-Za-z0-9][A-Za-z0-9_+-]*+", "a name of letters, digits, - and _")
 SHAPE = and_(min_len(1), deep_iterable(ge(1)))

@@ -127,7 +127,10 @@ def test_an_environment_refuses_an_invalid_precision():
 def test_only_float_types_are_offered_as_precisions(wanted):
     with Environment("a") as sigma:
         trainer = sigma.create_trainer(precision=wanted, data={"inputs": [[1.0]]}, network="input(1) + dense(1)")
-        with pytest.raises(SigmaConfigError, match=rf"no precision '{wanted}'. It has float32, float64.$"):
+        with pytest.raises(
+            SigmaConfigError,
+            match=rf"no precision '{wanted}'. It has float32, float64, mixed_bfloat16, mixed_float16.$",
+        ):
             trainer.prepare()
 
 

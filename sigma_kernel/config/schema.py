@@ -71,7 +71,7 @@ class Run:
 
     name: str = field(default="run", validator=settings.NAME)
     seed: int = field(default=0, validator=[settings.ge(0), settings.lt(2**64)])
-    precision: settings.Precision = "float32"
+    precision: settings.Precision = field(default="float32", converter=settings.precision)
     folder: Path = field(factory=lambda: Path("runs").absolute())
     prefer: Sequence[str] = field(factory=list)  # distributions whose components ambiguous names mean
     control: bool = True  # whether other shells may steer

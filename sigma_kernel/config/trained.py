@@ -233,14 +233,14 @@ class Trained:
 
     def _model(self, types: Mapping[str, str]) -> Model:
         """Trace the model for samples of these dtypes, without costs."""
-        known = {name: types.get(name, self.trainer.precision) for name in self.shapes}
+        known = {name: types.get(name, self.trainer.dtype) for name in self.shapes}
         return self._stages.traced({name: Spec(self.shapes[name], dtype) for name, dtype in known.items()})
 
     def _preparation(self) -> Preparation:
         steps, arrays = self._stages.chosen.preprocessors, self.checkpoint.arrays.items()
         homes = {name: f"{FITTED}{name}." for name in steps}
         fitted = {n: {a.removeprefix(home): x for a, x in arrays if a.startswith(home)} for n, home in homes.items()}
-        return Preparation(self.trainer.precision, steps, fitted)
+        return Preparation(self.trainer.dtype, steps, fitted)
 
 
 def load(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph.node import DTYPES, FLOATS, INTEGERS, known
+from sigma_kernel.graph.node import DTYPES, FLOATS, INTEGERS, NARROW, known
 
 
 def same(*dtypes: str, **_: Any) -> str:
@@ -38,6 +38,7 @@ compared = _of(DTYPES, "", "bool")
 ordered = _of(_NUMBERS, "numbers", "bool")
 tested = _of(FLOATS, "floats", "bool")
 place = _of(_NUMBERS, "numbers", "int32")
+_wide = _of(("float32", "float64"), "float32 or float64")
 _places = _of(("int32", "int64"), "places that are int32 or int64")
 _labels = _of(INTEGERS, "labels that are integers")
 
@@ -47,6 +48,13 @@ def wanted(*operands: str, dtype: str, **_: Any) -> str:
     if operands:
         same(*operands)
     return known(dtype)
+
+
+def rounded(*operands: str, dtype: str) -> str:
+    """Return the dtype of floats that are rounded to the numbers of a narrower dtype, and keep their own."""
+    if dtype not in NARROW:
+        raise SigmaGraphError(f"it rounds to {' or '.join(NARROW)}, not to {dtype!r}.")
+    return _wide(*operands)
 
 
 def part(scan: str, *, dtype: str, **_: Any) -> str:

@@ -34,6 +34,11 @@ def _iota(ns: Namespace, *, shape: Axes, axis: int, dtype: str) -> Array:
     return ns.xp.broadcast_to(row, shape)
 
 
+def _reduce_precision(ns: Namespace, x: Array, *, dtype: str) -> Array:
+    """Round to nearest, ties to even; float64 is rounded to float32 first."""
+    return ns.xp.astype(ns.narrow(ns, ns.cast(x, "float32"), dtype), x.dtype)
+
+
 def _take(ns: Namespace, x: Array, indices: Array, *, axis: int) -> Array:
     ns.inside("take", indices, x.shape[axis])
     taken = ns.xp.take(x, ns.xp.reshape(indices, (prod(indices.shape),)), axis=axis)
@@ -88,6 +93,7 @@ MEANINGS |= {
     "erf": lambda ns, x: ns.erf(ns.xp, x),
     "stop": lambda ns, x: x,
     "cast": lambda ns, x, dtype: ns.cast(x, dtype),
+    "reduce_precision": _reduce_precision,
     "sum": lambda ns, x, axis: ns.xp.sum(x, axis=axis, dtype=x.dtype, keepdims=True),
     "max": lambda ns, x, axis: ns.xp.max(x, axis=axis, keepdims=True),
     "argmax": lambda ns, x, axis: ns.cast(ns.xp.argmax(x, axis=axis, keepdims=True), "int32"),

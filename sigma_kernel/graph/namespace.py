@@ -73,14 +73,20 @@ def inside(op: str, places: np.ndarray, side: int) -> None:
         )
 
 
+def narrow(ns: Namespace, x: Array, dtype: str) -> Array:
+    """Return float32 numbers rounded to the nearest of a dtype of 16 bits, which the namespace has."""
+    return ns.cast(ns.cast(x, dtype), "float32")
+
+
 @frozen(eq=False, repr=False)
 class Namespace:
     """An array namespace and what it needs in addition.
 
     ``dtypes`` maps the graph's dtypes to its own; others are refused. ``carrier`` is an integer type in which products
-    of 16-bit halves are exact. ``word`` cuts a result to 32 bits if uint32 is held in a wider type. ``inside`` raises
-    an error for indices out of range, if values can be inspected. ``quiet`` silences warnings of floating-point
-    arithmetic. ``own`` replaces meanings, those of composites and of scan included.
+    of 16-bit halves are exact. ``word`` cuts a result to 32 bits if uint32 is held in a wider type. ``narrow`` rounds
+    float32 to a dtype of 16 bits. ``inside`` raises an error for indices out of range, if values can be inspected.
+    ``quiet`` silences warnings of floating-point arithmetic. ``own`` replaces meanings, those of composites and of scan
+    included.
     """
 
     name: str
@@ -90,6 +96,7 @@ class Namespace:
     word: Callable[[Array], Array] = lambda x: x
     erf: Callable[[Any, Array], Array] = erf
     scatter_add: Callable[[Any, Array, Array, Array], Array] = scatter_add
+    narrow: Callable[[Namespace, Array, str], Array] = narrow
     inside: Callable[[str, Array, int], None] = lambda op, places, side: None
     quiet: Callable[[], AbstractContextManager[Any]] = nullcontext
     own: Mapping[str, Callable[..., Any]] = field(factory=dict)
@@ -136,12 +143,22 @@ def _numpy_scatter_add(xp: Any, x: np.ndarray, indices: np.ndarray, updates: np.
     return total
 
 
+def _numpy_narrow(ns: Namespace, x: np.ndarray, dtype: str) -> np.ndarray:
+    """Round by bits where NumPy lacks the dtype: bfloat16 is the upper half of float32."""
+    if dtype != "bfloat16":
+        return np.asarray(narrow(ns, x, dtype))
+    bits = np.asarray(x).view(np.uint32)
+    even = bits + (bits >> np.uint32(16) & np.uint32(1)) + np.uint32(0x7FFF) & np.uint32(0xFFFF0000)
+    return np.where(np.isnan(x), x, even.view(np.float32))
+
+
 def numpy_namespace() -> Namespace:
     """Return NumPy's namespace, the reference; it has no bfloat16."""
     names = ("float16", "float32", "float64", "int32", "int64", "uint32", "bool")
     quiet = partial(np.errstate, all="ignore")
     dtypes = {name: np.dtype(name) for name in names}
-    return Namespace("numpy", np, dtypes, np.int64, scatter_add=_numpy_scatter_add, inside=inside, quiet=quiet)
+    own: dict[str, Any] = {"scatter_add": _numpy_scatter_add, "narrow": _numpy_narrow, "inside": inside, "quiet": quiet}
+    return Namespace("numpy", np, dtypes, np.int64, **own)
 
 
 # -- interpreting graphs -----------------------------------------------------------------------------------------------

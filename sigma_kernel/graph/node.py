@@ -22,6 +22,7 @@ from sigma_kernel.settings import brief
 Row = tuple[str, tuple[int, ...], Mapping[str, Any], Shape, str]
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+NARROW = ("bfloat16", "float16")  # of 16 bits: mixed precision rounds the operands of products to them
 INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63), "uint32": range(2**32)}
 DTYPES = (*FLOATS, *INTEGERS, "bool")
 BYTES = {

@@ -223,6 +223,11 @@ def _attention(q: Node, k: Node, v: Node, *mask: Node, causal: bool) -> Node:
     return attention_weights(q, k, *mask, causal=causal) @ v
 
 
+def _mixed_matmul(x: Node, y: Node, *, dtype: str) -> Node:
+    """Expand a product that reads its operands in 16 bits, and adds in their own dtype."""
+    return reduce_precision(x, dtype=dtype) @ reduce_precision(y, dtype=dtype)
+
+
 def elementwise() -> list[Rules]:
     """Return the kernel's elementwise ops, in the order of the table."""
     return [row for row in OPS.values() if row.shape in shapes.ELEMENTWISE and ":" not in row.name]
@@ -268,6 +273,7 @@ where: Op = op("where", shapes.ternary, dtypes.selected,
                lambda g, z, c, x, y: (None, where(c, g, 0.0), where(c, 0.0, g)))
 stop: Op = op("stop", shapes.same, dtypes.same)
 cast: Op = op("cast", shapes.same, dtypes.wanted, lambda g, z, x, *, dtype: cast(g, dtype=x.dtype))
+reduce_precision: Op = op("reduce_precision", shapes.same, dtypes.rounded, lambda g, z, x, *, dtype: g)
 
 # -- reductions (sides are kept) ---------------------------------------------------------------------------------------
 sum: Op = op("sum", shapes.reduced, dtypes.number, lambda g, z, x, *, axis: stretch(g, shape=x.shape))
@@ -339,3 +345,4 @@ softmax_cross_entropy: Op = op("softmax_cross_entropy", shapes.classified, dtype
 layer_norm: Op = op("layer_norm", shapes.normalised, dtypes.floating, None, _layer_norm)
 dropout: Op = op("dropout", shapes.dropped, dtypes.dropped, None, _dropout)
 attention: Op = op("attention", shapes.attended, dtypes.attended, None, _attention)
+mixed_matmul: Op = op("mixed_matmul", shapes.product, dtypes.rounded, None, _mixed_matmul)

@@ -153,7 +153,7 @@ def scattered(x: Shape, indices: Shape, updates: Shape, *, axis: int) -> Shape:
 
 
 # -- linear maps and windows -------------------------------------------------------------------------------------------
-def product(x: Shape, y: Shape) -> Shape:
+def product(x: Shape, y: Shape, *, dtype: str = "") -> Shape:
     """Multiply the last two sides; leading ones broadcast."""
     _require(min(len(x), len(y)) >= 2, "both operands need at least two axes. Reshape the vector.")
     _require(x[-1] == y[-2], f"inner sides differ: {x[-1]} and {y[-2]}")

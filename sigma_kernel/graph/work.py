@@ -21,7 +21,7 @@ _COUNTS: Mapping[str, Callable[[Node], int]] = {
     "scatter_add": lambda node: prod(node.inputs[2].shape),
     "scan": lambda node: node.attrs["length"] * operations(node.attrs["body"]),
 }
-_MOVES = ("stop", "cast")  # elementwise ops that compute nothing
+_MOVES = ("stop", "cast", "reduce_precision")  # elementwise ops that compute nothing
 
 
 def operations(graph: Graph) -> int:

@@ -21,6 +21,7 @@ from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.launcher.partial import OFFLINE, offline
 from sigma_kernel.network.outline import Outline
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.settings import MIXED
 
 
 @click.command()
@@ -29,7 +30,7 @@ from sigma_kernel.plugins.catalogue import catalogue
 def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Check a recipe or a configuration file (keys, components, shapes, data) without training or downloading."""
     try:
-        complete = _checked(what, overrides)
+        complete, precision = _checked(what, overrides)
     except SigmaError as error:
         if as_json:
             document({"ok": False, "errors": str(error).split("\n")})
@@ -37,11 +38,12 @@ def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         document({"ok": True, "data": complete})
     else:
-        say("ok" if complete else "ok, except for the data, which must be downloaded first")
+        said = "ok" if precision == "float32" else f"ok, in {precision}"
+        say(said if complete else f"{said}, except for the data, which must be downloaded first")
 
 
-def _checked(what: str, overrides: tuple[str, ...]) -> bool:
-    """Return whether everything could be checked; False if the data must be downloaded first."""
+def _checked(what: str, overrides: tuple[str, ...]) -> tuple[bool, str]:
+    """Return whether everything could be checked, False if the data must be downloaded first, and the precision."""
     configuration = understood(opened(what, overrides))
     with build(configuration, catalogue()) as environment, offline():
         try:
@@ -50,8 +52,8 @@ def _checked(what: str, overrides: tuple[str, ...]) -> bool:
             if OFFLINE not in str(error):
                 raise
             _check_the_rest(configuration, environment)
-            return False
-    return True
+            return False, configuration.run.precision
+    return True, configuration.run.precision
 
 
 def _check_the_rest(configuration: Configuration, environment: Environment) -> None:
@@ -105,6 +107,10 @@ def _show(found: dict[str, Any], layers: str) -> None:
     _table(["HOOK (IN ORDER)", "TYPE", "DUE", "WHEN", "EXECUTION"], rows)
     for reason in found["reasons"]:
         click.echo(reason)
+    if found["precision"] in MIXED:
+        low = MIXED[found["precision"]]
+        scaled = ", and losses are scaled" if low == "float16" else ""
+        click.echo(f"\nprecision: products read {low} and add in float32; all else is float32{scaled}")
     memory, bursts = found["memory"], found["bursts"]
     ends = f"where {' or '.join(bursts['ended_by'])} is due" if bursts["ended_by"] else "with the epoch"
     state, peak = _bytes(memory["state_bytes"]), _bytes(memory["peak_bytes"])

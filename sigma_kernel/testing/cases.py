@@ -15,7 +15,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.graph import dtypes, ops, shapes
-from sigma_kernel.graph.node import OPS, Graph, Node, Spec, Values, symbol, trace
+from sigma_kernel.graph.node import NARROW, OPS, Graph, Node, Spec, Values, symbol, trace
 
 
 @frozen(eq=False)
@@ -128,6 +128,7 @@ def _selection() -> list[Sample]:
         *(Sample("cast", (x,), {"dtype": dtype}) for dtype, x in casts.items()),
         Sample("cast", (_whole(5) - 3,), {"dtype": "uint32"}),
         Sample("cast", (_floats(5, low=0.0, high=2.0**32),), {"dtype": "uint32"}),
+        *(Sample("reduce_precision", (_floats(3, 5),), {"dtype": dtype}) for dtype in NARROW),
     ]
 
 
@@ -243,6 +244,7 @@ def _composites() -> list[Sample]:
         Sample("layer_norm", (x, _floats(5), _floats(5)), {"epsilon": 1e-5}),
         *(Sample("dropout", (_floats(3, 7), np.array(rate), *_key(2)), {"stream": 5}) for rate in (0.0, 0.4)),
         *_attentions(),
+        *(Sample("mixed_matmul", (_floats(4, 3, 5), _floats(5, 2)), {"dtype": dtype}) for dtype in NARROW),
     ]
 
 

@@ -15,12 +15,13 @@ from attrs import field, frozen
 from sigma_kernel import functions as f
 from sigma_kernel.graph import shapes
 from sigma_kernel.graph.differentiation import gradient
-from sigma_kernel.graph.node import INTEGERS, Graph, Node, symbol
+from sigma_kernel.graph.node import INTEGERS, NARROW, Graph, Node, symbol
 from sigma_kernel.testing.cases import NUMBERS, Sample, elementwise
 
 ONE, TWO = elementwise(shapes.same), elementwise(shapes.binary)
 SIGNED = frozenset({"add", "sub", "mul", "div", "mod", "neg", "abs", "floor", "sqrt", "sin", "tanh", "erf", "expm1",
-                    "log1p", "stop", "cast", "where", "take", "reshape", "permute", "concat"})  # fmt: skip
+                    "log1p", "stop", "cast", "reduce_precision", "where", "take", "reshape", "permute",
+                    "concat"})  # fmt: skip
 SMALL = {"float32": 1e-40, "float64": 1e-310}  # denormal in a precision: a backend may flush them to zero
 FLOATS = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 7.25, -1e4, 1e30, -1e30])
 BEYOND = (2.0**31, -(2.0**31), 2.0**32, 2.0**63, -(2.0**63), 2.0**64, 0.75, -0.75, -3.5)  # the ranges of integers
@@ -76,7 +77,7 @@ TIES = {
 
 def edges() -> Iterator[Sample]:
     """Yield the edge cases of all ops."""
-    for group in (_elementwise, _integers, _casts, _reductions, _places, _products, _composites):
+    for group in (_elementwise, _integers, _casts, _narrow, _reductions, _places, _products, _composites):
         yield from group()
 
 
@@ -121,6 +122,14 @@ def _integers() -> Iterator[Sample]:
 def _casts() -> Iterator[Sample]:
     x = np.concatenate([FLOATS, BEYOND])
     yield from (Sample("cast", (x,), {"dtype": dtype}) for dtype in (*INTEGERS, "bool", "float32", "float64"))
+
+
+def _narrow() -> Iterator[Sample]:
+    """Yield ties between two neighbours, and numbers beyond the range, or below it, of each dtype of 16 bits."""
+    ties = [1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-11, 1 + 3 * 2.0**-11, 2.0**-25, 3 * 2.0**-25, 2.0**-15 + 2.0**-25]
+    ends = [65504.0, 65519.0, 65520.0, 1e5, 3.3895314e38, 3.4e38, 2.0**-24, 2.0**-26]
+    x = np.concatenate([FLOATS, ties, ends])
+    yield from (Sample("reduce_precision", (np.concatenate([x, -x]),), {"dtype": dtype}) for dtype in NARROW)
 
 
 def _reductions() -> Iterator[Sample]:

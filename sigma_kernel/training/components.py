@@ -21,7 +21,7 @@ from sigma_kernel.network.network import Network
 from sigma_kernel.network.notation import parse
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.scanning import OWN
-from sigma_kernel.settings import PRECISIONS, is_table
+from sigma_kernel.settings import MIXED, PRECISIONS, is_table
 from sigma_kernel.training.data.dataset import dataset
 from sigma_kernel.training.data.iterators import Shuffled
 
@@ -78,6 +78,11 @@ class Settings:
     metrics: Mapping[str, Metric] = field(factory=dict)
     others: Mapping[str, Any] = field(factory=dict)  # all trainers of the environment, by name
     learned: Learned = Learned()  # set by ``load``
+
+    @property
+    def dtype(self) -> str:
+        """Return the dtype of parameters, and of all numbers but the operands of mixed products."""
+        return "float32" if self.precision in MIXED else self.precision
 
 
 # those that users set
@@ -148,6 +153,7 @@ def name_of(chosen: Any) -> str:
 def check_precision(trainer: str, precision: str, backend: contracts.Backend) -> None:
     """Raise SigmaConfigError if the backend does not support the precision."""
     known = sorted(dtype for dtype in backend.dtypes if dtype in PRECISIONS)
+    known += MIXED if "float32" in known else ()
     if precision not in known:
         raise SigmaConfigError(f"{trainer}: the backend has no precision {precision!r}. It has {', '.join(known)}.")
 

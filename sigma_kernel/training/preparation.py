@@ -23,7 +23,7 @@ from sigma_kernel.contracts import Backend, Dataset, Hook
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaDataError, SigmaNetworkError, inside, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
-from sigma_kernel.settings import is_total
+from sigma_kernel.settings import MIXED, is_total
 from sigma_kernel.training import components as choices
 from sigma_kernel.training.commands.changes import Factory, Parts
 from sigma_kernel.training.components import Settings
@@ -77,8 +77,8 @@ class Stages:
 
     @property
     def precision(self) -> str:
-        """Return the precision; float32 if the given one was refused, to avoid follow-up errors."""
-        return "float32" if "backend" in self.left_out else self.settings.precision
+        """Return the dtype of parameters; float32 if the given one was refused, to avoid follow-up errors."""
+        return "float32" if "backend" in self.left_out else self.settings.dtype
 
     # -- components ----------------------------------------------------------------------------------------------------
     @stage()
@@ -214,7 +214,7 @@ class Stages:
         """Trace the network on sections of these specs; check its memory and that its numbers fit the precision."""
         network, precision, resolve = self.network, self.precision, self.settings.resolve
         shapes = network.declare(sections, precision, resolve)
-        model = Model(network, shapes, sections, precision, resolve)
+        model = Model(network, shapes, sections, precision, resolve, MIXED.get(self.settings.precision, ""))
         model = evolve(model, metrics=model.per_output(self.chosen.metrics))
         check_memory(model)
         live_values(model)

@@ -18,7 +18,7 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateE
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import fix
 from sigma_kernel.registry.registry import Registry
-from sigma_kernel.settings import is_table, seed
+from sigma_kernel.settings import is_table, precision, seed
 from sigma_kernel.training.arguments import BELONGS, advise
 from sigma_kernel.training.components import SETTINGS, Settings, network, operator
 from sigma_kernel.training.data.dataset import kept
@@ -68,7 +68,7 @@ class Trainer(Settings):
             raise SigmaStateError(
                 f"{self.name}.{name}: is fixed, as the trainer is prepared. Set it before, on a new trainer."
             )
-        converter = {"seed": seed, "data": kept}.get(name)
+        converter = {"seed": seed, "data": kept, "precision": precision}.get(name)
         object.__setattr__(self, name, converter(value) if converter else value)
 
     def __repr__(self) -> str:

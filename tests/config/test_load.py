@@ -168,7 +168,8 @@ def test_different_settings_give_a_different_configuration(load):
         ("seed = 3", "sead = 3", "sead", "run.sead: unknown key. Did you mean 'seed'?"),
         ('name = "small"', 'name = "a/b"', "name", "run.name: must be a name of letters, digits, - and _ (got 'a/b')."),
         ("seed = 3", 'precision = "float23"', "precision",
-         "run.precision: must be 'float32' or 'float64' or 'float16' or 'bfloat16' (got 'float23'). Did you mean 'float32'?"),
+         "run.precision: must be 'float32' or 'float64' or 'mixed' or 'mixed_bfloat16' or 'mixed_float16' or 'float16' or "
+         "'bfloat16' (got 'float23'). Did you mean 'float32'?"),
         ("seed = 3", 'backend = "nump"', "backend", "run.backend: backend 'nump': no plugin offers it. Did you mean 'numpy'?"),
         ("seed = 3", "backend = 3", "backend", "run.backend: must be the name of a backend, or a table with its `type` (got 3)"),
         ("batch_size = 10", "batch_size = 0", "batch_size", "data.batch_size: must be at least 1 (got 0)."),

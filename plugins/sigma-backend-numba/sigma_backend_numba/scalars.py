@@ -91,6 +91,11 @@ def _floor(node: Node, x: Sequence[str]) -> str:
     return f"floor({x[0]})" if node.dtype in FLOATING else x[0]
 
 
+def _narrowed(node: Node, x: Sequence[str]) -> str:
+    rounded = f"to_{node.attrs['dtype']}({converted(x[0], node.dtype, 'float32')})"
+    return converted(rounded, "float32", node.dtype)
+
+
 def _pattern(pattern: str) -> Text:
     return lambda node, x: pattern.format(*x)
 
@@ -143,6 +148,7 @@ SCALARS: dict[str, Scalar] = {
     "where": Scalar(_pattern("sel({0}, {1}, {2})")),
     "iota": Scalar(lambda node, x: literal(0, node.dtype)),  # scalars only: larger ones are computed in nests
     "cast": Scalar(lambda node, x: converted(x[0], node.inputs[0].dtype, node.dtype)),
+    "reduce_precision": Scalar(_narrowed),
     "copy": Scalar(lambda node, x: x[0]),
     "call": Scalar(lambda node, x: f"{node.attrs['symbol']}({', '.join(x)})", costly=True),  # see ``kernels``
 }

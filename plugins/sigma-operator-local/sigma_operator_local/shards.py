@@ -41,8 +41,9 @@ class Sum(Merger):
     """Sum gradients: weighted means over shards add up to the mean over the batch."""
 
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the sum."""
-        total: np.ndarray = a + b
+        """Return the sum; of gradients that have overflowed, it is not finite either."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            total: np.ndarray = a + b
         return total
 
 

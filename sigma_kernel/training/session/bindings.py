@@ -21,6 +21,7 @@ from attrs import evolve, field, frozen
 from sigma_kernel.clock import COUNTED, TimeScale
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import NOTHING, Kind
@@ -28,7 +29,7 @@ from sigma_kernel.training.commands.changes import TIMES, froze, read_time, time
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.live import Elements, ranged
-from sigma_kernel.training.step.model import EPOCH
+from sigma_kernel.training.step.model import EPOCH, GOOD, RISE, SCALE, SCALES, SKIPS
 
 SECONDS = Kind(float, 0, doc="The time that training took, without pauses.", unit="seconds")
 COUNTS = {
@@ -108,12 +109,26 @@ def fixed(setup: Setup) -> dict[str, Binding]:
             for name in _counts(split)
         },
         **{name: Binding(_array, name, Elements(spec=spec)) for name, spec in model.held().items()},
+        **{name: _scaling(name) for name in model.scales()},
         **{name: Binding(_base, name, number(setting=x.setting)) for name, x in setup.live.values.items()},
         **{name: Binding(_group, name, number(setting=setting)) for name, setting in groups.items()},
         **{name: Binding(_frozen, name, Kind(bool)) for name in flags},
         **{f"hooks.{hook}.{what}": Binding(_time, f"{hook}.{what}", Time(what=what)) for hook, what in times},
         **shown(head + name for name in model.measured() for head in ("training.", EPOCH)),
     }
+
+
+def _scaling(name: str) -> Binding:
+    """Return the binding of the factor of a loss, which can be set, or of a count."""
+    docs = {
+        SCALE: "The factor of the loss whose gradients are computed in float16.",
+        GOOD: f"Updates since the loss scale changed; after {RISE:,} it doubles.",
+        SKIPS: "Updates that were skipped, as a gradient overflowed float16.",
+    }
+    what = name.rpartition(".")[2]
+    if what == SCALE:
+        return Binding(_number, name, Kind(float, *SCALES, doc=docs[what]))
+    return Binding(_number, name, None, Kind(int, 0, doc=docs[what]))
 
 
 def settable(setup: Setup) -> dict[str, float]:
@@ -210,6 +225,11 @@ def _array(session: Readable, name: str) -> Any:
     return session.ask(partial(session.host, name))
 
 
+def _number(session: Readable, name: str) -> float:
+    number: float = session.ask(partial(session.host, name)).item()
+    return number
+
+
 def _base(session: Readable, name: str) -> float:
     return session.state.live.base[name]
 
@@ -240,6 +260,7 @@ def written(state: RunState, setup: Setup, values: Mapping[str, Any]) -> RunStat
     the setup has to be reconfigured.
     """
     arrays, live, changes, specs = dict(state.arrays), dict[str, float](), state.changes, setup.model.held()
+    specs |= {name: Spec((), first.dtype.name) for name, first in setup.model.scales().items()}
     for address, value in values.items():
         if address in arrays:
             arrays[address] = setup.to_device(np.full(specs[address].shape, value, specs[address].dtype))

@@ -13,8 +13,8 @@ Every value has a name.  State: ``network.layers.<address>``, ``optimiser.slots.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from sigma_kernel.errors import (
     near,
 )
 from sigma_kernel.graph.differentiation import gradient
+from sigma_kernel.graph.mixing import mixed
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, originating, symbol
 from sigma_kernel.graph.random import Key
 from sigma_kernel.graph.rewriting import replaced, rewrite
@@ -50,6 +51,10 @@ ACTIVATIONS = "activations."
 COSTS = "cost."
 WEIGHTS = "shard.weights."
 UNCUT = "shards compute the gradients of all optimisers from the same state. Use shards = 1, or leave out the order."
+SKIPPED = "skipped"  # whether an update was skipped; with shards, the share of the batch that overflowed
+SCALE, GOOD, SKIPS = "loss_scale", "good_steps", "skipped_steps"  # in the state, below the head of an optimiser
+RISE = 2000  # good steps after which the loss is scaled by twice as much, as in PyTorch
+SCALES = (2.0**-24, 2.0**120)  # the limits of the factor
 EPOCH = "training.epoch."  # of the mean over an epoch
 JUDGED = "judged."  # extra sections: what costs judge
 DIRECTIONS = "excitation.directions"  # name of an extra section; no data set has it
@@ -70,6 +75,7 @@ class Model:
     sections: Mapping[str, Spec]
     precision: str
     resolve: Resolve
+    low: str = ""  # the dtype of 16 bits that products read; "": all is computed in ``precision``
     optimisers: Mapping[str, Optimisation] = field(factory=dict)
     ordered: bool = False
     owners: Mapping[str, str] = field(factory=dict)
@@ -91,6 +97,16 @@ class Model:
     def heads(self) -> Sequence[str]:
         """Return the heads of the optimisers; without any, that of the one to come."""
         return tuple(self.optimisers) or (ONLY,)
+
+    @property
+    def scaled(self) -> bool:
+        """Return whether losses are scaled, so that small gradients do not vanish: float16 has few exponents."""
+        return self.low == "float16"
+
+    def rounds(self, origin: str) -> bool:
+        """Return whether products of this origin read 16 bits: not those of costs, optimisers and metrics."""
+        exact = {"" if self.network.layers else ONLY, *self.heads, *(cost.name for cost in self.network.costs)}
+        return origin.removeprefix("gradient of ") not in exact
 
     def trainable(self, head: str | None = None) -> dict[str, Spec]:
         """Return the parameters that are updated, all of them or those of one optimiser."""
@@ -143,7 +159,8 @@ class Model:
 
     def measured(self) -> list[str]:
         """Return the names of what every training step measures."""
-        return ["loss", *(COSTS + name for name in self.costs), *self.metrics]
+        skipped = [SKIPPED] if self.scaled else []
+        return ["loss", *(COSTS + name for name in self.costs), *skipped, *self.metrics]
 
     def per_output(self, metrics: Mapping[str, Metric]) -> dict[str, Metric]:
         """Return metrics by name, one for each output that the beginning of a name matches, as in ``*.accuracy``.
@@ -183,7 +200,16 @@ class Model:
     def first_slots(self) -> dict[str, np.ndarray]:
         """Return the initial values of the slots, and of the numbers of updates."""
         found = {self.slot(*place): np.full(s.shape, t.fill, s.dtype) for place, (s, t) in self.slots().items()}
-        return {**found, **{f"{head}.step": np.zeros((), np.int32) for head in self.heads}}
+        found |= {f"{head}.step": np.zeros((), np.int32) for head in self.heads}
+        return {**found, **self.scales()}
+
+    def scales(self) -> dict[str, np.ndarray]:
+        """Return the initial factor of each optimiser's loss, and the numbers of steps since it was right, and skipped.
+
+        There are none if losses are not scaled.
+        """
+        first = {SCALE: np.float32(2.0**16), GOOD: np.int32(0), SKIPS: np.int32(0)}
+        return {f"{head}.{name}": np.array(x) for head in self.heads for name, x in first.items() if self.scaled}
 
     def observable(self, patterns: Sequence[str]) -> tuple[str, ...]:
         """Return the addresses of gradients, updates and activations that the patterns match."""
@@ -195,7 +221,8 @@ class Model:
     def training(self, batch: int) -> Step:
         """Return the step of a whole iteration on a batch of this size."""
         whole = Traced(self, batch)
-        return whole.step_to({**whole.updated(), **whole.layer_state()}, whole.measured(self.metrics))
+        new = {**whole.updated(), **whole.layer_state()}
+        return whole.step_to(new, {**whole.measured(self.metrics), **whole.skipped()})
 
     def gradients(self, batch: int) -> Step:
         """Return the step of one shard: loss, totals, layer state and gradients, all recorded.
@@ -208,7 +235,7 @@ class Model:
             raise SigmaStateError(f"trainer.order: {UNCUT}")
         shard = Traced(self, batch, cut=True)
         found = {**shard.measured(self.metrics), **shard.layer_state(), **_named(GRADIENTS, shard.gradients())}
-        return shard.step_to({}, found)
+        return shard.step_to({}, {**found, **shard.skipped()})
 
     def weights(self, batch: int) -> Step:
         """Return the step of a whole batch's weight, by cost with unequal row weights; shards divide by it."""
@@ -297,6 +324,7 @@ class Draft(ABC):
     slots: dict[tuple[str, str], tuple[Spec, Slot]] = field(
         default=Factory(lambda draft: draft.model.slots(), takes_self=True), init=False
     )
+    _aims: list[Aim] = field(factory=list, init=False)
 
     def entry(self, name: str, spec: Spec) -> Node:
         """Return the input for a state entry."""
@@ -317,6 +345,8 @@ class Draft(ABC):
             for inputs in (self.state, self.data, self.steer)
         )
         graph = Graph((*state.values(), *data.values(), *steer.values()), outputs)
+        if self.model.low:
+            graph = mixed(graph, self.model.low, self.model.rounds)
         graph = rewrite(graph, keep=OPS)  # composite ops stay, for backends that implement them
         return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))
 
@@ -335,14 +365,19 @@ class Draft(ABC):
     def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the gradients of an aim's loss in its parameters, at these or other parameters."""
 
-    def aims(self) -> Iterator[Aim]:
-        """Yield the objective of each optimiser; in an order, one sees the new parameters of those before it."""
+    def aims(self) -> Sequence[Aim]:
+        """Return the objective of each optimiser; in an order, one sees the new parameters of those before it."""
         ahead: dict[str, Node] = {}
-        for head in self.model.heads:
-            aim = Aim(self, head, dict(ahead))
-            yield aim
+        for head in self.model.heads if not self._aims else ():
+            self._aims.append(aim := Aim(self, head, dict(ahead)))
             if self.model.ordered:
                 ahead |= {address: f.stop(node) for address, node in aim.updated.parameters.items()}
+        return self._aims
+
+    def skipped(self) -> dict[str, Node]:
+        """Return whether the update of any optimiser is skipped, if losses are scaled."""
+        fit = [aim.fits for aim in self.aims()] if self.model.scaled else []
+        return {SKIPPED: f.cast(f.logical_not(reduce(f.logical_and, fit)), "float32")} if fit else {}
 
     def gradients(self) -> dict[str, Node]:
         """Return the gradient of each trainable parameter, of the costs that its optimiser minimises."""
@@ -353,12 +388,12 @@ class Draft(ABC):
         """Return the new parameters, slots and counters by their names in the state."""
         if not self.model.optimisers:
             raise SigmaStateError("trainer: there is no optimiser. Set one, such as 'adam', before training.")
-        new = [aim.updated for aim in self.aims()]
-        parameters = {LAYERS + address: node for update in new for address, node in update.parameters.items()}
-        slots = {self.model.slot(*place): node for update in new for place, node in update.slots.items()}
-        counters = {f"{head}.step": Spec((), "int32") for head in self.model.heads}
-        counters["random.iteration"] = Spec((), "uint32")
-        return {**parameters, **slots, **{name: self.entry(name, spec) + 1 for name, spec in counters.items()}}
+        aims = self.aims()
+        parameters = {LAYERS + address: node for aim in aims for address, node in aim.updated.parameters.items()}
+        slots = {self.model.slot(*place): node for aim in aims for place, node in aim.updated.slots.items()}
+        counted = {name: node for aim in aims for name, node in aim.counted().items()}
+        name = "random.iteration"
+        return {**parameters, **slots, **counted, name: self.entry(name, Spec((), "uint32")) + 1}
 
 
 @define(eq=False, slots=False)
@@ -380,8 +415,11 @@ class Aim:
     @cached_property
     def step(self) -> Node:
         """Return the number of this update, counted from 1."""
-        done = self.draft.entry(f"{self.head}.step", Spec((), "int32"))
-        return f.cast(done + 1, dtype=self.draft.model.precision)
+        return f.cast(self._own("step", "int32") + 1, dtype=self.draft.model.precision)
+
+    def _own(self, name: str, dtype: str) -> Node:
+        """Return a scalar of this optimiser in the state."""
+        return self.draft.entry(f"{self.head}.{name}", Spec((), dtype))
 
     @property
     def costs(self) -> Collection[str] | None:
@@ -396,7 +434,46 @@ class Aim:
 
     def gradients(self, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the loss's gradients at these or other parameters."""
-        return self.draft.slopes(self, parameters)
+        return self._slopes if parameters is None else self.draft.slopes(self, parameters)
+
+    @cached_property
+    def _slopes(self) -> dict[str, Node]:
+        return self.draft.slopes(self)
+
+    # -- scaled losses -------------------------------------------------------------------------------------------------
+    @cached_property
+    def scale(self) -> Node:
+        """Return the factor of the loss whose gradients are computed."""
+        return self._own(SCALE, "float32")
+
+    @cached_property
+    def fits(self) -> Node:
+        """Return whether all gradients are finite: in float16, the scale was not too large."""
+        wrong = [f.sum(f.cast(f.logical_not(f.is_finite(x)), "float32")) for x in self.gradients().values()]
+        return f.equal(sum(wrong, start=constant(0)), 0.0)
+
+    def counted(self) -> dict[str, Node]:
+        """Return the new number of updates and, if losses are scaled, what :meth:`Model.scales` names.
+
+        The factor is halved where an update is skipped, and doubled after many in a row that are not.
+        """
+        done = self._own("step", "int32")
+        if not self.draft.model.scaled:
+            return {f"{self.head}.step": done + 1}
+        good, skipped, fits = self._own(GOOD, "int32") + 1, self._own(SKIPS, "int32"), self.fits
+        risen = f.where(good >= RISE, f.minimum(self.scale * 2.0, SCALES[1]), self.scale)
+        new = {
+            "step": f.where(fits, done + 1, done),
+            SCALE: f.where(fits, risen, f.maximum(self.scale * 0.5, SCALES[0])),
+            GOOD: f.where(f.logical_and(fits, good < RISE), good, 0),
+            SKIPS: f.where(fits, skipped, skipped + 1),
+        }
+        return _named(f"{self.head}.", new)
+
+    def _unless_skipped(self, done: Update) -> Update:
+        """Return an update that changes nothing where a gradient is not finite."""
+        parameters = {a: f.where(self.fits, x, self.parameters[a]) for a, x in done.parameters.items()}
+        return Update(parameters, {at: f.where(self.fits, x, self.slot(*at)) for at, x in done.slots.items()})
 
     def key(self, name: str) -> Key:
         """Return a key of random numbers."""
@@ -438,7 +515,7 @@ class Aim:
             _check_update(update, known, [place for place in slots if not place[1].startswith("modifiers.")])
             done = optimiser.completed(update, self)
             _check_update(done, known, [place for place in slots if place[0] in update.parameters])
-        return done
+            return self._unless_skipped(done) if self.draft.model.scaled else done
 
 
 def _check_update(update: Any, known: Mapping[Any, Spec], slots: Iterable[tuple[str, str]]) -> None:
@@ -532,7 +609,10 @@ class Traced(Draft):
         at, loss = (aim.parameters if parameters is None else parameters), aim.loss(parameters)
         if parameters is None:  # at other parameters a simplified graph may compute differently
             (loss,) = rewrite(Graph((), (loss,)), keep=OPS).outputs  # so that gradients are of the simplified graph
-        return dict(zip(at, gradient(loss, list(at.values())), strict=True))
+        if not self.model.scaled:
+            return dict(zip(at, gradient(loss, list(at.values())), strict=True))
+        found = gradient(loss * aim.scale, list(at.values()))
+        return {address: slope / aim.scale for address, slope in zip(at, found, strict=True)}
 
 
 @define

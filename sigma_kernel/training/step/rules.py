@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import evolve
 
-from sigma_kernel.contracts import Optimisation, Optimiser
+from sigma_kernel.contracts import GradientOptimiser, Optimisation, Optimiser
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, near
 from sigma_kernel.network.tracing import LiveSetting, live_settings
 from sigma_kernel.registry.addresses import matches, specificity
@@ -110,11 +110,22 @@ def check_optimisers(
     mine = owners(trainer, model, optimisers, mistakes)
     for head, optimisation in optimisers.items():
         check_rules(optimisation.type, model.precision, mistakes, head)
+        with mistakes.at(*head.split(".")):
+            _check_scaled(head, optimisation.type, model)
         if head != ONLY:
             check_matches(trainer, {head: optimisation.match}, model, mistakes)
             check_costs(f"{trainer}.{head}.minimises", head, optimisation.minimises, model, mistakes)
         among = [address for address, owner in mine.items() if owner == head]
         check_matches(trainer, dict(patterns(head, optimisation.type)), model, mistakes, among)
+
+
+def _check_scaled(head: str, optimiser: Optimiser, model: Model) -> None:
+    if model.scaled and not isinstance(optimiser, GradientOptimiser):
+        raise SigmaConfigError(
+            f"{head}: mixed_float16 scales the loss and skips updates whose gradients overflow, which "
+            f"{type(optimiser).__name__} does not support: it evaluates the loss at several points. Choose "
+            "precision = 'mixed_bfloat16' or 'float32'."
+        )
 
 
 def check_costs(where: str, head: str, names: Any, model: Model, mistakes: Mistakes = FIRST) -> None:

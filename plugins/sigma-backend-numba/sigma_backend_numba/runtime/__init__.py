@@ -12,6 +12,8 @@ from sigma_backend_numba.runtime.arithmetic import (
     sign,
     smaller,
     tangent,
+    to_bfloat16,
+    to_float16,
 )
 from sigma_backend_numba.runtime.blas import dgemm, sgemm
 from sigma_backend_numba.runtime.indexing import span, within
@@ -23,5 +25,6 @@ ROUGH = {"exponential": rough_exponential, "logarithm": rough_logarithm, "tangen
 
 __all__ = [
     "ROUGH", "bits", "claim", "dgemm", "exponential", "finish", "flush", "larger", "logarithm", "modulo", "product",
-    "remainder", "sgemm", "sign", "smaller", "span", "tangent", "within", "word",
+    "remainder", "sgemm", "sign", "smaller", "span", "tangent", "to_bfloat16", "to_float16",
+    "within", "word",
 ]  # fmt: skip

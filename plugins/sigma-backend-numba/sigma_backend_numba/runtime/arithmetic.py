@@ -18,6 +18,8 @@ LOWEST, HIGHEST = np.float32(-86.6), np.float32(88.722)  # beyond: 0, because de
 INFINITY = np.float32(np.inf)
 NOTHING, LN2 = np.float32(np.nan), np.float32(0.69314718)
 ROOT_HALF = 0x3F3504F3  # the bits of the root of a half
+NORMAL, BEYOND = np.float32(2.0**-14), np.float32(2.0**16)  # of float16: the least normal number, and infinity
+SCALED, UNSCALED = np.float32(2.0**24), np.float32(2.0**-24)
 LOG2E, LN2_HIGH, LN2_LOW = np.float32(1.44269504), np.float32(0.693359375), np.float32(-2.12194440e-4)
 
 
@@ -104,6 +106,25 @@ def rough_tangent(x: Any) -> Any:
     over = y * (f4(135135.0) + z * (f4(17325.0) + z * (f4(378.0) + z)))
     under = f4(135135.0) + z * (f4(62370.0) + z * (f4(3150.0) + z * f4(28.0)))
     return sel(x != x, x, over / under)
+
+
+@driver
+def to_bfloat16(x: Any) -> Any:
+    """Return a float32 rounded to the upper half of its bits, ties to even."""
+    bits = as_bits(x)
+    even = as_float(i4((bits + 0x7FFF + ((bits >> 16) & 1)) & -65536))
+    return sel(x != x, x, even)
+
+
+@driver
+def to_float16(x: Any) -> Any:
+    """Return a float32 rounded to ten bits after the point, ties to even; denormal numbers are multiples of 2^-24."""
+    size = abs(x)
+    bits = as_bits(size)
+    even = as_float(i4((bits + 0xFFF + ((bits >> 13) & 1)) & -8192))
+    small = nearest(size * SCALED) * UNSCALED
+    value = sel(size < NORMAL, small, sel(even < BEYOND, even, INFINITY))
+    return sel(x != x, x, sel(as_bits(x) < 0, -value, value))
 
 
 @driver
