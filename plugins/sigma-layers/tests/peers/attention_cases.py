@@ -45,7 +45,7 @@ def squared(y):
 
 def beyond(lengths, count):
     """Return true for the keys to ignore, as PyTorch takes it."""
-    return torch.arange(count) >= torch.tensor(lengths)[:, None]
+    return torch.arange(count) >= torch.as_tensor(lengths)[:, None]
 
 
 def called(module, parameters, *given, **how):

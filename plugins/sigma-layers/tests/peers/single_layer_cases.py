@@ -18,12 +18,16 @@ F = torch.nn.functional
 
 @frozen(eq=False)
 class Case:
-    """A layer, the shapes of its inputs, and a function of tensors (inputs, then parameters and state by name)."""
+    """A layer, the shapes of its inputs, and a function of tensors (inputs, then parameters and state by name).
+
+    Inputs that are ``given`` by name are constants; integers have to be.
+    """
 
     layer: object
     shapes: list
     in_torch: object
     made: dict = field(factory=dict)
+    given: dict = field(factory=dict)
 
     @property
     def name(self):

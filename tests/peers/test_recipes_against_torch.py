@@ -1,0 +1,65 @@
+"""The recipes and the same models in PyTorch, as performance.md compares them: one epoch from the same values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+torch = pytest.importorskip("torch")
+
+from figures import in_torch, recipe_table, recipes  # noqa: E402
+
+BRIEF = ["run.backend=numpy"]
+FEW = {name: ["data.rows=500", "data.steps=7"] for name in ("lstm", "lstm, 8 steps")}
+RANDOM = {"mnist", "cnn"}  # dropout draws other numbers in PyTorch
+TOLERANCE = 1e-9
+
+
+def files(folder: Path) -> list[str]:
+    """Write made-up digits as MNIST's files."""
+    draw = np.random.default_rng(0)
+    for name, count in (("train", 250), ("t10k", 20)):
+        for kind, shape in (("images-idx3", (count, 28, 28)), ("labels-idx1", (count,))):
+            head = bytes([0, 0, 8, len(shape)]) + np.array(shape, ">i4").tobytes()
+            values = draw.integers(0, 10 if len(shape) == 1 else 256, shape, np.uint8)
+            (folder / f"{name}-{kind}-ubyte").write_bytes(head + values.tobytes())
+    return [f"data.folder={folder}"]
+
+
+def test_every_recipe_is_trained_in_torch():
+    assert set(in_torch.ROWS) == recipe_table.trained() | {"lstm, 8 steps"}
+
+
+@pytest.mark.parametrize("name", in_torch.ROWS)
+def test_a_recipe_has_the_scores_of_torch_after_an_epoch(name, tmp_path):
+    settings = [*BRIEF, *FEW.get(name, []), *(files(tmp_path) if name == "mnist" else [])]
+    row = evolve(in_torch.ROWS[name], precision="float64", ends=in_torch.epochs(1))
+    with recipes.opened(row, name, 1, settings) as environment:
+        (trainer,) = environment.trainers.values()
+        task, module = recipes.Task(row, trainer), row.network()
+        recipes.copy(module, task.values)
+        theirs = recipes.scored(row, module, *task.split("validation"))
+        assert recipes.evaluated(row, trainer) == pytest.approx(theirs, rel=TOLERANCE)
+        if name not in RANDOM:
+            theirs = recipes.in_torch(task, module, task.batches)
+            trainer.fit(epochs=1)
+            assert recipes.evaluated(row, trainer) == pytest.approx(theirs, rel=TOLERANCE)
+
+
+def test_the_program_keeps_scores_and_writes_the_table(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{recipe_table.BEGIN}old\n{recipe_table.END}after\n")
+    monkeypatch.setattr(recipe_table, "PAGE", page)
+    monkeypatch.setattr(recipe_table, "KEPT", tmp_path / "recipes.json")
+    (tmp_path / "recipes.json").write_text("{}")
+    monkeypatch.setitem(in_torch.ROWS, "iris", evolve(in_torch.ROWS["iris"], settings=["run.backend=numpy"]))
+    assert recipes.main(["iris", "--seeds", "2"]) == 0
+    assert recipe_table.read().keys() == {"iris"}
+    assert len(recipe_table.read()["iris"]["own"]) == 2
+    text = page.read_text()
+    assert "old" not in text
+    assert recipe_table.table(recipe_table.read()) in text
+    assert capsys.readouterr().out.startswith("iris ")

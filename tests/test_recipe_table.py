@@ -1,0 +1,46 @@
+"""The table of performance.md that compares the recipes with PyTorch."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from figures import recipe_table
+
+PERFECT = {"sigma": [1.0, 0.9], "same": [1.0, 0.9], "own": [0.9, 0.9]}
+
+
+def test_the_page_has_the_scores_that_were_kept():
+    page = recipe_table.PAGE.read_text("utf-8")
+    assert recipe_table.insert(page, recipe_table.read()) == page, "Run python -m figures.recipes in docs/"
+
+
+@pytest.mark.rooms
+def test_every_recipe_that_trains_has_a_row():
+    assert {name.partition(",")[0] for name in recipe_table.read()} == recipe_table.trained()
+
+
+@pytest.mark.parametrize("name", recipe_table.read())
+def test_a_row_has_five_seeds_and_means_as_close_as_the_page_says(name):
+    one = recipe_table.read()[name]
+    assert all(len(one[column]) == 5 for column in recipe_table.COLUMNS)
+    assert recipe_table.agrees(name, one["measure"], one)
+
+
+def test_accuracies_differ_in_points_and_errors_in_shares():
+    further = {**PERFECT, "same": [0.95, 0.93]}
+    assert recipe_table.difference("accuracy", further) == pytest.approx(1.0)
+    assert recipe_table.agrees("iris", "accuracy", {**PERFECT, "same": [0.95, 0.931]})
+    assert not recipe_table.agrees("iris", "accuracy", {**PERFECT, "same": [0.95, 0.929]})
+    assert recipe_table.difference("squared error", PERFECT, "own") == pytest.approx(0.95 / 0.9 - 1)
+    assert recipe_table.agrees("lstm", "squared error", {**PERFECT, "same": [0.85, 0.84]})
+    assert not recipe_table.agrees("lstm", "squared error", {**PERFECT, "same": [0.84, 0.84]})
+    assert not recipe_table.agrees("autoencoder", "squared error", {**PERFECT, "same": [0.92, 0.92]})
+
+
+def test_a_row_shows_means_spreads_and_the_difference():
+    (row,) = re.findall(r"^\| `it`.*$", recipe_table.table({"it": {"measure": "accuracy", **PERFECT}}), re.MULTILINE)
+    assert row == "| `it` | accuracy | 95.00 ± 7.07 | 95.00 ± 7.07 | 90.00 ± 0.00 | +0.00 points |"
+    error = {"measure": "squared error", **PERFECT, "same": [0.5, 0.45]}
+    assert "| 0.475 ± 0.0354 | 0.900 ± 0.00 | +100.0% |" in recipe_table.table({"it": error})
