@@ -22,7 +22,7 @@ class Row:
     """How a recipe is trained: its network, its optimiser, what is measured, and when it ends.
 
     ``initialise`` fills a matrix or a kernel of its network; ``ends`` is given the scores of all epochs until now;
-    ``settings`` are those of Sigma's recipe that are changed.
+    ``settings`` are those of Sigma's recipe that are changed; ``schedule`` moves the learning rate every epoch.
     """
 
     measure: str
@@ -36,6 +36,7 @@ class Row:
     targets: str = "targets"
     settings: Sequence[str] = ()
     precision: str = "float32"
+    schedule: Callable[[Any], Any] | None = None
 
     def network(self) -> Any:
         """Return the network in this precision."""
@@ -52,10 +53,12 @@ class Row:
         return "accuracy" if self.classifies else "loss"
 
     def scores(self, prediction: Any, targets: Any) -> Scores:
-        """Return the loss, and the accuracy of scores of classes."""
+        """Return the loss, and the accuracy: any class with the greatest share of a target is right."""
         found = {"loss": self.loss(prediction, targets).item()}
         if self.classifies:
-            found["accuracy"] = (prediction.argmax(-1) == targets).double().mean().item()
+            shares = targets if targets.is_floating_point() else F.one_hot(targets, prediction.shape[-1])
+            chosen = shares.gather(-1, prediction.argmax(-1, keepdim=True))[..., 0]
+            found["accuracy"] = (chosen == shares.amax(-1)).double().mean().item()
         return found
 
 
@@ -74,6 +77,10 @@ def wdbc() -> nn.Module:
 
 def digits() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+def tictactoe() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(9, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 9))
 
 
 def mnist() -> nn.Module:
@@ -199,6 +206,10 @@ ROWS = {
     ),
     "cnn": Row("accuracy", cnn, partial(optim.Adam, lr=0.003), he, epochs(20)),
     "residual": Row("accuracy", residual, partial(optim.Adam, lr=0.003), he, epochs(10)),
+    "tictactoe": Row(
+        "accuracy", tictactoe, partial(optim.AdamW, lr=0.004), he, epochs(60),
+        schedule=partial(optim.lr_scheduler.CosineAnnealingLR, T_max=60),
+    ),
     "autoencoder": Row(
         "squared error", autoencoder, partial(optim.Adam, lr=0.005), init.xavier_uniform_, epochs(60),
         loss=F.mse_loss, targets="inputs",
