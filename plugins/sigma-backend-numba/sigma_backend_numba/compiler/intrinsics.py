@@ -148,6 +148,25 @@ def _put(b: Any, pointer: Value, values: Value) -> None:
     b.store(values.ir, place, align=typed_values.BYTES[pointer.kind[1:]])
 
 
+def _turned(lanes: int) -> Meaning:
+    """Transpose this many rows of as many numbers: each round interleaves one half of the rows with the other."""
+
+    def meaning(b: Any, to: Value, apart: Value, start: Value, leading: Value) -> None:
+        rows = [_wide(lanes)(b, _at(b, start, typed_values.arithmetic(b, "*", number(k), leading)))
+                for k in range(lanes)]  # fmt: skip
+        masks = [[half * lanes // 2 + k // 2 + k % 2 * lanes for k in range(lanes)] for half in (0, 1)]
+        mixes = [ir.Constant(ir.VectorType(_HALF, lanes), mask) for mask in masks]
+        found = [row.ir for row in rows if row is not None]
+        for _ in range(lanes.bit_length() - 1):
+            pairs = zip(found[: lanes // 2], found[lanes // 2 :], strict=True)
+            found = [b.shuffle_vector(x, y, mix) for x, y in pairs for mix in mixes]
+        for k, x in enumerate(found):
+            place = _at(b, to, typed_values.arithmetic(b, "*", number(k), apart))
+            _put(b, place, Value(f"{start.kind[1:]}x{lanes}", x))
+
+    return meaning
+
+
 def _fetch(b: Any, pointer: Value) -> None:
     """Prefetch memory into the cache."""
     byte = BYTE.as_pointer()
@@ -230,6 +249,7 @@ WORDS: dict[str, Meaning] = {
     "lanes": lambda b, pointer: number(_lanes(pointer)),
     **{f"wide{lanes}": _wide(lanes) for lanes in typed_values.LANES},
     **{f"spread{lanes}": _spread(lanes) for lanes in typed_values.LANES}, "put": _put,
+    **{f"turned{lanes}": _turned(lanes) for lanes in typed_values.LANES},
     "sel": typed_values.chosen, "radd": _reordered, "abs": _size, "min": _lesser, "max": _greater,
     "root": lambda b, x: _unary(b, "sqrt", x), "floor": lambda b, x: _unary(b, "floor", x),
     "nearest": lambda b, x: _unary(b, "nearbyint", x),

@@ -1,227 +1,183 @@
-"""Write convolutions as matrix products: the windows of one sample at a time, as columns that fit into the cache."""
+"""Write convolutions and their gradients as products over planes, one sample at a time.
+
+A convolution multiplies the kernel with its operand's planes.  The gradient of the operand is one convolution of the
+result's gradient for each remainder of the stride, with those elements of the kernel that reach it.  The gradient of
+the kernel sums, over all positions, the planes times the gradient, transposed so that filters lie side by side.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
 
-from attrs import frozen
-
 from sigma_backend_numba.emit import costs
-from sigma_backend_numba.emit.loops import epilogue, home
+from sigma_backend_numba.emit.loops import epilogue
+from sigma_backend_numba.emit.planes import Axis, Planes, nested
+from sigma_backend_numba.emit.shifted_products import Dots, KernelSlopes, Shifts, rows, transposed
 from sigma_backend_numba.emit.single_ops import Writer, operands
 from sigma_backend_numba.emit.task import Task, indented
-from sigma_backend_numba.scalars import SHORT, literal
-from sigma_kernel.graph import Node
+from sigma_backend_numba.emit.windows import Windows, windows
+from sigma_backend_numba.scalars import literal
+from sigma_kernel.graph import BYTES, Node
 
-
-@frozen
-class Windows:
-    """The windows over one sample: channels, sides, kernel, stride, lower padding, dilation, sides of the result."""
-
-    channels: int
-    sides: Sequence[int]
-    kernel: Sequence[int]
-    stride: Sequence[int]
-    low: Sequence[int]
-    dilation: Sequence[int]
-    result: Sequence[int]
-    groups: int
-
-    @property
-    def columns(self) -> int:
-        """Return the number of window positions."""
-        return prod(self.result)
-
-    @property
-    def height(self) -> int:
-        """Return the number of elements in a window of one group."""
-        return self.channels // self.groups * prod(self.kernel)
-
-    @property
-    def area(self) -> int:
-        """Return the number of elements of one sample."""
-        return self.channels * prod(self.sides)
-
-    @property
-    def shifts(self) -> bool:
-        """Return whether a column is the whole image, shifted, which makes its loop long."""
-        return len(self.kernel) == 2 and tuple(self.stride) == (1, 1) and tuple(self.result) == tuple(self.sides)
-
-    def gathered(self, columns: str, zero: str) -> list[str]:
-        """Return loops that copy the windows of ``sample`` to columns (im2col)."""
-        if not self.shifts:
-            return self.walk(f"{columns}[r0 + o] = sample[{{q}}]", f"{columns}[r0 + o] = {zero}")
-        inside = [
-            "for o in range(0, first):", f"    {columns}[r0 + o] = {zero}",
-            "for o in range(begin, end):", f"    {columns}[r0 + o] = sample[q0 + o]",
-            f"for o in range(last, {self.columns}):", f"    {columns}[r0 + o] = {zero}", *self._edges(columns, zero),
-        ]  # fmt: skip
-        return self._shifted(inside)
-
-    def scattered(self, columns: str, zero: str) -> list[str]:
-        """Return loops that add columns to the elements of ``sample`` that they came from (col2im)."""
-        if not self.shifts:
-            return self.walk(f"sample[{{q}}] += {columns}[r0 + o]", None)
-        adding = ["for o in range(begin, end):", f"    sample[q0 + o] += {columns}[r0 + o]"]
-        return self._shifted([*self._edges(columns, zero), *adding])
-
-    def _shifted(self, inside: list[str]) -> list[str]:
-        """Return loops over shifted images; elements from ``begin`` to ``end`` lie inside the sample."""
-        (height, width), (low, left), area = self.sides, self.low, self.columns
-        lines = [
-            f"d0, d1 = k0 * {self.dilation[0]} - {low}, k1 * {self.dilation[1]} - {left}",
-            f"r0 = ((c * {self.kernel[0]} + k0) * {self.kernel[1]} + k1) * {area}",
-            f"first = min(max(-d0, 0), {height}) * {width}", f"last = max({height} - max(d0, 0), 0) * {width}",
-            f"move = d0 * {width} + d1", f"q0 = c * {area} + move",
-            "begin, end = max(first, -move), min(last, " + f"{area} - move)", *inside,
-        ]  # fmt: skip
-        heads = [f"for c in range({self.channels}):", f"    for k0 in range({self.kernel[0]}):"]
-        return [*heads, f"        for k1 in range({self.kernel[1]}):", *indented(lines, 3)]
-
-    def _edges(self, columns: str, zero: str) -> list[str]:
-        """Return loops over the positions at which a shifted row would read its neighbours."""
-        height, width = self.sides
-        return [
-            f"for row in range(r0, r0 + {height * width}, {width}):",
-            f"    for o in range(row, row + min(max(-d1, 0), {width})):", f"        {columns}[o] = {zero}",
-            f"    for o in range(row + max({width} - max(d1, 0), 0), row + {width}):", f"        {columns}[o] = {zero}",
-        ]  # fmt: skip
-
-    def walk(self, inside: str, outside: str | None) -> list[str]:
-        """Return loops over all pairs of a column element ``r`` and a sample element ``q``."""
-        rank = len(self.kernel)
-        lines = [f"for c in range({self.channels}):"]
-        for k, side in enumerate(self.kernel):
-            lines.append("    " * (k + 1) + f"for k{k} in range({side}):")
-        row = "c"
-        for k, side in enumerate(self.kernel):
-            row = f"({row}) * {side} + k{k}"
-        last = rank - 1
-        lines.append("    " * (rank + 1) + f"first, last = span(k{last} * {self.dilation[last]} - {self.low[last]}, "
-                     f"{self.stride[last]}, {self.sides[last]}, {self.result[last]})")  # fmt: skip
-        place, at = "c", row
-        depth, outsides = rank + 1, []
-        for k in range(last):
-            lines.append("    " * depth + f"for o{k} in range({self.result[k]}):")
-            depth += 1
-            lines.append("    " * depth + f"p{k} = o{k} * {self.stride[k]} + k{k} * {self.dilation[k]} - {self.low[k]}")
-            place, at = f"({place}) * {self.sides[k]} + p{k}", f"({at}) * {self.result[k]} + o{k}"
-            outsides.append(f"p{k} < 0 or p{k} >= {self.sides[k]}")
-        return lines + indented(self._line(place, at, outsides, inside, outside), depth)
-
-    def _line(self, place: str, at: str, outsides: list[str], inside: str, outside: str | None) -> list[str]:
-        last = len(self.kernel) - 1
-        width, side, stride = self.result[last], self.sides[last], self.stride[last]
-        lines = [f"r0 = ({at}) * {width}"]
-        if outside and outsides:
-            lines += [
-                f"if {' or '.join(outsides)}:",
-                f"    for o in range({width}):",
-                "        " + outside,
-                "    continue",
-            ]
-        elif outsides:
-            lines += [f"if {' or '.join(outsides)}:", "    continue"]
-        lines.append(f"q0 = ({place}) * {side} + k{last} * {self.dilation[last]} - {self.low[last]}")
-        if outside:
-            lines += ["for o in range(0, first):", "    " + outside]
-        lines += [
-            "for o in range(first, last):",
-            "    " + inside.format(q=f"q0 + o * {stride}" if stride != 1 else "q0 + o"),
-        ]
-        if outside:
-            lines += [f"for o in range(last, {width}):", "    " + outside]
-        return lines
-
-
-def windows(node: Node, x: Sequence[int], w: Sequence[int], result: Sequence[int]) -> Windows:
-    """Return the windows of a convolution, given the shapes of its operand, kernel and result."""
-    attrs = node.attrs
-    low = tuple(before for before, _ in attrs["padding"])
-    return Windows(x[1], x[2:], w[2:], attrs["stride"], low, attrs["dilation"], result[2:], attrs["groups"])
-
-
-def _gemm(node: Node, turned: tuple[bool, bool], sides: Sequence[str | int], a: str, b: str, c: str, beta: str) -> str:
-    """Return a call of BLAS: sides m, n, k and the leading dimensions."""
-    m, n, k, lda, ldb, ldc = sides
-    name = "sgemm" if SHORT[node.dtype] == "f4" else "dgemm"
-    one = literal(1, node.dtype)
-    return f"{name}({turned[0]}, {turned[1]}, {m}, {n}, {k}, {one}, {a}, {lda}, {b}, {ldb}, {beta}, {c}, {ldc})"
-
-
-def _work(shape: Sequence[int], how: Windows) -> float:
-    return 2.0 * shape[0] * shape[1] * how.height * how.columns
+FEW = 4  # filters of a group below which positions, not filters, lie side by side in the gradient of a kernel
 
 
 def convolution(task: Task, node: Node) -> None:
-    """Write the kernel times the columns of each sample, and the epilogue while the result is in the cache."""
+    """Write the kernel times the planes of each sample, and the epilogue while the result is in the cache."""
     x, w = operands(task, node)
     how = windows(node, node.inputs[0].shape, node.inputs[1].shape, node.shape)
-    samples, filters = node.shape[:2]
-    each = filters // how.groups
-    task.share(costs.product(_work(node.shape, how)), samples)
-    columns = task.room(how.groups * how.height * how.columns, node.dtype)
-    whole, place = filters * how.columns, home(task, node)
-    result = task.storage(place) if place is not None else task.room(whole, node.dtype)
-    to = f"at({result}, n * {whole})" if place is not None else result
-    zero = literal(0, node.dtype)
-    lines = [f"sample = at({x}, n * {how.area})", f"result = {to}"]
-    lines += how.gathered(columns, zero)
-    lines.append(f"for g in range({how.groups}):")
-    sides = (each, how.columns, how.height, how.height, how.columns, how.columns)
-    places = (
-        f"at({w}, g * {each * how.height})", f"at({columns}, g * {how.height * how.columns})",
-        f"at(result, g * {each * how.columns})",
-    )  # fmt: skip
-    lines.append("    " + _gemm(node, (False, False), sides, *places, zero))
-    lines += epilogue(task, node, result, "" if place is not None else f"-n * {whole}", {0: ("n", "n + 1")})
+    (channels, filters), planes, samples = how.own, how.planes(), node.shape[0]
+    task.share(costs.product(samples * how.work), samples)
+    product = Shifts(
+        node.dtype, filters, planes.distances(how.result), channels, channels * how.taps, how.taps, planes.size
+    )
+    room, far = _planes(task, planes, how.channels, product.beyond, node.dtype), task.room(how.taps, "int64")
+    made = task.room(how.filters * product.apart, node.dtype)
+    lines = [
+        f"sample = at({x}, n * {prod(node.inputs[0].shape[1:])})",
+        *planes.filled(room, "sample", how.channels, node.dtype),
+    ]
+    lines += [*_distances(how, planes, far), f"for g in range({how.groups}):"]
+    places = (f"at({w}, g * {filters * channels * how.taps})", f"at({room}, g * {channels * planes.size})")
+    lines += indented(product.lines(*places, f"at({made}, g * {filters * product.apart})", "t", far, str(how.taps)))
+    if node in task.schedule.stored:
+        result = f"at({task.storage(node)}, n * {prod(node.shape[1:])})"
+        lines += [
+            f"result = {result}",
+            *_tight(planes, how).emptied(made, product.apart, "result", how.filters, node.dtype),
+        ]
+        lines += epilogue(task, node, task.storage(node), "", {0: ("n", "n + 1")})
+    else:
+        steps = (0, product.apart, *planes.steps)
+        lines += epilogue(task, node, made, "", {0: ("n", "n + 1")}, steps)
     task.lines += ["for n in range(lo, hi):", *indented(lines)]
 
 
 def convolution_input(task: Task, node: Node) -> None:
-    """Write the gradient of the input: the gradient of each sample's columns, added to the elements they came from."""
+    """Write the gradient of the operand."""
     (g, w), out = operands(task, node), task.storage(node)
     how = windows(node, node.shape, node.inputs[1].shape, node.inputs[0].shape)
-    samples, filters = node.inputs[0].shape[:2]
-    each = filters // how.groups
-    task.share(costs.product(_work(node.inputs[0].shape, how)), samples)
-    columns = task.room(how.groups * how.height * how.columns, node.dtype)
-    zero = literal(0, node.dtype)
-    sides = (how.height, how.columns, each, how.height, how.columns, how.columns)
-    places = (
-        f"at({w}, g * {each * how.height})", f"at({g}, (n * {how.groups} + g) * {each * how.columns})",
-        f"at({columns}, g * {how.height * how.columns})",
-    )  # fmt: skip
-    lines = [f"for g in range({how.groups}):", "    " + _gemm(node, (True, False), sides, *places, zero)]
-    lines += [f"sample = at({out}, n * {how.area})", f"for q in range({how.area}):", f"    sample[q] = {zero}"]
-    lines += how.scattered(columns, zero)
+    (channels, filters), slopes, samples = how.own, how.slopes(), node.shape[0]
+    inside = how.operand(slopes)
+    task.share(costs.product(samples * how.work), samples)
+    product = Shifts(
+        node.dtype, channels, slopes.distances(how.reached), filters, how.taps, channels * how.taps, slopes.size
+    )
+    room = _planes(task, slopes, how.filters, product.beyond, node.dtype)
+    near, far = task.room(how.taps, "int64"), task.room(how.taps, "int64")
+    made = task.room(how.channels * product.apart, node.dtype)
+    places = (f"at({w}, g * {filters * channels * how.taps})", f"at({room}, g * {filters * slopes.size})")
+    each = [*_reaching(how, slopes, near, far), f"for g in range({how.groups}):"]
+    each += indented(product.lines(*places, f"at({made}, g * {channels * product.apart})", f"{near}[t]", far, "taps"))
+    each += inside.emptied(made, product.apart, "sample", how.channels, node.dtype)
+    lines = [
+        f"slope = at({g}, n * {prod(node.inputs[0].shape[1:])})",
+        f"sample = at({out}, n * {prod(node.shape[1:])})",
+    ]
+    lines += slopes.filled(room, "slope", how.filters, node.dtype)
+    lines += nested([(f"r{k}", side) for k, side in enumerate(how.stride)], each)
     task.lines += ["for n in range(lo, hi):", *indented(lines)]
 
 
 def kernel_parts(task: Task, node: Node) -> None:
-    """Write the gradient of the kernel in parts: each sums gradients times columns over a range of samples."""
+    """Write the gradient of the kernel in parts: each sums over a range of samples."""
     (x, g), out = operands(task, node), task.storage(node)
     how = windows(node, node.inputs[0].shape, node.shape[1:], node.inputs[1].shape)
-    samples, filters = node.inputs[1].shape[:2]
-    each, whole = filters // how.groups, prod(node.shape[1:])
-    task.cost = costs.product(_work(node.inputs[1].shape, how))
+    samples, whole, dtype = node.inputs[1].shape[0], prod(node.shape[1:]), node.dtype
+    task.cost = costs.product(samples * how.work)
     task.chunks = task.parts = node.attrs["parts"]
     task.extent = samples
-    columns = task.room(how.groups * how.height * how.columns, node.dtype)
-    zero, one = literal(0, node.dtype), literal(1, node.dtype)
-    lines = [f"sample = at({x}, n * {how.area})"]
-    lines += how.gathered(columns, zero)
-    lines.append(f"for g in range({how.groups}):")
-    sides = (each, how.height, how.columns, how.columns, how.columns, how.height)
-    places = (
-        f"at({g}, (n * {how.groups} + g) * {each * how.columns})", f"at({columns}, g * {how.height * how.columns})",
-        f"at({out}, ch * {whole} + g * {each * how.height})",
-    )  # fmt: skip
-    lines.append("    " + _gemm(node, (False, True), sides, *places, one))
-    first = f"if lo == ch * {samples} // {task.chunks}:"  # the first sample of this part
-    task.lines += [first, f"    for q in range(ch * {whole}, (ch + 1) * {whole}):", f"        {out}[q] = {zero}"]
-    task.lines += ["for n in range(lo, hi):", *indented(lines)]
+    planes = how.planes()
+    room = _planes(task, planes, how.channels, 0, dtype)
+    filled = planes.filled(room, "sample", how.channels, dtype)
+    sums, last = (_sums if how.own[1] >= FEW else _few)(task, how, planes, room, dtype)
+    begin, end = (f"({part}) * {samples} // {task.chunks}" for part in ("ch", "ch + 1"))
+    task.lines += [
+        f"total = at({out}, ch * {whole})", f"if lo == {begin}:",
+        f"    for q in range({whole}):", f"        total[q] = {literal(0, dtype)}", "for n in range(lo, hi):",
+        f"    sample = at({x}, n * {prod(node.inputs[0].shape[1:])})",
+        f"    slope = at({g}, n * {prod(node.inputs[1].shape[1:])})", *indented([*filled, *sums]),
+        *([f"if hi == {end}:", *indented(last)] if last else []),
+    ]  # fmt: skip
+
+
+def _sums(task: Task, how: Windows, planes: Planes, room: str, dtype: str) -> tuple[list[str], list[str]]:
+    """Return what adds a sample to sums of windows, filters side by side, and what puts these into order at the end."""
+    (channels, filters), positions = how.own, prod(how.result)
+    turned, each = task.room(positions * how.filters, dtype), channels * how.taps * filters
+    near = [how.number(planes, how.rank - 1, tap) for tap in range(how.kernel[-1])]
+    along = rows(how.result, planes.steps)
+    product = KernelSlopes(dtype, filters, along, channels, how.filters, planes.size, how.taps, near)
+    outer = [(f"k{k}", side) for k, side in enumerate(how.kernel[:-1])]
+    right = f"at({room}, {_sum(f'g * {channels * planes.size}', *_far(how, planes, how.rank - 1))})"
+    to = f"at(total, g * {each} + {_number(outer)} * {how.kernel[-1] * filters})"
+    lines = nested([("g", how.groups), *outer], product.lines(f"at({turned}, g * {filters})", right, to))
+    sums, group = task.room(each, dtype), f"at(total, g * {each})"
+    last = [f"copied({sums}, {group}, {each * BYTES[dtype]})"]
+    last += transposed(group, sums, channels * how.taps, filters, dtype)
+    return [*transposed(turned, "slope", how.filters, positions, dtype), *lines], nested([("g", how.groups)], last)
+
+
+def _few(task: Task, how: Windows, planes: Planes, room: str, dtype: str) -> tuple[list[str], list[str]]:
+    """Return what adds a sample to the gradient, one filter and channel after another."""
+    channels, filters = how.own
+    near = [how.number(planes, how.rank - 1, tap) for tap in range(how.kernel[-1])]
+    product = Dots(dtype, rows(how.result, planes.steps), near)
+    loops = [("g", how.groups), ("f", filters), ("c", channels)]
+    loops += [(f"k{k}", side) for k, side in enumerate(how.kernel[:-1])]
+    left = f"at(slope, (g * {filters} + f) * {prod(how.result)})"
+    right = f"at({room}, {_sum(f'(g * {channels} + c) * {planes.size}', *_far(how, planes, how.rank - 1))})"
+    to = f"at(total, {_number(loops)} * {how.kernel[-1]})"
+    return nested(loops, product.lines(left, right, to, task.room(product.lanes, dtype))), []
+
+
+def _sum(*terms: str) -> str:
+    return " + ".join(terms)
+
+
+def _number(loops: Sequence[tuple[str, int]]) -> str:
+    """Return the text of the number of the current round of nested loops."""
+    found = "0"
+    for name, count in loops:
+        found = f"({found} * {count} + {name})"
+    return found
+
+
+def _far(how: Windows, planes: Planes, rank: int) -> list[str]:
+    """Return the terms of the distance of an element of a window, along the first axes."""
+    return [how.distance(planes, k, f"k{k}") for k in range(rank)]
+
+
+def _planes(task: Task, planes: Planes, channels: int, beyond: int, dtype: str) -> str:
+    """Return room for the planes of a sample, and for what is read or written beyond them."""
+    return task.room(channels * planes.size + max(planes.covered - planes.extent, 0) + beyond, dtype)
+
+
+def _tight(planes: Planes, how: Windows) -> Planes:
+    """Return the planes of a convolution's result: its positions, with the pitches of its operand's planes."""
+    pairs = zip(how.result, planes.axes, strict=True)
+    return Planes(
+        tuple(Axis(side, 1, 0, 1, 1, side, axis.pitch if k else side) for k, (side, axis) in enumerate(pairs))
+    )
+
+
+def _distances(how: Windows, planes: Planes, far: str) -> list[str]:
+    """Return loops that write the distances of all elements of a window."""
+    loops = [(f"k{k}", side) for k, side in enumerate(how.kernel)]
+    return nested(loops, [f"{far}[{_number(loops)}] = {_sum(*_far(how, planes, how.rank))}"])
+
+
+def _reaching(how: Windows, slopes: Planes, near: str, far: str) -> list[str]:
+    """Return loops that write which elements of a window reach the current remainders, and how far they lie away."""
+    loops = [(f"k{k}", side) for k, side in enumerate(how.kernel)]
+    tests, terms = list[str](), list[str]()
+    for k, (stride, dilation, step) in enumerate(zip(how.stride, how.dilation, slopes.steps, strict=True)):
+        away = f"(k{k} * {dilation} - r{k})"
+        tests += [f"{away} % {stride} == 0"] if stride > 1 else []
+        terms.append(f"({how.reach[k]} - {away} // {stride}) * {step}")
+    found = [f"{near}[taps], {far}[taps] = {_number(loops)}, {_sum(*terms)}", "taps += 1"]
+    return ["taps = 0", *nested(loops, [f"if {' and '.join(tests)}:", *indented(found)] if tests else found)]
 
 
 WRITERS: dict[str, Writer] = {

@@ -9,8 +9,9 @@ from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.addresses import Address
 from sigma_backend_numba.emit.loop_nest import Fold, Nest, starting
 from sigma_backend_numba.emit.task import Task
+from sigma_backend_numba.lower.layout import regular
 from sigma_backend_numba.plan.axis_maps import identity
-from sigma_backend_numba.plan.strides import own_strides
+from sigma_backend_numba.plan.strides import own_strides, spread
 from sigma_backend_numba.scalars import COSTLY
 from sigma_kernel.graph import Node
 
@@ -46,13 +47,17 @@ def home(task: Task, core: Node) -> Node | None:
 
 
 def epilogue(
-    task: Task, core: Node, pointer: str, offset: str, ranges: Mapping[int, tuple[str, str]]
+    task: Task, core: Node, pointer: str, offset: str, ranges: Mapping[int, tuple[str, str]],
+    each: tuple[int, ...] | None = None,
 ) -> list[str]:  # fmt: skip
-    """Return the epilogue of a product: its elementwise work, over ranges of its axes."""
+    """Return the epilogue of a product: its elementwise work, over ranges of its axes.
+
+    ``each`` holds the distances between neighbours along the axes of the product, unless it is contiguous.
+    """
     space, outs = task.group.space, [node for node in stored(task) if node is not core]
     if not outs:
         return []
-    _, steps = own_strides(core, space.maps[core], space.sides)
+    steps = spread(each or regular(core.shape).strides, space.maps[core], space.sides)
     kept = [k for k, side in enumerate(core.shape) if side != 1]
     around = {kept.index(axis): ends for axis, ends in ranges.items() if axis in kept}
     late = frozenset({*task.schedule.updates, *outs})

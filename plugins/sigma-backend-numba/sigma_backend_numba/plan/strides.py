@@ -9,17 +9,18 @@ from sigma_kernel.graph import Node, Shape
 
 def strides(x: Node, m: Map, nest: Shape) -> tuple[int, tuple[int, ...]]:
     """Return the offset of a value in memory, and its stride along each axis of a nest."""
-    return _spread(laid(x).offset, laid(x).strides, m, nest)
+    return laid(x).offset, spread(laid(x).strides, m, nest)
 
 
 def own_strides(node: Node, m: Map, nest: Shape) -> tuple[int, tuple[int, ...]]:
     """Return the offset and strides at which a nest writes a value."""
-    return _spread(0, regular(node.shape).strides, m, nest)
+    return 0, spread(regular(node.shape).strides, m, nest)
 
 
-def _spread(offset: int, each: tuple[int, ...], m: Map, nest: Shape) -> tuple[int, tuple[int, ...]]:
+def spread(each: tuple[int, ...], m: Map, nest: Shape) -> tuple[int, ...]:
+    """Return the stride along each axis of a nest, given those of the axes that follow it."""
     found = [0] * len(nest)
     for axis, stride in zip(m, each, strict=True):
         if axis is not None:
             found[axis] += stride
-    return offset, tuple(found)
+    return tuple(found)

@@ -1,0 +1,154 @@
+"""Samples laid out for windows: each channel becomes a plane with zeros around it, in which a window is a plain shift.
+
+Positions of windows are counted along the plane, row after row, so that an element of a window always lies at the same
+distance from the window's position.  The zeros after a row are those before the next one, too.  Windows that move by
+several elements at a time get one plane for each remainder of the elements' numbers, in which they move by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from attrs import frozen
+
+from sigma_backend_numba.emit.task import indented
+from sigma_backend_numba.scalars import literal
+from sigma_kernel.graph import BYTES
+
+
+@frozen
+class Axis:
+    """One axis of planes: element ``v`` with remainder ``r`` is element ``v * stride + r * gap - low`` of the sample.
+
+    A row has ``length`` elements, its zeros included, and begins ``pitch`` after the one before.
+    """
+
+    side: int
+    stride: int
+    low: int
+    remainders: int
+    gap: int
+    length: int
+    pitch: int
+
+    def inside(self, remainder: int) -> tuple[int, int]:
+        """Return the first element that lies in the sample, and the one after the last."""
+        offset = remainder * self.gap - self.low
+        first = min(max(-(offset // self.stride), 0), self.length)
+        return first, min(max((self.side - 1 - offset) // self.stride + 1, first), self.length)
+
+    def span(self, k: int) -> tuple[list[str], str, str]:
+        """Return lines that find these bounds for remainder ``r<k>``, and the bounds."""
+        if self.remainders == 1:
+            first, last = self.inside(0)
+            return [], str(first), str(last)
+        call = f"span(r{k} * {self.gap} - {self.low}, {self.stride}, {self.side}, {self.length})"
+        return [f"first{k}, last{k} = {call}"], f"first{k}", f"last{k}"
+
+    def element(self, k: int, v: str) -> str:
+        """Return the number of an element in the sample."""
+        moved = f"{v} * {self.stride}" if self.stride != 1 else v
+        return f"{moved} + r{k} * {self.gap} - {self.low}" if self.remainders > 1 else f"{moved} - {self.low}"
+
+
+@frozen
+class Planes:
+    """The planes of a channel, one for each combination of remainders."""
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Return the distances between neighbours along each axis."""
+        return tuple(prod(axis.pitch for axis in self.axes[k + 1 :]) for k in range(len(self.axes)))
+
+    @property
+    def extent(self) -> int:
+        """Return the elements of one plane."""
+        return sum((axis.length - 1) * step for axis, step in zip(self.axes, self.steps, strict=True)) + 1
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Return the distances between the planes of neighbouring remainders along each axis."""
+        counts = [axis.remainders for axis in self.axes]
+        return tuple(self.extent * prod(counts[k + 1 :]) for k in range(len(counts)))
+
+    @property
+    def size(self) -> int:
+        """Return the elements of all planes of a channel."""
+        return self.extent * prod(axis.remainders for axis in self.axes)
+
+    @property
+    def covered(self) -> int:
+        """Return the elements of one plane that whole rows take: more or fewer than the plane has."""
+        return self.axes[0].length * self.steps[0]
+
+    def distances(self, result: Sequence[int]) -> int:
+        """Return the positions of windows, counted along the plane, given how many there are along each axis."""
+        return sum((side - 1) * step for side, step in zip(result, self.steps, strict=True)) + 1
+
+    def filled(self, to: str, sample: str, channels: int, dtype: str) -> list[str]:
+        """Return loops that copy a sample to its planes, with zeros around it."""
+        pairs = [(k, block) for k, (axis, block) in enumerate(zip(self.axes, self.blocks, strict=True))
+                 if axis.remainders > 1]  # fmt: skip
+        begin = " + ".join([f"c * {self.size}", *(f"r{k} * {block}" for k, block in pairs)])
+        copy = Copy(self, to, sample, dtype, literal(0, dtype))
+        lines = [f"b = {begin}", *copy.rows(0, "b", "c")]
+        if self.covered < self.extent:
+            lines += copy.zeros(f"b + {self.covered}", f"b + {self.extent}")
+        return [*nested([("c", channels), *((f"r{k}", self.axes[k].remainders) for k, _ in pairs)], lines)]
+
+    def emptied(self, plane: str, apart: int, sample: str, channels: int, dtype: str) -> list[str]:
+        """Return loops that copy planes, which are ``apart``, back to the sample: those of the current remainders."""
+        lines = [f"b = c * {apart}", *Copy(self, plane, sample, dtype, "").rows(0, "b", "c")]
+        return nested([("c", channels)], lines)
+
+
+@frozen
+class Copy:
+    """The text that copies the rows of a sample to a plane, or back if there is no ``zero`` to put around them."""
+
+    planes: Planes
+    plane: str
+    sample: str
+    dtype: str
+    zero: str
+
+    def rows(self, k: int, base: str, place: str) -> list[str]:
+        """Return lines that copy all rows along an axis; ``base`` is where they begin, ``place`` their number."""
+        axis, step = self.planes.axes[k], self.planes.steps[k]
+        lines, first, last = axis.span(k)
+        place = f"({place}) * {axis.side}"
+        if k == len(self.planes.axes) - 1:
+            lines += self._elements(k, base, place, first, last)
+        else:
+            inner = [f"q{k} = {place} + {axis.element(k, f'v{k}')}", f"b{k} = {base} + v{k} * {step}"]
+            inner += self.rows(k + 1, f"b{k}", f"q{k}")
+            lines += [f"for v{k} in range({first}, {last}):", *indented(inner)]
+        if self.zero and first != "0":
+            lines += self.zeros(base, f"{base} + {first} * {step}")
+        end = axis.length if k == 0 else axis.pitch
+        if self.zero and last != str(end):
+            lines += self.zeros(f"{base} + {last} * {step}", f"{base} + {end * step}")
+        return lines
+
+    def _elements(self, k: int, base: str, place: str, first: str, last: str) -> list[str]:
+        axis = self.planes.axes[k]
+        if axis.remainders == axis.stride == 1:  # as many elements in every row
+            to, given = f"at({self.plane}, {base} + {first})", f"at({self.sample}, {place} + {axis.element(k, first)})"
+            to, given = (to, given) if self.zero else (given, to)
+            return [f"copied({to}, {given}, {(int(last) - int(first)) * BYTES[self.dtype]})"]
+        to, given = f"{self.plane}[{base} + v{k}]", f"{self.sample}[{place} + {axis.element(k, f'v{k}')}]"
+        to, given = (to, given) if self.zero else (given, to)
+        return [f"for v{k} in range({first}, {last}):", f"    {to} = {given}"]
+
+    def zeros(self, begin: str, end: str) -> list[str]:
+        """Return a loop that writes zeros."""
+        return [f"for z in range({begin}, {end}):", f"    {self.plane}[z] = {self.zero}"]
+
+
+def nested(loops: Sequence[tuple[str, int]], lines: list[str]) -> list[str]:
+    """Return lines within loops over these names."""
+    heads = [f"{'    ' * depth}for {name} in range({count}):" for depth, (name, count) in enumerate(loops)]
+    return [*heads, *indented(lines, len(loops))]

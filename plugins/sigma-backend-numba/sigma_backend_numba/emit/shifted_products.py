@@ -1,0 +1,233 @@
+"""Write matrix products in which one operand is read at a distance, in tiles that stay in registers.
+
+``Shifts`` has positions in the lanes of vectors, and is a convolution.  ``KernelSlopes`` sums over positions, with
+filters in the lanes, and is the gradient of a convolution's kernel; ``Dots`` is that for a few filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+
+from attrs import frozen
+
+from sigma_backend_numba.compiler.machine_code import processor
+from sigma_backend_numba.emit.planes import nested
+from sigma_backend_numba.emit.register_tiles import powers, spread, wide
+from sigma_backend_numba.emit.task import indented
+from sigma_backend_numba.scalars import literal
+from sigma_kernel.graph import BYTES
+
+
+@cache
+def registers() -> tuple[int, int]:
+    """Return the bytes of a vector register of this processor, and the number of these registers."""
+    features = processor()[1]
+    return (64, 32) if "+avx512f" in features else (32, 16) if "+avx" in features else (16, 32)
+
+
+def lanes(dtype: str, count: int) -> int:
+    """Return the elements of a vector, for this many elements or more."""
+    most = registers()[0] // BYTES[dtype]
+    return min(most, 1 << max(count - 1, 0).bit_length())
+
+
+def shape(rows: int, vectors: int) -> tuple[int, int]:
+    """Return the rows and vectors of the tile that takes the fewest cycles: two products, or two loads, in each."""
+
+    def cycles(tile: tuple[int, int]) -> tuple[float, float]:
+        deep, across = tile
+        loads = (deep + 2 * across) / 2  # a vector at any distance lies across two cache lines
+        tiles = -(-rows // deep) * -(-vectors // across)
+        return tiles * (max(deep * across / 2, loads, 4) + 1), tiles * loads
+
+    most = registers()[1]
+    every = ((deep, across) for deep in range(1, min(rows, 8) + 1) for across in range(1, min(vectors, 6) + 1))
+    return min((tile for tile in every if tile[0] * tile[1] + tile[1] + 1 < most), key=cycles)
+
+
+@frozen
+class Shifts:
+    """``to[i, j] = sum of left[i * down + c * along + near[t]] * right[c * plane + far[t] + j]`` over c and t.
+
+    There are ``channels`` of c.  The result has ``positions`` and rows that are ``apart``, which is no less.
+    """
+
+    dtype: str
+    rows: int
+    positions: int
+    channels: int
+    down: int
+    along: int
+    plane: int
+
+    @property
+    def lanes(self) -> int:
+        """Return the elements of a vector."""
+        return lanes(self.dtype, self.positions)
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Return the rows and the vectors of a tile."""
+        return shape(self.rows, -(-self.positions // self.lanes))
+
+    @property
+    def apart(self) -> int:
+        """Return the elements of a row of the result: whole tiles."""
+        step = self.tile[1] * self.lanes
+        return -(-self.positions // step) * step
+
+    @property
+    def beyond(self) -> int:
+        """Return how many elements after the last position are read."""
+        return self.apart - self.positions
+
+    def lines(self, left: str, right: str, to: str, near: str, far: str, taps: str) -> list[str]:
+        """Return loops over tiles; ``near`` is text of t, ``far`` a pointer, and ``taps`` the number of t."""
+        (deep, across), step = self.tile, self.lanes
+        parts = [(r, u) for r in range(deep) for u in range(across)]
+        lines = [f"s{r}_{u} = {spread(step, literal(0, self.dtype))}" for r, u in parts]
+        body = [
+            f"there = at({right}, c * {self.plane} + {far}[t] + j)",
+            f"here = at({left}, i * {self.down} + c * {self.along} + {near})",
+        ]
+        body += [f"e{u} = {wide(step, 'there', str(u * step))}" for u in range(across)]
+        for r in range(deep):
+            body += [f"l{r} = {spread(step, f'here[{r * self.down}]')}"]
+            body += [f"s{r}_{u} += l{r} * e{u}" for u in range(across)]
+        lines += [f"for c in range({self.channels}):", f"    for t in range({taps}):", *indented(body, 2)]
+        lines += [f"put(at({to}, (i + {r}) * {self.apart} + j + {u * step}), s{r}_{u})" for r, u in parts]
+        last = self.rows - deep  # the last tile overlaps the one before it
+        heads = [f"for j in range(0, {self.apart}, {across * step}):", f"    for m in range(0, {self.rows}, {deep}):"]
+        return [*heads, *indented([f"i = min(m, {last})", *lines], 2)]
+
+
+@frozen
+class PositionRows:
+    """Positions of windows: rows of ``width``, in loops with a number of rounds, and a distance along the plane."""
+
+    width: int
+    loops: Sequence[tuple[int, int]]
+
+    def nested(self, there: str, here: str, leading: int, inside: list[str]) -> list[str]:
+        """Return loops with pointers ``there``, into the plane, and ``here``, at positions that are ``leading``."""
+        number, far = "0", []
+        for k, (count, step) in enumerate(self.loops):
+            number = f"({number} * {count} + o{k})"
+            far.append(f"o{k} * {step}")
+        lines = [
+            f"there = at({there}, {' + '.join(far) or '0'})",
+            f"here = at({here}, {number} * {self.width * leading})",
+        ]
+        return nested([(f"o{k}", count) for k, (count, _) in enumerate(self.loops)], [*lines, *inside])
+
+
+def rows(result: Sequence[int], steps: Sequence[int]) -> PositionRows:
+    """Return the positions along the axes of a result; those of rows without a gap between them are one row."""
+    loops, width = list(zip(result, steps, strict=True)), 1
+    while loops and loops[-1][1] == width:
+        width *= loops.pop()[0]
+    return PositionRows(width, loops)
+
+
+@frozen
+class KernelSlopes:
+    """``to[c, t, f] += sum of right[c * plane + distances[t] + j] * left[j, f]`` over all positions j.
+
+    Rows of the result have all ``filters``; those of one channel are ``taps`` rows apart.  Rows of ``left`` are
+    ``leading`` apart.
+    """
+
+    dtype: str
+    filters: int
+    positions: PositionRows
+    channels: int
+    leading: int
+    plane: int
+    taps: int
+    distances: Sequence[int]
+
+    def lines(self, left: str, right: str, to: str) -> list[str]:
+        """Return loops over tiles."""
+        width = min(registers()[0] // BYTES[self.dtype], 1 << (self.filters.bit_length() - 1))
+        whole = self.filters // width * width
+        lines = self._columns(0, whole, width, 1 if whole // width % 2 else 2, left, right, to)
+        for start, narrow in powers(self.filters - whole) if whole < self.filters else []:
+            lines += self._columns(whole + start, whole + start + narrow, narrow, 1, left, right, to)
+        return lines
+
+    def _columns(self, begin: int, end: int, width: int, across: int, left: str, right: str, to: str) -> list[str]:
+        """Return the tiles of some filters: as many channels and taps as the registers hold."""
+        most, count = (registers()[1] - 2 - across) // across, len(self.distances)
+        pieces = -(-count // most)
+        lines = []
+        for first, last in pairwise(k * count // pieces for k in range(pieces + 1)):
+            fits = max(1, min(24 // across, most) // (last - first))
+            deep = next(number for number in range(fits, 0, -1) if self.channels % number == 0)
+            sums = [(k, t, u) for k in range(deep) for t in range(first, last) for u in range(across)]
+            lines += [f"for c in range(0, {self.channels}, {deep}):"]
+            lines += [f"    for f in range({begin}, {end}, {across * width}):"]
+            lines += indented(self._tile(sums, width, left, right, to), 2)
+        return lines
+
+    def _tile(self, sums: Sequence[tuple[int, int, int]], width: int, left: str, right: str, to: str) -> list[str]:
+        names = [f"s{k}_{t}_{u}_{width}" for k, t, u in sums]
+        start = [f"{name} = {spread(width, literal(0, self.dtype))}" for name in names]
+        body, ends = [f"row = at(here, j * {self.leading})"], []
+        body += [f"e{u}_{width} = {wide(width, 'row', str(u * width))}" for u in sorted({u for *_, u in sums})]
+        for (k, t, u), name in zip(sums, names, strict=True):
+            near = f"there[j + {k * self.plane + self.distances[t]}]"
+            body += [f"l{width} = {spread(width, near)}"] if not u else []
+            body.append(f"{name} += l{width} * e{u}_{width}")
+            place = f"((c + {k}) * {self.taps} + {t}) * {self.filters} + f + {u * width}"
+            ends.append(f"put(at({to}, {place}), {wide(width, to, place)} + {name})")
+        inside = [f"for j in range({self.positions.width}):", *indented(body)]
+        pointers = f"at({right}, c * {self.plane})", f"at({left}, f)"
+        return [*start, *self.positions.nested(*pointers, self.leading, inside), *ends]
+
+
+@frozen
+class Dots:
+    """``to[t] += sum of right[distances[t] + j] * left[j]`` over all positions j, which are in the lanes of vectors."""
+
+    dtype: str
+    positions: PositionRows
+    distances: Sequence[int]
+
+    @property
+    def lanes(self) -> int:
+        """Return the elements of the widest vector."""
+        return registers()[0] // BYTES[self.dtype]
+
+    def lines(self, left: str, right: str, to: str, room: str) -> list[str]:
+        """Return loops, a few elements of the result at a time; ``room`` is for as many numbers as a vector has."""
+        return [
+            line
+            for first in range(0, len(self.distances), 4)
+            for line in self._some(range(first, min(first + 4, len(self.distances))), left, right, to, room)
+        ]
+
+    def _some(self, taps: Sequence[int], left: str, right: str, to: str, room: str) -> list[str]:
+        """Return loops for some elements: a row is many wide vectors, and then narrower ones."""
+        whole = self.positions.width // self.lanes * self.lanes
+        parts = [(0, whole, self.lanes)] if whole else []
+        rest = powers(self.positions.width - whole) if whole < self.positions.width else []
+        parts += [(whole + start, whole + start + width, width) for start, width in rest]
+        sums = [(t, width, f"s{t}_{width}") for t in taps for *_, width in parts]
+        lines, inside, ends = [f"{name} = {spread(w, literal(0, self.dtype))}" for _, w, name in sums], [], []
+        for begin, end, width in parts:
+            body = [f"e{width} = {wide(width, 'here', 'j')}"]
+            body += [f"s{t}_{width} += e{width} * {wide(width, 'there', f'j + {self.distances[t]}')}" for t in taps]
+            inside += [f"for j in range({begin}, {end}, {width}):", *indented(body)]
+        for t, width, name in sums:
+            ends += [f"put({room}, {name})", f"for j in range({width}):", f"    {to}[{t}] += {room}[j]"]
+        return [*lines, *self.positions.nested(right, left, 1, inside), *ends]
+
+
+def transposed(to: str, start: str, rows: int, columns: int, dtype: str) -> list[str]:
+    """Return loops that transpose a matrix, in squares of which the last ones overlap those before."""
+    side = min(registers()[0] // BYTES[dtype], *(1 << (count.bit_length() - 1) for count in (rows, columns)))
+    lines = [f"i, j = min(m, {rows - side}), min(o, {columns - side})"]
+    lines += [f"turned{side}(at({to}, j * {rows} + i), {rows}, at({start}, i * {columns} + j), {columns})"]
+    return [f"for m in range(0, {rows}, {side}):", f"    for o in range(0, {columns}, {side}):", *indented(lines, 2)]
