@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 from attrs import define, field, frozen
@@ -30,13 +31,15 @@ class PerplexityMetric(Metric):
 
     ignore_index: int | None = field(default=None, validator=optional(whole))
 
+    called: ClassVar[str] = "perplexity"
+
     def totals(self, prediction: Node, targets: Node) -> Node:
         """Return the sum of the negative logarithms, and the number of labels that count: ``(2,)``."""
         if targets.shape == prediction.shape and targets.shape[-1:] != (1,):
             shares = f.cast(targets, prediction.dtype)
             logs = f.sum(f.where(shares > 0.0, shares * f.log(prediction), 0.0), axis=-1)
             return f.stack(-f.sum(logs), f.full(prod(logs.shape), (), logs.dtype))
-        labels = flat_labels("perplexity", prediction, targets)
+        labels = flat_labels(self.called, prediction, targets)
         own = f.one_hot(labels, prediction.shape[-1], "bool")
         logs = f.log(f.sum(f.where(own, prediction, 0.0), axis=-1))
         counted = f.cast(f.ones(labels.shape), logs.dtype)

@@ -1,4 +1,4 @@
-"""Perplexity, AUC, intersection over union and character error rate, against their definitions, pair by pair."""
+"""Metrics of distributions, ranks, places and sequences, against their definitions, pair by pair."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from attrs import define
 from sigma_hooks import (
     AUC,
     AUCMetric,
+    BitsPerCharacter,
+    BitsPerCharacterMetric,
     CharacterErrorRate,
     CharacterErrorRateMetric,
     IntersectionOverUnion,
@@ -85,6 +87,17 @@ def error_rate(scores: np.ndarray, targets: np.ndarray, blank: int = 0, collapse
 
 
 # -- suites ------------------------------------------------------------------------------------------------------------
+class TestBitsPerCharacter(MetricSuite):
+    def make(self) -> Metric:
+        return BitsPerCharacterMetric()
+
+    def batch(self) -> tuple[np.ndarray, np.ndarray]:
+        return SCORES, LABELS
+
+    def expected(self, prediction: np.ndarray, targets: np.ndarray) -> Any:
+        return np.mean(-np.log2(prediction[np.arange(len(targets)), targets]))
+
+
 class TestPerplexity(MetricSuite):
     def make(self) -> Metric:
         return PerplexityMetric(ignore_index=2)
@@ -172,6 +185,11 @@ class TestAUCHook(HookSuite):
         return AUC()
 
 
+class TestBitsPerCharacterHook(HookSuite):
+    def make(self) -> Hook:
+        return BitsPerCharacter()
+
+
 class TestPerplexityHook(HookSuite):
     def make(self) -> Hook:
         return Perplexity()
@@ -205,6 +223,21 @@ def test_perplexity_of_guessing_is_the_number_of_classes() -> None:
     assert measured(PerplexityMetric(), sure, sure) == 1.0
     assert measured(PerplexityMetric(), sure, (labels + 1) % 4) == np.inf
     assert measured(PerplexityMetric(), np.full((5, 2), 1e-300), np.zeros(5, np.int32)) == pytest.approx(1e300)
+
+
+def test_bits_per_character_of_a_known_source_are_its_entropy() -> None:
+    labels = np.array([[0, 0, 1, 2]] * 3)
+    source = np.broadcast_to([0.5, 0.25, 0.25, 0.0], (3, 4, 4))
+    assert measured(BitsPerCharacterMetric(), source, labels, parts=2) == pytest.approx(1.5, rel=1e-14)
+    assert measured(BitsPerCharacterMetric(), np.full((3, 4, 4), 0.25), labels) == pytest.approx(2.0, rel=1e-14)
+    assert measured(BitsPerCharacterMetric(), source, np.full((3, 4), 3)) == np.inf
+    assert np.isnan(measured(BitsPerCharacterMetric(ignore_index=3), source, np.full((3, 4), 3)))
+
+
+@pytest.mark.parametrize("ignored", [None, 2])
+def test_bits_per_character_are_the_binary_logarithm_of_perplexity(ignored: int | None) -> None:
+    bits, perplexity = (measured(m(ignored), SCORES, LABELS) for m in (BitsPerCharacterMetric, PerplexityMetric))
+    assert bits == pytest.approx(np.log2(perplexity), rel=1e-12)
 
 
 def test_perplexity_without_a_label_that_counts_is_no_number() -> None:
@@ -314,6 +347,8 @@ def test_the_character_error_rate_of_right_wrong_and_no_words() -> None:
 def test_shapes_and_settings_that_do_not_fit_are_refused() -> None:
     with pytest.raises(SigmaNetworkError, match=r"perplexity: predictions have shape \(12, 3\) and targets \(12, 2\)"):
         measured(PerplexityMetric(), SCORES, np.zeros((12, 2)))
+    with pytest.raises(SigmaNetworkError, match="bits_per_character: predictions have shape"):
+        measured(BitsPerCharacterMetric(), SCORES, np.zeros((12, 2)))
     with pytest.raises(SigmaNetworkError, match=r"auc: predictions have shape \(7, 4, 5, 3\); expected"):
         measured(AUCMetric(), PICTURES, MASKS)
     with pytest.raises(SigmaNetworkError, match=r"character_error_rate: predictions have shape \(12, 3\) and targets"):

@@ -1,0 +1,89 @@
+"""Base class of data sets of the characters of a text."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from sigma_data.datasets.splits import Loaded, Splits, shares
+from sigma_data.readers.lines import as_text, lines
+from sigma_data.sources import local
+from sigma_data.splitting import allot
+from sigma_data.windows import TextWindows, indices
+from sigma_kernel import SigmaDataError, Source
+from sigma_kernel.settings import ge
+
+WHOLE = 1 << 30  # characters of the longest line
+
+
+@define(eq=False, kw_only=True)
+class Characters(Splits):
+    """Windows of the characters of a text; the network predicts the next one from those before it.
+
+    The text is cut into its splits first, in the order of their names, so that no window reaches into another split.
+
+    Args:
+        length: Number of characters of a window.
+        split: Share of the text of each split, by its name; one of them is ``training``.
+    """
+
+    length: int = field(default=100, validator=ge(1))
+    split: Mapping[str, float] = field(factory=lambda: {"training": 0.9, "validation": 0.1}, validator=shares)
+
+    encoding = "utf-8-sig"
+    characters: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the splits."""
+        return tuple(self.split)
+
+    @abstractmethod
+    def read(self) -> tuple[str, str]:
+        """Return the name of the text for errors, and the text."""
+
+    def load(self) -> Loaded:
+        """Return the windows of each part of the text, and its characters."""
+        name, text = self.read()
+        known = self.characters or "".join(sorted(set(text)))
+        codes = indices(text, known, name, "Replace them, or leave out the setting `characters`.")
+        ends = np.cumsum([*allot(len(codes), self.split).values()])[:-1]
+        parts = dict(zip(self.split, np.split(codes, ends), strict=False))
+        return {
+            split: TextWindows(f"{name}: split {split!r}", part, known, self.length) for split, part in parts.items()
+        }, tuple(known)
+
+    def samples(
+        self,
+        path: Path,
+        shape: tuple[int, ...],
+        white: float | None = None,
+        learned: Mapping[str, Any] | None = None,
+    ) -> np.ndarray:
+        """Return the windows of another text, with the indices of the characters that a run has ``learned``."""
+        known = (learned or {}).get("characters") or "".join(map(str, self.classes))
+        text = whole(local(path), self.encoding)
+        codes = indices(text, known, str(path), "The network has not learned them: replace them.")
+        (length,) = shape
+        if len(codes) < length:
+            raise SigmaDataError(f"{path}: has {len(codes)} characters; a sample takes {length}. Give a longer text.")
+        return codes[: len(codes) // length * length].reshape(-1, length)
+
+
+def whole(source: Source, encoding: str) -> str:
+    """Return a text with its line ends alike; raise SigmaDataError for an empty one, or one that is no text."""
+    with source.open() as stream, as_text(stream, encoding) as text:
+        found = "".join(lines(text, WHOLE, source.name))
+    if "\0" in found:
+        line = found.count("\n", 0, found.index("\0")) + 1
+        raise SigmaDataError(
+            f"{source.name}:{line}: there is a NUL, which no text has. Set the file's own `encoding`, such as 'utf-16'."
+        )
+    if not found:
+        raise SigmaDataError(f"{source.name}: is empty. Give a file with text.")
+    return found

@@ -1,0 +1,36 @@
+"""Your own text as a data set, character by character."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import define, field
+
+from sigma_data.datasets.characters import Characters, whole
+from sigma_data.sources import local
+from sigma_kernel.settings import must, optional
+
+CHARACTERS = must(lambda x: isinstance(x, str) and 0 < len(x) == len(set(x)), "a text with each character once")
+
+
+@define(eq=False)
+class Text(Characters):
+    """The characters of a text file, compressed or not, in windows of ``length``: predict each next character.
+
+    ``inputs`` and ``targets`` ``(length,)`` are indices of characters, int32; targets are one character ahead. Windows
+    follow one another without overlap. Characters are those of the whole file in the order of their code points; they
+    are saved with the run, so that ``sigma predict RUN --text "To be"`` needs no other file.
+
+    Args:
+        path: Path of the file; in a configuration, a relative one starts in the directory of the configuration.
+        encoding: Encoding of the file.
+        characters: Characters by index; by default all that the text has.
+    """
+
+    path: Path = field(converter=Path)
+    encoding: str = field(default="utf-8-sig", kw_only=True)
+    characters: str | None = field(default=None, validator=optional(CHARACTERS), kw_only=True)
+
+    def read(self) -> tuple[str, str]:
+        """Return the path, and the text of the file."""
+        return str(self.path), whole(local(self.path), self.encoding)

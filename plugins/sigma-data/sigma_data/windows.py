@@ -1,0 +1,110 @@
+"""Windows of a text as a data set: characters by index, and as targets the characters that follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+
+from sigma_data.arrays import read_only
+from sigma_kernel import Dataset, Label, SigmaDataError
+from sigma_kernel.graph import Spec
+
+SHOWN = 8  # characters named in an error
+
+
+@frozen(eq=False, slots=False)
+class TextWindows(Dataset):
+    """Windows of ``length`` characters, one after another, in one block without a copy.
+
+    ``inputs`` and ``targets`` are indices into ``characters``, int32; a target is the character that follows. The last
+    characters of the text, too few for a window, are left out. ``where`` names the text in errors. Raises
+    SigmaDataError for a text that is too short for one window.
+    """
+
+    where: str
+    codes: np.ndarray
+    characters: str
+    length: int
+
+    def __attrs_post_init__(self) -> None:
+        """Raise SigmaDataError unless there is a window."""
+        if len(self.codes) <= self.length:
+            raise SigmaDataError(
+                f"{self.where}: has {len(self.codes)} characters; a window with length = {self.length} takes "
+                f"{self.length + 1}. Choose a smaller length, a larger share, or a longer text."
+            )
+
+    @property
+    def sections(self) -> Mapping[str, Spec]:
+        """Return the spec of a window."""
+        return {name: Spec((self.length,), "int32") for name in ("inputs", "targets")}
+
+    @property
+    def blocks(self) -> int:
+        """Return 1."""
+        return 1
+
+    def rows(self, block: int) -> int:
+        """Return the number of windows."""
+        return (len(self.codes) - 1) // self.length
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        """Return views that cannot be written to."""
+        return read_only(self._windows)
+
+    @cached_property
+    def _windows(self) -> dict[str, np.ndarray]:
+        count = self.rows(0) * self.length
+        starts = {"inputs": 0, "targets": 1}
+        return {name: self.codes[at : at + count].reshape(-1, self.length) for name, at in starts.items()}
+
+    def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> TextWindows:
+        """Return the windows with the indices of other characters, such as those of a trained network, if given."""
+        if classes and len(self.characters) > classes:
+            count = len(self.characters)
+            raise SigmaDataError(
+                f"{self.where}: the text has {count} different characters, and the network chooses among {classes}. "
+                f"Write embedding({count}, ...) and output({count})."
+            )
+        known = "".join(map(str, names))
+        if not names or known == self.characters:
+            return self
+        found = np.array([known.find(one) for one in self.characters], np.int32)
+        if lost := [self.characters[i] for i in np.unique(self.codes) if found[i] < 0]:
+            raise unknown(self.where, lost, known, "The network has not learned them: replace them.")
+        return evolve(self, codes=found[self.codes], characters=known)
+
+    def class_names(self, section: str) -> Sequence[Label]:
+        """Return the characters by index."""
+        return tuple(self.characters) if section in self.sections else ()
+
+    @property
+    def learned(self) -> Mapping[str, Any]:
+        """Return the characters, from which a trained network predicts a text."""
+        return {"characters": self.characters}
+
+
+def indices(text: str, characters: str, where: str, remedy: str) -> np.ndarray:
+    """Return the index of each character of a text, int32; raise SigmaDataError for unknown ones, with their line."""
+    known, points = _points(characters), _points(text)
+    order = np.argsort(known, kind="stable")
+    found = order[np.searchsorted(known, points, sorter=order).clip(max=len(known) - 1)]
+    wrong = known[found] != points
+    if wrong.any():
+        first = text.count("\n", 0, int(wrong.argmax())) + 1
+        raise unknown(f"{where}:{first}", [chr(point) for point in np.unique(points[wrong])], characters, remedy)
+    return np.asarray(found, np.int32)
+
+
+def unknown(where: str, lost: Sequence[str], known: Iterable[str], remedy: str) -> SigmaDataError:
+    """Return the error for characters of a text that are not known."""
+    told = ", ".join(map(repr, lost[:SHOWN])) + (f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else "")
+    return SigmaDataError(f"{where}: {told}: not among the {len([*known])} characters that are known. {remedy}")
+
+
+def _points(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
