@@ -12,7 +12,7 @@ Data are read only by :meth:`Trained.evaluate`, and for an input layer that infe
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
@@ -49,6 +49,7 @@ from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs, Steps
 from sigma_kernel.training.step.weights import weighed
+from sigma_kernel.training.step.writing import continued
 from sigma_kernel.training.trainer import Trainer
 
 
@@ -109,6 +110,16 @@ class Trained:
         """Return the most probable class of each sample, as ``trainer.classify`` does."""
         evaluator, steps, arrays = self._ready(samples)
         return evaluator.classify(steps, arrays, self.classes)
+
+    def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> str:
+        """Return the ``length`` characters that continue a text, as ``trainer.generate`` does."""
+        return "".join(self.continuation(text, length, temperature, seed))
+
+    def continuation(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> Iterator[str]:
+        """Return the same characters one after another, as they are computed."""
+        tokens = {name: np.zeros((1, *shape), np.int32) for name, shape in self.shapes.items()}
+        evaluator, steps, _ = self._ready(tokens)
+        return continued(steps, evaluator.prepare, evaluator.learned, text, length, temperature, seed)
 
     def activations(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the output of each layer before the costs for samples, by its name, one row per sample."""

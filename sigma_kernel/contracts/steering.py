@@ -134,6 +134,9 @@ class HookContext(Protocol):
         over ``output * directions``. Samples are preprocessed ones; other inputs are held as ``given``, or at 0.
         """
 
+    def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> str:
+        """Return the continuation of a text, as ``Trainer.generate`` does."""
+
     @property
     def iteration(self) -> Repeatable | None:
         """Return the iteration that has just ended, for a hook that ``repeats``.

@@ -13,13 +13,15 @@ import numpy as np
 from sigma_kernel.config.trained import Trained, load
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.launcher.configured import CHECKPOINT, WEIGHTS, standing
+from sigma_kernel.launcher.continuation import check_options, text_options, write_on
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.launcher.predictions import Predictions, writable, write
 
 
 @click.command()
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
-@click.argument("inputs", metavar="INPUT...", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.argument("inputs", metavar="[INPUT...]", type=click.Path(path_type=Path), nargs=-1)
+@text_options
 @click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write to a .csv or .npy file instead.")
 @click.option("--top", metavar="K", type=click.IntRange(min=1), default=1, help="Print the K most probable classes.")
 @click.option("--trainer", metavar="NAME", help="Use this trainer, if the run has several.")
@@ -39,16 +41,36 @@ def predict(
     backend: str | None,
     white: float | None,
     as_json: bool,
+    **how: Any,
 ) -> None:
     """Predict with the trained network of the run folder RUN.
 
     INPUT is a table (.csv) with the columns of the training data (the target is optional), an array (.npy), or an image
     (.png, .jpg) of the network's input size. Several files may be given.
+
+    With --text, a network that was trained on characters continues a text instead.
     """
+    continues = check_options(
+        inputs, how, {"--output": output is not None, "--white": white is not None, "--top": top > 1}
+    )
     if output is not None:
         writable(output)
     model = load(run, trainer, backend=backend, checkpoint=checkpoint, weights=weights, log=_warn)
     say(f"{model.trainer.name}: {standing(model.path, model.checkpoint.score)}")
+    if continues:
+        write_on(run, model, how, as_json)
+        return
+    found = _predicted(model, inputs, white, top)
+    if output is not None:
+        write(output, found)
+    if as_json:
+        document({"folder": str(run), "checkpoint": str(model.path), "predictions": found.rows()})
+    elif output is None:
+        table(found.table())
+
+
+def _predicted(model: Trained, inputs: tuple[Path, ...], white: float | None, top: int) -> Predictions:
+    """Return the predictions for the samples of all files."""
     try:
         parts = _samples(model, inputs, white)
     except SigmaDataError as error:
@@ -60,13 +82,7 @@ def predict(
     places = [(str(path), row) for path, part in zip(inputs, parts, strict=True) for row in range(len(part))]
     outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
     choosing = model.network.choosing()
-    found = Predictions(outputs, choosing, {name: model.names(name) for name in choosing}, places, top)
-    if output is not None:
-        write(output, found)
-    if as_json:
-        document({"folder": str(run), "checkpoint": str(model.path), "predictions": found.rows()})
-    elif output is None:
-        table(found.table())
+    return Predictions(outputs, choosing, {name: model.names(name) for name in choosing}, places, top)
 
 
 def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> list[np.ndarray]:

@@ -222,6 +222,16 @@ class Trainer(Settings):
         setup = session.setup
         return session.ask(lambda: setup.evaluator.classify(session.steps(weights), samples, setup.classes))
 
+    def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0, weights: str = "") -> str:
+        """Return the ``length`` characters that continue a text, by a network that was trained on characters.
+
+        They are drawn from the predicted probabilities to the power of ``1 / temperature``, by random numbers of the
+        ``seed``; at temperature 0, each is the most probable one.  ``weights`` are those of :meth:`evaluate`.  Raises
+        SigmaDataError for characters that the network has not learned.
+        """
+        session, how = self.session, (text, length, temperature, seed)
+        return str(session.ask(lambda: session.generate(*how, weights=weights)))
+
 
 def _goals(**given: int | None) -> Goals:
     for name, count in given.items():

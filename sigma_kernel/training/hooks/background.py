@@ -26,6 +26,7 @@ from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.hooks.order import check_read, check_write, seen
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.steps import Steps
+from sigma_kernel.training.step.writing import continued
 
 MOST_WAITING = 4  # queued firings, before a newer one replaces an older one
 PATIENCE = 10.0  # seconds that the end of training waits for running firings
@@ -95,6 +96,11 @@ class Firing:
     def excite(self, samples: np.ndarray, directions: np.ndarray, **at: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return a layer's output for samples of an input section, and its slopes along directions."""
         return self.evaluator.excite(self._placed("excite"), samples, directions, **at)
+
+    def generate(self, *how: Any) -> str:
+        """Return the continuation of a text, at the parameters of the snapshot."""
+        steps, evaluator = self._placed("generate text"), self.evaluator
+        return "".join(continued(steps, evaluator.prepare, evaluator.learned, *how))
 
     def _placed(self, what: str) -> Steps:
         """Return the snapshot, with its parameters copied to the device."""

@@ -54,6 +54,7 @@ from sigma_kernel.training.step.measuring import curves, latest, measured, summe
 from sigma_kernel.training.step.model import LAYERS, OPTIMISERS
 from sigma_kernel.training.step.steps import Arrays, Iteration, Steps, fused
 from sigma_kernel.training.step.weights import weighed
+from sigma_kernel.training.step.writing import continued
 
 NUMBERS = (int, float)
 Saves = list[tuple[str, commands.Save]]  # wanted at one boundary, each with the hook that wants it
@@ -922,6 +923,12 @@ class Session:
         with Timed(self.phases, "evaluation"):
             return self.setup.evaluator.losses(self.steps(weights), on, most)
 
+    def generate(self, *how: Any, weights: str = "") -> str:
+        """Return the continuation of a text, at the current parameters."""
+        with Timed(self.phases, "evaluation"):
+            evaluator = self.setup.evaluator
+            return "".join(continued(self.steps(weights), evaluator.prepare, evaluator.learned, *how))
+
     # -- for monitors, from any thread ---------------------------------------------------------------------------------
     def copied(self, weights: str = "") -> Steps:
         """Return the steps with copies on the host of all arrays but those of optimisers."""
@@ -1056,6 +1063,10 @@ class HookView:
     def excite(self, samples: np.ndarray, directions: np.ndarray, **at: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return a layer's output for samples of an input section, and its slopes along directions."""
         return self.session.setup.evaluator.excite(self.session.steps(self.hook.weights), samples, directions, **at)
+
+    def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> str:
+        """Return the continuation of a text."""
+        return self.session.generate(text, length, temperature, seed, weights=self.hook.weights)
 
     @property
     def iteration(self) -> Iteration | None:

@@ -57,6 +57,7 @@ RISE = 2000  # good steps after which the loss is scaled by twice as much, as in
 SCALES = (2.0**-24, 2.0**120)  # the limits of the factor
 EPOCH = "training.epoch."  # of the mean over an epoch
 JUDGED = "judged."  # extra sections: what costs judge
+Inputs = Mapping[str, Node]  # of a step, or its outputs, by name
 DIRECTIONS = "excitation.directions"  # name of an extra section; no data set has it
 
 
@@ -301,6 +302,20 @@ class Model:
             ring |= {UPDATES + a: new[LAYERS + a] - node for a, node in parameters.items()}
         return traced.step_to({}, {name: ring[name] for name in wanted})
 
+    def step(self, state: Inputs, data: Inputs, steer: Inputs, writes: Inputs, ring: Inputs) -> Step:
+        """Return the simplified step from these inputs to the given outputs, without unused inputs."""
+        outputs = (*writes.values(), *ring.values())
+        used = set(Graph((), outputs))
+        state, data, steer = (
+            {name: node for name, node in inputs.items() if node in used or name in writes}
+            for inputs in (state, data, steer)
+        )
+        graph = Graph((*state.values(), *data.values(), *steer.values()), outputs)
+        if self.low:
+            graph = mixed(graph, self.low, self.rounds)
+        graph = rewrite(graph, keep=OPS)  # composite ops stay, for backends that implement them
+        return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))
+
 
 def _same(place: Any, node: Any, spec: Spec) -> Node:
     """Return a new value; raise SigmaComponentError unless it has the shape and dtype of the old one."""
@@ -335,20 +350,10 @@ class Draft(ABC):
         return self.steer.setdefault(name, symbol((), dtype or self.model.precision, name))
 
     def step_to(self, writes: Mapping[str, Node], ring: Mapping[str, Node]) -> Step:
-        """Return the simplified step from these inputs to the given outputs, without unused inputs."""
+        """Return the step from these inputs to the given outputs."""
         for name, node in writes.items():
             self.entry(name, node.spec)  # an entry may be written without being read
-        outputs = (*writes.values(), *ring.values())
-        used = set(Graph((), outputs))
-        state, data, steer = (
-            {name: node for name, node in inputs.items() if node in used or name in writes}
-            for inputs in (self.state, self.data, self.steer)
-        )
-        graph = Graph((*state.values(), *data.values(), *steer.values()), outputs)
-        if self.model.low:
-            graph = mixed(graph, self.model.low, self.model.rounds)
-        graph = rewrite(graph, keep=OPS)  # composite ops stay, for backends that implement them
-        return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))
+        return self.model.step(self.state, self.data, self.steer, writes, ring)
 
     def key(self, name: str = "", row: Node | None = None) -> Key:
         """Return the key of random numbers, by default for whole batches."""

@@ -1,0 +1,131 @@
+"""Continue a text: draw one character after another, from what a network predicts after those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel.contracts import Step
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.graph.random import Draw
+from sigma_kernel.network.continuing import Continued
+from sigma_kernel.settings import is_finite, seed as as_seed
+from sigma_kernel.training.data.dataset import Host
+from sigma_kernel.training.data.preprocessing import conform
+from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.steps import Steps
+
+MEMORY, POSITION = "memory.", "position"  # in the state and among the live values of a step
+STREAM = 0xFFFF_FF20  # of random numbers
+SHOWN = 8  # characters named in an error
+
+Prepare = Callable[[Mapping[str, np.ndarray]], Host]  # preprocesses samples as it did the training data
+
+
+def next_entry(model: Model) -> Step:
+    """Return the step that predicts the next entry of a sequence, and what its layers remember then."""
+    piece = Continued.of(model.network, model.shapes, model.sections, model.precision, model.resolve)
+    given, found, live = iter(piece.graph.inputs), iter(piece.graph.outputs), [LAYERS + x for x in model.shapes.live]
+    data = {name: next(given) for name in model.network.sections(costs=False)}
+    values = {name: next(given) for name in (POSITION, *(LAYERS + address for address in piece.values))}
+    steer = {name: values.pop(name) for name in (POSITION, *live)}
+    memory = {MEMORY + address: next(given) for address in piece.memory}
+    predictions = {name: next(found) for name in piece.outputs}
+    return model.step({**values, **memory}, data, steer, dict(zip(memory, found, strict=True)), predictions)
+
+
+@define(eq=False)
+class TextWriter:
+    """A network that continues a text: it keeps what its layers remember of the characters so far.
+
+    Layers that depend on positions, as attention does, remember at most a window. When it is full, the text is read
+    again from half a window before its end.
+    """
+
+    steps: Steps
+    prepare: Prepare
+    start: int = field(default=0, init=False)  # of what is remembered
+    done: int = field(default=0, init=False)
+    memory: dict[str, Any] = field(factory=dict, init=False)
+
+    def after(self, codes: Sequence[int]) -> Mapping[str, np.ndarray]:
+        """Return the predictions of the character after a text, by output; only what is new of it is read."""
+        model, place = self.steps.programs.model, self.steps.programs.backend.to_device
+        step, program = self.steps.programs.get(next_entry)
+        ((name, spec),) = ((name, model.sections[name]) for name in step.data)
+        if POSITION in step.steer and len(codes) - self.start > spec.shape[0]:
+            self.start = self.done = len(codes) - max(1, spec.shape[0] // 2)
+        if self.start == self.done:
+            inputs = zip(step.state, step.graph.inputs, strict=False)
+            self.memory = {n: place(np.zeros(x.shape, x.dtype)) for n, x in inputs if n.startswith(MEMORY)}
+        new = self.prepare({name: np.array(codes[self.done :], np.int32)[:, None]})
+        block = conform(new, {name: Spec((1, *spec.shape[1:]), spec.dtype)}, "generate")
+        rows = np.arange(len(codes) - self.done, dtype=np.int32)
+        steer = {**self.steps.steer(step, len(rows)), POSITION: rows + np.int32(self.done - self.start)}
+        now = {n: steer[n] for n in step.steer}
+        there = {**self.steps.arrays, **self.memory}
+        burst = program.run(there, {n: place(x) for n, x in block.items()}, rows[:, None], now, len(rows))
+        self.memory, self.done = {n: burst.state[n] for n in self.memory}, len(codes)
+        return {n: values[-1].reshape(-1) for n, values in burst.ring.items()}
+
+
+def continued(
+    steps: Steps, prepare: Prepare, learned: Mapping[str, Any],
+    text: str, length: int = 200, temperature: float = 1.0, seed: int = 0,
+) -> Iterator[str]:  # fmt: skip
+    """Return the continuation of a text, character by character.
+
+    At ``temperature`` 0, it is the most probable character, the first of equal ones. Otherwise characters are drawn
+    from the probabilities to the power of ``1 / temperature``, by random numbers of the ``seed``.  Raises
+    SigmaConfigError for wrong settings, SigmaDataError for unknown characters, SigmaNetworkError for a network that was
+    not trained on text, or does not continue any.
+    """
+    known, output = _trained(steps.programs.model, learned)
+    if not isinstance(length, Integral) or length < 0:
+        raise SigmaConfigError(f"generate: length must be a whole number from 0 on (got {length!r}).")
+    if not is_finite(temperature) or temperature < 0:
+        raise SigmaConfigError(f"generate: temperature must be a number from 0 on (got {temperature!r}).")
+    if lost := [one for one in dict.fromkeys(text) if one not in known]:
+        told = ", ".join(map(repr, lost[:SHOWN])) + (" ..." if len(lost) > SHOWN else "")
+        raise SigmaDataError(f"generate: the network has not learned {told}. It knows these characters: {known!r}.")
+    if not text:
+        raise SigmaDataError("generate: the text is empty. Give at least one character to go on from.")
+    codes, draw, writer = [known.index(one) for one in text], Draw(as_seed(seed), STREAM), TextWriter(steps, prepare)
+
+    def grown() -> str:
+        codes.append(_drawn(writer.after(codes)[output][: len(known)], temperature, draw))
+        return known[codes[-1]]
+
+    return (grown() for _ in range(length))
+
+
+def _trained(model: Model, learned: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the characters that a network has learned, by index, and the output that predicts them."""
+    sections, known, outputs = model.network.sections(costs=False), learned.get("characters"), model.network.choosing()
+    if len(sections) > 1:
+        raise SigmaNetworkError(
+            f"generate: the network reads {', '.join(sections)}, as an encoder and a decoder do. Only a network with "
+            "one input continues a text."
+        )
+    if not known or not outputs:
+        raise SigmaNetworkError(
+            "generate: the network has not learned to predict characters. Train it on text: dataset = 'text', with "
+            "embedding(...) + lstm(128, sequence=true) + output(...) + softmax_cross_entropy()."
+        )
+    return str(known), outputs[0]
+
+
+def _drawn(probabilities: np.ndarray, temperature: float, draw: Draw) -> int:
+    if not np.isfinite(probabilities).all():
+        raise SigmaNetworkError("generate: predictions are not finite. Train with other settings, or a nan_guard.")
+    if temperature == 0:
+        return int(probabilities.argmax())
+    with np.errstate(divide="ignore", over="ignore"):
+        logs = np.log(probabilities, dtype=np.float64)
+        upto = np.cumsum(np.exp((logs - logs.max()) / temperature))
+    return min(int(np.searchsorted(upto, draw.uniform(()) * upto[-1], side="right")), int(upto.argmax()))
