@@ -33,7 +33,9 @@ from drawing import Case, drawn
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.compiler import machine_code
+from sigma_backend_numba.compiler.tile_sizes import DEPTH
 from sigma_backend_numba.emit import costs, matmul, register_tiles, task
+from sigma_backend_numba.emit.product_table import BLAS, PANELS
 from sigma_backend_numba.lower import canonical
 from sigma_backend_numba.plan import fusion
 from sigma_backend_numpy import NumpyBackend
@@ -47,17 +49,17 @@ BACKENDS: dict[str, list[Backend]] = {
 LOW: tuple[tuple[Any, str, Any], ...] = (  # limits of numba, so low that a few rows are many
     (task, "PIECE", 0.01), (costs, "LESS", float("inf")), (costs, "PIECE", 0.01), (canonical, "ALL", 4),
     (canonical, "WORK", 1.0), (matmul, "WORK", 1.0), (matmul, "BLOCK", 4), (matmul, "ROWS", 6), (matmul, "LARGE", 1),
-    (register_tiles, "MANY", 4), (fusion, "LONGEST_ROW", 3),
+    (register_tiles, "DEPTH", dict.fromkeys(DEPTH, 16)), (register_tiles, "NEAR", 1), (fusion, "LONGEST_ROW", 3),
 )  # fmt: skip
 
 
 @contextmanager
 def limits(seed: int) -> Iterator[None]:
-    """Lower the limits for every other seed; half of these have no small tiles.  LLVM optimises two of 16."""
+    """Lower the limits for every other seed; half of these pack all products, or none.  LLVM optimises two of 16."""
     patches = [patch.object(machine_code, "SPEED", 0)] if seed % 16 > 1 else []
     patches += [patch.object(*low) for low in LOW] if seed % 2 else []
-    patches += [patch.object(matmul, "small", lambda *sides: False)] if seed % 4 == 1 else []
-    patches += [patch.object(matmul, "faster", lambda *sides: True)] if seed % 8 == 1 else []
+    found = PANELS if seed % 8 == 1 else BLAS
+    patches += [patch.object(matmul, "way", lambda *sides: found)] if seed % 4 == 1 else []
     made = f"{lookup.makers()}{[one.attribute for one in patches]}"  # so that these programs are not cached on disk
     patches += [patch.object(lookup, "makers", lambda: made)] if patches else []
     for one in patches:

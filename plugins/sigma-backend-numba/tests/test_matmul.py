@@ -10,7 +10,7 @@ import pytest
 from sigma_backend_numba.backend import NumbaBackend
 from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.emit import matmul
-from sigma_backend_numba.emit.matmul import faster
+from sigma_backend_numba.emit.product_table import PANELS
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute.program import LoweredFunction, graph_job, step_job
 from sigma_kernel import functions as f
@@ -20,9 +20,8 @@ from sigma_kernel.graph import Graph, symbol
 
 @pytest.fixture(autouse=True)
 def own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use our own product on every processor."""
-    monkeypatch.setattr(matmul, "small", lambda *sides: False)
-    monkeypatch.setattr(matmul, "faster", lambda *sides: True)
+    """Pack the operands of every product on every processor."""
+    monkeypatch.setattr(matmul, "way", lambda *sides: PANELS)
     monkeypatch.setattr(lookup, "makers", lambda: "without BLAS")  # do not reuse cached programs of other tests
 
 
@@ -50,7 +49,7 @@ def test_a_product_of_any_shape_equals_numpys(rows: int, columns: int, inner: in
     dtype = "float64" if rows == 193 else "float32"
     x, w = operands(rows, columns, inner, dtype)
     function, laid = lowered(x, w, first, second)
-    assert "product(" in source(graph_job(function.machine.graph, {})).text
+    assert "gemm(" not in source(graph_job(function.machine.graph, {})).text
     (found,) = function(*laid)
     size = np.abs(x).astype(float) @ np.abs(w).astype(float)
     wrong = np.abs(found - x.astype(float) @ w.astype(float))
@@ -65,7 +64,7 @@ def test_an_update_by_a_product_is_added_once(inner: int, columns: int, batch: i
     nodes, rate = {name: symbol(value.shape, "float64") for name, value in values.items()}, symbol((), "float64")
     updated = nodes["p"] - rate * (f.swap_axes(nodes["x"], 0, 1) @ nodes["g"])
     step = Step(Graph((*nodes.values(), rate), (updated,)), tuple(nodes), (), ("rate",), ("p",), ())
-    assert "True)" in source(step_job(step)).text  # added in place
+    assert "wide" in source(step_job(step)).text.partition("put(at(to,")[2].partition("\n")[0]  # added in place
     expected = values["p"] - 0.5 * (values["x"].T @ values["g"])
     done = NumbaBackend().compile(step).run(values, {}, np.zeros(0, np.int32), {"rate": np.float64(0.5)}, 1)
     assert np.allclose(done.state["p"], expected, rtol=0, atol=1e-11)
@@ -88,9 +87,3 @@ def test_non_finite_elements_do_not_spread() -> None:
     (found,) = function(*laid)
     assert np.array_equal(np.isnan(found), np.isnan(x @ w))
     assert np.array_equal(np.isinf(found), np.isinf(x @ w))
-
-
-def test_blas_is_used_where_it_is_faster() -> None:
-    assert not faster(16, 1024, 0)  # too few rows for packing to pay off
-    assert not faster(100, 1024, 4096)  # rows that are pages apart conflict in the cache
-    assert not faster(100, 10, 0)

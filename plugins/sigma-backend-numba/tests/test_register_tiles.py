@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from sigma_backend_numba.backend import NumbaBackend
-from sigma_backend_numba.emit.register_tiles import covering, powers, small
+from sigma_backend_numba.emit import register_tiles
+from sigma_backend_numba.emit.register_tiles import Shape, covering, fitting, powers, shape
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, symbol
@@ -76,7 +77,10 @@ def test_packing_covers_exactly_the_remaining_columns(columns: int) -> None:
     assert len(covering(columns)) <= 2
 
 
-def test_large_products_are_left_to_blas() -> None:
-    assert small(32, 64, 64, turned=True)
-    assert not small(100, 784, 128, turned=False)
-    assert not small(4, 16, 1000, turned=True)
+def test_the_tiles_of_a_product_fit_its_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register_tiles, "registers", lambda: 512)
+    assert shape(100, 64) == Shape(6, 4)  # 24 registers of sums, 4 of columns, and one to broadcast
+    assert shape(100, 1).vectors == 1
+    assert (fitting(14, 4), fitting(8, 4), fitting(9, 2)) == (2, 4, 9)
+    monkeypatch.setattr(register_tiles, "registers", lambda: 256)
+    assert shape(96, 64) == Shape(6, 1)  # twelve of sixteen registers

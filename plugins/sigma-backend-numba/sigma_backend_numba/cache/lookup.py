@@ -20,7 +20,8 @@ from typing import Any
 
 from sigma_backend_numba.cache import files
 from sigma_backend_numba.compiler import language
-from sigma_backend_numba.compiler.machine_code import Burst, compiled, loaded, processor
+from sigma_backend_numba.compiler.machine_code import Burst, compiled, loaded
+from sigma_backend_numba.compiler.processor import processor
 from sigma_backend_numba.emit.program_text import ROUGHLY, Needs
 from sigma_backend_numba.lower.kernels import Compiled, Kernel
 from sigma_kernel import graph

@@ -114,13 +114,13 @@ def _lanes(pointer: Value) -> int:
 
 def _wide(lanes: int = 0) -> Meaning:
     """Load this many numbers as a vector, or 64 bytes of them."""
+    return lambda b, pointer: _loaded(b, pointer, lanes or _lanes(pointer))
 
-    def meaning(b: Any, pointer: Value) -> Value:
-        kind = f"{pointer.kind[1:]}x{lanes or _lanes(pointer)}"
-        place = b.bitcast(pointer.ir, TYPES[kind].as_pointer())
-        return Value(kind, b.load(place, align=typed_values.BYTES[pointer.kind[1:]]))
 
-    return meaning
+def _loaded(b: Any, pointer: Value, lanes: int) -> Value:
+    kind = f"{pointer.kind[1:]}x{lanes}"
+    place = b.bitcast(pointer.ir, TYPES[kind].as_pointer())
+    return Value(kind, b.load(place, align=typed_values.BYTES[pointer.kind[1:]]))
 
 
 def _spread(lanes: int = 0) -> Meaning:

@@ -10,11 +10,11 @@ import platform
 import threading
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
 from sigma_backend_numba.compiler.blas_library import blas
+from sigma_backend_numba.compiler.processor import llvm, processor
 from sigma_backend_numba.scalars import FROM_C
 
 Burst = Callable[[int, int, int, int], int]
@@ -29,24 +29,12 @@ _lock = threading.Lock()
 
 
 @cache
-def _llvm() -> Any:
-    """Import the LLVM library, which has no type annotations, on first use."""
-    return import_module("llvmlite.binding")
-
-
-@cache
-def processor() -> tuple[str, str]:
-    """Return the name of this processor and its features."""
-    return _llvm().get_host_cpu_name(), _llvm().get_host_cpu_features().flatten()
-
-
-@cache
 def _target(speed: int) -> Any:
-    _llvm().initialize_native_target()
-    _llvm().initialize_native_asmprinter()
+    llvm().initialize_native_target()
+    llvm().initialize_native_asmprinter()
     _register()
     name, features = processor()
-    return _llvm().Target.from_default_triple().create_target_machine(name, features, opt=speed, jit=True)
+    return llvm().Target.from_default_triple().create_target_machine(name, features, opt=speed, jit=True)
 
 
 def _register() -> None:
@@ -59,7 +47,7 @@ def _register() -> None:
         found = {"sigma_yield": process.sched_yield, "sigma_nap": process.usleep}
     found |= {"sigma_sgemm": blas().sgemm, "sigma_dgemm": blas().dgemm}
     for name, function in (found | _functions()).items():
-        _llvm().add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
+        llvm().add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
 
 
 @cache
@@ -95,7 +83,7 @@ def compiled(
         translated = Module(names)
         translated.program(text)
         translated.ir.triple, translated.ir.data_layout = target.triple, str(target.target_data)
-        module = _llvm().parse_assembly(str(translated.ir))
+        module = llvm().parse_assembly(str(translated.ir))
         within = {symbol for symbol, (code, name) in kernels.items() if _joined(module, symbol, code, name)}
         module.verify()
         _optimise(module)
@@ -104,15 +92,15 @@ def compiled(
 
 
 def _optimise(module: Any) -> None:
-    options = _llvm().create_pipeline_tuning_options(speed_level=SPEED)
+    options = llvm().create_pipeline_tuning_options(speed_level=SPEED)
     options.loop_vectorization = options.slp_vectorization = True
-    builder = _llvm().create_pass_builder(_target(SPEED), options)
+    builder = llvm().create_pass_builder(_target(SPEED), options)
     builder.getModulePassManager().run(module, builder)
 
 
 def _joined(module: Any, symbol: str, code: str, name: str) -> bool:
     """Link a kernel into a module under its symbol, if it calls only the C library; return whether it was linked."""
-    kernel = _llvm().parse_assembly(code)
+    kernel = llvm().parse_assembly(code)
     kernel.get_function(name).name = symbol
     for own in (*kernel.functions, *kernel.global_variables):
         if not own.is_declaration and own.name != symbol:
@@ -136,12 +124,12 @@ def loaded(code: bytes, addresses: Mapping[str, int] = MappingProxyType({})) -> 
     """Load the burst of an object file, given the addresses of its external functions by symbol."""
     with _lock:
         for symbol, address in addresses.items():
-            _llvm().add_symbol(symbol, address)
+            llvm().add_symbol(symbol, address)
         target = _target(SPEED)
-        module = _llvm().parse_assembly("")
+        module = llvm().parse_assembly("")
         module.triple = target.triple
-        engine = _llvm().create_mcjit_compiler(module, target)
-        engine.add_object_file(_llvm().ObjectFileRef.from_data(code))
+        engine = llvm().create_mcjit_compiler(module, target)
+        engine.add_object_file(llvm().ObjectFileRef.from_data(code))
         engine.finalize_object()
         _engines.append(engine)
         return _CALL(engine.get_function_address("burst"))

@@ -1,7 +1,6 @@
-"""Tile and block sizes that the runtime and the writers of programs share."""
+"""Sizes of vectors and blocks that the runtime and the writers of programs share."""
 
 AT_ONCE = 64  # bytes of a vector
-DEEP = 6  # rows of a large product's tile: as many as fit into registers
-GROUP = 4  # panels of a large product that are packed at a time, adjacent in memory
-INNER = 512  # length of the inner axis that is packed at a time
-ROWS = 192  # rows of a transposed first operand that are packed at a time
+REGISTERS = {512: 32, 256: 16, 128: 32}  # how many there are, by their bits
+DEPTH = {512: 208, 256: 512, 128: 512}  # length of a block of the inner axis, by registers: a panel stays in L1
+NEAR = 1 << 20  # bytes that stay in a core's own cache

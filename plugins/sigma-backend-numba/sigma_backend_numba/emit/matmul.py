@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cached_property
 from math import log10, prod
 
 from attrs import define, field, frozen
 
-from sigma_backend_numba.compiler import tile_sizes
-from sigma_backend_numba.compiler.machine_code import processor
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.loop_nest import Nest
 from sigma_backend_numba.emit.loops import epilogue, home, stored
-from sigma_backend_numba.emit.register_tiles import Tiles, depth, small
+from sigma_backend_numba.emit.product_table import BLAS, PANELS, way
+from sigma_backend_numba.emit.register_tiles import Tiles
 from sigma_backend_numba.emit.task import Task, indented, size
 from sigma_backend_numba.lower.canonical import LEAVES, WORK, matrix
 from sigma_backend_numba.lower.layout import laid, source
@@ -21,8 +20,7 @@ from sigma_backend_numba.scalars import SHORT, literal
 from sigma_kernel.graph import BYTES, Node
 
 BLOCK = 96  # rows of a product that are updated while they are in the cache
-ROWS = 24  # floating-point operations in a piece of our own product, approximately, or a multiple: whole tiles
-PAGE = 4096  # bytes
+ROWS = 24  # rows of a piece of our own product, approximately, or a multiple: whole tiles
 LARGE = 1 << 19  # bytes of a result that is evicted from the cache before it is read again
 
 
@@ -60,7 +58,7 @@ def matrix_operand(task: Task, node: Node, rank: int) -> Operand:
     return Operand(*task.part(source(node), found.offset), *read, batch)
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class MatrixProduct:
     """A matrix product and the elementwise work that follows it."""
 
@@ -94,55 +92,50 @@ class MatrixProduct:
         else:
             self._plain()
 
-    def gemm(self, m: str, n: str, a: str, b: str, c: str, alpha: str = "", added: bool = False) -> list[str]:
-        """Return the call of BLAS, or of our own product if that is faster."""
+    def gemm(
+        self, m: str, n: str, a: str, b: str, c: str, alpha: str = "", added: bool = False, ready: bool = False
+    ) -> list[str]:
+        """Return the call of BLAS, or our own product; ``ready``: its panels are packed already."""
         kind, (_, columns, inner) = SHORT[self.core.dtype], self.sides
         scale = alpha or literal(1, self.core.dtype)
-        if self._small:
-            return self._tiles(m, n, a, b, c, scale, added)
-        if self._own:
-            return [self._panels(m, n, a, b, c, scale, added)]
+        if 0 in self.core.shape:
+            return ["pass"]
+        if self._way != BLAS:
+            tiles = self._tiles(scale, added)
+            lines = [f"left = {a}", f"right = {b}", f"to = {c}"]
+            return [*lines, *self._room(tiles), *tiles.lines(m, n, ready)]
         return [
             f"{'sgemm' if kind == 'f4' else 'dgemm'}({self.a.turned}, {self.b.turned}, {m}, {n}, {inner}, {scale}, "
             f"{a}, {self.a.leading}, {b}, {self.b.leading}, {literal(added, self.core.dtype)}, {c}, {columns})"
         ]
 
-    @property
-    def _small(self) -> bool:
-        return small(*self.sides, self.b.turned)
+    @cached_property
+    def _way(self) -> str:
+        """Return how the product is computed; matrices of a batch are never packed."""
+        found = way(*self.sides, self.b.turned)
+        return BLAS if len(self.core.shape) > 2 and found == PANELS else found
 
-    @property
-    def _own(self) -> bool:
-        """Return whether the product is computed without BLAS."""
-        apart = self.b.leading * BYTES[self.core.dtype] if self.b.turned else 0
-        return self._small or (len(self.core.shape) == 2 and faster(*self.sides[:2], apart))
+    @cached_property
+    def _scratch(self) -> list[str]:
+        tiles = self._tiles("", False)
+        return [f"room = {self.task.room(tiles.room, self.core.dtype)}"] if tiles.room else []
 
-    @property
-    def _strides(self) -> tuple[int, int]:
-        """Return the strides of the first operand between rows and along a row."""
-        return (1, self.a.leading) if self.a.turned else (self.a.leading, 1)
+    def _room(self, tiles: Tiles) -> list[str]:
+        return self._scratch if tiles.room else []
 
-    def _tiles(self, m: str, n: str, a: str, b: str, c: str, scale: str, added: bool) -> list[str]:
-        tiles = Tiles(self.core.dtype, *self.sides, *self._strides, self.b.leading, self.b.turned, scale, added)
-        lines = [f"left = {a}", f"right = {b}", f"to = {c}"]
-        if tiles.room:
-            lines.append(f"room = {self.task.room(tiles.room, self.core.dtype)}")
-        return [*lines, *tiles.lines(m, n)]
-
-    def _panels(self, m: str, n: str, a: str, b: str, c: str, scale: str, added: bool) -> str:
-        (down, along), (_, columns, inner) = self._strides, self.sides
-        under, beside = (1, self.b.leading) if self.b.turned else (self.b.leading, 1)
-        room = self.task.room(room_of(self.core.dtype, *self.sides, down), self.core.dtype)
-        left, right = f"{a}, {down}, {along}", f"{b}, {under}, {beside}"
-        return f"product({left}, {right}, {c}, {columns}, {room}, {m}, {n}, {inner}, {scale}, {added})"
+    def _tiles(self, scale: str, added: bool) -> Tiles:
+        down, along = (1, self.a.leading) if self.a.turned else (self.a.leading, 1)
+        right, packed = (self.b.leading, self.b.turned), self._way == PANELS
+        return Tiles(self.core.dtype, *self.sides, down, along, *right, self.sides[1], scale, added, packed)
 
     def share(self, by_rows: bool) -> None:
         """Cut the product by rows or columns; a piece goes from ``e0`` to ``e1``."""
         rows, columns, inner = self.sides
         work, side, unit = 2.0 * rows * columns * inner, rows if by_rows else columns, 1
-        if self._own:  # each piece packs its own columns: no work is done twice
-            deep = depth(rows) if self._small else tile_sizes.DEEP
-            unit = ROWS // deep * deep if by_rows else tile_sizes.AT_ONCE // BYTES[self.core.dtype]
+        if self._way != BLAS:
+            tiles = self._tiles("", False)
+            deep = tiles.shape.rows
+            unit = max(ROWS // deep, 1) * deep if by_rows else tiles.wide
             self.task.share(costs.product(work), -(-side // unit))
         else:
             self.task.cut(_pieces(work), costs.product(work), side, 32)
@@ -158,7 +151,7 @@ class MatrixProduct:
         large = bool(self.outs) and rows * columns * BYTES[self.core.dtype] > LARGE
         blocked = by_rows and rows > BLOCK and (place is None or (large and place is not self.core))
         if place is None or blocked:
-            pointer = self.task.room((BLOCK if blocked else rows) * columns, self.core.dtype)
+            pointer = self.task.room((self._block if blocked else rows) * columns, self.core.dtype)
             self._tile(pointer, by_rows, blocked, local=True)
         else:
             self._tile(self.task.storage(place), by_rows, False, local=False)
@@ -169,14 +162,25 @@ class MatrixProduct:
         lines: list[str] = []
         if by_rows:
             to = pointer if local else f"at({pointer}, r0 * {columns})"
-            lines += self.gemm("r1 - r0", str(columns), self.a.at("", row="r0"), self.b.at(""), to)
+            ready = blocked and self._way != BLAS and self._tiles("", False).once
+            if ready:
+                tiles = self._tiles("", False)
+                self.task.lines += [f"right = {self.b.at('')}", *self._room(tiles), *tiles.pack("0", str(columns))]
+            lines += self.gemm("r1 - r0", str(columns), self.a.at("", row="r0"), self.b.at(""), to, ready=ready)
             lines += epilogue(self.task, self.core, pointer, f"-r0 * {columns}" if local else "", {0: ("r0", "r1")})
-            head = [f"for r0 in range(e0, e1, {BLOCK}):", f"    r1 = min(r0 + {BLOCK}, e1)"]
+            block = self._block
+            head = [f"for r0 in range(e0, e1, {block}):", f"    r1 = min(r0 + {block}, e1)"]
             self.task.lines += [*head, *indented(lines)] if blocked else ["r0 = e0", "r1 = e1", *lines]
         else:
             to = f"at({pointer}, e0)"
             self.task.lines += self.gemm(str(rows), "e1 - e0", self.a.at(""), self.b.at("", column="e0"), to)
             self.task.lines += epilogue(self.task, self.core, pointer, "", {1: ("e0", "e1")})
+
+    @property
+    def _block(self) -> int:
+        """Return the rows that are updated while they are in the cache: whole tiles."""
+        deep = self._tiles("", False).shape.rows
+        return max(BLOCK // deep, 1) * deep
 
     # -- p - rate * (a @ b), over p ------------------------------------------------------------------------------------
     def _linear(self) -> Node | None:
@@ -197,7 +201,7 @@ class MatrixProduct:
 
     def _accumulated(self, rate: Node) -> None:
         rows, columns, _ = self.sides
-        by_rows = rows > columns
+        by_rows = rows > columns or (self._way != BLAS and self._tiles("", True).by_rows)
         self.share(by_rows)
         nest = Nest(self.task, Space(()), [], {})
         alpha = f"-{nest.read(rate, (None,) * len(rate.shape), 0)}"
@@ -239,27 +243,3 @@ class MatrixProduct:
 def _pieces(work: float) -> int:
     """Return the number of products that BLAS gets: each packs an operand again, so twice as many for tenfold work."""
     return 2 ** (1 + int(log10(work / (2 * WORK)))) if work >= 2 * WORK else 1
-
-
-def faster(rows: int, columns: int, turned: int) -> bool:
-    """Return whether BLAS is slower at large products here; ``turned``: bytes between rows of a transposed operand.
-
-    Columns of a transposed operand whose rows are pages apart conflict in the cache.
-    """
-    if turned:
-        return rows >= 96 and columns >= 64 and turned % PAGE > 0 and narrow()
-    return rows >= 24 and columns >= 64 and narrow()
-
-
-@cache
-def narrow() -> bool:
-    """Return whether tiles fit the registers of AVX2 rather than AVX-512."""
-    features = processor()[1].split(",")
-    return "+avx2" in features and "+fma" in features and "+avx512f" not in features
-
-
-def room_of(dtype: str, rows: int, columns: int, inner: int, down: int) -> int:
-    """Return the number of scratch elements that a large product needs."""
-    deep = min(inner, tile_sizes.INNER)
-    left = deep * (min(rows, tile_sizes.ROWS) + tile_sizes.DEEP) if down == 1 else 0
-    return (deep * tile_sizes.GROUP + tile_sizes.DEEP) * tile_sizes.AT_ONCE // BYTES[dtype] + left

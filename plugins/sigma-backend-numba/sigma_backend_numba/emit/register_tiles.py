@@ -1,39 +1,63 @@
-"""Write matrix products without BLAS, in registers: small ones, and large ones at which BLAS is slower.
+"""Write matrix products without BLAS: tiles that stay in registers while they accumulate.
 
-A tile of a few rows and 64 bytes of columns stays in registers while it accumulates; every sum is taken in the order
-of the inner axis, whatever the tile.  The remaining columns are one or two narrower tiles, which may overlap.
+A tile is some rows and some vectors of columns.  Every sum is taken in the order of the inner axis, block by block,
+whatever the tile and however a product is cut.  Large products pack the operands into panels, so that a tile reads
+contiguous memory.  (K. Goto and R. van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34, 2008.)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
 from attrs import frozen
 
-from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
+from sigma_backend_numba.compiler.processor import registers
+from sigma_backend_numba.compiler.tile_sizes import AT_ONCE, DEPTH, NEAR, REGISTERS
 from sigma_backend_numba.emit.task import indented
 from sigma_backend_numba.scalars import literal
 from sigma_kernel.graph import BYTES
 
-DEPTHS = (4, 6, 5, 3)  # rows of a small product's tile: the first that divides the number of rows, else the first
-MANY = 96  # rows of a block; a larger product must use tiles that divide it
-SMALL, TURNED, FEW = 600_000, 300_000, 60_000  # floating-point operations up to which BLAS is slower
-
-
-def small(rows: int, columns: int, inner: int, turned: bool) -> bool:
-    """Return whether BLAS is slower for a product; a transposed second operand is packed first."""
-    return 2 * rows * columns * inner <= (SMALL if not turned else TURNED if rows >= 16 else FEW)
-
-
-def depth(rows: int) -> int:
-    """Return the rows of a tile; if a product is cut, pieces begin at multiples of it."""
-    return next((d for d in DEPTHS if rows % d == 0), DEPTHS[0]) if rows < MANY else DEPTHS[0]
+Parts = list[tuple[int, int]]  # first columns and widths of the vectors of a tile
+Sum = tuple[int, int, int, str]  # row, first column, width and name of a vector of sums
+APART = 4  # steps between two prefetches
 
 
 @frozen
+class Shape:
+    """The sides of a tile: rows, and vectors of columns."""
+
+    rows: int
+    vectors: int
+
+    def cycles(self) -> float:
+        """Return about how long one step of the inner axis takes: multiplications, loads, and their latency."""
+        each = AT_ONCE * 8 // registers()
+        busy = max(self.rows * self.vectors * each / 2, (self.rows + self.vectors * each) / 2, 4)
+        return busy + 0.05 * (self.rows + self.vectors * each)
+
+
+def shape(rows: int, vectors: int) -> Shape:
+    """Return the best sides of tiles for a product of this many rows and vectors of columns."""
+    each = AT_ONCE * 8 // registers()
+    room = REGISTERS[registers()] - 1
+    every = (Shape(d, v) for v in range(1, 5) for d in range(1, (room - v * each) // (v * each) + 1) if d <= 16)
+    return min(every, key=lambda one: (_whole(one, rows, vectors), -one.rows))
+
+
+def _whole(one: Shape, rows: int, vectors: int) -> float:
+    """Return about how long all tiles take."""
+    down, across = divmod(rows, one.rows), divmod(vectors, one.vectors)
+    kinds = [(one.rows, down[0]), (down[1], 1)], [(one.vectors, across[0]), (across[1], 1)]
+    return sum(m * n * Shape(d, v).cycles() for d, m in kinds[0] if d for v, n in kinds[1] if v)
+
+
+@frozen(eq=False, slots=False)
 class Tiles:
     """The text of ``to = scale * left @ right``, or of ``to += scale * left @ right``.
 
     The elements of ``left`` are ``down`` and ``along`` apart; rows of ``right`` (columns if transposed, ``turned``) are
-    ``leading`` apart.  Packing needs a ``room`` of ``inner`` times ``wide`` elements.
+    ``leading`` apart, those of the result ``apart``.  A product that is ``packed`` reads panels only.
     """
 
     dtype: str
@@ -44,79 +68,239 @@ class Tiles:
     along: int
     leading: int
     turned: bool
+    apart: int
     scale: str
     added: bool
+    packed: bool
+
+    @cached_property
+    def lanes(self) -> int:
+        """Return the elements of a vector."""
+        return AT_ONCE // BYTES[self.dtype]
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Return the sides of a tile; pieces of the product begin at multiples of them."""
+        return shape(self.rows, max(self.columns // self.lanes, 1))
 
     @property
     def wide(self) -> int:
-        """Return the columns of a tile."""
-        return AT_ONCE // BYTES[self.dtype]
+        """Return the columns of a panel."""
+        return self.shape.vectors * self.lanes
+
+    @cached_property
+    def deep(self) -> int:
+        """Return the length of a block of the inner axis."""
+        blocks = -(-self.inner // DEPTH[registers()])
+        return self.inner if blocks <= 1 else -(-self.inner // blocks // 16) * 16
+
+    @property
+    def by_rows(self) -> bool:
+        """Return whether each row of tiles passes all panels, which is better if the result is the largest matrix."""
+        return self.packed and self.rows * self.columns > max(self.rows, self.columns) * self.inner
+
+    @property
+    def panels(self) -> bool:
+        """Return whether columns are packed."""
+        return self.packed or self.turned
 
     @property
     def room(self) -> int:
-        """Return the scratch elements for packed columns."""
-        return self.inner * self.wide if self.turned else 0
+        """Return the number of scratch elements."""
+        if not self.panels:
+            return 0
+        return self.deep * (self.wide * (-(-self._span // self.wide) if self.by_rows else 1) + 2 * self.shape.rows)
 
-    def lines(self, rows: str, columns: str) -> list[str]:
-        """Return the product of the given rows and columns: all of them, or a piece."""
-        wide, rest = self.wide, self.columns % self.wide
-        lines = []
+    @property
+    def _span(self) -> int:
+        """Return the columns that are packed at a time."""
+        return min(self.columns, max(NEAR // BYTES[self.dtype] // max(self.deep, 1) // self.wide, 1) * self.wide)
+
+    @property
+    def once(self) -> bool:
+        """Return whether all panels of a product are packed at once, for all of its rows."""
+        return self.by_rows and self.deep == self.inner and self._span == self.columns
+
+    # -- loops ---------------------------------------------------------------------------------------------------------
+    def lines(self, rows: str, columns: str, ready: bool = False) -> list[str]:
+        """Return the product of the given rows and columns: all of them, or a piece.  ``ready``: panels are packed."""
+        lines = self._pass(rows, columns, ready)
+        if self.deep == self.inner:
+            return ["k0, length = 0, " + str(self.inner), *lines]
+        head = [f"for k0 in range(0, {self.inner}, {self.deep}):", f"    length = min({self.deep}, {self.inner} - k0)"]
+        return [*head, *indented(lines)]
+
+    def _pass(self, rows: str, columns: str, ready: bool) -> list[str]:
+        """Return the lines for one block of the inner axis."""
+        if not self.by_rows:
+            return self._across("0", columns, lambda p: self._panel(rows, p))
+        if ready:
+            return self._row_by_row(rows, "0", columns)
+        inside = [*self.pack("j0", "j1"), *self._row_by_row(rows, "j0", "j1")]
+        head = [f"for j0 in range(0, {columns}, {self._span}):", f"    j1 = min(j0 + {self._span}, {columns})"]
+        return [*head, *indented(inside)]
+
+    def pack(self, first: str, last: str) -> list[str]:
+        """Return lines that pack all panels of some columns."""
+        where = f"at(room, (j - {first}) * length)" if first != "0" else "at(room, j * length)"
+        lines = ["k0, length = 0, " + str(self.inner)] if self.once else []
+        return [*lines, *self._across(first, last, lambda p: [f"panel = {where}", *self._pack(p)])]
+
+    def _across(self, first: str, last: str, inside: Callable[[Parts], list[str]]) -> list[str]:
+        """Return loops over the panels of some columns; ``inside`` writes what is done with one of a kind."""
+        wide, rest, lines = self.wide, self.columns % self.wide, []
+        count, start = (last, "") if first == "0" else (f"{last} - {first}", f"{first} + ")
+        end = f"{start}({count}) // {wide} * {wide}"
         if self.columns >= wide:
-            lines += [f"for j in range(0, ({columns}) // {wide} * {wide}, {wide}):"]
-            lines += indented(self._panel(rows, [(0, wide)]))
+            lines += [f"for j in range({first}, {end}, {wide}):", *indented(inside(vectors(wide, self.lanes)))]
         if rest:
-            lines += [f"for j in range(({columns}) // {wide} * {wide}, {columns}, {rest}):"]
-            lines += indented(self._panel(rows, powers(rest) if self.added else covering(rest)))
+            lines += [f"for j in range({end}, {last}, {rest}):", *indented(inside(self._edge(rest)))]
         return lines
 
-    def _panel(self, rows: str, parts: list[tuple[int, int]]) -> list[str]:
-        """Return all rows of some columns from j on; ``parts`` are their starts and widths."""
-        deep = depth(self.rows)
-        rest = self.rows % deep
-        lines = self._pack(parts) if self.turned else []
-        lines += [f"for i in range(0, ({rows}) // {deep} * {deep}, {deep}):", *indented(self._tile(deep, parts))]
+    def _edge(self, columns: int) -> Parts:
+        """Return the vectors of the last panel; parts that are added must not overlap."""
+        tail = columns % self.lanes
+        split = powers if self.added or self.deep < self.inner else covering
+        parts = [(columns - tail + place, width) for place, width in split(tail)] if tail else []
+        return [*vectors(columns - tail, self.lanes), *parts]
+
+    def _panel(self, rows: str, parts: Parts) -> list[str]:
+        """Return all rows of some columns from j on."""
+        lines = ["panel = at(room, 0)", *self._pack(parts)] if self.panels else []
+        ahead = self.packed and not self.turned and len(parts) == self.shape.vectors
+        if ahead:
+            lines.append(f"come = at(right, k0 * {self.leading} + j + {self.wide})")
+        return lines + self._down(rows, lambda d: self._tile(d, parts, "i", ahead))
+
+    def _row_by_row(self, rows: str, first: str, last: str) -> list[str]:
+        """Return each row of tiles, over all panels."""
+
+        def inside(d: int) -> list[str]:
+            turn = self._turn(d) if self.down == 1 else []
+            where = "at(room, j * length)" if first == "0" else f"at(room, (j - {first}) * length)"
+            tiles = self._across(first, last, lambda p: [f"panel = {where}", *self._tile(d, p, "i", False)])
+            return [*turn, *tiles]
+
+        return self._down(rows, inside)
+
+    def _down(self, rows: str, inside: Callable[[int], list[str]]) -> list[str]:
+        """Return loops over the rows of tiles."""
+        deep, rest = self.shape.rows, self.rows % self.shape.rows
+        end, lines = f"({rows}) // {deep} * {deep}", []
+        if self.rows >= deep:
+            lines += [f"for i in range(0, {end}, {deep}):", *indented(inside(deep))]
         if rest:
-            ends = f"({rows}) // {deep} * {deep}, {rows}, {rest}"
-            lines += [f"for i in range({ends}):", *indented(self._tile(rest, parts))]
+            lines += [f"for i in range({end}, {rows}, {rest}):", *indented(inside(rest))]
         return lines
 
-    def _pack(self, parts: list[tuple[int, int]]) -> list[str]:
-        """Return lines that pack columns."""
-        width = max(place + width for place, width in parts)
-        each = f"room[q * {self.wide} + k] = right[(j + k) * {self.leading} + q]"
-        return [f"for q in range({self.inner}):", f"    for k in range({width}):", "        " + each]
-
-    def _tile(self, deep: int, parts: list[tuple[int, int]]) -> list[str]:
-        """Return the lines of one tile: some rows from i on, some columns."""
-        sums = [(r, place, width, f"s{r}_{place}_{width}") for r in range(deep) for place, width in parts]
-        start = [f"{name} = {spread(width, literal(0, self.dtype))}" for _, _, width, name in sums]
-        body = [f"l{r} = left[(i + {r}) * {self.down} + q * {self.along}]" for r in range(deep)]
+    # -- packing -------------------------------------------------------------------------------------------------------
+    def _pack(self, parts: Parts) -> list[str]:
+        """Return lines that pack columns from j on."""
+        if self.turned:
+            return self._flip(max(place + width for place, width in parts))
+        lines = [f"start = at(right, k0 * {self.leading} + j)", "for q in range(length):"]
         for place, width in parts:
-            at = f"q * {self.wide} + {place}" if self.turned else f"q * {self.leading} + j + {place}"
-            body.append(f"b{place}_{width} = {wide(width, 'room' if self.turned else 'right', at)}")
-        body += [f"{name} += {spread(width, f'l{r}')} * b{place}_{width}" for r, place, width, name in sums]
-        if self.scale != literal(1, self.dtype):
-            ends = [f"{name} = {name} * {spread(width, self.scale)}" for _, _, width, name in sums]
+            value = wide(width, "start", f"q * {self.leading} + {place}")
+            lines.append(f"    put(at(panel, q * {self.wide} + {place}), {value})")
+        return lines
+
+    def _flip(self, width: int) -> list[str]:
+        """Return lines that pack columns of a transposed operand, in squares."""
+        side, wide = registers() // 8 // BYTES[self.dtype], self.wide
+        whole, lines = width // side * side, [f"start = at(right, j * {self.leading} + k0)"]
+        each = f"panel[q * {wide} + k] = start[k * {self.leading} + q]"
+        if whole:
+            places = f"at(panel, q * {wide} + k), {wide}, at(start, k * {self.leading} + q), {self.leading}"
+            lines += [f"for q in range(0, length // {side} * {side}, {side}):"]
+            lines += [f"    for k in range(0, {whole}, {side}):", f"        turned{side}({places})"]
+            lines += [f"for q in range(length // {side} * {side}, length):"]
+            lines += [f"    for k in range({whole}):", f"        {each}"]
+        if width > whole:
+            lines += ["for q in range(length):", f"    for k in range({whole}, {width}):", f"        {each}"]
+        return lines
+
+    def _turn(self, d: int) -> list[str]:
+        """Return lines that pack the rows of one row of tiles, from i on."""
+        start = f"laid = at(room, {self.room - self.deep * self.shape.rows})"
+        parts = [(place, wide(width, "left", f"i + {place} + (k0 + q) * {self.along}")) for place, width in powers(d)]
+        each = [f"    put(at(laid, q * {d} + {place}), {value})" for place, value in parts]
+        return [start, "for q in range(length):", *each]
+
+    # -- tiles ---------------------------------------------------------------------------------------------------------
+    def _tile(self, d: int, parts: Parts, row: str, ahead: bool) -> list[str]:
+        """Return the lines of one tile: some rows from ``row`` on, some columns from j on."""
+        part = fitting(d, len(parts))
+        if part < d:
+            return [f"for s in range({row}, {row} + {d}, {part}):", *indented(self._some(part, d, parts, "s", False))]
+        return self._some(d, d, parts, row, ahead)
+
+    def _some(self, d: int, of: int, parts: Parts, row: str, ahead: bool) -> list[str]:
+        """Return a tile of a few of the rows that are packed together."""
+        sums = [(r, place, width, f"s{r}_{place}_{width}") for r in range(d) for place, width in parts]
+        if self.by_rows and self.down == 1:
+            start, (near, far) = [f"x = at(laid, {row} - i)"], (1, of)
         else:
-            ends = []
-        for r, place, width, name in sums:
-            ends.append(kept(width, f"(i + {r}) * {self.columns} + j + {place}", name, self.added))
-        return [*start, f"for q in range({self.inner}):", *indented(body), *ends]
+            start, (near, far) = [f"x = at(left, {row} * {self.down} + k0 * {self.along})"], (self.down, self.along)
+        if not self.panels:
+            start.append(f"y = at(right, k0 * {self.leading} + j)")
+        start += [f"{name} = {spread(width, literal(0, self.dtype))}" for _, _, width, name in sums]
+        return [*start, *self._steps(parts, sums, d, (near, far), ahead), *self._ends(sums, row)]
+
+    def _steps(self, parts: Parts, sums: list[Sum], d: int, strides: tuple[int, int], ahead: bool) -> list[str]:
+        """Return the loop over the inner axis; the columns that are packed next are prefetched meanwhile."""
+        near, far = strides
+        source, apart = ("panel", self.wide) if self.panels else ("y", self.leading)
+
+        def step(q: str) -> list[str]:
+            body = [f"l{r} = x[{r * near} + ({q}) * {far}]" for r in range(d)]
+            body += [f"b{p}_{w} = {wide(w, source, f'({q}) * {apart} + {p}')}" for p, w in parts]
+            return body + [f"{name} += {spread(w, f'l{r}')} * b{p}_{w}" for r, p, w, name in sums]
+
+        if not ahead:
+            return ["for q in range(length):", *indented(step("q"))]
+        share = -(-self.deep // max(self.rows // self.shape.rows, 1))
+        count = f"min({share}, length // {APART})"
+        fetches = [f"fetch(at(come, {p}))" for p, _ in parts]
+        lines = [f"for e in range({count}):", *indented(fetches), f"    come = at(come, {self.leading})"]
+        lines += indented([line for k in range(APART) for line in step(f"e * {APART} + {k}")])
+        return [*lines, f"for q in range({count} * {APART}, length):", *indented(step("q"))]
+
+    def _ends(self, sums: list[Sum], row: str) -> list[str]:
+        """Return lines that write a tile to the result, or add it."""
+        lines = []
+        if self.scale != literal(1, self.dtype):
+            lines = [f"{name} = {name} * {spread(width, self.scale)}" for _, _, width, name in sums]
+
+        def kept(added: bool) -> list[str]:
+            places = [(f"({row} + {r}) * {self.apart} + j + {place}", width, name) for r, place, width, name in sums]
+            return [f"put(at(to, {p}), {wide(w, 'to', p) + ' + ' if added else ''}{name})" for p, w, name in places]
+
+        if self.deep == self.inner or self.added:
+            return [*lines, *kept(self.added)]
+        return [*lines, "if k0 > 0:", *indented(kept(True)), "else:", *indented(kept(False))]
 
 
-def kept(width: int, place: str, value: str, added: bool) -> str:
-    """Return the line that writes values to the result, or adds them."""
-    return f"put(at(to, {place}), {wide(width, 'to', place) + ' + ' if added else ''}{value})"
+def fitting(rows: int, vectors: int) -> int:
+    """Return the rows of a tile, or a divisor of them if a tile with this many vectors would not fit in registers."""
+    each = AT_ONCE * 8 // registers()
+    room = REGISTERS[registers()] - 1
+    divisors = (d for d in range(rows, 0, -1) if rows % d == 0)
+    return next((d for d in divisors if (d + 1) * vectors * each <= room), 1)
 
 
-def powers(columns: int) -> list[tuple[int, int]]:
+def vectors(columns: int, lanes: int) -> Parts:
+    """Split columns into whole vectors."""
+    return [(place, lanes) for place in range(0, columns, lanes)]
+
+
+def powers(columns: int) -> Parts:
     """Split columns into starts and widths that are powers of two."""
     width = 1 << (columns.bit_length() - 1)
     rest = [(width + place, part) for place, part in powers(columns - width)] if columns > width else []
     return [(0, width), *rest]
 
 
-def covering(columns: int) -> list[tuple[int, int]]:
+def covering(columns: int) -> Parts:
     """Split columns into one or two parts, which may overlap."""
     width = 1 << (columns.bit_length() - 1)
     return [(0, width)] if width == columns else [(0, width), (columns - width, width)]

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from attrs import frozen
 
-from sigma_backend_numba.compiler.machine_code import processor
+from sigma_backend_numba.compiler.processor import processor
 from sigma_backend_numba.emit.planes import nested
 from sigma_backend_numba.emit.register_tiles import powers, spread, wide
 from sigma_backend_numba.emit.task import indented
