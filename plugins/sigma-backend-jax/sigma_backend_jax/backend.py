@@ -1,0 +1,77 @@
+"""The JAX backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from attrs import evolve, frozen
+
+from sigma_backend_jax.namespace import OWN
+from sigma_backend_jax.program import JaxProgram, check, traced
+from sigma_kernel.contracts import Array, Backend, Step
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph import Graph, rewrite
+
+
+@frozen
+class JaxBackend(Backend):
+    """Compile whole training steps with JAX; ``backend = "jax"`` is all that changes.
+
+    Args:
+        device: Where to compute: a platform of JAX (``cpu``, ``gpu``, ``tpu``), with a number if there are several
+            (``gpu:1``); the default device of JAX if empty. Raises SigmaConfigError if there is no such device.
+    """
+
+    device: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        """Raise SigmaConfigError if the device does not exist."""
+        self.place()
+
+    def place(self) -> jax.Device:
+        """Return the device."""
+        platform, _, number = self.device.partition(":")
+        try:
+            found = jax.devices(platform or None)
+            return found[int(number or 0)]
+        except (RuntimeError, ValueError, IndexError) as error:
+            known = ", ".join(f"{one.platform}:{one.id}" for one in jax.devices())
+            raise SigmaConfigError(
+                f"backend 'jax': there is no device {self.device!r}. Use one of: {known}. For others, install the JAX "
+                "of that platform: https://docs.jax.dev/en/latest/installation.html"
+            ) from error
+
+    @property
+    def about(self) -> Mapping[str, str]:
+        """Return the version of JAX, and the device."""
+        return {"JAX": jax.__version__, "device": self.place().device_kind}
+
+    def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Array]]:
+        """Compile a graph to a function; XLA decides which of its arrays share storage."""
+        with jax.enable_x64(True):  # for constants
+            compiled = jax.jit(traced(rewrite(graph, keep=OWN)))
+
+        def call(*arrays: Array) -> Sequence[Array]:
+            with jax.enable_x64(True), jax.default_device(self.place()):
+                results, found = compiled(*arrays)
+                check(found)
+            return list(results)
+
+        return call
+
+    def compile(self, step: Step, in_place: bool = True) -> JaxProgram:
+        """Return the program of a step; a burst is one call."""
+        return JaxProgram(evolve(step, graph=rewrite(step.graph, keep=OWN)), self.place(), in_place)
+
+    def to_device(self, host: np.ndarray) -> Array:
+        """Return a copy on the device."""
+        with jax.enable_x64(True):
+            return jnp.array(host, device=self.place())
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """Return a copy on the host."""
+        return np.array(array, order="C")

@@ -1,0 +1,144 @@
+"""The array namespace of JAX: its own convolutions, scans and scatters, and the indices that lie outside.
+
+A compiled function cannot raise. While a graph is traced, each op that reads indices notes their range, which becomes a
+result of the function, and is checked on the host afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from attrs import frozen
+from jax import lax
+
+from sigma_kernel.contracts import Array
+from sigma_kernel.graph import Namespace, Node, inside
+
+NAMES = ("float32", "float64", "int32", "int64", "uint32")
+
+
+@frozen
+class Reach:
+    """The least and the greatest index that an op read along an axis of ``side`` entries."""
+
+    op: str
+    side: int
+    low: Array
+    high: Array
+
+    @property
+    def fits(self) -> Array:
+        """Return whether all indices lie inside, as an array."""
+        return (self.low >= 0) & (self.high < self.side)
+
+    def check(self) -> None:
+        """Raise SigmaGraphError unless all indices lie inside."""
+        inside(self.op, jax.device_get(jnp.stack([self.low, self.high])), self.side)
+
+
+jax.tree_util.register_dataclass(Reach, ["low", "high"], ["op", "side"])
+_READ: ContextVar[list[Reach]] = ContextVar("read")
+
+
+@contextmanager
+def reading() -> Iterator[list[Reach]]:
+    """Collect what the ops that are traced meanwhile read."""
+    found: list[Reach] = []
+    token = _READ.set(found)
+    try:
+        yield found
+    finally:
+        _READ.reset(token)
+
+
+def _note(op: str, places: Array, side: int) -> None:
+    if places.size:
+        _READ.get().append(Reach(op, side, places.min(), places.max()))
+
+
+def _scan(
+    ns: Namespace, *operands: Array, run: Callable[..., tuple[Array, ...]], wanted: Mapping[int, Node],
+    carries: int, sequences: int, length: int, reverse: bool,
+) -> dict[int, Array]:  # fmt: skip
+    """Return the wanted parts of a scan; see :func:`sigma_kernel.graph.meaning.scan`."""
+    constants = operands[carries + sequences :]
+    stacked = [index for index in wanted if index >= carries]
+
+    def body(carry: tuple[Array, ...], rows: tuple[Array, ...]) -> Any:
+        with reading() as found:
+            results = run(*carry, *rows, *constants)
+        passed = (*results, *carry)
+        return results[:carries], ([passed[index] for index in stacked], found)
+
+    begin, rows = operands[:carries], operands[carries : carries + sequences]
+    last, (stacks, found) = lax.scan(body, begin, rows, length=length, reverse=reverse)
+    if length:
+        _READ.get().extend(Reach(one.op, one.side, one.low.min(), one.high.max()) for one in found)
+    parts = dict(zip(stacked, stacks, strict=True))
+    return {index: parts[index] if index in parts else last[index] for index in wanted}
+
+
+def _mod(ns: Namespace, x: Array, y: Array) -> Array:
+    """Return the remainder, whose zeros have the sign of the divisor."""
+    rest = jnp.remainder(x, y)
+    return jnp.where(rest == 0, jnp.copysign(0, y), rest) if jnp.issubdtype(rest.dtype, jnp.floating) else rest
+
+
+def _flushed(x: Array) -> Array:
+    """Return x with 0 for denormal numbers, of which XLA's logarithm is neither their own nor that of 0."""
+    return jnp.where(jnp.abs(x) < jnp.finfo(x.dtype).tiny, 0 * x, x)
+
+
+# -- convolution -------------------------------------------------------------------------------------------------------
+def _convolution(
+    ns: Namespace, x: Array, w: Array, *, groups: int, stride: Sequence[int], padding: Any, dilation: Sequence[int]
+) -> Array:
+    return lax.conv_general_dilated(
+        x, w, tuple(stride), [tuple(side) for side in padding], rhs_dilation=tuple(dilation), feature_group_count=groups
+    )
+
+
+def _convolution_input(ns: Namespace, g: Array, w: Array, *, shape: Sequence[int], **how: Any) -> Array:
+    return _transposed(lambda x: _convolution(ns, x, w, **how), shape, g)
+
+
+def _convolution_kernel(ns: Namespace, x: Array, g: Array, *, shape: Sequence[int], **how: Any) -> Array:
+    return _transposed(lambda w: _convolution(ns, x, w, **how), shape, g)
+
+
+def _transposed(linear: Callable[[Array], Array], shape: Sequence[int], g: Array) -> Array:
+    """Return the transpose of a linear map, applied to ``g``; ``shape`` is that of its operand."""
+    (result,) = jax.linear_transpose(linear, jax.ShapeDtypeStruct(tuple(shape), g.dtype))(g)
+    return result
+
+
+# -- the namespace -----------------------------------------------------------------------------------------------------
+OWN: dict[str, Callable[..., Any]] = {
+    "convolution": _convolution,
+    "convolution_input": _convolution_input,
+    "convolution_kernel": _convolution_kernel,
+    "log": lambda ns, x: lax.log(_flushed(x)),
+    "mod": _mod,
+    "pow": lambda ns, x, y: jnp.power(_flushed(x), y),
+    "scan": _scan,
+}
+
+
+def namespace() -> Namespace:
+    """Return JAX's namespace."""
+    dtypes = {name: getattr(jnp, name) for name in NAMES} | {"bool": jnp.bool_}
+    return Namespace(
+        "jax",
+        jnp,
+        dtypes,
+        jnp.uint32,
+        erf=lambda xp, x: lax.erf(x),
+        scatter_add=lambda xp, x, places, updates: x.at[places].add(updates),
+        inside=_note,
+        own=OWN,
+    )
