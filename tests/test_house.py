@@ -73,9 +73,11 @@ def test_every_test_environment_is_described():
 @by_name
 def test_a_room_has_the_required_files(room):
     package = room / room.name.replace("-", "_")
-    for path in ("README.md", f"{package.name}/__init__.py", f"{package.name}/py.typed", f"{package.name}/plugin.py",
-                 "tests/test_plugin.py"):  # fmt: skip
+    for path in ("README.md", f"{package.name}/__init__.py", f"{package.name}/py.typed", f"{package.name}/plugin.py"):
         assert (room / path).is_file(), path
+    apart = (room / "tests" / "peers" / "test_plugin.py").is_file()  # of a room that needs JAX or PyTorch
+    assert apart != (room / "tests" / "test_plugin.py").is_file()
+    assert not apart or {path.parent.name for path in room.glob("tests/**/test_*.py")} == {"peers"}
     assert f"python -m pip install {room.name}" in (room / "README.md").read_text()
 
 
