@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise, repeat
+from math import prod
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
 from sigma_bench.work import Part, UpdateRule, Workload
-from sigma_kernel import Model, Placed, Trainer
+from sigma_kernel import Layer, Model, Network, Placed, Trainer
 from sigma_kernel.contracts import live_settings
 from sigma_kernel.errors import SigmaConfigError
 from sigma_layers import (
     Activation,
     AveragePool,
+    BatchNorm,
+    Conv1d,
     Conv2d,
+    Conv3d,
     Dense,
+    DepthwiseConv1d,
+    DepthwiseConv2d,
+    DepthwiseConv3d,
     Dropout,
     Flatten,
+    GlobalAveragePool,
     Input,
     MaxPool,
     Output,
+    Residual,
     SoftmaxCrossEntropy,
 )
 from sigma_layers.plugin import ACTIVATIONS
@@ -63,8 +74,8 @@ def cannot(where: str, what: str) -> SigmaConfigError:
     """Return the error for something that no peer supports."""
     return SigmaConfigError(
         f"peers: {where}: they do not support {what}. They support chains of input, flatten, dropout, dense, "
-        "conv2d, max_pool, average_pool, activation, output and softmax_cross_entropy, trained by gradient_descent, "
-        "momentum, adam or adagrad. Leave --peers out."
+        "convolutions, max_pool, average_pool, global_average_pool, batch_norm, activation, residual, output and "
+        "softmax_cross_entropy, trained by gradient_descent, momentum, adam or adagrad. Leave --peers out."
     )
 
 
@@ -91,18 +102,34 @@ def _ends(model: Model) -> tuple[Placed, Placed]:
     return first, last
 
 
-def _parts(model: Model, placed: Placed) -> Iterator[Part]:
-    """Yield the parts of a layer."""
+def _parts(model: Model, placed: Placed, shape: Shape | None = None) -> Iterator[Part]:
+    """Yield the parts of a layer, given the shape of its samples if another layer owns it."""
     make = TRANSLATIONS.get(type(placed.layer))
     if make is None:
         raise cannot(placed.name, f"the layer {type(placed.layer).__name__}")
     if placed.layer.share:
         raise cannot(placed.name, "shared parameters")
-    shape = model.shapes.outputs[placed.sources[0]].shape if placed.sources else ()
+    if shape is None:
+        shape = model.shapes.outputs[placed.sources[0]].shape if placed.sources else ()
     for kind, settings in make(model, placed, shape):
-        yield Part(
-            kind, placed.name, model.shapes.outputs[placed.name].shape if kind == "activation" else shape, settings
-        )
+        yield (part := Part(kind, placed.name, shape, settings))
+        shape = _made(model, part)
+
+
+def _made(model: Model, part: Part) -> Shape:
+    """Return the shape of what a part makes of a sample."""
+    how, shape = part.settings, part.shape
+    if part.kind == "residual":
+        return _made(model, how["body"][-1])
+    if part.kind in ("affine", "convolution"):
+        weights = model.shapes.parameters[f"{part.layer}.weights"].shape
+        shape = (weights[0], *shape[1:]) if part.kind == "convolution" else (*shape[:-1], weights[1])
+    if "window" in how:
+        spans = ((n - 1) * d + 1 for n, d in zip(how["window"], how.get("dilation", repeat(1)), strict=False))
+        every = zip(shape[1:], spans, how["stride"], how["padding"], strict=True)
+        return (shape[0], *((side + sum(pad) - span) // step + 1 for side, span, step, pad in every))
+    shorter = {"flatten": (prod(shape),), "global_average_pool": shape[:1]}
+    return shorter.get(part.kind, shape)
 
 
 Made = list[tuple[str, dict[str, Any]]]
@@ -118,10 +145,9 @@ def _affine(model: Model, placed: Placed, shape: Shape) -> Made:
 
 
 def _convolution(model: Model, placed: Placed, shape: Shape) -> Made:
-    layer, how = placed.layer, placed.layer.window(shape)
-    if layer.groups != 1 or set(how.pop("dilation")) != {1}:
-        raise cannot(placed.name, "groups and dilation")
-    return [("convolution", {**how, "bias": layer.bias}), *_function(placed.name, layer.activation)]
+    layer = placed.layer
+    how = {**layer.window(shape), "groups": layer.divided(shape[0])[1], "bias": layer.bias}
+    return [("convolution", how), *_function(placed.name, layer.activation)]
 
 
 def _max_pool(model: Model, placed: Placed, shape: Shape) -> Made:
@@ -136,6 +162,40 @@ def _average_pool(model: Model, placed: Placed, shape: Shape) -> Made:
     if not placed.layer.count_padding and any(map(any, how["padding"])):
         raise cannot(placed.name, "padding that does not count")
     return [("average_pool", how)]
+
+
+def _global_average_pool(model: Model, placed: Placed, shape: Shape) -> Made:
+    if placed.layer.keepdims:
+        raise cannot(placed.name, "sides that are kept")
+    return [("global_average_pool", {})]
+
+
+def _batch_norm(model: Model, placed: Placed, shape: Shape) -> Made:
+    layer = placed.layer
+    if layer.axis not in (1, -len(shape)):
+        raise cannot(placed.name, "features along another axis than the first of a sample")
+    return [("batch_norm", {name: getattr(layer, name) for name in ("momentum", "epsilon", "affine")})]
+
+
+def _residual(model: Model, placed: Placed, shape: Shape) -> Made:
+    layer, chains = placed.layer, dict[str, tuple[Part, ...]]()
+    for name, chain in (("body", layer.chain), ("projection", layer.projection)):
+        if chain is not None:
+            chains[name] = tuple(_owned(model, f"{placed.name}.{name}", chain, shape))
+    return [("residual", chains)]
+
+
+def _owned(model: Model, where: str, owned: Any, shape: Shape) -> Iterator[Part]:
+    """Yield the parts of a layer or a chain that a layer owns."""
+    layers = Network.build(Input(*shape) + owned).layers
+    if any(placed.sources != (before.name,) for before, placed in pairwise(layers)):
+        raise cannot(where, "branches")
+    for i, placed in enumerate(layers[1:]):
+        name = f"#-{placed.kind}" if placed.layer.name is None else placed.layer.name
+        address = where if isinstance(owned, Layer) else f"{where}.{name.replace('#', str(i))}"
+        for part in _parts(model, evolve(placed, name=address), shape):
+            yield part
+            shape = _made(model, part)
 
 
 def _activation(model: Model, placed: Placed, shape: Shape) -> Made:
@@ -162,9 +222,12 @@ TRANSLATIONS: dict[type, Callable[[Model, Placed, Shape], Made]] = {
     SoftmaxCrossEntropy: _nothing,
     Dense: _affine,
     Output: _affine,
-    Conv2d: _convolution,
+    **dict.fromkeys((Conv1d, Conv2d, Conv3d, DepthwiseConv1d, DepthwiseConv2d, DepthwiseConv3d), _convolution),
     MaxPool: _max_pool,
     AveragePool: _average_pool,
+    GlobalAveragePool: _global_average_pool,
+    BatchNorm: _batch_norm,
+    Residual: _residual,
     Activation: _activation,
     Dropout: _dropout,
     Flatten: _flatten,

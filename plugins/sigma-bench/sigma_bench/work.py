@@ -5,8 +5,8 @@ This module and the peers import only errors from Sigma, so that a peer's proces
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import count
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,37 @@ class Part:
     """One part of a chain of layers.
 
     ``affine`` and ``convolution`` have parameters under ``<layer>.weights`` and ``<layer>.biases``: ``(inputs, units)``
-    and ``(filters, channels, *window)``.  The others are ``max_pool``, ``average_pool``, ``activation``, ``dropout``
-    and ``flatten``.  ``shape`` is that of one input sample, channels first.
+    and ``(filters, channels, *window)``, ``batch_norm`` under ``<layer>.scale`` and ``<layer>.shift``.  A ``residual``
+    adds what the parts of its ``body`` and of its ``projection`` make of the same value.  The others are ``max_pool``,
+    ``average_pool``, ``global_average_pool``, ``activation``, ``dropout`` and ``flatten``.  ``shape`` is that of one
+    input sample, channels first.
     """
 
     kind: str
     layer: str
     shape: tuple[int, ...]
     settings: Settings = field(factory=dict)
+
+    @property
+    def inner(self) -> Mapping[str, tuple[Part, ...]]:
+        """Return the chains of parts that this part owns."""
+        return {name: self.settings[name] for name in ("body", "projection") if name in self.settings}
+
+
+def every(parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield parts and those that they own."""
+    for part in parts:
+        yield part
+        yield from every(chain.from_iterable(part.inner.values()))
+
+
+def undropped(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Return parts without dropout."""
+    kept = (part for part in parts if part.kind != "dropout")
+    return tuple(
+        evolve(part, settings={**part.settings, **{name: undropped(own) for name, own in part.inner.items()}})
+        for part in kept
+    )
 
 
 @frozen
@@ -60,11 +83,11 @@ class Workload:
     @property
     def drops(self) -> bool:
         """Return whether there is dropout."""
-        return any(part.settings["rate"] > 0 for part in self.parts if part.kind == "dropout")
+        return any(part.settings["rate"] > 0 for part in every(self.parts) if part.kind == "dropout")
 
     def undropped(self) -> Workload:
         """Return the same work without dropout."""
-        return evolve(self, parts=tuple(part for part in self.parts if part.kind != "dropout"))
+        return evolve(self, parts=undropped(self.parts))
 
     @property
     def per_epoch(self) -> int:

@@ -28,10 +28,15 @@ REFUSED = {
     "settings": ["trainer.optimiser.settings.none={ match = '**', frozen = false }"],
     "transforms": ["trainer.optimiser.transforms.clip=clip_value"],
     "the layer Reshape": [f"{HEAD}reshape(9){TAIL}"],
-    "groups and dilation": [*IMAGES, "network.architecture=input(2, 6, 5) + conv2d(4, groups=2) + flatten()" + TAIL],
-    "1-conv2d: they do not support groups and dilation": [
+    "2-global_average_pool: they do not support sides that are kept": [
         *IMAGES,
-        f"network.architecture=input(2, 6, 5) + conv2d(4, dilation=(1, 2)) + flatten(){TAIL}",
+        f"network.architecture=input(2, 6, 5) + conv2d(4) + global_average_pool(keepdims=true) + flatten(){TAIL}",
+    ],
+    "1-batch_norm: they do not support features along another axis": [
+        f"{HEAD}batch_norm(axis=2) + flatten(){TAIL}",
+    ],
+    "1-residual.body.0-reshape: they do not support the layer Reshape": [
+        f"{HEAD}residual(reshape(9) + reshape(3, 3)) + flatten(){TAIL}",
     ],
     "1-max_pool: they do not support dilation": [
         *IMAGES,
@@ -85,6 +90,27 @@ def test_every_layer_is_translated_to_parts_in_order(small: Path) -> None:
     assert found.drops
     assert not found.undropped().drops
     assert len(found.undropped().parts) == 7
+
+
+def test_parts_of_a_residual_connection_have_the_shapes_and_addresses_of_its_layers(small: Path) -> None:
+    found = work(
+        small, *IMAGES,
+        "network.architecture=input(2, 6, 5) + residual(conv2d(4, 3, stride=2, padding=1) + dropout(0.5)"
+        " + residual(conv2d(4, 1, activation='relu')), projection=conv2d(4, 1, stride=2)) + global_average_pool()"
+        " + output(3) + softmax_cross_entropy()",
+    )  # fmt: skip
+    outer = found.parts[0]
+    assert [(part.kind, part.layer, part.shape) for part in outer.inner["body"]] == [
+        ("convolution", "1-residual.body.0-conv2d", (2, 6, 5)), ("dropout", "1-residual.body.1-dropout", (4, 3, 3)),
+        ("residual", "1-residual.body.2-residual", (4, 3, 3)),
+    ]  # fmt: skip
+    assert [part.layer for part in outer.inner["projection"]] == ["1-residual.projection"]
+    assert found.parts[1].shape == (4, 3, 3)
+    inner = outer.inner["body"][2].inner["body"]
+    assert [part.layer for part in inner] == ["1-residual.body.2-residual.body"] * 2
+    assert {f"{part.layer}.weights" for part in (outer.inner["body"][0], inner[0])} < set(found.parameters)
+    assert found.drops
+    assert [part.kind for part in found.undropped().parts[0].inner["body"]] == ["convolution", "residual"]
 
 
 def test_peers_see_sigmas_row_orders_which_then_repeat(small: Path) -> None:

@@ -6,7 +6,7 @@ random numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from sigma_bench.contest import CHECKED, Contestant
-from sigma_bench.work import Part, UpdateRule, Workload
+from sigma_bench.work import Part, UpdateRule, Workload, every
 
 Arrays = dict[str, Any]
 Carry = tuple[Arrays, Mapping[str, Any], Any, Any]  # parameters, slots, number of the step, key
@@ -88,7 +88,7 @@ class JaxScan(Jax):
 # -- the step ----------------------------------------------------------------------------------------------------------
 def begun(work: Workload) -> Carry:
     """Return the initial state of training; filters become ``(*window, channels, filters)``."""
-    filters = {f"{part.layer}.weights" for part in work.parts if part.kind == "convolution"}
+    filters = {f"{part.layer}.weights" for part in every(work.parts) if part.kind == "convolution"}
     parameters = {
         name: jnp.array(np.moveaxis(x, (0, 1), (-1, -2)) if name in filters else x)
         for name, x in work.parameters.items()
@@ -121,14 +121,34 @@ def cost(scores: Any, labels: Any) -> Any:
 
 def forward(work: Workload, parameters: Arrays, x: Any, key: Any) -> Any:
     """Return the scores; channels are moved last for windows, and first again for the layers that follow."""
-    last = False
-    for number, part in enumerate(work.parts):
-        windows = part.kind in ("convolution", "max_pool", "average_pool")
+    return through(work.parts, parameters, x, key, False)[0]
+
+
+def through(parts: Sequence[Part], parameters: Arrays, x: Any, key: Any, last: bool) -> tuple[Any, bool]:
+    """Return what a chain of parts makes of a value, and whether channels are last."""
+    for number, part in enumerate(parts):
+        own = jax.random.fold_in(key, number) if part.kind in ("dropout", "residual") else key
         anywhere = part.kind == "dropout" or (part.kind == "activation" and part.settings["name"] != "softmax")
-        if not anywhere and windows != last and x.ndim > 2:
-            x, last = jnp.moveaxis(x, 1, -1) if windows else jnp.moveaxis(x, -1, 1), windows
-        x = PARTS[part.kind](part, parameters, x, jax.random.fold_in(key, number) if part.kind == "dropout" else key)
-    return x
+        if part.kind == "residual":
+            x, last = _residual(part, parameters, x, own, last)
+            continue
+        if not anywhere:
+            x, last = laid(x, last, part.kind in CHANNELS_LAST)
+        x = PARTS[part.kind](part, parameters, x, own)
+    return x, last
+
+
+def laid(x: Any, last: bool, wanted: bool) -> tuple[Any, bool]:
+    """Return a value with channels last, or first, and whether they are; one without sides has no order."""
+    if last == wanted or x.ndim < 3:
+        return x, last
+    return (jnp.moveaxis(x, 1, -1) if wanted else jnp.moveaxis(x, -1, 1)), wanted
+
+
+def _residual(part: Part, parameters: Arrays, x: Any, key: Any, last: bool) -> tuple[Any, bool]:
+    value, order = through(part.settings["body"], parameters, x, key, last)
+    way, other = through(part.inner.get("projection", ()), parameters, x, key, last)
+    return value + laid(way, other, order)[0], order
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
@@ -154,10 +174,25 @@ def _affine(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
 
 
 def _convolution(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
-    how = {"window_strides": part.settings["stride"], "padding": part.settings["padding"]}
-    names = ("NHWC", "HWIO", "NHWC")
-    sums = lax.conv_general_dilated(x, parameters[f"{part.layer}.weights"], **how, dimension_numbers=names)
+    s, sides = part.settings, "DHW"[5 - x.ndim :]
+    how = {"window_strides": s["stride"], "padding": s["padding"], "rhs_dilation": s["dilation"]}
+    names = (f"N{sides}C", f"{sides}IO", f"N{sides}C")
+    weights = parameters[f"{part.layer}.weights"]
+    sums = lax.conv_general_dilated(x, weights, **how, dimension_numbers=names, feature_group_count=s["groups"])
     return _biased(part, parameters, sums)
+
+
+def _batch_norm(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
+    axes = tuple(range(x.ndim - 1))
+    centred = x - x.mean(axes)
+    found = centred / jnp.sqrt((centred**2).mean(axes) + part.settings["epsilon"])
+    if part.settings["affine"]:
+        found = found * parameters[f"{part.layer}.scale"] + parameters[f"{part.layer}.shift"]
+    return found
+
+
+def _global_average_pool(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
+    return x.mean(tuple(range(1, x.ndim - 1)))
 
 
 def _pooled(part: Part, x: Any, start: float, reduce: Any) -> Any:
@@ -186,11 +221,14 @@ def _flatten(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
     return x.reshape(len(x), -1)
 
 
+CHANNELS_LAST = frozenset({"convolution", "max_pool", "average_pool", "global_average_pool", "batch_norm"})
 PARTS = {
     "affine": _affine,
     "convolution": _convolution,
     "max_pool": _max_pool,
     "average_pool": _average_pool,
+    "global_average_pool": _global_average_pool,
+    "batch_norm": _batch_norm,
     "activation": _activation,
     "dropout": _dropout,
     "flatten": _flatten,

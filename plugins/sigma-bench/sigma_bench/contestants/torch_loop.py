@@ -5,7 +5,7 @@ All rows and the indices of every minibatch are resident tensors.  Dropout draws
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat
 from typing import Any
 
@@ -26,11 +26,11 @@ class Torch(Contestant):
     def __init__(self, work: Workload) -> None:
         torch.set_num_threads(cores())
         torch.manual_seed(0)
-        self.module = nn.Sequential(*chain.from_iterable(modules(part, work) for part in work.parts))
+        self.module = sequence(work.parts, work)
         self.module.to(getattr(torch, work.precision))
         self.optimiser = optimiser(work.rule, list(self.module.parameters()))
-        self.inputs, self.labels = torch.from_numpy(work.inputs), torch.from_numpy(work.labels).long()
-        self.batches = [torch.from_numpy(rows) for epoch in work.epochs() for rows in epoch]
+        self.inputs, self.labels = tensor(work.inputs), tensor(work.labels).long()
+        self.batches = [tensor(rows) for epoch in work.epochs() for rows in epoch]
         self.criterion = nn.CrossEntropyLoss()
         self.learn: Callable[[Any, Any], Any] = self.slope
         self.done, self.first = 0, list[Any]()
@@ -68,7 +68,37 @@ class TorchCompile(Torch):
         self.learn = torch.compile(self.slope, dynamic=False)
 
 
+def tensor(x: np.ndarray) -> Any:
+    """Return an array as a tensor, which must be writable."""
+    return torch.from_numpy(np.require(x, requirements="CW"))
+
+
 # -- parts -------------------------------------------------------------------------------------------------------------
+class Mean(nn.Module):
+    """The mean of each channel."""
+
+    def forward(self, x: Any) -> Any:
+        """Return the means over all sides."""
+        return x.mean(tuple(range(2, x.ndim)))
+
+
+class Residual(nn.Module):
+    """The sum of what two chains make of a value."""
+
+    def __init__(self, body: Any, projection: Any) -> None:
+        super().__init__()
+        self.body, self.projection = body, projection
+
+    def forward(self, x: Any) -> Any:
+        """Return the sum."""
+        return self.projection(x) + self.body(x)
+
+
+def sequence(parts: Iterable[Part], work: Workload) -> Any:
+    """Return a chain of parts as a module."""
+    return nn.Sequential(*chain.from_iterable(modules(part, work) for part in parts))
+
+
 ACTIVATIONS: dict[str, Callable[[], Any]] = {
     "relu": nn.ReLU,
     "leaky_relu": nn.LeakyReLU,
@@ -93,6 +123,12 @@ def modules(part: Part, work: Workload) -> Iterator[Any]:
             yield convolution(part, work, rest)
         case "max_pool" | "average_pool":
             yield from pool(part)
+        case "global_average_pool":
+            yield Mean()
+        case "batch_norm":
+            yield norm(part, work)
+        case "residual":
+            yield Residual(*(sequence(part.inner.get(name, ()), work) for name in ("body", "projection")))
         case "activation":
             yield ACTIVATIONS[part.settings["name"]]()
         case "dropout":
@@ -112,17 +148,30 @@ def convolution(part: Part, work: Workload, padding: Any) -> Any:
     """Return filters."""
     weights = work.parameters[f"{part.layer}.weights"]
     filters, channels, *window = weights.shape
-    how = {"stride": part.settings["stride"], "padding": padding, "bias": part.settings["bias"]}
-    made = nn.Conv2d(channels, filters, window, **how, dtype=getattr(torch, work.precision))
+    how = {name: part.settings[name] for name in ("stride", "dilation", "groups", "bias")}
+    make = getattr(nn, f"Conv{len(window)}d")
+    made = make(channels * how["groups"], filters, window, padding=padding, **how, dtype=getattr(torch, work.precision))
     return filled(made, part, work, weights)
+
+
+def norm(part: Part, work: Workload) -> Any:
+    """Return batch normalisation with running statistics."""
+    s = part.settings
+    make = getattr(nn, f"BatchNorm{max(len(part.shape) - 1, 1)}d")
+    made = make(part.shape[0], s["epsilon"], s["momentum"], s["affine"])
+    if s["affine"]:
+        with torch.no_grad():
+            made.weight.copy_(tensor(work.parameters[f"{part.layer}.scale"]))
+            made.bias.copy_(tensor(work.parameters[f"{part.layer}.shift"]))
+    return made
 
 
 def filled(made: Any, part: Part, work: Workload, weights: np.ndarray) -> Any:
     """Set a module's initial parameters."""
     with torch.no_grad():
-        made.weight.copy_(torch.from_numpy(np.ascontiguousarray(weights)))
+        made.weight.copy_(tensor(weights))
         if part.settings["bias"]:
-            made.bias.copy_(torch.from_numpy(work.parameters[f"{part.layer}.biases"]))
+            made.bias.copy_(tensor(work.parameters[f"{part.layer}.biases"]))
     return made
 
 

@@ -67,6 +67,25 @@ WORKS = {
         "conv2d(3, (2, 4), padding='same') + max_pool(2, stride=1, padding='same') + average_pool(2, stride=1,"
         " padding='same') + flatten()"
     ),
+    "groups, dilation and separate channels": net(
+        "conv2d(4, (3, 2), dilation=(2, 1), groups=2, padding='same', activation='tanh')"
+        " + depthwise_conv2d(3, stride=2) + flatten()"
+    ),
+    "convolutions of sequences": [
+        "data.shape=[3, 8]",
+        f"network.architecture=input(3, 8) + conv1d(4, padding=1) + batch_norm(affine=false) + flatten(){TAIL}",
+    ],
+    "convolutions of volumes": [
+        "data.shape=[2, 4, 5, 3]",
+        f"network.architecture=input(2, 4, 5, 3) + conv3d(4, 2, bias=false) + global_average_pool(){TAIL}",
+    ],
+    "residual connections": net(
+        "conv2d(4, padding='same', bias=false) + batch_norm(epsilon=0.01) + activation('relu')"
+        " + residual(conv2d(4, padding='same') + batch_norm() + activation('relu') + conv2d(4, padding='same'))"
+        " + residual(conv2d(6, stride=2, padding='same', activation='relu') + dropout(0.0)"
+        " + residual(conv2d(6, 1)), projection=conv2d(6, 1, stride=2))"
+        " + global_average_pool() + dense(7) + batch_norm() + residual(dense(7, activation='tanh'))"
+    ),
     "sums between windows": net("conv2d(3) + dense(4, activation='softmax') + max_pool(2) + flatten()"),
     "pools of sequences": [
         "data.shape=[3, 8]",
