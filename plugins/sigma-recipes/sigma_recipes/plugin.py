@@ -13,6 +13,7 @@ RECIPES = {
     "bench-iris": "Benchmark of the smallest steps: 4-12-3 in batches of 10.",
     "bench-mlp-large": "Benchmark of large matrix products: 784-1024-1024-10.",
     "bench-mlp-small": "Benchmark of one hidden layer: 784-128-10.",
+    "bench-resnet": "Benchmark of a residual network: 8 convolutions with batch normalisation.",
     "cnn": "Classify handwritten digits of any size by convolutions.",
     "digits": "Classify 8 x 8 handwritten digits; takes a second, no download.",
     "iris": "Classify three species of iris by four features.",

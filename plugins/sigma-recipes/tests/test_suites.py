@@ -76,6 +76,10 @@ class TestBenchCnn(_OfImages):
     name = "bench-cnn"
 
 
+class TestBenchResnet(_OfImages):
+    name = "bench-resnet"
+
+
 class TestMnist(_Named):
     """The data set, which is downloaded, is replaced by one of the same shape."""
 

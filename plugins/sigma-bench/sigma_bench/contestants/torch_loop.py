@@ -70,11 +70,11 @@ class TorchCompile(Torch):
 
 def tensor(x: np.ndarray) -> Any:
     """Return an array as a tensor, which must be writable."""
-    return torch.from_numpy(np.require(x, requirements="CW"))
+    return torch.from_numpy(np.require(x, requirements=["C", "W"]))
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
-class Mean(nn.Module):
+class MeanOfSides(nn.Module):  # type: ignore[misc]  # has no annotations
     """The mean of each channel."""
 
     def forward(self, x: Any) -> Any:
@@ -82,7 +82,7 @@ class Mean(nn.Module):
         return x.mean(tuple(range(2, x.ndim)))
 
 
-class Residual(nn.Module):
+class SumOfChains(nn.Module):  # type: ignore[misc]  # has no annotations
     """The sum of what two chains make of a value."""
 
     def __init__(self, body: Any, projection: Any) -> None:
@@ -124,11 +124,11 @@ def modules(part: Part, work: Workload) -> Iterator[Any]:
         case "max_pool" | "average_pool":
             yield from pool(part)
         case "global_average_pool":
-            yield Mean()
+            yield MeanOfSides()
         case "batch_norm":
             yield norm(part, work)
         case "residual":
-            yield Residual(*(sequence(part.inner.get(name, ()), work) for name in ("body", "projection")))
+            yield SumOfChains(*(sequence(part.inner.get(name, ()), work) for name in ("body", "projection")))
         case "activation":
             yield ACTIVATIONS[part.settings["name"]]()
         case "dropout":
