@@ -94,6 +94,19 @@ def _flushed(x: Array) -> Array:
     return jnp.where(jnp.abs(x) < jnp.finfo(x.dtype).tiny, 0 * x, x)
 
 
+# -- 16 bits -----------------------------------------------------------------------------------------------------------
+def _narrow(ns: Namespace, x: Array, dtype: str) -> Array:
+    """Round float32 to bfloat16 or float16; XLA would leave a cast there and back out."""
+    if dtype == "bfloat16":
+        return lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7)
+    return lax.optimization_barrier(x.astype(jnp.float16)).astype(x.dtype)
+
+
+def _mixed_matmul(ns: Namespace, x: Array, y: Array, *, dtype: str) -> Array:
+    """Multiply in 16 bits and add in the operands' own type, where processors have products of that kind."""
+    return jnp.matmul(x.astype(dtype), y.astype(dtype), preferred_element_type=x.dtype)
+
+
 # -- convolution -------------------------------------------------------------------------------------------------------
 def _convolution(
     ns: Namespace, x: Array, w: Array, *, groups: int, stride: Sequence[int], padding: Any, dilation: Sequence[int]
@@ -123,6 +136,7 @@ OWN: dict[str, Callable[..., Any]] = {
     "convolution_input": _convolution_input,
     "convolution_kernel": _convolution_kernel,
     "log": lambda ns, x: lax.log(_flushed(x)),
+    "mixed_matmul": _mixed_matmul,
     "mod": _mod,
     "pow": lambda ns, x, y: jnp.power(_flushed(x), y),
     "scan": _scan,
@@ -139,6 +153,7 @@ def namespace() -> Namespace:
         jnp.uint32,
         erf=lambda xp, x: lax.erf(x),
         scatter_add=lambda xp, x, places, updates: x.at[places].add(updates),
+        narrow=_narrow,
         inside=_note,
         own=OWN,
     )
