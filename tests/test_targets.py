@@ -251,3 +251,21 @@ def test_check_encodes_targets_like_training(written: Callable[..., None], capsy
     written(cost="softmax_cross_entropy", units=21)
     assert main(["check", "run.toml"]) == 2
     assert "holds 22 classes: 49, 63, 68" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ignored", [(), (2,)])
+def test_a_label_of_a_table_that_does_not_count_is_no_class(tmp_path: Path, ignored: tuple[int, ...]) -> None:
+    labels = [label for label in (0, 1, 2, -1) if label not in ignored] * 4  # as many as classes, or one more
+    rows = [f"{i % 5},{i % 3},{label}" for i, label in enumerate(labels)]
+    (tmp_path / "rows.csv").write_text("a,b,label\n" + "\n".join(rows) + "\n")
+    losses = []
+    for targets in ("auto", "numbers"):
+        with Environment("table") as sigma:
+            trainer = sigma.create_trainer(
+                network="input(2) + output(3) + softmax_cross_entropy(ignore_index=-1)",
+                data={"type": "csv", "path": tmp_path / "rows.csv", "target": "label", "targets": targets},
+                batch_size=4, backend="numpy", optimiser="adam",
+            )  # fmt: skip
+            trainer.fit(epochs=3)
+            losses.append(trainer.evaluate("training")["loss"])
+    assert losses[0] == losses[1]

@@ -73,7 +73,8 @@ class CostLayer(Layer):
     :class:`Totals`, from which the kernel computes the mean of a batch cut into shards, or of a whole split. A cost
     whose ``targets`` are ``""`` is given only what leads to it, such as several embeddings that it compares. A cost
     that ``chooses`` is multi-class: the last axis of its predictions holds class probabilities; one that ``decides`` is
-    binary. Both take words, and whole numbers of a table, as class indices; any other cost takes numbers unchanged.
+    binary. Both take words, and whole numbers of a table, as class indices; any other cost takes numbers unchanged, and
+    so does one that ``ignores`` a label, if it is among the numbers.
 
     Args:
         targets: Section of the data that holds the targets; ``""`` for a cost that reads none.
@@ -88,6 +89,11 @@ class CostLayer(Layer):
     role: ClassVar[str] = "cost"
     chooses: ClassVar[bool] = False
     decides: ClassVar[bool] = False
+
+    @property
+    def ignores(self) -> int | None:
+        """Return the label that does not count, or None."""
+        return None
 
     def prediction(self, output: Node) -> Node:
         """Return the prediction for an output, such as probabilities for logits."""

@@ -12,7 +12,17 @@ from attrs import define, field, fields, frozen, has
 
 from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
-from sigma_kernel.contracts import Dataset, Hook, Iterator, Label, Metric, Optimisation, Optimiser, Preprocessor
+from sigma_kernel.contracts import (
+    CostLayer,
+    Dataset,
+    Hook,
+    Iterator,
+    Label,
+    Metric,
+    Optimisation,
+    Optimiser,
+    Preprocessor,
+)
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaNetworkError, expect, inside, near, said
 from sigma_kernel.graph.node import Spec
@@ -291,6 +301,8 @@ def encoded(
         if cost.layer.chooses or cost.layer.decides:
             known = outputs[cost.sources[0]].shape[-1:] if outputs else ()
             takers[cost.layer.targets] = 2 if cost.layer.decides else sum(known)
+            if _ignores(splits["training"], cost.layer):
+                del takers[cost.layer.targets]
     for section in network.sections(there=splits["training"].sections):
         labels = given.learned.labels.get(section, ())
         first = _encoded(splits["training"], section, takers.get(section), labels)
@@ -298,6 +310,12 @@ def encoded(
         others = {name: _encoded(x, section, takers.get(section), names) for name, x in splits.items()}
         splits = {**others, "training": first}
     return dict(splits)
+
+
+def _ignores(data: Dataset, cost: CostLayer) -> bool:
+    """Return whether a label that does not count would be encoded as one of the classes."""
+    names = () if cost.ignores is None else _encoded(data, cost.targets, 0).class_names(cost.targets)
+    return cost.ignores in names and names.index(cost.ignores) != cost.ignores
 
 
 def _encoded(data: Dataset, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:

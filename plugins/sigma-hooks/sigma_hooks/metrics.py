@@ -7,87 +7,105 @@ from math import inf, isnan, nan
 import numpy as np
 from attrs import field, frozen
 
-from sigma_hooks.classes import labels
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import Node
-from sigma_kernel.settings import ge
+from sigma_kernel.settings import ge, optional, whole
 
 
 @frozen
 class AccuracyMetric(Metric):
-    """Top-k accuracy: the share of samples whose class is among the ``top`` highest scores.
+    """Top-k accuracy: the share of labels whose class is among the ``top`` highest scores.
 
-    Predictions have shape ``(n, classes)``, targets are class indices ``(n,)`` or ``(n, 1)``, or one-hot or other
-    shares ``(n, classes)``: each class with the greatest share is right.  Of equal scores the first ranks higher; a NaN
-    score is never right.  Predictions of shape ``(n, 1)`` or ``(n,)`` are
-    probabilities of class 1, compared with one half.
+    Predictions have shape ``(n, ..., classes)``, targets are class indices ``(n, ...)`` or ``(n, ..., 1)``, or one-hot
+    or other shares of the shape of the predictions: each class with the greatest share is right.  Of equal scores the
+    first ranks higher; a NaN score is never right.  Predictions of shape ``(n, ..., 1)`` or ``(n,)`` are probabilities
+    of class 1, compared with one half.  It is NaN if no label counts.
 
     Raises SigmaDataError if targets are not classes, and SigmaConfigError if ``top`` exceeds the number of classes.
 
     Args:
         top: Number of highest scores among which the class must be.
+        ignore_index: Label that does not count, such as that of padding.
     """
 
     top: int = field(default=1, validator=ge(1))
+    ignore_index: int | None = field(default=None, validator=optional(whole))
 
     def totals(self, prediction: Node, targets: Node) -> Node:
-        """Return the number of correct samples, in the predictions' dtype; NaN if targets are not classes."""
-        binary = len(prediction.shape) == 1 or prediction.shape[1:] == (1,)
-        classes = 1 if binary else prediction.shape[1]
-        if self.top > classes:
+        """Return the numbers of right labels and of those that count, ``(2,)``; NaN if targets are not classes."""
+        if len(prediction.shape) == 1:
+            prediction = f.expand(prediction, 1)
+        if self.top > prediction.shape[-1]:
             raise SigmaConfigError(
-                f"accuracy: top = {self.top}, but the output has {classes} classes. Choose a smaller one."
+                f"accuracy: top = {self.top}, but the output has {prediction.shape[-1]} classes. Choose a smaller one."
             )
-        if binary:
-            right = self._binary(f.reshape(prediction, shape=(prediction.shape[0],)), targets)
-        else:
-            targets = labels(targets)
-            right = self._ranked(prediction, targets)
-        number = f.cast(right, dtype=prediction.dtype)
-        return f.sum(f.where(_are_classes(targets, binary), number, nan), axis=0)
+        binary = prediction.shape[-1] == 1
+        shares = targets.shape == prediction.shape and not binary
+        targets = targets if shares else self._labels(prediction, targets)
+        right = self._binary(prediction, targets) if binary else self._ranked(prediction, targets, shares)
+        known = _are_shares(targets) if shares else _are_classes(targets, binary)
+        counted = f.cast(f.ones(right.shape), prediction.dtype)
+        number = f.where(known, f.cast(right, prediction.dtype), nan)
+        if self.ignore_index is not None and not shares:
+            ignored = f.equal(targets, float(self.ignore_index))
+            number, counted = f.where(ignored, 0.0, number), f.where(ignored, 0.0, counted)
+        return f.stack(f.sum(number), f.sum(counted))
+
+    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return the totals of two batches together, in float64."""
+        merged: np.ndarray = np.asarray(a, np.float64) + b
+        return merged
 
     def value(self, totals: np.ndarray, rows: int) -> float:
-        """Return the share of correct rows."""
-        if isnan(totals):
+        """Return the share of right labels."""
+        right, counted = np.asarray(totals, np.float64)
+        if isnan(right):
             raise SigmaDataError(
-                "accuracy: the targets are not classes. Give indices, 0 or 1, or one-hot rows; "
-                "for numbers, use a regression metric."
+                "accuracy: the targets are not classes. Give indices, 0 or 1, or one-hot rows, and ignore_index for a "
+                "label that does not count; for numbers, use a regression metric."
             )
-        return float(totals) / rows
+        return float(right / counted) if counted else nan
 
-    def _binary(self, probability: Node, targets: Node) -> Node:
-        wanted = f.cast(f.reshape(targets, shape=probability.shape), dtype=probability.dtype)
+    def _labels(self, prediction: Node, targets: Node) -> Node:
+        """Return one number for each label, in the dtype of the predictions."""
+        if targets.shape not in (prediction.shape[:-1], (*prediction.shape[:-1], 1)):
+            raise SigmaNetworkError(
+                f"accuracy: predictions have shape {prediction.shape} and targets {targets.shape}; expected "
+                f"{prediction.shape[:-1]}, one label for each row of scores, or shares of all classes."
+            )
+        return f.cast(f.reshape(targets, prediction.shape[:-1]), prediction.dtype)
+
+    def _binary(self, prediction: Node, wanted: Node) -> Node:
+        probability = f.reshape(prediction, wanted.shape)
         said = f.cast(f.greater(probability, 0.5), dtype=probability.dtype)
         return f.logical_and(f.equal(said, wanted), f.equal(probability, probability))
 
-    def _ranked(self, scores: Node, targets: Node) -> Node:
-        if len(scores.shape) != 2:
-            raise SigmaNetworkError(f"accuracy: predictions have shape {scores.shape}; expected (n, classes).")
-        rows, classes = scores.shape
-        place = f.iota(shape=(rows, classes), axis=1, dtype="int32")
-        if len(targets.shape) == 2:
-            wanted = f.greater_equal(targets, f.max(targets, axis=1, keepdims=True))
+    def _ranked(self, scores: Node, targets: Node, shares: bool) -> Node:
+        place = f.iota(shape=scores.shape, axis=-1, dtype="int32")
+        if shares:
+            wanted = f.greater_equal(targets, f.max(targets, axis=-1, keepdims=True))
         else:
-            wanted = f.equal(place, f.reshape(f.cast(targets, dtype="int32"), shape=(rows, 1)))
-        own = f.max(f.where(wanted, scores, -inf), axis=1, keepdims=True)
-        first = f.argmax(f.cast(f.logical_and(wanted, f.equal(scores, own)), "int32"), axis=1, keepdims=True)
+            wanted = f.equal(place, f.expand(f.cast(targets, dtype="int32"), -1))
+        own = f.max(f.where(wanted, scores, -inf), axis=-1, keepdims=True)
+        first = f.argmax(f.cast(f.logical_and(wanted, f.equal(scores, own)), "int32"), axis=-1, keepdims=True)
         tied_before = f.logical_and(f.equal(scores, own), f.greater(first, place))
         better = f.logical_or(f.logical_not(f.greater_equal(own, scores)), tied_before)
-        rank = f.sum(f.cast(better, dtype="int32"), axis=1)
+        rank = f.sum(f.cast(better, dtype="int32"), axis=-1)
         return f.greater(self.top, rank)
 
 
-def _are_classes(targets: Node, binary: bool) -> Node:
-    """Return for each row whether its target is a class: an index (0 or 1 if ``binary``), or shares that sum to 1."""
-    rows = targets.shape[0]
-    if len(targets.shape) == 2 and not binary:
-        shares = f.cast(targets, dtype="float32")
-        total = f.sum(shares, axis=1)
-        positive = f.greater_equal(f.min(shares, axis=1), 0.0)
-        return f.logical_and(positive, f.logical_and(f.greater(total, 0.99), f.greater(1.01, total)))
-    number = f.cast(f.reshape(targets, shape=(rows,)), dtype="float32")
+def _are_shares(targets: Node) -> Node:
+    """Return for each row whether it holds shares that sum to 1."""
+    shares = f.cast(targets, dtype="float32")
+    total = f.sum(shares, axis=-1)
+    positive = f.greater_equal(f.min(shares, axis=-1), 0.0)
+    return f.logical_and(positive, f.logical_and(f.greater(total, 0.99), f.greater(1.01, total)))
+
+
+def _are_classes(number: Node, binary: bool) -> Node:
+    """Return for each label whether it is an index, 0 or 1 if ``binary``."""
     if binary:
         return f.logical_or(f.equal(number, 0.0), f.equal(number, 1.0))
     return f.logical_and(f.greater_equal(number, 0.0), f.equal(number, f.floor(number)))

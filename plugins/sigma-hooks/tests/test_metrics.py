@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sigma_hooks import AccuracyMetric, ThresholdAccuracyMetric
-from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import Spec, interpret, numpy_namespace, trace
 
 SCORES = np.array([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2], [0.2, 0.2, 0.6], [0.4, 0.4, 0.2]], np.float32)
@@ -71,4 +71,23 @@ def test_scores_with_too_many_axes_are_refused() -> None:
 
 def test_totals_of_two_batches_merge_to_those_of_their_union() -> None:
     metric = AccuracyMetric()
-    assert metric.value(metric.merge(np.float32(3), np.float32(2)), 10) == 0.5
+    assert metric.value(metric.merge(np.float32([3, 6]), np.float32([2, 4])), 10) == 0.5
+
+
+@pytest.mark.parametrize("sides", [(2,), (1, 2), (2, 1, 1)])
+def test_sequences_and_images_have_a_class_in_each_place(sides: tuple[int, ...]) -> None:
+    scores = np.stack([SCORES, SCORES[::-1]], 1).reshape(4, *sides, 3)
+    labels = np.stack([LABELS, [1, 1, 1, 0]], 1).reshape(4, *sides).astype(np.int32)
+    right = (scores.argmax(-1) == labels).mean()
+    assert right not in (0.0, 0.5, 1.0)
+    for targets in (labels, labels[..., None], np.eye(3, dtype=np.float32)[labels]):
+        assert _counted(AccuracyMetric(), scores, targets) == right
+
+
+def test_ignored_labels_do_not_count() -> None:
+    labels = np.array([[1, -1], [-1, -1], [2, 0], [1, 0]], np.int32)
+    scores = np.stack([SCORES, SCORES[::-1]], 1)
+    assert _counted(AccuracyMetric(ignore_index=-1), scores, labels) == pytest.approx(3 / 5)
+    assert np.isnan(_counted(AccuracyMetric(ignore_index=1), SCORES, np.ones(4, np.int32)))
+    with pytest.raises(SigmaDataError, match="ignore_index"):
+        _counted(AccuracyMetric(), scores, labels)

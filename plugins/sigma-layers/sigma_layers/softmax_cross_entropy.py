@@ -42,7 +42,7 @@ class SoftmaxCrossEntropy(CostLayer):
         label_smoothing: Share of the targets' probability that is spread evenly over all classes. A smoothed term has
             the weight of its class.
         ignore_index: Label that does not count, such as that of padding, -100 in PyTorch. The mean is over all others.
-            Labels of a table are then ``targets = "numbers"``: as classes, all of its values count.
+            Whole numbers of a table that has it are the indices of classes, as they are.
     """
 
     chooses: ClassVar[bool] = True
@@ -52,6 +52,11 @@ class SoftmaxCrossEntropy(CostLayer):
     )
     label_smoothing: float = field(default=0.0, validator=and_(finite, ge(0), le(1)))
     ignore_index: int | None = field(default=None, validator=optional(whole))
+
+    @property
+    def ignores(self) -> int | None:
+        """Return the label that does not count."""
+        return self.ignore_index
 
     def forward(self, context: Context, output: Node, targets: Node, weights: Node | None = None) -> Node | Totals:
         """Return the mean, or Totals if rows have weights; raises SigmaNetworkError if shapes do not fit."""
