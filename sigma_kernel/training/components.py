@@ -312,7 +312,7 @@ def encoded(
     return dict(splits)
 
 
-def _ignores(data: Dataset, cost: CostLayer) -> bool:
+def _ignores(data: Dataset, cost: contracts.CostLayer) -> bool:
     """Return whether a label that does not count would be encoded as one of the classes."""
     names = () if cost.ignores is None else _encoded(data, cost.targets, 0).class_names(cost.targets)
     return cost.ignores in names and names.index(cost.ignores) != cost.ignores
