@@ -12,17 +12,7 @@ from attrs import define, field, fields, frozen, has
 
 from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
-from sigma_kernel.contracts import (
-    CostLayer,
-    Dataset,
-    Hook,
-    Iterator,
-    Label,
-    Metric,
-    Optimisation,
-    Optimiser,
-    Preprocessor,
-)
+from sigma_kernel.contracts import Dataset, Hook, Iterator, Label, Metric, Optimisation, Optimiser, Preprocessor
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaNetworkError, expect, inside, near, said
 from sigma_kernel.graph.node import Spec
