@@ -33,10 +33,11 @@ def _row(one: Mapping[str, Any]) -> list[str]:
 
 
 def result(metrics: Mapping[str, float]) -> str:
-    """Return the accuracy on validation, or else the last loss."""
+    """Return the accuracy on validation, the distance of generated samples from real ones, or else the last loss."""
     if "validation.accuracy" in metrics:
         return f"accuracy {metrics['validation.accuracy']:.3f}"
-    return f"loss {metrics['training.loss']:.3g}"
+    distance = next((value for key, value in metrics.items() if key.endswith("discrepancy")), None)
+    return f"loss {metrics['training.loss']:.3g}" if distance is None else f"discrepancy {distance:.2g}"
 
 
 def _section(name: str, summary: str, one: Mapping[str, Any]) -> str:
@@ -58,6 +59,10 @@ After {one["epochs"]} epochs: {numbers}.{_restored(one)}"""
 
 def _restored(one: Mapping[str, Any]) -> str:
     """Return a sentence on curves that end elsewhere than the run."""
-    return (
-        "" if one["curves"] == one["metrics"] else " These are the best ones, restored; the curves end with the last."
-    )
+    return " These are the best ones, restored; the curves end with the last." if is_restored(one) else ""
+
+
+def is_restored(one: Mapping[str, Any]) -> bool:
+    """Return whether scores of a recipe's run are others than those at the ends of their curves."""
+    ends = {key: value for key, value in one["metrics"].items() if not key.startswith("training.")}  # those are means
+    return not ends.items() <= one["curves"].items()

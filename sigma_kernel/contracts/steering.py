@@ -30,6 +30,11 @@ class Metric(Settled):
 
     keeps_rows: ClassVar[bool] = False
 
+    @property
+    def section(self) -> str:
+        """Return the section of the data that predictions are compared with; "" for that of the output's cost."""
+        return ""
+
     @abstractmethod
     def totals(self, prediction: Node, targets: Node) -> Node:
         """Return sums over the rows of a batch, an array of any fixed shape, or what it keeps of each row."""

@@ -6,6 +6,7 @@ from sigma_data.datasets.csv import Csv as Csv
 from sigma_data.datasets.digits import Digits as Digits
 from sigma_data.datasets.frame import Frame as Frame
 from sigma_data.datasets.iris import Iris as Iris
+from sigma_data.datasets.latent import Latent as Latent
 from sigma_data.datasets.mnist import Mnist as Mnist
 from sigma_data.datasets.npy import Npy as Npy
 from sigma_data.datasets.records import Records as Records

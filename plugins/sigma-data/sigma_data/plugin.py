@@ -65,6 +65,7 @@ OFFERED = {
         "arrays": ("arrays:Arrays", "Arrays, lists and data frames by section (from Python)."),
         "stream": ("stream:Stream", "Samples or batches of any iterable (from Python)."),
         "divided": ("datasets.shares:Shares", "Parts of another data set, such as a share for validation."),
+        "latent": ("datasets.latent:Latent", "Another data set with random vectors beside its rows, for generators."),
         "saved": ("datasets.saved:Saved", "Rows given from Python, saved in the folder of their run."),
         "records": ("datasets.records:Records", "Any combination of source, reader and extractor."),
     },

@@ -22,6 +22,8 @@ from sigma_hooks.intersection_over_union import IntersectionOverUnion as Interse
 from sigma_hooks.intersection_over_union import IntersectionOverUnionMetric as IntersectionOverUnionMetric
 from sigma_hooks.learning_rate_finder import LearningRateFinder as LearningRateFinder
 from sigma_hooks.loss import Loss as Loss
+from sigma_hooks.maximum_mean_discrepancy import MaximumMeanDiscrepancy as MaximumMeanDiscrepancy
+from sigma_hooks.maximum_mean_discrepancy import MaximumMeanDiscrepancyMetric as MaximumMeanDiscrepancyMetric
 from sigma_hooks.mean_absolute_error import MeanAbsoluteError as MeanAbsoluteError
 from sigma_hooks.mean_absolute_error import MeanAbsoluteErrorMetric as MeanAbsoluteErrorMetric
 from sigma_hooks.metrics import AccuracyMetric as AccuracyMetric

@@ -9,7 +9,7 @@ HIGHER = frozenset((
     "accuracy", "auc", "average_precision", "f1", "intersection_over_union", "iou", "jaccard", "kappa", "precision",
     "r2", "r_squared", "recall",
 ))  # fmt: skip
-LOWER = frozenset(("cost", "error", "errors", "loss", "losses", "mae", "mse", "perplexity", "rmse"))
+LOWER = frozenset(("cost", "discrepancy", "error", "errors", "loss", "losses", "mae", "mse", "perplexity", "rmse"))
 
 
 def higher_is_better(better: str, address: str | None) -> bool:

@@ -28,6 +28,10 @@ HOOKS = {
         "Evaluate the character error rate of sequences of labels.",
     ),
     "confusion_matrix": ("ConfusionMatrix", "Evaluate the confusion matrix: true classes by predicted classes."),
+    "maximum_mean_discrepancy": (
+        "MaximumMeanDiscrepancy",
+        "Evaluate how far generated samples are from real ones, as distributions.",
+    ),
     "mean_absolute_error": ("MeanAbsoluteError", "Evaluate the mean absolute error."),
     "root_mean_square_error": ("RootMeanSquareError", "Evaluate the root mean square error."),
     "r_squared": ("RSquared", "Evaluate the coefficient of determination, R squared."),
@@ -90,6 +94,10 @@ METRICS = {
     "confusion_matrix": (
         "confusion_matrix:ConfusionMatrixMetric",
         "Confusion matrix: true classes by predicted classes.",
+    ),
+    "maximum_mean_discrepancy": (
+        "maximum_mean_discrepancy:MaximumMeanDiscrepancyMetric",
+        "Maximum mean discrepancy of two samples of distributions.",
     ),
     "mean_absolute_error": ("mean_absolute_error:MeanAbsoluteErrorMetric", "Mean absolute error."),
     "root_mean_square_error": (

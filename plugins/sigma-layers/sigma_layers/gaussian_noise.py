@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.contracts import Context, Layer, live
 from sigma_kernel.graph import Node
+from sigma_kernel.settings import in_
 
 
 @define(eq=False)
 class GaussianNoise(Layer):
     """Add normal numbers of mean 0 during training: ``GaussianNoise(0.1)``.  The deviation can be set live.
 
-    Outside training, the layer is the identity.
+    With ``replace``, they take the place of the input: a generator is trained on new noise in each iteration, and
+    evaluated on what it is given.  Outside training, the layer is the identity.
 
     Shapes: ``(batch, ...)`` -> the same.
 
@@ -20,12 +22,15 @@ class GaussianNoise(Layer):
 
     Args:
         deviation: Standard deviation of the numbers.
+        replace: Whether they replace the input during training.
     """
 
     deviation: float = live(0.1, low=0.0)
+    replace: bool = field(default=False, validator=in_((False, True)))
 
     def forward(self, context: Context, x: Node) -> Node:
-        """Return x with noise, or x itself outside training."""
+        """Return x with noise, or noise alone; x itself outside training."""
         if not context.training or context.key is None:
             return x
-        return x + context.key.normal(x.shape, 0.0, context.live["deviation"], dtype=x.dtype)
+        noise = context.key.normal(x.shape, 0.0, context.live["deviation"], dtype=x.dtype)
+        return noise if self.replace else x + noise

@@ -113,6 +113,14 @@ def test_noise_has_mean_0_and_the_deviation():
     assert (dropped(0.25, 2, make=GaussianNoise) - 3.0 != noise).any()
 
 
+def test_noise_may_take_the_place_of_its_input():
+    noise = dropped(0.25, make=lambda deviation: GaussianNoise(deviation, replace=True))
+    np.testing.assert_allclose(noise, dropped(0.25, make=GaussianNoise) - 3.0, atol=1e-6)
+    assert (noise != dropped(0.25, 2, make=lambda deviation: GaussianNoise(deviation, replace=True))).any()
+    with pytest.raises(SigmaConfigError, match=r"GaussianNoise\.replace"):
+        GaussianNoise(replace="always")
+
+
 def test_noise_without_deviation_changes_nothing():
     assert (dropped(0.0, make=GaussianNoise) == 3.0).all()
 

@@ -16,6 +16,7 @@ RECIPES = {
     "bench-resnet": "Benchmark of a residual network: 8 convolutions with batch normalisation.",
     "cnn": "Classify handwritten digits of any size by convolutions.",
     "digits": "Classify 8 x 8 handwritten digits; takes a second, no download.",
+    "gan": "Draw handwritten digits: a generator against a critic, with an optimiser each.",
     "iris": "Classify three species of iris by four features.",
     "lstm": "Add two marked numbers of a long sequence, by an LSTM.",
     "mnist": "Classify MNIST: 28 x 28 handwritten digits, as in the first Sigma.",

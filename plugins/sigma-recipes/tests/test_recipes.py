@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,9 +12,13 @@ from math import prod
 from pathlib import Path
 from statistics import median
 
+import numpy as np
 import pytest
 
-from sigma_kernel import catalogue, config
+from sigma_data import Digits
+from sigma_hooks import MaximumMeanDiscrepancyMetric
+from sigma_kernel import catalogue, config, load
+from sigma_kernel.launcher import main
 from sigma_recipes import recipes
 from sigma_recipes.plugin import RECIPES
 
@@ -127,6 +132,52 @@ def test_the_residual_recipe_learns_in_two_epochs():
 
 def test_the_autoencoder_is_better_than_the_mean_picture():
     assert loss("autoencoder") < 0.025
+
+
+# -- the adversarial pair ----------------------------------------------------------------------------------------------
+DISTANCE = "validation.average.pictures.maximum_mean_discrepancy"
+
+
+def discrepancy(made: np.ndarray, real: np.ndarray) -> float:
+    """Return the statistic by which the recipe gan is judged."""
+    rows = np.concatenate([made.reshape(len(made), -1), real.reshape(len(real), -1)], axis=1)
+    return MaximumMeanDiscrepancyMetric(1.0).value(rows, len(rows))
+
+
+def test_what_the_pair_draws_is_like_digits_as_a_distribution(tmp_path):
+    few = ["hooks.finish.when=epoch reaches 150", "hooks.score.every=50 epochs"]
+    with config.build(config.load(recipes.gan.text, few, name="gan"), folder=tmp_path) as environment:
+        result = environment.run()
+    distances = environment.trainers["trainer"].history[DISTANCE]
+    splits = {name: rows.block(0)["inputs"] for name, rows in Digits().items()}
+    real = splits["validation"]
+    draw = np.random.default_rng(0)
+    halves = [discrepancy(draw.permutation(splits["training"])[: len(real)], real) for _ in range(5)]
+    likely = draw.multivariate_normal(real.reshape(-1, 64).mean(0), np.cov(real.reshape(-1, 64).T), len(real))
+    assert max(map(abs, halves)) < 0.001
+    assert discrepancy(np.clip(likely, 0, 1), real) > 0.01
+    assert result.metrics[DISTANCE] < 0.008
+    assert distances[-1] < distances[0]
+    model = load(environment.run_folder, weights="average")
+    pictures = model.predict(draw.normal(size=(len(real), 16)).astype(np.float32))
+    assert pictures.shape == real.shape
+    assert discrepancy(pictures, real) == pytest.approx(distances[-1], abs=0.002)  # of other noise
+
+
+def test_the_pair_replays_and_resumes_to_the_same_bits(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def sigma(*arguments: str) -> dict:
+        assert main([*arguments, "--json", "--quiet"]) == 0, capsys.readouterr().err
+        return json.loads(capsys.readouterr().out)
+
+    ends = {n: ["--set", f"hooks.finish.when=epoch reaches {n}", "--set", "hooks.score.every=1 epoch"] for n in (2, 4)}
+    whole, part = sigma("run", "gan", *ends[4]), sigma("run", "gan", *ends[2])
+    resumed = sigma("resume", part["folder"], *ends[4])
+    assert resumed["parameters_sha256"] == whole["parameters_sha256"] != part["parameters_sha256"]
+    assert resumed["metrics"] == whole["metrics"]
+    assert sigma("run", "gan", "--set", "run.seed=1", *ends[2])["metrics"][DISTANCE] != part["metrics"][DISTANCE]
+    assert main(["replay", whole["folder"], "--check"]) == 0, capsys.readouterr().err
 
 
 def test_the_recipe_of_tictactoe_plays_positions_that_it_has_not_seen():

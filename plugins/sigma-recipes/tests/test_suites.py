@@ -31,6 +31,10 @@ class TestTictactoe(_Named):
     name = "tictactoe"
 
 
+class TestGan(_Named):
+    name = "gan"
+
+
 class TestXor(_Named):
     name = "xor"
 

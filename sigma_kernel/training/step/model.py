@@ -589,7 +589,10 @@ class Traced(Draft):
         for name, metric in metrics.items():
             output = name.rpartition(".")[0]
             prediction = self.forward.predictions[output] if output else self.forward.prediction
-            targets = self.model.network.targets(output)
+            targets = metric.section or self.model.network.targets(output)
+            if targets not in self.model.sections:
+                hint = near(targets, self.model.sections, "It reads")
+                raise SigmaConfigError(f"metric {name!r}: the network reads no section {targets!r}.{hint}")
             rows = self.section(targets, self.model.sections[targets])
             with inside(f"metric {name!r}", metric):
                 try:

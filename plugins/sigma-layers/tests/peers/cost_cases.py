@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from sigma_layers import (  # noqa: E402
     CTC,
     AbsoluteDifference,
+    Adversarial,
     CosineDistance,
     Dense,
     Hinge,
@@ -92,7 +93,24 @@ def aligned(p, steps, **settings):
     )
 
 
+ALL = {"real": torch.ones, "generated": torch.zeros}
+FORMS = {
+    "logistic": F.binary_cross_entropy_with_logits,
+    "least_squares": F.mse_loss,
+    "hinge": lambda x, t: F.relu(1 - (2 * t - 1) * x).mean(),
+    "wasserstein": lambda x, t: ((1 - 2 * t) * x).mean(),
+}
+
 CASES = {
+    **{
+        f"adversarial {form}, {side}": (
+            head(Adversarial(side, form)),
+            {"inputs": X},
+            lambda p, form=form, side=side: FORMS[form](scores(p), ALL[side](ROWS, 3, dtype=torch.float64)),
+        )
+        for form in FORMS
+        for side in ALL
+    },
     **{
         f"{name} smoothed by {e}": (
             head(SoftmaxCrossEntropy(weights, label_smoothing=e)),

@@ -1,0 +1,121 @@
+"""Another data set with random vectors beside its rows, for generators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from sigma_data.datasets.splits import Loaded, Splits
+from sigma_kernel import Dataset, Label, SigmaConfigError
+from sigma_kernel.graph import Draw, Spec
+from sigma_kernel.settings import and_, deep_iterable, ge, lt, min_len, must
+
+FIRST = 0xFFFF_E000  # the stream of the first split
+
+NAME = must(lambda value: isinstance(value, str) and bool(value), "the name of a section")
+
+
+@define(eq=False)
+class Latent(Splits):
+    """Another data set with a section of standard normal numbers, drawn from ``seed``: one sample for each row.
+
+    They are what a generator makes its samples of; put ``gaussian_noise(1.0, replace=true)`` after their input, for
+    other ones in each iteration of training.  Those here are for evaluation.
+
+    Args:
+        of: The other data set, with splits or without.
+        shape: Shape of one sample.
+        section: Name of the new section; raises SigmaConfigError if the data has it.
+        seed: Seed of the numbers. It is independent of the run's, so that runs with different seeds are evaluated on
+            the same ones.
+    """
+
+    of: Dataset
+    shape: tuple[int, ...] = field(default=(16,), validator=and_(min_len(1), deep_iterable(ge(1))), kw_only=True)
+    section: str = field(default="noise", validator=NAME, kw_only=True)
+    seed: int = field(default=0, validator=[ge(0), lt(2**64)], kw_only=True)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the splits."""
+        return tuple(self.of) if isinstance(self.of, Mapping) else ("training",)
+
+    def load(self) -> Loaded:
+        """Return the splits, and the names of the classes."""
+        splits = self.of if isinstance(self.of, Mapping) else {"training": self.of}
+        return {name: self._beside(i, splits[name]) for i, name in enumerate(splits)}, getattr(splits, "classes", ())
+
+    def _beside(self, number: int, rows: Dataset) -> Beside:
+        if self.section in rows.sections:
+            raise SigmaConfigError(f"Latent.section: the data has a section {self.section!r}. Choose another name.")
+        drawn = Draw(self.seed, FIRST + number).normal((len(rows), *self.shape))
+        return Beside(rows, self.section, drawn.astype(np.float32))
+
+
+class Beside(Dataset):
+    """A data set with one more section."""
+
+    def __init__(self, dataset: Dataset, section: str, values: np.ndarray) -> None:
+        self.dataset, self._section, self._values = dataset, section, values
+        self._starts = [0, *accumulate(dataset.rows(block) for block in range(dataset.blocks))]
+
+    def __repr__(self) -> str:
+        return f"Beside({self.dataset!r}, {self._section}={self._values.shape})"
+
+    @property
+    def sections(self) -> Mapping[str, Spec]:
+        """Return each section's shape and dtype for one sample."""
+        return {**self.dataset.sections, self._section: Spec(self._values.shape[1:], str(self._values.dtype))}
+
+    @property
+    def blocks(self) -> int:
+        """Return the number of blocks of the data set."""
+        return self.dataset.blocks
+
+    def rows(self, block: int) -> int:
+        """Return the number of rows of a block."""
+        return self.dataset.rows(block)
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        """Return the sections of a block."""
+        view = self._values[self._starts[block] : self._starts[block + 1]]
+        view.setflags(write=False)
+        return {**self.dataset.block(block), self._section: view}
+
+    @property
+    def numbered(self) -> bool:
+        """Return whether the rows of the data set have numbers that stay the same."""
+        return self.dataset.numbered
+
+    def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Beside:
+        """Return the encoded data set with the section."""
+        return self._with(self.dataset.encode(section, classes, names))
+
+    def aligned(self, training: Dataset) -> Beside:
+        """Return the data set with the columns of the training split, and the section."""
+        return self._with(self.dataset.aligned(training))
+
+    def _with(self, dataset: Dataset) -> Beside:
+        return self if dataset is self.dataset else Beside(dataset, self._section, self._values)
+
+    @property
+    def tables(self) -> Mapping[str, Any]:
+        """Return what extracts the sections that were frames."""
+        return getattr(self.dataset, "tables", {})
+
+    @property
+    def learned(self) -> Mapping[str, Any]:
+        """Return what the data set derived from all its rows."""
+        return getattr(self.dataset, "learned", {})
+
+    def class_names(self, section: str) -> Sequence[Label]:
+        """Return the class names of a section."""
+        return self.dataset.class_names(section)
+
+    def column_names(self, section: str) -> Sequence[str]:
+        """Return the names of the columns of a section."""
+        return self.dataset.column_names(section)
