@@ -17,19 +17,27 @@ from sigma_kernel.testing.cases import samples
 from sigma_kernel.testing.edges import edges
 
 NUMPY = numpy_namespace()
+HALVES = ("bfloat16", "float16")
 NAMES = ("float32", "float64", "int32", "int64", "bool", "uint32")
 EVERY = [sample for rows in samples().values() for sample in rows]
 TOLERANCE = {"float32": 2e-6, "float64": 5e-15}
 
 
+def by_numpy(ns: Namespace, x: Any, dtype: str) -> Any:
+    """Round in NumPy, as the standard has no numbers of 16 bits."""
+    return ns.xp.asarray(NUMPY.narrow(NUMPY, np.asarray(x), dtype))
+
+
 def strict() -> Namespace:
     xp = pytest.importorskip("array_api_strict")
-    return Namespace("strict", xp, {name: getattr(xp, name) for name in NAMES}, xp.int64)
+    return Namespace("strict", xp, {name: getattr(xp, name) for name in NAMES}, xp.int64, narrow=by_numpy)
 
 
 def torch() -> Namespace:
     xp = pytest.importorskip("array_api_compat.torch")
-    dtypes = {name: getattr(xp, name) for name in NAMES} | {"uint32": xp.int64}  # torch has no arithmetic for it
+    dtypes = {name: getattr(xp, name) for name in (*NAMES, *HALVES)} | {
+        "uint32": xp.int64
+    }  # torch has no arithmetic for it
     return Namespace(
         "torch", xp, dtypes, xp.int64, word=lambda x: x & WORD, erf=lambda xp, x: xp.special.erf(x),
         scatter_add=lambda xp, x, places, updates: x.index_add(0, places, updates),
@@ -40,7 +48,7 @@ def jax(names: tuple[str, ...] = NAMES) -> Namespace:
     xp = pytest.importorskip("jax.numpy")
     special = pytest.importorskip("jax.scipy.special")
     return Namespace(
-        "jax", xp, {name: getattr(xp, "bool_" if name == "bool" else name) for name in names}, xp.uint32,
+        "jax", xp, {name: getattr(xp, "bool_" if name == "bool" else name) for name in (*names, *HALVES)}, xp.uint32,
         erf=lambda xp, x: special.erf(x), scatter_add=lambda xp, x, places, updates: x.at[places].add(updates),
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_backend_numba.compiler import typed_values
+from sigma_backend_numba.compiler import bfloat16, typed_values
 from sigma_backend_numba.compiler.intrinsics import WORDS, external
 from sigma_backend_numba.compiler.language import LanguageWord, Outside, Routine
 from sigma_backend_numba.compiler.typed_values import Value, converted, ir, ir_type, number
@@ -303,7 +303,8 @@ class Body:
         if isinstance(known, Routine) or self.module.has(name):
             self.b.call(self.module.task(name, known, operands), [x.ir for x in operands])
             return None
-        found: Several = WORDS[known.name if isinstance(known, LanguageWord) else name](self.b, *operands)
+        word = known.name if isinstance(known, LanguageWord) else name
+        found: Several = (WORDS.get(word) or bfloat16.WORDS[word])(self.b, *operands)
         return found
 
     def _inline(self, routine: Routine, operands: Sequence[Value]) -> Several:

@@ -7,6 +7,7 @@ from math import log10, prod
 
 from attrs import define, field, frozen
 
+from sigma_backend_numba.compiler import tile_sizes
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.loop_nest import Nest
 from sigma_backend_numba.emit.loops import epilogue, home, stored
@@ -21,6 +22,9 @@ from sigma_kernel.graph import BYTES, Node
 
 BLOCK = 96  # rows of a product that are updated while they are in the cache
 ROWS = 24  # rows of a piece of our own product, approximately, or a multiple: whole tiles
+MIXED = "mixed"  # how a product is computed: its operands are rounded to bfloat16, and multiplied in tiles
+TILE = 32  # rows and columns that are multiplied at a time in bfloat16
+FASTER = 3  # times as fast as in float32, approximately, packing included
 LARGE = 1 << 19  # bytes of a result that is evicted from the cache before it is read again
 
 
@@ -100,6 +104,8 @@ class MatrixProduct:
         scale = alpha or literal(1, self.core.dtype)
         if 0 in self.core.shape:
             return ["pass"]
+        if self._way == MIXED:
+            return [self._mixed(m, n, a, b, c, scale, added)]
         if self._way != BLAS:
             tiles = self._tiles(scale, added)
             lines = [f"left = {a}", f"right = {b}", f"to = {c}"]
@@ -112,6 +118,8 @@ class MatrixProduct:
     @cached_property
     def _way(self) -> str:
         """Return how the product is computed; matrices of a batch are never packed."""
+        if self.core.attrs:
+            return MIXED
         found = way(*self.sides, self.b.turned)
         return BLAS if len(self.core.shape) > 2 and found == PANELS else found
 
@@ -128,11 +136,26 @@ class MatrixProduct:
         right, packed = (self.b.leading, self.b.turned), self._way == PANELS
         return Tiles(self.core.dtype, *self.sides, down, along, *right, self.sides[1], scale, added, packed)
 
+    def _mixed(self, m: str, n: str, a: str, b: str, c: str, scale: str, added: bool) -> str:
+        (_, columns, inner), elements = self.sides, room_of_tiles(*self.sides)
+        steps = [(1, x.leading) if x.turned else (x.leading, 1) for x in (self.a, self.b)]
+        left, right = (f"{x}, {under}, {along}" for x, (under, along) in zip((a, b), steps, strict=True))
+        room = self.task.room(elements, self.core.dtype)
+        return f"mixed_product({left}, {right}, {c}, {columns}, {room}, {m}, {n}, {inner}, {scale}, {added})"
+
+    @property
+    def _tiled(self) -> bool:
+        """Return whether the product is computed in tiles of float32."""
+        return self._way not in (BLAS, MIXED)
+
     def share(self, by_rows: bool) -> None:
         """Cut the product by rows or columns; a piece goes from ``e0`` to ``e1``."""
         rows, columns, inner = self.sides
         work, side, unit = 2.0 * rows * columns * inner, rows if by_rows else columns, 1
-        if self._way != BLAS:
+        if self._way == MIXED:
+            unit = TILE
+            self.task.cut(_pieces(work / FASTER), costs.product(work / FASTER), -(-side // unit))
+        elif self._tiled:
             tiles = self._tiles("", False)
             deep = tiles.shape.rows
             unit = max(ROWS // deep, 1) * deep if by_rows else tiles.wide
@@ -162,7 +185,7 @@ class MatrixProduct:
         lines: list[str] = []
         if by_rows:
             to = pointer if local else f"at({pointer}, r0 * {columns})"
-            ready = blocked and self._way != BLAS and self._tiles("", False).once
+            ready = blocked and self._tiled and self._tiles("", False).once
             if ready:
                 tiles = self._tiles("", False)
                 self.task.lines += [f"right = {self.b.at('')}", *self._room(tiles), *tiles.pack("0", str(columns))]
@@ -179,7 +202,7 @@ class MatrixProduct:
     @property
     def _block(self) -> int:
         """Return the rows that are updated while they are in the cache: whole tiles."""
-        deep = self._tiles("", False).shape.rows
+        deep = TILE if self._way == MIXED else self._tiles("", False).shape.rows
         return max(BLOCK // deep, 1) * deep
 
     # -- p - rate * (a @ b), over p ------------------------------------------------------------------------------------
@@ -201,7 +224,7 @@ class MatrixProduct:
 
     def _accumulated(self, rate: Node) -> None:
         rows, columns, _ = self.sides
-        by_rows = rows > columns or (self._way != BLAS and self._tiles("", True).by_rows)
+        by_rows = rows > columns or (self._tiled and self._tiles("", True).by_rows)
         self.share(by_rows)
         nest = Nest(self.task, Space(()), [], {})
         alpha = f"-{nest.read(rate, (None,) * len(rate.shape), 0)}"
@@ -243,3 +266,9 @@ class MatrixProduct:
 def _pieces(work: float) -> int:
     """Return the number of products that BLAS gets: each packs an operand again, so twice as many for tenfold work."""
     return 2 ** (1 + int(log10(work / (2 * WORK)))) if work >= 2 * WORK else 1
+
+
+def room_of_tiles(rows: int, columns: int, inner: int) -> int:
+    """Return the number of scratch elements that a product of bfloat16 needs."""
+    tiles = tile_sizes.MIXED_COLUMNS // TILE + min(-(-rows // TILE), tile_sizes.MIXED_ROWS // TILE)
+    return 16 + 5 * 256 + tiles * -(-inner // TILE) * 512

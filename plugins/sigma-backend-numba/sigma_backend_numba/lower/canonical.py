@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
+from typing import Any
 
 from attrs import define, evolve, field, frozen
 
+from sigma_backend_numba.compiler.processor import has_tiles
 from sigma_backend_numba.lower.kernels import LOWERINGS, called
 from sigma_backend_numba.lower.layout import VIEWS, is_regular, layout, source
 from sigma_backend_numba.scalars import SCALARS
@@ -20,6 +22,8 @@ from sigma_kernel.graph import Graph, Node, changed, ordered, rewrite
 
 CHUNKS = 8  # maximum number of pieces of a task: the number of threads that can help
 WORK = 3e6  # minimum floating-point operations of a part of a sum of products, or of a piece for BLAS
+TILED = 500_000  # minimum floating-point operations of a product of bfloat16 that packs its operands
+LEAST = 16  # and its smallest side
 ALL = 50_000  # minimum elements of a full reduction: a smaller one is done before a second thread has started
 STATE, DATA, STEER = "state", "data", "steer"
 FLOATS = frozenset({"float32", "float64"})
@@ -116,7 +120,33 @@ def expanded(graph: Graph) -> Graph:
 
     Its arrays of constants stay, as they become inputs; those in the body of a scan do not.
     """
-    return _called(rewrite(graph, keep=LOWERINGS), KNOWN | {"array"})
+    return _called(rewrite(_multiplied(graph), keep=LOWERINGS), KNOWN | {"array"})
+
+
+def _multiplied(graph: Graph) -> Graph:
+    """Return a graph in which mixed products are products of bfloat16, named by an attribute, or of rounded numbers."""
+
+    def change(node: Node, inputs: tuple[Node, ...]) -> Node:
+        if node.op != "mixed_matmul":
+            return node if inputs == node.inputs else evolve(node, inputs=inputs)
+        if node.dtype == "float32" and node.attrs["dtype"] == "bfloat16" and has_tiles() and _large(node):
+            return evolve(node, op="matmul", inputs=inputs)
+        return evolve(node, op="matmul", inputs=tuple(_rounded(x, node.attrs) for x in inputs), attrs={})
+
+    return changed(graph, change, _multiplied)
+
+
+def _large(node: Node) -> bool:
+    """Return whether a product is faster in tiles, although both operands are packed."""
+    (rows, columns), inner = node.shape[-2:], node.inputs[0].shape[-1]
+    return min(rows, columns, inner) >= LEAST and 2 * rows * columns * inner >= TILED
+
+
+def _rounded(x: Node, attrs: Mapping[str, Any]) -> Node:
+    """Return an operand rounded before it is transposed, so that products of both forms share the rounding."""
+    if x.op == "permute":
+        return evolve(x, inputs=(_rounded(x.inputs[0], attrs),))
+    return Node("reduce_precision", (x,), attrs, x.shape, x.dtype)
 
 
 def _called(graph: Graph, known: Collection[str] = KNOWN) -> Graph:

@@ -17,13 +17,13 @@ from sigma_backend_numba.runtime.arithmetic import (
 )
 from sigma_backend_numba.runtime.blas import dgemm, sgemm
 from sigma_backend_numba.runtime.indexing import span, within
+from sigma_backend_numba.runtime.mixed_product import mixed_product
 from sigma_backend_numba.runtime.random import bits, word
 from sigma_backend_numba.runtime.threads import claim, finish, flush
 
 ROUGH = {"exponential": rough_exponential, "logarithm": rough_logarithm, "tangent": rough_tangent}
 
 __all__ = [
-    "ROUGH", "bits", "claim", "dgemm", "exponential", "finish", "flush", "larger", "logarithm", "modulo",
-    "remainder", "sgemm", "sign", "smaller", "span", "tangent", "to_bfloat16", "to_float16",
-    "within", "word",
+    "ROUGH", "bits", "claim", "dgemm", "exponential", "finish", "flush", "larger", "logarithm", "mixed_product",
+    "modulo", "remainder", "sgemm", "sign", "smaller", "span", "tangent", "to_bfloat16", "to_float16", "within", "word",
 ]  # fmt: skip
