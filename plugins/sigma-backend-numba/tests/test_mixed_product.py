@@ -17,7 +17,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, ops, symbol
 
-SHAPES = [(32, 32, 32), (7, 3, 5), (17, 40, 33), (100, 512, 64), (193, 70, 131), (600, 209, 90), (1, 1, 1)]
+SHAPES = [(1, 1, 1), (7, 3, 5), (17, 40, 33), (193, 70, 131), (600, 209, 90)]
 
 
 @pytest.fixture(autouse=True)

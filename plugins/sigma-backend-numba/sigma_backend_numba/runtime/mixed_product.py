@@ -15,6 +15,7 @@ from sigma_backend_numba.compiler.language import (
     as_i4,
     at,
     compact,
+    driver,
     i8,
     sel,
     spread,
@@ -48,21 +49,15 @@ def mixed_product(
         for i in range(0, high, 32):
             for q in range(deep):
                 start, tile = at(left, (first + i) * down + q * 32 * along), at(packed, (i // 32 * deep + q) * PAIR)
-                lay(tile, spare, start, down, along, high - i, inner - q * 32, False)
-                lay(
-                    at(tile, TILE), spare, at(start, sel(high - i > 16, 16 * down, i8(0))), down, along, high - i - 16,
-                    inner - q * 32, False,
-                )  # fmt: skip
+                lay_two(tile, spare, start, down, along, high - i, inner - q * 32, False)
         for begin in range(0, columns, MIXED_COLUMNS):
             width = min(i8(MIXED_COLUMNS), columns - begin)
             pieces = (width + 31) // 32
             for n in range(deep * pieces):  # in the order in which the numbers lie
                 q, j = sel(beside == 1, n // pieces, n % deep), 32 * sel(beside == 1, n % pieces, n // deep)
                 start = at(right, (begin + j) * beside + q * 32 * under)
-                tile, count = at(panel, (j // 32 * deep + q) * PAIR), width - j
-                lay(tile, spare, start, beside, under, count, inner - q * 32, True)
-                start = at(start, sel(count > 16, 16 * beside, i8(0)))
-                lay(at(tile, TILE), spare, start, beside, under, count - 16, inner - q * 32, True)
+                tile = at(panel, (j // 32 * deep + q) * PAIR)
+                lay_two(tile, spare, start, beside, under, width - j, inner - q * 32, True)
             for j in range(0, width, 32):
                 for i in range(0, high, 32):
                     tiles_cleared()
@@ -73,6 +68,14 @@ def mixed_product(
                     place = at(to, (first + i) * apart + begin + j)
                     keep(as_f4(address(kept)), place, apart, min(i8(32), high - i), width - j, scale, added)
     tiles_done()
+
+
+@driver
+def lay_two(tile: Any, spare: Any, start: Any, step: Any, along: Any, count: Any, inner: Any, paired: Any) -> None:
+    """Pack the rows of two tiles."""
+    lay(tile, spare, start, step, along, count, inner, paired)
+    more = at(start, sel(count > 16, 16 * step, i8(0)))
+    lay(at(tile, TILE), spare, more, step, along, count - 16, inner, paired)
 
 
 @compact
