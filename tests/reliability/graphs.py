@@ -35,7 +35,7 @@ from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.compiler import machine_code
 from sigma_backend_numba.compiler.tile_sizes import DEPTH
 from sigma_backend_numba.emit import costs, matmul, register_tiles, task
-from sigma_backend_numba.emit.product_table import BLAS, PANELS
+from sigma_backend_numba.emit.product_table import BLAS, PANELS, Route
 from sigma_backend_numba.lower import canonical
 from sigma_backend_numba.plan import fusion
 from sigma_backend_numpy import NumpyBackend
@@ -58,8 +58,8 @@ def limits(seed: int) -> Iterator[None]:
     """Lower the limits for every other seed; half of these pack all products, or none.  LLVM optimises two of 16."""
     patches = [patch.object(machine_code, "SPEED", 0)] if seed % 16 > 1 else []
     patches += [patch.object(*low) for low in LOW] if seed % 2 else []
-    found = PANELS if seed % 8 == 1 else BLAS
-    patches += [patch.object(matmul, "way", lambda *sides: found)] if seed % 4 == 1 else []
+    found = Route(PANELS if seed % 8 == 1 else BLAS, 8)
+    patches += [patch.object(matmul, "chosen", lambda *sides: found)] if seed % 4 == 1 else []
     made = f"{lookup.makers()}{[one.attribute for one in patches]}"  # so that these programs are not cached on disk
     patches += [patch.object(lookup, "makers", lambda: made)] if patches else []
     for one in patches:

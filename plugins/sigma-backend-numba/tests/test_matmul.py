@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,7 @@ import pytest
 
 from sigma_backend_numba.backend import NumbaBackend
 from sigma_backend_numba.cache import lookup
-from sigma_backend_numba.emit import matmul
-from sigma_backend_numba.emit.product_table import PANELS
+from sigma_backend_numba.emit.product_table import PANELS, Route, forced
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute.program import LoweredFunction, graph_job, step_job
 from sigma_kernel import functions as f
@@ -19,10 +19,11 @@ from sigma_kernel.graph import Graph, symbol
 
 
 @pytest.fixture(autouse=True)
-def own(monkeypatch: pytest.MonkeyPatch) -> None:
+def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Pack the operands of every product on every processor."""
-    monkeypatch.setattr(matmul, "way", lambda *sides: PANELS)
-    monkeypatch.setattr(lookup, "makers", lambda: "without BLAS")  # do not reuse cached programs of other tests
+    monkeypatch.setattr(lookup, "makers", lambda: "packed")  # do not reuse cached programs of other tests
+    with forced(Route(PANELS, 8)):
+        yield
 
 
 def lowered(x: Any, w: Any, first: bool, second: bool) -> tuple[LoweredFunction, list[Any]]:

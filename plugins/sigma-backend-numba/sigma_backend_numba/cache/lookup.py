@@ -47,6 +47,13 @@ def load(
         return _loaded[name]
 
 
+def fresh(make: Callable[[], tuple[Needs, str]]) -> tuple[Needs, Burst]:
+    """Return a program that is compiled anew, and kept nowhere."""
+    needs, text = make()
+    code, _ = compiled(text, _names(text))
+    return needs, loaded(code)
+
+
 def key(job: str) -> str:
     """Return the cache key of a program."""
     parts = (job, makers(), platform.system(), platform.machine(), *processor())
@@ -55,12 +62,12 @@ def key(job: str) -> str:
 
 @cache
 def makers() -> str:
-    """Return what a program depends on besides its job: the source of this package, and the version of LLVM.
+    """Return what a program depends on besides its job: the source and data of this package, and the version of LLVM.
 
     A test that patches these modules must patch this function too.
     """
     folders = (Path(__file__).parents[1], Path(graph.__file__).parent)
-    sources = (path for folder in folders for path in sorted(folder.rglob("*.py")))
+    sources = (path for folder in folders for kind in ("py", "json") for path in sorted(folder.rglob(f"*.{kind}")))
     return "\0".join([importlib.metadata.version("llvmlite"), *(path.read_text("utf-8") for path in sources)])
 
 

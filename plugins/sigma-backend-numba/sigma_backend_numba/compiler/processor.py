@@ -1,8 +1,12 @@
-"""The processor that programs are compiled for."""
+"""The processor that programs are compiled for.
+
+``$SIGMA_NUMBA_REGISTERS=256`` compiles for a processor of this kind without AVX-512.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 from functools import cache
 from importlib import import_module
@@ -10,6 +14,7 @@ from typing import Any
 
 TILES = ("amx-tile", "amx-bf16", "avx512f", "avx512bw")
 PERMISSION, REQUEST, TILE_DATA = 158, 0x1023, 18  # arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
+WIDER = ("avx512", "avx10", "evex512", "amx")  # features of processors with registers of 512 bits
 
 
 @cache
@@ -21,7 +26,10 @@ def llvm() -> Any:
 @cache
 def processor() -> tuple[str, str]:
     """Return the name of this processor and its features."""
-    return llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten()
+    name, features = llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten().split(",")
+    if os.environ.get("SIGMA_NUMBA_REGISTERS") == "256":
+        features = [f"-{each[1:]}" if each[1:].startswith(WIDER) else each for each in features]
+    return name, ",".join(features)
 
 
 @cache

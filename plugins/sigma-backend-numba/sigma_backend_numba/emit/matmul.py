@@ -11,7 +11,7 @@ from sigma_backend_numba.compiler import tile_sizes
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.loop_nest import Nest
 from sigma_backend_numba.emit.loops import epilogue, home, stored
-from sigma_backend_numba.emit.product_table import BLAS, PANELS, way
+from sigma_backend_numba.emit.product_table import BLAS, PANELS, Route, chosen
 from sigma_backend_numba.emit.register_tiles import Tiles
 from sigma_backend_numba.emit.task import Task, indented, size
 from sigma_backend_numba.lower.canonical import LEAVES, WORK, matrix
@@ -116,12 +116,15 @@ class MatrixProduct:
         ]
 
     @cached_property
+    def _route(self) -> Route:
+        return chosen(*self.sides, self.b.turned)
+
+    @property
     def _way(self) -> str:
         """Return how the product is computed; matrices of a batch are never packed."""
         if self.core.attrs:
             return MIXED
-        found = way(*self.sides, self.b.turned)
-        return BLAS if len(self.core.shape) > 2 and found == PANELS else found
+        return BLAS if len(self.core.shape) > 2 and self._route.way == PANELS else self._route.way
 
     @cached_property
     def _scratch(self) -> list[str]:
@@ -159,9 +162,10 @@ class MatrixProduct:
             tiles = self._tiles("", False)
             deep = tiles.shape.rows
             unit = max(ROWS // deep, 1) * deep if by_rows else tiles.wide
-            self.task.share(costs.product(work), -(-side // unit))
+            most = int(costs.product(work) // costs.PIECE)
+            self.task.cut(min(self._route.pieces, most), costs.product(work), -(-side // unit))
         else:
-            self.task.cut(_pieces(work), costs.product(work), side, 32)
+            self.task.cut(min(self._route.pieces, int(work // WORK)), costs.product(work), side, 32)
         self.task.lines += [f"e0 = lo * {unit}", f"e1 = min(hi * {unit}, {side})"]
 
     # -- two matrices --------------------------------------------------------------------------------------------------
@@ -264,7 +268,7 @@ class MatrixProduct:
 
 
 def _pieces(work: float) -> int:
-    """Return the number of products that BLAS gets: each packs an operand again, so twice as many for tenfold work."""
+    """Return the number of products in bfloat16: each packs an operand again, so twice as many for tenfold work."""
     return 2 ** (1 + int(log10(work / (2 * WORK)))) if work >= 2 * WORK else 1
 
 

@@ -1,0 +1,147 @@
+"""Measure how matrix products are computed fastest, and write the table of this width of registers.
+
+::
+
+    python -m sigma_backend_numba.tune [--to FILE] [--only TEXT]
+
+Each product of the table runs in every way that may be fastest, on one thread and in turns, over several right
+operands; the least processor time counts, and the first way wins if it is nearly as fast.  A product is cut into as
+many pieces, up to eight, as cost little more on one thread than a single one.  ``--only`` measures the entries that
+contain a text anew, and keeps the others.  ``SIGMA_NUMBA_REGISTERS=256 OPENBLAS_CORETYPE=Haswell`` before the command
+measures AVX2 on a processor with AVX-512.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from pathlib import Path
+from time import thread_time
+from typing import Any
+
+import numpy as np
+
+from sigma_backend_numba.cache.lookup import fresh
+from sigma_backend_numba.compiler.blas_library import blas
+from sigma_backend_numba.compiler.processor import processor, registers
+from sigma_backend_numba.emit.product_table import (
+    BLAS,
+    COLUMNS,
+    FILE,
+    INNER,
+    PANELS,
+    ROWS,
+    TILES,
+    Route,
+    entry,
+    forced,
+)
+from sigma_backend_numba.execute.program import CompiledProgram, Machine, step_job
+from sigma_kernel import functions as f
+from sigma_kernel.contracts import Step
+from sigma_kernel.graph import Graph, symbol
+
+TIMES, LEAST = 7, 3e-4  # how often each is measured, and for how many seconds at least
+SEVERAL = 4  # right operands that take turns
+CUT = 2e7  # floating-point operations of products that are worth cutting
+MORE, CUTS = 1.04, 1.1  # how much longer a simpler way may take, and on one thread a product in pieces
+Sides = tuple[int, int, int, bool]
+
+
+def sides() -> Iterable[Sides]:
+    """Return rows, columns and inner side of each product, and whether its second operand is transposed."""
+    return product(ROWS, COLUMNS, INNER, (False, True))
+
+
+def ways(rows: int, columns: int, inner: int) -> list[str]:
+    """Return the ways that may be the fastest."""
+    work = 2 * rows * columns * inner
+    return [way for way, may in ((TILES, work <= 2e7), (PANELS, work >= 1e5), (BLAS, work >= 2e4)) if may]
+
+
+def prepared(of: Sides, choice: Route) -> Callable[[int], None]:
+    """Return a function that runs a product, several times over, in the given way on one thread."""
+    rows, columns, inner, turned = of
+    draw, right = np.random.default_rng(0), (columns, inner) if turned else (inner, columns)
+    shapes = {"x": (rows, inner)} | {f"w{k}": right for k in range(SEVERAL)}
+    state = {name: draw.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+    state |= {f"y{k}": np.zeros((rows, columns), np.float32) for k in range(SEVERAL)}
+    nodes = {name: symbol(value.shape, "float32") for name, value in state.items()}
+    rights = [f.swap_axes(nodes[f"w{k}"], 0, 1) if turned else nodes[f"w{k}"] for k in range(SEVERAL)]
+    outs = tuple(nodes["x"] @ right for right in rights)
+    step = Step(Graph(tuple(nodes.values()), outs), tuple(nodes), (), (), tuple(f"y{k}" for k in range(SEVERAL)), ())
+    job = step_job(step)
+    with forced(choice):
+        needs, call = fresh(job.made)
+    program = CompiledProgram(step, Machine(job.graph, needs, call, threads=1), in_place=True)
+
+    def run(steps: int) -> None:
+        program.run(state, {}, np.zeros(0, np.int32), {}, steps)
+
+    return run
+
+
+def measured(runs: Sequence[Callable[[int], None]]) -> list[float]:
+    """Return the least seconds of each, which take turns."""
+    counts = [max(1, round(LEAST / max(_seconds(run, 1), 1e-7))) for run in runs if _seconds(run, 1) >= 0]
+    best = [float("inf")] * len(runs)
+    for _ in range(TIMES):
+        for k, (run, count) in enumerate(zip(runs, counts, strict=True)):
+            best[k] = min(best[k], _seconds(run, count) / count / SEVERAL)
+    return best
+
+
+def _seconds(run: Callable[[int], None], steps: int) -> float:
+    start = thread_time()
+    run(steps)
+    return thread_time() - start
+
+
+def tuned(of: Sides) -> tuple[list[Any], dict[str, float]]:
+    """Return the way and the most pieces of a product, and its GFLOP/s in each way."""
+    rows, columns, inner, _ = of
+    work, among = 2e-9 * rows * columns * inner, ways(rows, columns, inner)
+    times = measured([prepared(of, Route(way, 1)) for way in among]) if len(among) > 1 else [0.0]
+    way = next(name for name, time in zip(among, times, strict=True) if time <= MORE * min(times))
+    rates = {name: round(work / time, 1) for name, time in zip(among, times, strict=True) if time}
+    return [way, _pieces(of, way) if work >= CUT * 1e-9 else 2 if way == BLAS else 8], rates
+
+
+def _pieces(of: Sides, way: str) -> int:
+    counts = (1, 2, 4, 8)
+    times = measured([prepared(of, Route(way, count)) for count in counts])
+    return max(count for count, time in zip(counts, times, strict=True) if count <= 2 or time <= CUTS * times[0])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure all products and write the table."""
+    parser = argparse.ArgumentParser(prog="python -m sigma_backend_numba.tune", description="Tune matrix products.")
+    parser.add_argument("--to", type=Path, default=FILE, help="the file to write")
+    parser.add_argument("--only", default="", metavar="TEXT", help="measure only entries that contain this text")
+    given = parser.parse_args(arguments)
+    tables = json.loads(FILE.read_text("utf-8"))
+    table = tables.setdefault(str(registers()), {"products": {}})
+    table["measured"] = f"{processor()[0]}, {blas()}"
+    for of in sides():
+        name = entry(*of)
+        if given.only in name:
+            table["products"][name], rates = tuned(of)
+            print(f"{name}: {table['products'][name]}, GFLOP/s: {rates}", file=sys.stderr, flush=True)
+            given.to.write_text(_text(tables), "utf-8")
+
+
+def _text(tables: dict[str, Any]) -> str:
+    """Return the tables as JSON, with one line for each product."""
+    parts = []
+    for bits, table in tables.items():
+        rows = (f"      {json.dumps(name)}: {json.dumps(value)}" for name, value in table["products"].items())
+        head = f'    "measured": {json.dumps(table["measured"])},\n    "products": {{\n'
+        parts.append(f'  "{bits}": {{\n{head}' + ",\n".join(rows) + "\n    }\n  }")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The table of products is complete, says what was measured, and is what the tuner writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sigma_backend_numba import tune
+from sigma_backend_numba.backend import NumbaBackend
+from sigma_backend_numba.compiler import processor
+from sigma_backend_numba.emit import product_table
+from sigma_backend_numba.emit.product_table import BLAS, FILE, PANELS, TILES, WAYS, Route, chosen, entry, forced
+from sigma_backend_numba.emit.program_text import source
+from sigma_backend_numba.execute.program import graph_job
+from sigma_kernel.graph import Graph, symbol
+
+TABLES = json.loads(FILE.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("bits", ["256", "512"])
+def test_the_table_has_every_product_of_the_grid(bits: str) -> None:
+    products = TABLES[bits]["products"]
+    assert list(products) == [entry(*sides) for sides in tune.sides()]
+    assert all(way in WAYS and pieces in (1, 2, 4, 8) for way, pieces in products.values())
+    assert "OpenBLAS" in TABLES[bits]["measured"]
+
+
+def test_a_product_takes_the_entry_whose_sides_are_nearest_as_ratios() -> None:
+    assert entry(100, 1000, 784, True) == "64 x 1024 x 1024 transposed"
+    assert entry(130, 10, 40, False) == "256 x 16 x 64"
+    assert entry(0, 5000, 1, False) == "1 x 1024 x 16"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_dense_layers_are_computed_without_blas(turned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product_table, "registers", lambda: 512)
+    assert chosen(100, 1000, 784, turned).way == chosen(784, 1000, 100, turned).way == PANELS
+
+
+def test_processors_that_were_not_measured_leave_large_products_to_blas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product_table, "registers", lambda: 128)
+    assert (chosen(8, 8, 8, False).way, chosen(100, 1000, 784, False).way) == (TILES, BLAS)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_gives_the_same_product(way: str) -> None:
+    draw = np.random.default_rng(0)
+    x, w = draw.standard_normal((20, 30)), draw.standard_normal((30, 17))
+    a, b = symbol(x.shape, "float64"), symbol(w.shape, "float64")
+    graph = Graph((a, b), (a @ b,))
+    with forced(Route(way, 1)):
+        assert ("dgemm(" in source(graph_job(graph, {})).text) == (way == BLAS)
+        (found,) = NumbaBackend().lower(graph, {})(x, w)
+    assert np.allclose(found, x @ w, rtol=0, atol=1e-13)
+
+
+def test_the_tuner_writes_what_it_measured_and_keeps_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tune, "measured", lambda runs: [3.0, 1.0, 2.0][: len(runs)])
+    monkeypatch.setattr(tune, "registers", lambda: 512)
+    tune.main(["--to", str(tmp_path / "table.json"), "--only", "64 x 64 x 64"])
+    written, name = json.loads((tmp_path / "table.json").read_text("utf-8")), "64 x 64 x 64 transposed"
+    assert written["512"]["products"][name] == [PANELS, 8]
+    assert f"{name}: ['panels', 8]" in capsys.readouterr().err
+    other = {one: value for one, value in TABLES["512"]["products"].items() if "64 x 64 x 64" not in one}
+    assert {one: written["512"]["products"][one] for one in other} == other
+    assert written["256"] == TABLES["256"]
+
+
+def test_a_large_product_is_cut_into_no_more_pieces_than_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tune, "prepared", lambda of, choice: choice)
+    monkeypatch.setattr(tune, "measured", lambda runs: [1.0, 1.2, 1.03, 1.3][: len(runs)])
+    assert tune.tuned((1024, 1024, 1024, False))[0] == [PANELS, 4]
+
+
+def test_a_processor_can_be_measured_as_if_its_registers_were_narrower(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor, "llvm", lambda: _Host)
+    monkeypatch.setenv("SIGMA_NUMBA_REGISTERS", "256")
+    assert processor.processor.__wrapped__() == ("host", "+avx2,-avx512f,-amx-tile,+fma")
+
+
+class _Host:
+    @staticmethod
+    def get_host_cpu_name() -> str:
+        return "host"
+
+    @staticmethod
+    def get_host_cpu_features() -> type[_Host]:
+        return _Host
+
+    @staticmethod
+    def flatten() -> str:
+        return "+avx2,+avx512f,+amx-tile,+fma"
