@@ -13,7 +13,8 @@ from sigma_kernel.graph.node import Graph, Node, mark, originating
 from sigma_kernel.graph.ops import mixed_matmul, reduce_precision
 from sigma_kernel.graph.rewriting import changed
 
-ROUNDED = frozenset({"convolution", "convolution_input", "convolution_kernel", "attention"})  # ops, beside ``matmul``
+# Ops, beside ``matmul``.
+ROUNDED = frozenset({"convolution", "convolution_input", "convolution_kernel", "attention", "attention_gradient"})
 
 
 def mixed(graph: Graph, dtype: str, concerned: Callable[[str], bool]) -> Graph:

@@ -210,12 +210,17 @@ def _dropout(x: Node, rate: Node, *key: Node, stream: int) -> Node:
 def attention_weights(q: Node, k: Node, *mask: Node, causal: bool) -> Node:
     """Return the softmax of scaled products over the keys that a query attends to; weights of 0 if there are none."""
     scores = q @ swapped(k) * (1.0 / math.sqrt(q.shape[-1]))
+    seen = _seen(scores, mask, causal)
+    if seen is None:
+        return softmax(scores, axis=len(scores.shape) - 1)
+    return where(seen, softmax(where(seen, scores, HIDDEN[scores.dtype]), axis=len(scores.shape) - 1), 0.0)
+
+
+def _seen(scores: Node, mask: Sequence[Node], causal: bool) -> Node | None:
+    """Return whether queries attend to keys, bool and broadcast to the scores; None if all attend to all."""
     rank, sides = len(scores.shape), (*(1,) * (len(scores.shape) - 2), *scores.shape[-2:])
     rows, keys = (iota(shape=sides, axis=axis, dtype="int32") for axis in (rank - 2, rank - 1))
-    seen = reduce(logical_and, [*mask, *([rows >= keys] if causal else [])]) if mask or causal else None
-    if seen is None:
-        return softmax(scores, axis=rank - 1)
-    return where(seen, softmax(where(seen, scores, HIDDEN[scores.dtype]), axis=rank - 1), 0.0)
+    return reduce(logical_and, [*mask, *([rows >= keys] if causal else [])]) if mask or causal else None
 
 
 def _attention(q: Node, k: Node, v: Node, *mask: Node, causal: bool) -> Node:
@@ -226,6 +231,26 @@ def _attention(q: Node, k: Node, v: Node, *mask: Node, causal: bool) -> Node:
 def _mixed_matmul(x: Node, y: Node, *, dtype: str) -> Node:
     """Expand a product that reads its operands in 16 bits, and adds in their own dtype."""
     return reduce_precision(x, dtype=dtype) @ reduce_precision(y, dtype=dtype)
+
+
+def _attention_gradient(g: Node, q: Node, k: Node, v: Node, *mask: Node, causal: bool, of: int) -> Node:
+    """Expand the gradient of attention with respect to its queries, keys or values."""
+    weights = attention_weights(q, k, *mask, causal=causal)
+    if of == 2:
+        return swapped(weights) @ g
+    flow = g @ swapped(v)
+    seen = _seen(flow, mask, causal)
+    flow = flow if seen is None else where(seen, flow, 0.0)
+    flow = weights * (flow - sum(weights * flow, axis=(len(flow.shape) - 1,))) * (1.0 / math.sqrt(q.shape[-1]))
+    flow = flow if seen is None else where(seen, flow, 0.0)
+    return swapped(flow) @ q if of else flow @ k
+
+
+def _product_flow(g: Node, z: Node, x: Node, y: Node) -> tuple[Node, Node]:
+    """Differentiate a product; of a matrix that all matrices of a batch are multiplied by, it is a single product."""
+    flat = len(y.shape) < 3 <= len(x.shape)
+    rows, flow = (reshape(a, shape=(math.prod(a.shape[:-1]), a.shape[-1])) if flat else a for a in (x, g))
+    return g @ swapped(y), swapped(rows) @ flow
 
 
 def elementwise() -> list[Rules]:
@@ -301,7 +326,7 @@ scatter_add: Op = op("scatter_add", shapes.scattered, dtypes.scattered,
                      lambda g, z, x, i, u, *, axis: (g, None, take(g, i, axis=axis)))
 
 # -- linear maps -------------------------------------------------------------------------------------------------------
-matmul: Op = op("matmul", shapes.product, dtypes.number, lambda g, z, x, y: (g @ swapped(y), swapped(x) @ g))
+matmul: Op = op("matmul", shapes.product, dtypes.number, _product_flow)
 convolution: Op = op("convolution", shapes.convolved, dtypes.floating,
                      lambda g, z, x, w, **how: (convolution_input(g, w, shape=x.shape, **how),
                                                 convolution_kernel(x, g, shape=w.shape, **how)))
@@ -344,5 +369,9 @@ softmax_cross_entropy: Op = op("softmax_cross_entropy", shapes.classified, dtype
                                lambda g, z, x, labels: (_cross_entropy_flow(g, x, labels), None), _cross_entropy)
 layer_norm: Op = op("layer_norm", shapes.normalised, dtypes.floating, None, _layer_norm)
 dropout: Op = op("dropout", shapes.dropped, dtypes.dropped, None, _dropout)
-attention: Op = op("attention", shapes.attended, dtypes.attended, None, _attention)
+attention: Op = op("attention", shapes.attended, dtypes.attended,
+                   lambda g, z, q, k, v, *mask, **how: (*(attention_gradient(g, q, k, v, *mask, **how, of=i)
+                                                          for i in range(3)), *(None for _ in mask)), _attention)
+attention_gradient: Op = op("attention_gradient", shapes.attended_back,
+                            lambda g, *x, causal, of: dtypes.attended(*x, causal=causal), None, _attention_gradient)
 mixed_matmul: Op = op("mixed_matmul", shapes.product, dtypes.rounded, None, _mixed_matmul)

@@ -277,3 +277,10 @@ def attended(q: Shape, k: Shape, v: Shape, *mask: Shape, causal: bool) -> Shape:
     _require(len(mask) < 2 and all(broadcast(scores, one) == scores for one in mask), f"a mask must fit {scores}")
     _require(not causal or q[-2] == k[-2], "causal attention is of a sequence to itself. Pass a mask for another one.")
     return (*broadcast(q[:-2], k[:-2], v[:-2]), q[-2], v[-1])
+
+
+def attended_back(g: Shape, q: Shape, k: Shape, v: Shape, *mask: Shape, causal: bool, of: int) -> Shape:
+    """Return the shape of the gradient of the queries, keys or values, before it is summed to theirs."""
+    value = attended(q, k, v, *mask, causal=causal)
+    _require(g == value, f"the gradient must have the shape of the result, {value}")
+    return (*value[:-2], *(q, k, v)[of][-2:])

@@ -254,9 +254,13 @@ def _attentions() -> list[Sample]:
     mask = _truths(2, 3, 5)
     mask[1, 2] = False
     heads = _floats(2, 2, 3, 5, 4), _floats(2, 2, 1, 5, 4) * 0.7, _floats(2, 2, 1, 5, 3)
+    cases: list[tuple[tuple[np.ndarray, ...], bool]] = [
+        ((q, k, v), False), ((q, k, v, mask), False), ((k, k[::-1], v), True), ((*heads, np.arange(5) > 0), True)
+    ]  # fmt: skip
     return [
-        Sample("attention", (q, k, v), {"causal": False}),
-        Sample("attention", (q, k, v, mask), {"causal": False}),
-        Sample("attention", (k, k[::-1], v), {"causal": True}),
-        Sample("attention", (*heads, np.arange(5) > 0), {"causal": True}),
-    ]
+        *(Sample("attention", operands, {"causal": causal}) for operands, causal in cases),
+        *(
+            Sample("attention_gradient", (_floats(*x.shape[:-1], v.shape[-1]), x, *rest), {"causal": causal, "of": of})
+            for (x, *rest), causal in cases for of in range(3)
+        ),
+    ]  # fmt: skip

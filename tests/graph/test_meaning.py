@@ -316,6 +316,25 @@ def test_attention_is_softmax_of_scaled_products_times_values(sample):
     np.testing.assert_allclose(run(sample)[0], expected, rtol=1e-12, atol=1e-15)
 
 
+@of("attention_gradient")
+def test_the_gradient_of_attention_is_that_of_finite_differences(sample):
+    g, *operands = sample.arrays
+    of, causal = sample.attrs["of"], sample.attrs["causal"]
+    whole = np.broadcast_to(operands[of], (*g.shape[:-2], *operands[of].shape[-2:])).copy()  # before it is summed
+    expected, step = np.empty_like(whole), 1e-6
+
+    def total(moved):
+        given = [*operands[:of], moved, *operands[of + 1 :]]
+        return (run(Sample("attention", tuple(given), {"causal": causal}))[0] * g).sum()
+
+    for place in np.ndindex(whole.shape):
+        moved = [whole.copy(), whole.copy()]
+        moved[0][place] += step
+        moved[1][place] -= step
+        expected[place] = (total(moved[0]) - total(moved[1])) / (2 * step)
+    np.testing.assert_allclose(run(sample)[0], expected, rtol=1e-7, atol=1e-8)
+
+
 # -- errors and side effects -------------------------------------------------------------------------------------------
 def test_a_dtype_that_a_namespace_lacks_is_refused_by_name():
     graph = trace(lambda x: ops.cast(x, dtype="bfloat16"), Spec((2,)))

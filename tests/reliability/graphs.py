@@ -34,7 +34,7 @@ from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.compiler import machine_code
 from sigma_backend_numba.compiler.tile_sizes import DEPTH
-from sigma_backend_numba.emit import costs, matmul, register_tiles, task
+from sigma_backend_numba.emit import attention, costs, matmul, register_tiles, task
 from sigma_backend_numba.emit.product_table import BLAS, PANELS, Route
 from sigma_backend_numba.lower import canonical
 from sigma_backend_numba.plan import fusion
@@ -49,7 +49,8 @@ BACKENDS: dict[str, list[Backend]] = {
 LOW: tuple[tuple[Any, str, Any], ...] = (  # limits of numba, so low that a few rows are many
     (task, "PIECE", 0.01), (costs, "LESS", float("inf")), (costs, "PIECE", 0.01), (canonical, "ALL", 4),
     (canonical, "WORK", 1.0), (matmul, "WORK", 1.0), (matmul, "BLOCK", 4), (matmul, "ROWS", 6), (matmul, "LARGE", 1),
-    (register_tiles, "DEPTH", dict.fromkeys(DEPTH, 16)), (register_tiles, "NEAR", 1), (fusion, "LONGEST_ROW", 3),
+    (register_tiles, "DEPTH", dict.fromkeys(DEPTH, 16)), (register_tiles, "NEAR", 1), (matmul, "TOGETHER", 2),
+    (attention, "BLOCK", 8), (fusion, "LONGEST_ROW", 3),
 )  # fmt: skip
 
 

@@ -26,13 +26,17 @@ from sigma_layers import (
     DepthwiseConv2d,
     DepthwiseConv3d,
     Dropout,
+    Embedding,
     Flatten,
     GlobalAveragePool,
     Input,
+    LayerNorm,
+    LearnedPositions,
     MaxPool,
     Output,
     Residual,
     SoftmaxCrossEntropy,
+    TransformerEncoder,
 )
 from sigma_layers.plugin import ACTIVATIONS
 from sigma_optimisers import Adagrad, Adam, GradientDescent, Momentum
@@ -54,8 +58,8 @@ def translated(trainer: Trainer) -> Workload:
     block, state = feed.prepare(feed.dataset.block(0)), session.snapshot().arrays
     rows, per_epoch = feed.dataset.rows(0), feed.iterations_per_epoch
     orders = [feed.iterator.indices(feed.seed, epoch, 0, rows) for epoch in range(-(-KNOWN_ITERATIONS // per_epoch))]
-    if block[last.layer.targets].ndim != 1:
-        raise cannot(last.name, "targets other than one label for each sample")
+    if block[last.layer.targets].shape[1:] != model.shapes.outputs[last.sources[0]].shape[:-1]:
+        raise cannot(last.name, "targets other than one label for each sample, or each entry of a sequence")
     return Workload(
         parts=tuple(part for placed in model.network.layers for part in _parts(model, placed)),
         parameters={address: state[LAYERS + address].copy() for address in model.shapes.parameters},
@@ -74,8 +78,9 @@ def cannot(where: str, what: str) -> SigmaConfigError:
     """Return the error for something that no peer supports."""
     return SigmaConfigError(
         f"peers: {where}: they do not support {what}. They support chains of input, flatten, dropout, dense, "
-        "convolutions, max_pool, average_pool, global_average_pool, batch_norm, activation, residual, output and "
-        "softmax_cross_entropy, trained by gradient_descent, momentum, adam or adagrad. Leave --peers out."
+        "convolutions, max_pool, average_pool, global_average_pool, batch_norm, activation, residual, embedding, "
+        "learned_positions, layer_norm, transformer_encoder, output and softmax_cross_entropy, trained by "
+        "gradient_descent, momentum, adam or adagrad. Leave --peers out."
     )
 
 
@@ -93,9 +98,7 @@ def _ends(model: Model) -> tuple[Placed, Placed]:
         raise cannot(last.name, "weights of classes or costs")
     if last.layer.label_smoothing or last.layer.ignore_index is not None:
         raise cannot(last.name, "smoothed or ignored labels")
-    if len(model.shapes.outputs[layers[-2].name].shape) != 1:
-        raise cannot(last.name, "scores with several axes")
-    if first.layer.dtype not in (None, model.precision):
+    if first.layer.dtype not in (None, model.precision) and type(layers[1].layer) is not Embedding:
         raise cannot(first.name, f"inputs of {first.layer.dtype}")
     if not model.shapes.parameters:
         raise cannot("network", "networks without parameters")
@@ -217,6 +220,34 @@ def _flatten(model: Model, placed: Placed, shape: Shape) -> Made:
     return [("flatten", {})]
 
 
+def _embedding(model: Model, placed: Placed, shape: Shape) -> Made:
+    if placed.layer.padding is not None:
+        raise cannot(placed.name, "an index that is padding")
+    return [("embedding", {})]
+
+
+def _positions(model: Model, placed: Placed, shape: Shape) -> Made:
+    return [("positions", {})]
+
+
+def _layer_norm(model: Model, placed: Placed, shape: Shape) -> Made:
+    layer = placed.layer
+    if layer.axes != 1 or not layer.affine:
+        raise cannot(placed.name, "normalisation of several axes, or without scale and shift")
+    return [("layer_norm", {"epsilon": layer.epsilon})]
+
+
+def _encoder(model: Model, placed: Placed, shape: Shape) -> Made:
+    layer = placed.layer
+    if layer.mask is not None or layer.dropout or layer.key_value_heads is not None or layer.rotary is not None:
+        raise cannot(placed.name, "masks, dropout, grouped heads and rotary positions")
+    how = {name: getattr(layer, name) for name in ("heads", "causal", "norm", "epsilon")}
+    made = _function(placed.name, layer.activation)
+    if not made:
+        raise cannot(placed.name, "a hidden layer without an activation")
+    return [("encoder", {**how, "activation": made[0][1]["name"]})]
+
+
 TRANSLATIONS: dict[type, Callable[[Model, Placed, Shape], Made]] = {
     Input: _nothing,
     SoftmaxCrossEntropy: _nothing,
@@ -231,6 +262,10 @@ TRANSLATIONS: dict[type, Callable[[Model, Placed, Shape], Made]] = {
     Activation: _activation,
     Dropout: _dropout,
     Flatten: _flatten,
+    Embedding: _embedding,
+    LearnedPositions: _positions,
+    LayerNorm: _layer_norm,
+    TransformerEncoder: _encoder,
 }
 
 

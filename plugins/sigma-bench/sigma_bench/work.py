@@ -20,10 +20,12 @@ class Part:
     """One part of a chain of layers.
 
     ``affine`` and ``convolution`` have parameters under ``<layer>.weights`` and ``<layer>.biases``: ``(inputs, units)``
-    and ``(filters, channels, *window)``, ``batch_norm`` under ``<layer>.scale`` and ``<layer>.shift``.  A ``residual``
-    adds what the parts of its ``body`` and of its ``projection`` make of the same value.  The others are ``max_pool``,
-    ``average_pool``, ``global_average_pool``, ``activation``, ``dropout`` and ``flatten``.  ``shape`` is that of one
-    input sample, channels first.
+    and ``(filters, channels, *window)``, ``batch_norm`` and ``layer_norm`` under ``<layer>.scale`` and
+    ``<layer>.shift``.  A ``residual`` adds what the parts of its ``body`` and of its ``projection`` make of the same
+    value.  ``embedding`` and ``positions`` have weights with a vector in each row.  ``encoder`` is a block of a
+    transformer: its parameters are those of ``attention`` (``query``, ``key``, ``value``, ``output``), ``hidden``,
+    ``feed_forward`` and two norms.  The others are ``max_pool``, ``average_pool``, ``global_average_pool``,
+    ``activation``, ``dropout`` and ``flatten``.  ``shape`` is that of one input sample, channels first.
     """
 
     kind: str

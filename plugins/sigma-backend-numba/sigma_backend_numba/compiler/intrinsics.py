@@ -180,6 +180,14 @@ def _reordered(b: Any, x: Value, y: Value) -> Value:
     return Value(x.kind, b.fadd(x.ir, y.ir, flags=("reassoc", "contract", "nsz")))
 
 
+def _highest(b: Any, values: Value) -> Value:
+    """Return the largest number in a vector that holds no NaN."""
+    kind, lanes = values.kind.split("x")
+    name = f"llvm.vector.reduce.fmax.v{lanes}f{8 * typed_values.BYTES[kind]}"
+    called = function(b, name, TYPES[kind], [TYPES[values.kind]])
+    return Value(kind, b.call(called, [values.ir], fastmath=("nnan",)))
+
+
 def _copied(b: Any, target: Value, source: Value, size: Value) -> None:
     """Copy bytes between pointers of any type."""
     byte = BYTE.as_pointer()
@@ -250,7 +258,7 @@ WORDS: dict[str, Meaning] = {
     **{f"wide{lanes}": _wide(lanes) for lanes in typed_values.LANES},
     **{f"spread{lanes}": _spread(lanes) for lanes in typed_values.LANES}, "put": _put,
     **{f"turned{lanes}": _turned(lanes) for lanes in typed_values.LANES},
-    "sel": typed_values.chosen, "radd": _reordered, "abs": _size, "min": _lesser, "max": _greater,
+    "highest": _highest, "sel": typed_values.chosen, "radd": _reordered, "abs": _size, "min": _lesser, "max": _greater,
     "root": lambda b, x: _unary(b, "sqrt", x), "floor": lambda b, x: _unary(b, "floor", x),
     "nearest": lambda b, x: _unary(b, "nearbyint", x),
     "as_float": lambda b, x: Value("f4", b.bitcast(converted(b, x, "i4").ir, TYPES["f4"])),

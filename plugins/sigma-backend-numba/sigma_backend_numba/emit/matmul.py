@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from math import log10, prod
 
@@ -22,6 +23,7 @@ from sigma_kernel.graph import BYTES, Node
 
 BLOCK = 96  # rows of a product that are updated while they are in the cache
 ROWS = 24  # rows of a piece of our own product, approximately, or a multiple: whole tiles
+TOGETHER = 256  # rows of a batch of matrices that are computed before what follows them
 MIXED = "mixed"  # how a product is computed: its operands are rounded to bfloat16, and multiplied in tiles
 TILE = 32  # rows and columns that are multiplied at a time in bfloat16
 FASTER = 3  # times as fast as in float32, approximately, packing included
@@ -243,28 +245,51 @@ class MatrixProduct:
 
     # -- batches of matrices -------------------------------------------------------------------------------------------
     def _batched(self) -> None:
-        rows, columns, inner = self.sides
+        """Write the products of a batch, some matrices along its first axis at a time with what follows them."""
+        axis, side = next(((k, side) for k, side in enumerate(self.core.shape[:-2]) if side > 1), (0, 1))
+        each, place = size(self.core) // side, home(self.task, self.core)
+        cut = side > 1 and self.task.group.space.row != 0
+        step = max(1, min(side, TOGETHER * self.core.shape[-1] // max(each, 1))) if cut else side
+        pointer = self.task.storage(place) if place is not None else self.task.room(step * each, self.core.dtype)
+        start = f"r0 * {each}"
+        self.task.share(costs.product(2.0 * size(self.core) * self.sides[2]), -(-side // step))
+        to = f"at({pointer}, {start})" if place is not None else pointer
+        lines = self._as_one(axis, each, to) if self._joined(axis) else self._one_by_one(axis, to)
+        ranges = {axis: ("r0", "r1")} if cut else {}
+        lines += epilogue(self.task, self.core, pointer, "" if place is not None else f"-{start}", ranges)
+        self.task.lines += [f"for r0 in range(lo * {step}, min(hi * {step}, {side}), {step}):"]
+        self.task.lines += indented([f"r1 = min(r0 + {step}, {side})", *lines])
+
+    def _joined(self, axis: int) -> bool:
+        """Return whether BLAS gets the matrices along an axis as the rows of one, multiplied by a single matrix."""
+        if self._way != BLAS or any(self.b.batch) or self.a.turned or 0 in self.core.shape or len(self.core.shape) < 3:
+            return False
+        sides, strides = self.core.shape[axis:-1], (*self.a.batch[axis:], self.a.leading)
+        return all(strides[k] == strides[k + 1] * sides[k + 1] for k in range(len(sides) - 1))
+
+    def _as_one(self, axis: int, each: int, to: str) -> list[str]:
+        """Return the product of all rows of a block."""
+        columns = self.core.shape[-1]
+        left = self.a.at(f"r0 * {self.a.batch[axis]}")
+        return self.gemm(f"(r1 - r0) * {each // columns}", str(columns), left, self.b.at(""), to)
+
+    def _one_by_one(self, axis: int, to: str) -> list[str]:
+        """Return the products of the matrices of a block."""
+        rows, columns, _ = self.sides
         batch = self.core.shape[:-2]
-        place = home(self.task, self.core)
-        pointer = self.task.storage(place) if place is not None else self.task.room(size(self.core), self.core.dtype)
-        shared = bool(batch) and batch[0] > 1 and place is not None and self.task.group.space.row != 0
-        self.task.share(costs.product(2.0 * size(self.core) * inner), batch[0] if shared else 1)
-        lines, depth = [], 0
-        for k, side in enumerate(batch):
-            ends = "lo, hi" if k == 0 and shared else f"{side}"
-            lines.append("    " * depth + f"for b{k} in range({ends}):")
-            depth += 1
-        places = []
-        for strides in (
-            self.a.batch,
-            self.b.batch,
-            tuple(prod(batch[k + 1 :]) * rows * columns for k in range(len(batch))),
-        ):
-            places.append(" + ".join(f"b{k} * {stride}" for k, stride in enumerate(strides) if stride))
-        to = f"at({pointer}, {places[2]})" if places[2] else pointer
-        call = self.gemm(str(rows), str(columns), self.a.at(places[0]), self.b.at(places[1]), to)
-        self.task.lines += [*lines, *indented(call, depth)]
-        self.task.lines += epilogue(self.task, self.core, pointer, "", {0: ("lo", "hi")} if shared else {})
+        ends = ["r0, r1" if k == axis else str(side) for k, side in enumerate(batch)]
+        lines = ["    " * k + f"for b{k} in range({each}):" for k, each in enumerate(ends)]
+        steps = [prod(batch[k + 1 :]) * rows * columns for k in range(len(batch))]
+        places = [_place([f"b{k}" for k in range(len(batch))], strides) for strides in (self.a.batch, self.b.batch)]
+        own = _place([f"(b{k} - r0)" if k == axis else f"b{k}" for k in range(len(batch))], steps)
+        target = f"at({to}, {own})" if own else to
+        call = self.gemm(str(rows), str(columns), self.a.at(places[0]), self.b.at(places[1]), target)
+        return [*lines, *indented(call, len(batch))]
+
+
+def _place(names: list[str], strides: Sequence[int]) -> str:
+    """Return the text of an index into a batch."""
+    return " + ".join(f"{name} * {stride}" for name, stride in zip(names, strides, strict=True) if stride)
 
 
 def _pieces(work: float) -> int:

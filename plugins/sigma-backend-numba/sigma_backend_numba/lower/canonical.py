@@ -14,6 +14,7 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from sigma_backend_numba.compiler.processor import has_tiles
+from sigma_backend_numba.lower import attention
 from sigma_backend_numba.lower.kernels import LOWERINGS, called
 from sigma_backend_numba.lower.layout import VIEWS, is_regular, layout, source
 from sigma_backend_numba.scalars import SCALARS
@@ -34,9 +35,9 @@ FOLDS = frozenset({"sum", "max"})
 PLAIN = frozenset({
     "argmax", "pad", "concat", "scatter_add", "matmul", "convolution", "convolution_input", "convolution_kernel",
     "kernel_parts", "max_pool", "pool_argmax", "pool_select", "pool_scatter", "sum_pool", "sum_unpool", "scan", "part",
-    "rows", "python",
+    "rows", "python", "attend", "attend_back",
 })  # fmt: skip  # (matmul of integers)
-KNOWN = LEAVES | VIEWS | ELEMENTWISE | FOLDS | PLAIN
+KNOWN = LEAVES | VIEWS | ELEMENTWISE | FOLDS | PLAIN | attention.FUSED
 
 
 @frozen(eq=False)
@@ -60,6 +61,7 @@ class Form:
     _new: dict[Node, Node] = field(factory=dict, init=False)
     _pools: dict[Node, list[Node]] = field(factory=dict, init=False)  # by operand
     _delivered: set[Node] = field(factory=set, init=False)
+    _gradients: dict[tuple[object, ...], Node] = field(factory=dict, init=False)  # of attention, by operands
 
     def __attrs_post_init__(self) -> None:
         """Rewrite the graph."""
@@ -82,6 +84,8 @@ class Form:
     def _adapted(self, node: Node) -> Node:
         """Return a node whose operands have the layouts that it needs."""
         operands = tuple(self._new[x] for x in node.inputs)
+        if node.op in attention.FUSED:
+            return self._attended(node, operands)
         if node.op == "matmul" and node.dtype in FLOATS:
             operands = tuple(x if _fit_for_blas(x) else _copy(x) for x in operands)
         elif node.op == "take":
@@ -100,6 +104,16 @@ class Form:
         if made.op in VIEWS and layout(made) is None:
             made = evolve(made, inputs=(_copy(made.inputs[0]),))
         return made
+
+    def _attended(self, node: Node, operands: tuple[Node, ...]) -> Node:
+        """Return an attention, or the part of one's gradients."""
+        if node.op == "attention":
+            return attention.attended(node, [_readable_rows(x) for x in operands])
+        key = (operands, node.attrs["causal"])
+        if key not in self._gradients:
+            rows = [_readable_rows(x) for x in operands]
+            self._gradients[key] = attention.gradients(rows, node.attrs["causal"])
+        return attention.part(self._gradients[key], node.attrs["of"])
 
     def _pooled(self, node: Node, x: Node) -> tuple[Node, ...]:
         """Return the maxima of the windows, if the graph computes them anyway."""
@@ -120,7 +134,15 @@ def expanded(graph: Graph) -> Graph:
 
     Its arrays of constants stay, as they become inputs; those in the body of a scan do not.
     """
-    return _called(rewrite(_multiplied(graph), keep=LOWERINGS), KNOWN | {"array"})
+    graph = _multiplied(attention.without_others(graph))
+    return _called(rewrite(graph, keep=_Kept()), KNOWN | {"array"})
+
+
+class _Kept:
+    """The composites that are not expanded."""
+
+    def __contains__(self, op: object) -> bool:
+        return op in attention.FUSED or op in LOWERINGS
 
 
 def _multiplied(graph: Graph) -> Graph:
@@ -198,6 +220,13 @@ def _in_rows(node: Node) -> Node:
 def _in_memory(node: Node) -> bool:
     """Return whether a value can be read from memory: constants and free scalars cannot."""
     return source(node).op != "constant" and (prod(source(node).shape) > 1 or source(node).op in {"input", *PLAIN})
+
+
+def _readable_rows(node: Node) -> Node:
+    """Return a value in memory, the rows of its last axis contiguous; a mask may have any strides."""
+    found = layout(node)
+    fits = found is not None and (node.dtype == "bool" or found.strides[-1] == 1 or node.shape[-1] == 1)
+    return node if fits and _in_memory(node) else _copy(node)
 
 
 def _fit_for_blas(node: Node) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 
 from sigma_bench.contest import CHECKED, Contestant
+from sigma_bench.contestants import jax_transformer as transformer
 from sigma_bench.work import Part, UpdateRule, Workload, every
 
 Arrays = dict[str, Any]
@@ -115,7 +116,7 @@ def step(work: Workload) -> Callable[..., tuple[Carry, Any]]:
 
 def cost(scores: Any, labels: Any) -> Any:
     """Return the mean of ``-log softmax(scores)[label]``."""
-    chosen = jnp.take_along_axis(scores, labels[:, None], axis=-1)[:, 0]
+    chosen = jnp.take_along_axis(scores, labels[..., None], axis=-1)[..., 0]
     return (jax.nn.logsumexp(scores, axis=-1) - chosen).mean()
 
 
@@ -232,6 +233,10 @@ PARTS = {
     "activation": _activation,
     "dropout": _dropout,
     "flatten": _flatten,
+    "embedding": transformer.embedding,
+    "positions": transformer.positions,
+    "layer_norm": transformer.normalised,
+    "encoder": transformer.encoder(ACTIVATIONS),
 }
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from sigma_bench.contest import CHECKED, Contestant
+from sigma_bench.contestants import torch_transformer as transformer
 from sigma_bench.cores import cores
 from sigma_bench.work import Part, UpdateRule, Workload
 
@@ -37,7 +38,7 @@ class Torch(Contestant):
 
     def slope(self, inputs: Any, labels: Any) -> Any:
         """Return the loss of a minibatch, and leave its gradients in ``grad``."""
-        loss = self.criterion(self.module(inputs), labels)
+        loss = self.criterion(self.module(inputs).flatten(0, -2), labels.flatten())
         loss.backward()
         return loss
 
@@ -133,6 +134,14 @@ def modules(part: Part, work: Workload) -> Iterator[Any]:
             yield ACTIVATIONS[part.settings["name"]]()
         case "dropout":
             yield nn.Dropout(part.settings["rate"])
+        case "embedding":
+            yield transformer.embedding(part, work)
+        case "positions":
+            yield transformer.Positions(part, work)
+        case "layer_norm":
+            yield transformer.layer_norm(work, part.layer, part.settings["epsilon"])
+        case "encoder":
+            yield transformer.Encoder(part, work, ACTIVATIONS[part.settings["activation"]])
         case _:
             yield nn.Flatten()
 

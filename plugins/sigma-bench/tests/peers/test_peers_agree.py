@@ -91,6 +91,17 @@ WORKS = {
         "data.shape=[3, 8]",
         f"network.architecture=input(3, 8) + max_pool(2) + average_pool(2) + flatten(){TAIL}",
     ],
+    **{
+        f"transformer, {norm}-norm": [
+            "data.teacher=chain",
+            "data.shape=[6]",
+            "data.classes=5",
+            "network.architecture=input(6, dtype='int32') + embedding(5, 8) + learned_positions()"
+            f" + 2 * transformer_encoder(2, hidden=12, norm='{norm}', activation='gelu'{rest}) + layer_norm()"
+            " + output(5) + softmax_cross_entropy()",
+        ]
+        for norm, rest in (("pre", ", causal=true"), ("post", ", bias=false, epsilon=1e-3"))
+    },
     "every activation": net(" + ".join(["flatten()", *(f"dense(7, activation='{name}')" for name in ACTIVATIONS)])),
 }
 PEERS = [torch_loop.Torch, jax_loop.Jax, jax_loop.JaxScan]

@@ -24,19 +24,23 @@ class Synthetic(Divided):
     ``teacher`` generates the targets.  ``centres``: each of ``classes`` classes has a centre, a sample is its centre
     plus normal noise of standard deviation ``noise``, the target is the class, of shape ().  ``linear``: the target is
     a linear function of the sample, of shape (``outputs``,) and standard deviation about 1, plus such noise.
+    ``chain``: a sample is a sequence of classes, int32, each the successor of the one before it, or with probability
+    ``noise`` any class; the target is the same sequence one step later.
 
     Args:
         rows: Number of rows.
         shape: Shape of one input.
         teacher: What generates the targets.
-        classes: Number of classes, for ``centres``.
+        classes: Number of classes, for ``centres`` and ``chain``.
         outputs: Size of a target, for ``linear``.
-        noise: Standard deviation of the noise.
+        noise: Standard deviation of the noise, or probability of a random class.
     """
 
     rows: int = field(default=1000, validator=ge(1))
     shape: tuple[int, ...] = field(default=(16,), validator=deep_iterable(ge(1)))
-    teacher: Literal["centres", "linear"] = field(default="centres", validator=in_(("centres", "linear")))
+    teacher: Literal["centres", "linear", "chain"] = field(
+        default="centres", validator=in_(("centres", "linear", "chain"))
+    )
     classes_: int = field(default=4, alias="classes", validator=ge(1))
     outputs: int = field(default=1, validator=ge(1))
     noise: float = field(default=0.5, validator=ge(0.0))
@@ -44,7 +48,7 @@ class Synthetic(Divided):
     def whole(self) -> tuple[Arrays, tuple[int, ...]]:
         """Return all rows."""
         try:
-            return self._centres() if self.teacher == "centres" else self._linear()
+            return {"centres": self._centres, "linear": self._linear, "chain": self._chain}[self.teacher]()
         except (MemoryError, ValueError):  # ValueError for sizes that overflow NumPy's index
             raise SigmaDataError(
                 f"synthetic: {self.rows} rows of shape {self.shape} do not fit into memory. Take fewer."
@@ -64,6 +68,16 @@ class Synthetic(Divided):
         targets = inputs @ weights + self._draw("noise").normal((self.rows, self.outputs), 0.0, self.noise)
         inputs = inputs.astype(np.float32).reshape(self.rows, *self.shape)
         return Arrays(inputs=inputs, targets=targets.astype(np.float32)), ()
+
+    def _chain(self) -> tuple[Arrays, tuple[int, ...]]:
+        length, classes = prod(self.shape), self.classes_
+        successors = np.argsort(self._draw("teacher").uniform((classes,)))
+        found = np.floor(self._draw("classes").uniform((self.rows, length + 1)) * classes).astype(np.int32)
+        follows = self._draw("noise").uniform((self.rows, length + 1)) >= self.noise
+        for step in range(length):
+            found[:, step + 1] = np.where(follows[:, step + 1], successors[found[:, step]], found[:, step + 1])
+        inputs, targets = (x.reshape(self.rows, *self.shape) for x in (found[:, :-1], found[:, 1:]))
+        return Arrays(inputs=inputs, targets=targets), tuple(range(classes))
 
     def _draw(self, what: str) -> Draw:
         return Draw(self.seed, STREAMS[what])
