@@ -13,6 +13,8 @@ import torch
 from attrs import frozen
 from torch import nn
 
+from figures import adversarial
+
 optim, init, F = torch.optim, nn.init, nn.functional
 Scores = dict[str, float]
 
@@ -23,6 +25,7 @@ class Row:
 
     ``initialise`` fills a matrix or a kernel of its network; ``ends`` is given the scores of all epochs until now;
     ``settings`` are those of Sigma's recipe that are changed; ``schedule`` moves the learning rate every epoch.
+    ``train`` takes the place of the usual loop, and ``address`` is where Sigma publishes the score, if it is no metric.
     """
 
     measure: str
@@ -37,6 +40,8 @@ class Row:
     settings: Sequence[str] = ()
     precision: str = "float32"
     schedule: Callable[[Any], Any] | None = None
+    train: Callable[..., Scores] | None = None
+    address: str = ""
 
     def network(self) -> Any:
         """Return the network in this precision."""
@@ -50,7 +55,7 @@ class Row:
     @property
     def score(self) -> str:
         """Return the name of the score that is measured."""
-        return "accuracy" if self.classifies else "loss"
+        return "accuracy" if self.classifies else self.address.rpartition(".")[2] or "loss"
 
     def scores(self, prediction: Any, targets: Any) -> Scores:
         """Return the loss, and the accuracy: any class with the greatest share of a target is right."""
@@ -209,6 +214,11 @@ ROWS = {
     "tictactoe": Row(
         "accuracy", tictactoe, partial(optim.AdamW, lr=0.004), he, epochs(60),
         schedule=partial(optim.lr_scheduler.CosineAnnealingLR, T_max=60),
+    ),
+    "gan, 60 epochs": Row(
+        "squared MMD", adversarial.Pair, optim.Adam, init.xavier_uniform_, epochs(60), targets="noise",
+        train=partial(adversarial.train, epochs=60), settings=("hooks.finish.when=epoch reaches 60",),
+        address="validation.average.pictures.maximum_mean_discrepancy",
     ),
     "autoencoder": Row(
         "squared error", autoencoder, partial(optim.Adam, lr=0.005), init.xavier_uniform_, epochs(60),

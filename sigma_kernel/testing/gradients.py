@@ -47,8 +47,8 @@ class Slopes:
     def check(self, values: Arrays, scale: float = 1.0) -> None:
         """Compare along random directions, wherever the sum is finite on both sides."""
         draw, (_, *found, size) = np.random.default_rng(3), self.run(values)
-        step = 1e-6 * max(scale, 1e-2)
         for place, slopes in zip(self.places, found, strict=True):
+            step = 1e-6 * max(float(np.abs(values[place]).mean()), 1e-2) if slopes.size else 1.0
             along = draw.normal(size=slopes.shape)
             up, down = (self.loss(values, place, by * along) for by in (step, -step))
             if np.isfinite([up, down]).all():

@@ -30,10 +30,10 @@ def files(folder: Path) -> list[str]:
 
 
 def test_every_recipe_is_trained_in_torch():
-    assert set(in_torch.ROWS) == recipe_table.trained() | {"lstm, 8 steps"}
+    assert {name.partition(",")[0] for name in in_torch.ROWS} == recipe_table.trained()
 
 
-@pytest.mark.parametrize("name", in_torch.ROWS)
+@pytest.mark.parametrize("name", [name for name, row in in_torch.ROWS.items() if not row.train])
 def test_a_recipe_has_the_scores_of_torch_after_two_epochs(name, tmp_path):
     settings = [*BRIEF, *FEW.get(name, []), *(files(tmp_path) if name == "mnist" else [])]
     row = evolve(in_torch.ROWS[name], precision="float64", ends=in_torch.epochs(2))
