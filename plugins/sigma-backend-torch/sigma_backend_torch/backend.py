@@ -1,0 +1,106 @@
+"""The PyTorch backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from attrs import frozen
+
+from sigma_backend_torch.namespace import OWN, namespace
+from sigma_kernel.contracts import Array, Backend
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph import Graph, interpret, rewrite
+
+WORDS = torch.uint32  # which is held, but not computed with
+
+
+@frozen
+class TorchBackend(Backend):
+    """Compute training steps with PyTorch; ``backend = "torch"`` is all that changes.
+
+    The graph has its own gradient, so that PyTorch records nothing.
+
+    Args:
+        device: Where to compute: ``cpu``, ``cuda``, ``cuda:1``, ``mps``. Raises SigmaConfigError if PyTorch has no
+            such device.
+        compiled: Compile each step with ``torch.compile``, which needs a C++ compiler.
+    """
+
+    device: str = "cpu"
+    compiled: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        """Raise SigmaConfigError if the device does not exist."""
+        self._place()
+
+    def _place(self) -> torch.device:
+        try:
+            torch.empty(0, device=self.device)
+            return torch.device(self.device)
+        except (RuntimeError, AssertionError) as error:
+            raise SigmaConfigError(
+                f"backend 'torch': there is no device {self.device!r} here ({_brief(error)}). Use 'cpu', or install "
+                "the PyTorch of that device: https://pytorch.org/get-started"
+            ) from error
+
+    @property
+    def about(self) -> Mapping[str, str]:
+        """Return the version of PyTorch, and the device."""
+        place = self._place()
+        name = torch.cuda.get_device_name(place) if place.type == "cuda" else place.type
+        return {"PyTorch": torch.__version__, "device": name}
+
+    def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Array]]:
+        """Return a function that computes a graph; results take no storage of inputs."""
+        place = self._place()
+        where = nullcontext() if place.type == "cpu" else place  # of arrays that ops make
+        with where:
+            run = interpret(rewrite(graph, keep=OWN), namespace())
+        compute = torch.compile(run, dynamic=False) if self.compiled else run
+        kinds = [namespace().dtype(x.dtype) for x in graph.inputs]
+        words = [x.dtype == "uint32" for x in graph.outputs]
+
+        def call(*arrays: Any) -> Sequence[Array]:
+            with where, torch.no_grad():
+                given = [_given(x, kind, place) for x, kind in zip(arrays, kinds, strict=True)]
+                taken = {x.untyped_storage().data_ptr() for x in given}
+                return [_own(x, taken, word) for x, word in zip(compute(*given), words, strict=True)]
+
+        return call
+
+    def to_device(self, host: np.ndarray) -> Array:
+        """Return a copy on the device."""
+        return torch.from_numpy(np.array(host, order="C")).to(self._place())
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """Return a copy on the host."""
+        return np.array(array.cpu().numpy(), order="C")
+
+    def take(self, array: Array, rows: np.ndarray) -> Array:
+        """Return rows of an array, on the device."""
+        return array[torch.from_numpy(rows.astype(np.int64)).to(array.device)]
+
+
+def _given(x: Any, kind: torch.dtype, place: torch.device) -> Array:
+    """Return an input, which may be a number, in the type that PyTorch computes with."""
+    if isinstance(x, torch.Tensor):
+        return x if x.dtype == kind else x.to(kind)
+    return torch.as_tensor(x, dtype=kind, device=place)
+
+
+def _own(x: Array, taken: set[int], word: bool) -> Array:
+    """Return a result in storage of its own, which other results do not share either."""
+    found = x.to(WORDS) if word else x
+    whole = found.untyped_storage()
+    if whole.data_ptr() in taken or whole.nbytes() != found.nbytes:
+        found = found.clone(memory_format=torch.contiguous_format)
+    taken.add(found.untyped_storage().data_ptr())
+    return found
+
+
+def _brief(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".")

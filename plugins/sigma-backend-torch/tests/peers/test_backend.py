@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from sigma_backend_torch import TorchBackend
+from sigma_kernel.contracts import Backend
+from sigma_kernel.testing import BackendSuite
+
+
+class TestTorchBackend(BackendSuite):
+    def make(self) -> Backend:
+        return TorchBackend()
