@@ -13,8 +13,7 @@ from sigma_kernel.graph.node import Graph, Node, mark, originating
 from sigma_kernel.graph.ops import mixed_matmul, reduce_precision
 from sigma_kernel.graph.rewriting import changed
 
-# Ops, beside ``matmul``.
-ROUNDED = frozenset({"convolution", "convolution_input", "convolution_kernel", "attention", "attention_gradient"})
+ROUNDED = ("convolution", "attention")  # what the names of other products than ``matmul`` begin with
 
 
 def mixed(graph: Graph, dtype: str, concerned: Callable[[str], bool]) -> Graph:
@@ -29,7 +28,7 @@ def mixed(graph: Graph, dtype: str, concerned: Callable[[str], bool]) -> Graph:
         if node.dtype == "float32" and concerned(node.origin):
             if node.op == "matmul":
                 return mixed_matmul(*inputs, dtype=dtype)
-            if node.op in ROUNDED:
+            if node.op.startswith(ROUNDED):
                 inputs = tuple(reduce_precision(x, dtype=dtype) if x.dtype == "float32" else x for x in inputs)
         return node if inputs == node.inputs else evolve(node, inputs=inputs)
 

@@ -59,7 +59,7 @@ def _written(schedule: GroupSchedule, group: Group, library: Library, first: int
         loops.loop(task)
     elif group.kind == "fold":
         loops.fold(task)
-    elif group.kind == "product" and group.op == "matmul":
+    elif group.kind == "product" and group.op in ("matmul", "mixed"):
         matmul.MatrixProduct(task, single_ops.core(task)).write()
     elif group.op == "scan":
         scan = single_ops.core(task)

@@ -124,7 +124,7 @@ class MatrixProduct:
     @property
     def _way(self) -> str:
         """Return how the product is computed; matrices of a batch are never packed."""
-        if self.core.attrs:
+        if self.core.op == MIXED:
             return MIXED
         return BLAS if len(self.core.shape) > 2 and self._route.way == PANELS else self._route.way
 

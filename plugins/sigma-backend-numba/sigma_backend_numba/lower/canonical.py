@@ -1,8 +1,8 @@
 """Rewrite a graph to its canonical form: each value is computed in place, or read from where it is stored.
 
 It holds primitives only; minibatches are gathers from the resident block; operands of matrix products have strides that
-BLAS accepts, and those of plain kernels are contiguous.  Two ops exist only here: ``gather`` (a row of the block for
-each sample) and ``copy``.
+BLAS accepts, and those of plain kernels are contiguous.  Three ops exist only here: ``gather`` (a row of the block
+for each sample), ``mixed`` (a product of matrices that are rounded to bfloat16) and ``copy``.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ LEAVES = frozenset({"input", "constant"})
 ELEMENTWISE = frozenset({*SCALARS, "random_bits", "gather", "take"})
 FOLDS = frozenset({"sum", "max"})
 PLAIN = frozenset({
-    "argmax", "pad", "concat", "scatter_add", "matmul", "convolution", "convolution_input", "convolution_kernel",
-    "kernel_parts", "max_pool", "pool_argmax", "pool_select", "pool_scatter", "sum_pool", "sum_unpool", "scan", "part",
-    "rows", "python", "attend", "attend_back",
+    "argmax", "pad", "concat", "scatter_add", "matmul", "mixed", "convolution", "convolution_input",
+    "convolution_kernel", "kernel_parts", "max_pool", "pool_argmax", "pool_select", "pool_scatter", "sum_pool",
+    "sum_unpool", "scan", "part", "rows", "python", "attend", "attend_back",
 })  # fmt: skip  # (matmul of integers)
 KNOWN = LEAVES | VIEWS | ELEMENTWISE | FOLDS | PLAIN | attention.FUSED
 
@@ -86,7 +86,7 @@ class Form:
         operands = tuple(self._new[x] for x in node.inputs)
         if node.op in attention.FUSED:
             return self._attended(node, operands)
-        if node.op == "matmul" and node.dtype in FLOATS:
+        if node.op == "mixed" or (node.op == "matmul" and node.dtype in FLOATS):
             operands = tuple(x if _fit_for_blas(x) else _copy(x) for x in operands)
         elif node.op == "take":
             operands = (operands[0] if _in_memory(operands[0]) else _copy(operands[0]), operands[1])
@@ -146,13 +146,13 @@ class _Kept:
 
 
 def _multiplied(graph: Graph) -> Graph:
-    """Return a graph in which mixed products are products of bfloat16, named by an attribute, or of rounded numbers."""
+    """Return a graph in which mixed products are products in tiles of bfloat16, or of rounded numbers."""
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op != "mixed_matmul":
             return node if inputs == node.inputs else evolve(node, inputs=inputs)
         if node.dtype == "float32" and node.attrs["dtype"] == "bfloat16" and has_tiles() and _large(node):
-            return evolve(node, op="matmul", inputs=inputs)
+            return evolve(node, op="mixed", inputs=inputs)
         return evolve(node, op="matmul", inputs=tuple(_rounded(x, node.attrs) for x in inputs), attrs={})
 
     return changed(graph, change, _multiplied)

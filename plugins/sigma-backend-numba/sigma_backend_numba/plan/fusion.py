@@ -118,7 +118,7 @@ class Grouping:
     def _place(self, node: Node) -> None:
         if self._is_free(node):
             self.free.add(node)
-        elif node.op == "convolution" or (node.op == "matmul" and node.dtype in FLOATS):
+        elif node.op in ("convolution", "mixed") or (node.op == "matmul" and node.dtype in FLOATS):
             self._core("product", node)
         elif node.op in FOLDS:
             self._reduce(node)
