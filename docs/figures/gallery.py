@@ -1,7 +1,7 @@
 """Run the recipes for the gallery, and the first page's example; keep their curves and results beside this file.
 
 ``python -m figures.gallery [NAME...]`` in the folder ``docs``, on a quiet machine (``tox -e gallery``).  MNIST is
-downloaded, unless ``--mnist FOLDER`` has its IDX files.
+downloaded, unless ``--mnist FOLDER`` has its IDX files.  The table of the recipe parkinsons is made up.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sigma_kernel.charts import svg
 from sigma_kernel.curves import panels, read
 
 RESULTS = FOLDER / "gallery.json"
+VOICES = FOLDER.parents[1] / "plugins" / "sigma-recipes" / "tests" / "voices.py"
 KEPT = ("status", "backend", "seed", "epochs", "iterations", "seconds", "metrics")
 
 
@@ -55,12 +56,19 @@ def main() -> None:
     given = parser.parse_args()
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {"recipes": {}}
     results["machine"] = machine() | {"load": round(os.getloadavg()[0], 1)}
-    for name in given.names:
-        part = ("--set", f"data.folder={Path(given.mnist).resolve()}") if name == "mnist" and given.mnist else ()
-        run(name, *part)  # fills the cache of compiled programs
-        results["recipes"][name] = run(name, *part)
-        if part:
-            results["recipes"][name]["command"] += " --set data.folder=FOLDER"
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "voices.csv"
+        subprocess.run([sys.executable, str(VOICES), str(table)], check=True)
+        files = {"mnist": ("folder", given.mnist), "parkinsons": ("path", table)}
+        for name in given.names:
+            setting, file = files.get(name, ("", None))
+            part = ("--set", f"data.{setting}={Path(file).resolve()}") if file else ()
+            run(name, *part)  # fills the cache of compiled programs
+            results["recipes"][name] = run(name, *part)
+            if part:
+                results["recipes"][name]["command"] += (
+                    f" --set data.{setting}={'FOLDER' if setting == 'folder' else 'FILE'}"
+                )
     results["recipes"] = {name: results["recipes"][name] for name in names() if name in results["recipes"]}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

@@ -22,6 +22,8 @@ from sigma_kernel.launcher import main
 from sigma_recipes import recipes
 from sigma_recipes.plugin import RECIPES
 
+from . import voices
+
 MNIST = Path(__file__).parents[4] / "shared" / "data" / "mnist5k"
 
 
@@ -179,6 +181,54 @@ def test_the_pair_replays_and_resumes_to_the_same_bits(tmp_path, monkeypatch, ca
     assert resumed["metrics"] == whole["metrics"]
     assert sigma("run", "gan", "--set", "run.seed=1", *ends[2])["metrics"][DISTANCE] != part["metrics"][DISTANCE]
     assert main(["replay", whole["folder"], "--check"]) == 0, capsys.readouterr().err
+
+
+# -- a table by its path -----------------------------------------------------------------------------------------------
+@pytest.fixture
+def table(tmp_path):
+    (tmp_path / "voices.csv").write_text(voices.table())
+    return tmp_path / "voices.csv"
+
+
+def test_the_recipe_of_voices_tests_on_persons_that_it_does_not_know(table, tmp_path):
+    configuration = config.load(recipes.parkinsons.text, [f"data.path={table}"], name="parkinsons")
+    with config.build(configuration, folder=tmp_path) as environment:
+        metrics = environment.run().metrics
+        data = environment.trainers["trainer"].data
+    assert metrics["validation.accuracy"] >= 0.85
+    assert metrics["validation.auc"] >= 0.9
+    rows = {name: part.block(0) for name, part in data.items()}
+    cells = [line.split(",") for line in table.read_text().splitlines()]
+    known = {np.float32(row[1]): row[0].split("_")[2] for row in cells[1:]}  # persons, by the first measure
+    ill = {row[0].split("_")[2] for row in cells[1:] if row[17] == "1"}
+    persons = {name: {known[x] for x in part["inputs"][:, 0]} for name, part in rows.items()}
+    assert rows["training"]["inputs"].shape[1] == 22
+    assert (len(persons["training"]), len(persons["validation"])) == (26, 6)
+    assert not persons["training"] & persons["validation"]
+    assert len(persons["training"] & ill) in (19, 20)  # of 24
+    assert load(environment.run_folder).columns["inputs"] == cells[0][1:17] + cells[0][18:]
+
+
+def test_voices_are_predicted_from_a_table_with_names_and_without_status(table, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    few = ["--set", f"data.path={table}", "--set", "hooks.finish.when=epoch reaches 1"]
+    assert main(["run", "parkinsons", "--json", "--quiet", *few]) == 0
+    folder = json.loads(capsys.readouterr().out)["folder"]
+    cells = [line.split(",") for line in table.read_text().splitlines()]
+    (tmp_path / "new.csv").write_text("\n".join(",".join(row[:17] + row[18:]) for row in cells[:4]))
+    table.unlink()
+    assert main(["predict", folder, "new.csv", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["predictions"]
+    assert [one["label"] in (0, 1) for one in found] == [True] * 3
+
+
+def test_a_table_that_is_missing_is_asked_for_with_its_source(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "parkinsons"]) == 2
+    said = capsys.readouterr().err
+    assert "data: there is no such file" in said
+    assert "It can be had from https://archive.ics.uci.edu/dataset/174/parkinsons; set `path` to your copy." in said
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_recipe_of_tictactoe_plays_positions_that_it_has_not_seen():

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from sigma_kernel import Recipe
 from sigma_kernel.testing import RecipeSuite
 from sigma_recipes import recipes
+
+from . import voices
 
 
 class _Named(RecipeSuite):
@@ -33,6 +39,17 @@ class TestTictactoe(_Named):
 
 class TestGan(_Named):
     name = "gan"
+
+
+class TestParkinsons(_Named):
+    """The table, which does not come with Sigma, is made up."""
+
+    name = "parkinsons"
+
+    @pytest.fixture(autouse=True)
+    def _table(self, tmp_path: Path) -> None:
+        (tmp_path / "voices.csv").write_text(voices.table())
+        self.settings = ("run.backend=numpy", f"data.path={tmp_path / 'voices.csv'}")
 
 
 class TestXor(_Named):
