@@ -72,6 +72,10 @@ def iris() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 3))
 
 
+def parkinsons() -> nn.Module:
+    return nn.Sequential(nn.Linear(22, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 2))
+
+
 def xor() -> nn.Module:
     return nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
 
@@ -205,6 +209,10 @@ ROWS = {
     "iris": Row("accuracy", iris, partial(optim.Adam, lr=0.01), init.xavier_uniform_, epochs(30)),
     "xor": Row("accuracy", xor, partial(optim.Adam, lr=0.05), init.xavier_uniform_, solved),
     "wdbc": Row("accuracy", wdbc, partial(optim.AdamW, lr=0.005), init.xavier_uniform_, impatient, restore=True),
+    "parkinsons, made-up table": Row(
+        "accuracy", parkinsons, partial(optim.AdamW, lr=0.003), init.xavier_uniform_, epochs(40),
+        settings=("data.path=VOICES",),
+    ),
     "digits": Row("accuracy", digits, partial(optim.Adam, lr=0.003), he, epochs(30)),
     "mnist": Row(
         "accuracy", mnist, partial(optim.Adagrad, lr=0.02), partial(init.normal_, std=0.1), epochs(10),

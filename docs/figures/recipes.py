@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from attrs import field, frozen
 
-from figures import recipe_table
+from figures import recipe_table, voices
 from figures.in_torch import ROWS, Row, Scores, copy, draw
 from sigma_kernel import Environment, Trainer, catalogue, config
 
@@ -100,7 +100,7 @@ def evaluated(row: Row, trainer: Trainer) -> Scores:
 def opened(row: Row, name: str, seed: int, settings: Sequence[str] = ()) -> Environment:
     """Return a recipe's environment with a seed."""
     changed = [f"run.seed={seed}", f"run.precision={row.precision}", *row.settings, *settings]
-    recipe = name.partition(",")[0]
+    recipe, changed = name.partition(",")[0], [one.replace("VOICES", str(voices.table())) for one in changed]
     return config.build(config.load(catalogue().load("recipe", recipe).text, changed, name=recipe))
 
 
