@@ -15,6 +15,8 @@ from sigma_kernel import Layer, Model, Network, Placed, Trainer
 from sigma_kernel.contracts import live_settings
 from sigma_kernel.errors import SigmaConfigError
 from sigma_layers import (
+    GRU,
+    LSTM,
     Activation,
     AveragePool,
     BatchNorm,
@@ -35,6 +37,7 @@ from sigma_layers import (
     MaxPool,
     Output,
     Residual,
+    SimpleRNN,
     SoftmaxCrossEntropy,
     TransformerEncoder,
 )
@@ -79,8 +82,8 @@ def cannot(where: str, what: str) -> SigmaConfigError:
     return SigmaConfigError(
         f"peers: {where}: they do not support {what}. They support chains of input, flatten, dropout, dense, "
         "convolutions, max_pool, average_pool, global_average_pool, batch_norm, activation, residual, embedding, "
-        "learned_positions, layer_norm, transformer_encoder, output and softmax_cross_entropy, trained by "
-        "gradient_descent, momentum, adam or adagrad. Leave --peers out."
+        "learned_positions, layer_norm, transformer_encoder, simple_rnn, gru, lstm, output and softmax_cross_entropy, "
+        "trained by gradient_descent, momentum, adam or adagrad. Leave --peers out."
     )
 
 
@@ -248,6 +251,19 @@ def _encoder(model: Model, placed: Placed, shape: Shape) -> Made:
     return [("encoder", {**how, "activation": made[0][1]["name"]})]
 
 
+def _recurrent(model: Model, placed: Placed, shape: Shape) -> Made:
+    layer = placed.layer
+    if layer.direction != "forward" or layer.carried or layer.lengths is not None:
+        raise cannot(placed.name, "directions, lengths and state that is carried")
+    functions = [layer.activation, *([] if type(layer) is SimpleRNN else [layer.gate_activation])]
+    if list(map(str, functions)) != ["tanh", "sigmoid"][: len(functions)]:
+        raise cannot(placed.name, "cells with other activations than tanh and sigmoid")
+    if type(layer) is GRU and not layer.reset_after:
+        raise cannot(placed.name, "reset_after = false")
+    return [("recurrence", {"cell": CELLS[type(layer)], "units": layer.units, "sequence": layer.sequence})]
+
+
+CELLS: dict[type, str] = {SimpleRNN: "simple_rnn", GRU: "gru", LSTM: "lstm"}
 TRANSLATIONS: dict[type, Callable[[Model, Placed, Shape], Made]] = {
     Input: _nothing,
     SoftmaxCrossEntropy: _nothing,
@@ -266,6 +282,7 @@ TRANSLATIONS: dict[type, Callable[[Model, Placed, Shape], Made]] = {
     LearnedPositions: _positions,
     LayerNorm: _layer_norm,
     TransformerEncoder: _encoder,
+    **dict.fromkeys(CELLS, _recurrent),
 }
 
 

@@ -11,6 +11,7 @@ RECIPES = {
     "bench-cnn": "Benchmark of convolutions: 32 filters, pool, 64 filters, pool, 128-10.",
     "bench-deep": "Benchmark of many small layers: 20 dense layers, 64 wide.",
     "bench-iris": "Benchmark of the smallest steps: 4-12-3 in batches of 10.",
+    "bench-lstm": "Benchmark of recurrence: an LSTM of 128 on sequences of 100 steps.",
     "bench-mlp-large": "Benchmark of large matrix products: 784-1024-1024-10.",
     "bench-mlp-small": "Benchmark of one hidden layer: 784-128-10.",
     "bench-resnet": "Benchmark of a residual network: 8 convolutions with batch normalisation.",

@@ -101,6 +101,11 @@ class TestBenchResnet(_OfImages):
     name = "bench-resnet"
 
 
+class TestBenchLstm(_Named):
+    name = "bench-lstm"
+    settings = ("run.backend=numpy", "data.rows=12", "data.batch_size=4")
+
+
 class TestMnist(_Named):
     """The data set, which is downloaded, is replaced by one of the same shape."""
 

@@ -222,6 +222,43 @@ def _flatten(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
     return x.reshape(len(x), -1)
 
 
+def _simple_rnn(p: Arrays, now: Any, carry: Any) -> Any:
+    return (jnp.tanh(now + carry[0] @ p["recurrent"]),)
+
+
+def _gru(p: Arrays, now: Any, carry: Any) -> Any:
+    (h,) = carry
+    (r, z, n), (hr, hz, hn) = jnp.split(now, 3, -1), jnp.split(h @ p["recurrent"], 3, -1)
+    r, z = jax.nn.sigmoid(r + hr), jax.nn.sigmoid(z + hz)
+    n = jnp.tanh(n + r * (hn + p["recurrent_biases"]))
+    return ((1 - z) * n + z * h,)
+
+
+def _lstm(p: Arrays, now: Any, carry: Any) -> Any:
+    h, c = carry
+    i, forget, g, o = jnp.split(now + h @ p["recurrent"], 4, -1)
+    c = jax.nn.sigmoid(forget) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+    return jax.nn.sigmoid(o) * jnp.tanh(c), c
+
+
+CELLS = {"simple_rnn": _simple_rnn, "gru": _gru, "lstm": _lstm}
+
+
+def _recurrence(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
+    """Scan over time; the products of the inputs of all steps are computed at once, before."""
+    head, cell = f"{part.layer}.", CELLS[part.settings["cell"]]
+    own = {name.removeprefix(head): value for name, value in parameters.items() if name.startswith(head)}
+    sums = jnp.swapaxes(x, 0, 1) @ own["weights"] + own["biases"]
+    start = jnp.zeros((len(x), part.settings["units"]), x.dtype)
+
+    def step(carry: Any, now: Any) -> Any:
+        after = cell(own, now, carry)
+        return after, after[0]
+
+    last, outputs = lax.scan(step, (start,) * (2 if cell is _lstm else 1), sums)
+    return jnp.swapaxes(outputs, 0, 1) if part.settings["sequence"] else last[0]
+
+
 CHANNELS_LAST = frozenset({"convolution", "max_pool", "average_pool", "global_average_pool", "batch_norm"})
 PARTS = {
     "affine": _affine,
@@ -237,6 +274,7 @@ PARTS = {
     "positions": transformer.positions,
     "layer_norm": transformer.normalised,
     "encoder": transformer.encoder(ACTIVATIONS),
+    "recurrence": _recurrence,
 }
 
 

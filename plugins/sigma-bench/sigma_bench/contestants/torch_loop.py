@@ -142,6 +142,8 @@ def modules(part: Part, work: Workload) -> Iterator[Any]:
             yield transformer.layer_norm(work, part.layer, part.settings["epsilon"])
         case "encoder":
             yield transformer.Encoder(part, work, ACTIVATIONS[part.settings["activation"]])
+        case "recurrence":
+            yield Recurrence(part, work)
         case _:
             yield nn.Flatten()
 
@@ -182,6 +184,31 @@ def filled(made: Any, part: Part, work: Workload, weights: np.ndarray) -> Any:
         if part.settings["bias"]:
             made.bias.copy_(tensor(work.parameters[f"{part.layer}.biases"]))
     return made
+
+
+class Recurrence(nn.Module):  # type: ignore[misc]  # torch may not be installed
+    """The library's recurrent layer; of the biases of recurrent sums, only those that the task has are trained."""
+
+    def __init__(self, part: Part, work: Workload) -> None:
+        super().__init__()
+        cell, units, self.sequence = (part.settings[name] for name in ("cell", "units", "sequence"))
+        make = {"simple_rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}[cell]
+        self.layer = make(part.shape[-1], units, batch_first=True, dtype=getattr(torch, work.precision))
+        own = {name: work.parameters[f"{part.layer}.{name}"] for name in ("weights", "recurrent", "biases")}
+        inner, trained = np.zeros((2, *own["biases"].shape), work.precision)
+        if cell == "gru":
+            inner[-units:], trained[-units:] = work.parameters[f"{part.layer}.recurrent_biases"], 1
+        with torch.no_grad():
+            values = (own["weights"].T, own["recurrent"].T, own["biases"], inner)
+            for parameter, value in zip(self.layer.parameters(), values, strict=True):
+                parameter.copy_(torch.from_numpy(np.ascontiguousarray(value)))
+        mask = torch.from_numpy(trained)
+        self.layer.bias_hh_l0.register_hook(lambda slope: slope * mask)
+
+    def forward(self, x: Any) -> Any:
+        """Return the outputs of all steps, or of the last one."""
+        outputs, _ = self.layer(x)
+        return outputs if self.sequence else outputs[:, -1]
 
 
 def pool(part: Part) -> Iterator[Any]:

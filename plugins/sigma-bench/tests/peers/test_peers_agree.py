@@ -102,6 +102,13 @@ WORKS = {
         ]
         for norm, rest in (("pre", ", causal=true"), ("post", ", bias=false, epsilon=1e-3"))
     },
+    **{
+        f"{cell} over sequences": [
+            "data.shape=[7, 4]",
+            f"network.architecture=input(7, 4) + {cell}(5, sequence=true) + {cell}(3){TAIL}",
+        ]
+        for cell in ("simple_rnn", "gru", "lstm")
+    },
     "every activation": net(" + ".join(["flatten()", *(f"dense(7, activation='{name}')" for name in ACTIVATIONS)])),
 }
 PEERS = [torch_loop.Torch, jax_loop.Jax, jax_loop.JaxScan]
