@@ -238,6 +238,28 @@ def _scan(draw: Drawing) -> Sequence[Node]:
     return [*ends, *stacks]
 
 
+def _recurrence(draw: Drawing) -> Sequence[Node]:
+    """Scan with a body whose rows are independent: products with weights, gates, constants for each row."""
+    rows, wide, length = draw.one([2, 3, 4, 6]), draw.one(draw.sides), draw.one(draw.sides)
+    starts = [draw.like(rows, wide) for _ in range(draw.one([1, 2]))]
+    each = [draw.like(length, rows, draw.one([1, wide])), draw.like(length, 1, wide)]
+    fixed = [draw.like(wide, 3 * wide), draw.like(rows, 1), draw.like(3 * wide)]
+
+    def body(*operands: Node) -> tuple[list[Node], list[Node]]:
+        (h, *_), (x, same, weights, each_row, shift) = operands[: len(starts)], operands[len(starts) :]
+        number = f.cast(f.iota((rows, 1), 0, "int32"), draw.dtype) * 0.1
+        sums = h @ weights + draw.one([shift, shift, each_row, number])
+        one, two, three = draw.one([f.split, lambda z, n: f.split(z, n)[::-1]])(sums, 3)
+        one, two = draw.one(UNARY)(one), f.sigmoid(two + f.where(x > 0.0, x, same))
+        sides = f.concat(two * f.tanh(three), one * x, one) if draw.happens(0.5) else f.concat(one, sums, axis=1)
+        after = draw.tamed(f.narrow(sides, 1, 0, wide) + f.max(sides, 1, keepdims=True))
+        new = [draw.tamed(after + old * 0.5) for old in operands[: len(starts)]]
+        return new, [x for x in (new[0], sides, two, f.swap_axes(one, 0, 1)) if draw.happens(0.5)]
+
+    ends, stacks = f.scan(body, starts, each, fixed, reverse=draw.happens(0.5))
+    return [*ends, *stacks]
+
+
 # -- the table ---------------------------------------------------------------------------------------------------------
 def _alone(function: Callable[[Node], Node]) -> Move:
     return lambda draw: function(draw.value() if draw.happens(0.5) else draw.any())
@@ -351,7 +373,7 @@ PRODUCTS: tuple[Move, ...] = (_product, _product, _product, _product, _integers)
 INSIDE = (SMALL, SMALL, FORMS, REDUCTIONS, PRODUCTS)
 COMPOSITES: tuple[Move, ...] = (
     lambda draw: draw.one([f.softmax, f.log_softmax])(draw.any(), draw.one([0, -1])), _classes, _attention, _dropped,
-    _scan, _scan,
+    _scan, _scan, _recurrence,
 )  # fmt: skip
 MOVES = (*INSIDE, PRODUCTS, (_convolution, _pool), COMPOSITES, (_shared, _both_ways, _by_rows, _parts))
 

@@ -36,7 +36,7 @@ from sigma_backend_numba.compiler import machine_code
 from sigma_backend_numba.compiler.tile_sizes import DEPTH
 from sigma_backend_numba.emit import attention, costs, matmul, register_tiles, task
 from sigma_backend_numba.emit.product_table import BLAS, PANELS, Route
-from sigma_backend_numba.lower import canonical
+from sigma_backend_numba.lower import batch_chunks, canonical, packing
 from sigma_backend_numba.plan import fusion
 from sigma_backend_numpy import NumpyBackend
 from sigma_kernel.contracts import Backend
@@ -51,6 +51,7 @@ LOW: tuple[tuple[Any, str, Any], ...] = (  # limits of numba, so low that a few 
     (canonical, "WORK", 1.0), (matmul, "WORK", 1.0), (matmul, "BLOCK", 4), (matmul, "ROWS", 6), (matmul, "LARGE", 1),
     (register_tiles, "DEPTH", dict.fromkeys(DEPTH, 16)), (register_tiles, "NEAR", 1), (matmul, "TOGETHER", 2),
     (attention, "BLOCK", 8), (fusion, "LONGEST_ROW", 3),
+    (batch_chunks, "ROWS", 1), (batch_chunks, "CHUNK", 1.0), (packing, "STEPS", 1), (packing, "COLUMNS", 1),
 )  # fmt: skip
 
 

@@ -70,6 +70,27 @@ def convolutional(batch: int = 7, filters: int = 8, side: int = 12) -> Step:
     return finished(parameters, False, {"x": x, "y": y}, loss, {})
 
 
+def recurrent(batch: int = 32, time: int = 12, units: int = 40, masked: bool = False) -> Step:
+    """Return the step of a gated cell over sequences, whose biases act inside of it, and a dense layer."""
+    x, y = symbol((batch, time, 24)), symbol((batch,), "int32")
+    shapes = {"weights": (24, 3 * units), "weights.inner": (units, 3 * units), "bias": (units,)}
+    p = {name: symbol(shape) for name, shape in shapes.items()} | {"weights.out": symbol((units, 10))}
+
+    def cell(h: Node, c: Node, now: Node) -> tuple[list[Node], list[Node]]:
+        sums, own = now @ p["weights"], h @ p["weights.inner"]
+        i, o, g = (a + b for a, b in zip(f.split(sums, 3), f.split(own, 3), strict=True))
+        new = c * f.sigmoid(i) + f.tanh(g + p["bias"])
+        out = f.sigmoid(o) * f.tanh(new)
+        real = now[:, :1] > 0.3
+        after = [f.where(real, out, h), f.where(real, new, c)] if masked else [out, new]
+        return after, [out]
+
+    zeros = f.zeros((batch, units))
+    (h, _), (outputs,) = f.scan(cell, [zeros, zeros], [f.swap_axes(x, 0, 1)], reverse=masked)
+    loss = f.mean(ops.softmax_cross_entropy(h @ p["weights.out"], y)) + f.mean(outputs * outputs)
+    return finished(p, False, {"x": x, "y": y}, loss, {})
+
+
 def start(backend: Backend, step: Step, steps: int = 6) -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:
     """Return state, block and rows, drawn from a seed."""
     draw = np.random.default_rng(0)

@@ -30,6 +30,8 @@ STEPS = {
     "wide": nets.dense(300, 600, 10, batch=50),
     "convolutional": nets.convolutional(batch=20, filters=16, side=16),
     "convolutional of one sample": nets.convolutional(batch=1, filters=1, side=4),
+    "recurrent": nets.recurrent(),
+    "recurrent with masks": nets.recurrent(batch=33, masked=True),
 }
 
 
@@ -85,7 +87,7 @@ def test_a_thread_that_never_starts_does_not_block_a_burst(name, monkeypatch):
 
 
 def test_large_steps_are_cut_into_chunks():
-    for name, most in {"dense": 2, "wide": 2, "convolutional": 3}.items():
+    for name, most in {"dense": 2, "wide": 2, "convolutional": 3, "recurrent": 4}.items():
         assert NumbaBackend().compile(STEPS[name]).machine.needs["threads"] >= most
     assert NumbaBackend().compile(STEPS["one"]).machine.needs["threads"] == 1
 

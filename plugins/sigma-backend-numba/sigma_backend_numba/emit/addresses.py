@@ -78,7 +78,8 @@ class Addresses:
 
     def target(self, node: Node) -> Address:
         """Return the address of an output."""
-        _, steps = own_strides(node, self.space.maps[node], self.space.sides)
+        whole, _ = self.task.schedule.within.get(node, (node, 0))
+        _, steps = own_strides(whole, self.space.maps[node], self.space.sides)
         return Address(self.task.storage(node), "", steps)
 
     def steps(self, outs: Sequence[Node]) -> list[Steps]:

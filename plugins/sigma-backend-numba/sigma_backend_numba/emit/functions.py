@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from sigma_backend_numba.emit import attention, convolutions, loops, matmul, single_ops
+from sigma_backend_numba.emit import attention, convolutions, loops, matmul, packed_products, single_ops
 from sigma_backend_numba.emit.scans import Scan, body_form
 from sigma_backend_numba.emit.task import Block, Task
 from sigma_backend_numba.lower.canonical import Form
@@ -12,7 +12,12 @@ from sigma_backend_numba.plan.fusion import Group, Grouping
 from sigma_backend_numba.plan.sample_regions import Region
 from sigma_backend_numba.plan.schedule import GroupSchedule
 
-WRITERS = {**single_ops.WRITERS, **convolutions.WRITERS, **attention.WRITERS}
+WRITERS = {
+    **single_ops.WRITERS,
+    **convolutions.WRITERS,
+    **attention.WRITERS,
+    "packed": packed_products.packed,
+}
 
 
 @define(eq=False)

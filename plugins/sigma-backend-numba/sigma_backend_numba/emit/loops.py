@@ -42,6 +42,7 @@ def home(task: Task, core: Node) -> Node | None:
         for node in stored(task)
         if (node.shape, node.dtype, maps[node]) == (core.shape, core.dtype, maps[core])
         and node not in task.schedule.updates
+        and node not in task.schedule.within
     )
     return next(fit, None)
 

@@ -109,7 +109,9 @@ class Tiles:
         """Return the number of scratch elements."""
         if not self.panels:
             return 0
-        return self.deep * (self.wide * (-(-self._span // self.wide) if self.by_rows else 1) + 2 * self.shape.rows)
+        return max(self.deep, 1) * (
+            self.wide * (-(-self._span // self.wide) if self.by_rows else 1) + 2 * self.shape.rows
+        )
 
     @property
     def _span(self) -> int:

@@ -64,16 +64,20 @@ def pad(task: Task, node: Node) -> None:
 
 
 def concat(task: Task, node: Node, first: int) -> None:
-    """Write the operands one after another along an axis, from the first one on, as many as fit into one task."""
+    """Write the operands one after another along an axis, from the first one on, as many as fit into one task.
+
+    Those that are there already are left out.
+    """
     axis, each = node.attrs["axis"], regular(node.shape).strides
     begin = sum(x.shape[axis] for x in node.inputs[:first]) * each[axis]
     out, offset = task.part(node, begin)
     for part in node.inputs[first : first + JOINED]:
-        x = task.storage(source(part))
-        task.lines += moved(
-            part.shape, lambda i, offset=offset: f"{out}[{offset} + {i}]", lambda i, x=x: f"{x}[{i}]",  # type: ignore[misc]
-            each, regular(part.shape).strides,
-        )  # fmt: skip
+        if part not in task.schedule.within:
+            x = task.storage(source(part))
+            task.lines += moved(
+                part.shape, lambda i, offset=offset: f"{out}[{offset} + {i}]", lambda i, x=x: f"{x}[{i}]",  # type: ignore[misc]
+                each, regular(part.shape).strides,
+            )  # fmt: skip
         offset += part.shape[axis] * each[axis]
 
 

@@ -84,6 +84,9 @@ class Task:
 
     def _lies(self, node: Node) -> Pointer:
         form, dtype = self.schedule.form, node.dtype
+        if node in self.schedule.within:
+            whole, place = self.schedule.within[node]
+            return evolve(self._lies(whole), offset=place)
         if node in form.places:
             return Pointer("input", form.places[node], dtype)
         if node in self.schedule.updates:

@@ -15,13 +15,15 @@ from attrs import define, evolve, field, frozen
 
 from sigma_backend_numba.compiler.processor import has_tiles
 from sigma_backend_numba.lower import attention
+from sigma_backend_numba.lower.batch_chunks import CHUNKS as CHUNKS, cut
 from sigma_backend_numba.lower.kernels import LOWERINGS, called
 from sigma_backend_numba.lower.layout import VIEWS, is_regular, layout, source
+from sigma_backend_numba.lower.packing import packed
+from sigma_backend_numba.lower.pieces import side_by_side
 from sigma_backend_numba.scalars import SCALARS
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import Graph, Node, changed, ordered, rewrite
 
-CHUNKS = 8  # maximum number of pieces of a task: the number of threads that can help
 WORK = 3e6  # minimum floating-point operations of a part of a sum of products, or of a piece for BLAS
 TILED = 500_000  # minimum floating-point operations of a product of bfloat16 that packs its operands
 LEAST = 16  # and its smallest side
@@ -35,7 +37,7 @@ FOLDS = frozenset({"sum", "max"})
 PLAIN = frozenset({
     "argmax", "pad", "concat", "scatter_add", "matmul", "mixed", "convolution", "convolution_input",
     "convolution_kernel", "kernel_parts", "max_pool", "pool_argmax", "pool_select", "pool_scatter", "sum_pool",
-    "sum_unpool", "scan", "part", "rows", "python", "attend", "attend_back",
+    "sum_unpool", "scan", "part", "packed", "rows", "python", "attend", "attend_back",
 })  # fmt: skip  # (matmul of integers)
 KNOWN = LEAVES | VIEWS | ELEMENTWISE | FOLDS | PLAIN | attention.FUSED
 
@@ -135,7 +137,7 @@ def expanded(graph: Graph) -> Graph:
     Its arrays of constants stay, as they become inputs; those in the body of a scan do not.
     """
     graph = _multiplied(attention.without_others(graph))
-    return _called(rewrite(graph, keep=_Kept()), KNOWN | {"array"})
+    return _looped(side_by_side(_called(rewrite(graph, keep=_Kept()), KNOWN | {"array"})))
 
 
 class _Kept:
@@ -169,6 +171,16 @@ def _rounded(x: Node, attrs: Mapping[str, Any]) -> Node:
     if x.op == "permute":
         return evolve(x, inputs=(_rounded(x.inputs[0], attrs),))
     return Node("reduce_precision", (x,), attrs, x.shape, x.dtype)
+
+
+def _looped(graph: Graph) -> Graph:
+    """Return a graph whose scans, those within scans included, are cut into chunks and multiply packed matrices."""
+
+    def change(node: Node, inputs: tuple[Node, ...]) -> Node:
+        made = node if inputs == node.inputs else evolve(node, inputs=inputs)
+        return packed(cut(made)) if made.op == "scan" else made
+
+    return changed(graph, change, _looped)
 
 
 def _called(graph: Graph, known: Collection[str] = KNOWN) -> Graph:

@@ -100,6 +100,7 @@ class Grouping:
     _order: dict[Node, int] = field(init=False)
     _readers: dict[Node, list[Node]] = field(factory=dict, init=False)  # floating readers
     _late: set[Node] = field(factory=set, init=False)  # floating nodes that read a node that no longer floats
+    _begun: dict[Node, Group] = field(factory=dict, init=False)  # the latest nest that reads a slice
     _following: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -118,7 +119,7 @@ class Grouping:
     def _place(self, node: Node) -> None:
         if self._is_free(node):
             self.free.add(node)
-        elif node.op in ("convolution", "mixed") or (node.op == "matmul" and node.dtype in FLOATS):
+        elif node.op in ("convolution", "mixed", "packed") or (node.op == "matmul" and node.dtype in FLOATS):
             self._core("product", node)
         elif node.op in FOLDS:
             self._reduce(node)
@@ -170,9 +171,16 @@ class Grouping:
             return
         m = self._fit(node, group)
         if m is None:
-            group = self._new("loop", Space(sides(node.shape)))
+            group = self._beside(node, group) or self._new("loop", Space(sides(node.shape)))
             m = identity(node.shape)
+            self._begun |= dict.fromkeys((x for x in node.inputs if x.op == "slice"), group)
         self._admit(node, group, group.space, m)
+
+    def _beside(self, node: Node, latest: Group) -> Group | None:
+        """Return a nest that reads the same slice as a node, with its sides, and comes after all of its operands."""
+        found = (self._begun[x] for x in node.inputs if x in self._begun)
+        fits = (g for g in found if g.rank > latest.rank and g.space.sides == sides(node.shape) and not g.space.full)
+        return next(fits, None)
 
     def _fit(self, node: Node, group: Group) -> Map | None:
         """Return the map that a node would have in a group, or None if it cannot join."""

@@ -3,7 +3,7 @@
 Groups of one stage are independent of each other.  A group comes after the producers of what it reads; a group that
 overwrites an input comes after all other groups that read this input.
 
-A value may take the storage of another only if the other one has no more readers.  There are five cases:
+A value may take the storage of another only if the other one has no more readers.  There are six cases:
 
 - *The arena.*  The stage that computes the value comes after the last one that reads the other.  All groups of a stage
   may run at once, and a region runs within one stage.
@@ -15,6 +15,7 @@ A value may take the storage of another only if the other one has no more reader
   shape, dtype and map: each element is overwritten at the place at which it is read for the last time.
 - *Memory for one sample* (``locals``).  All groups that write and read the value do so sample by sample
   (``sample_regions``).
+- *An operand of a concat* (``within``) that nothing else reads is written to its place in the result.
 - *The carries of a scan.*  A step reads them from one buffer and writes them to another; the two alternate.
 
 Equal shapes prove nothing: the elements of a square matrix lie elsewhere than those of its transpose, and so do
@@ -32,7 +33,7 @@ from typing import TypeVar
 from attrs import define, field
 
 from sigma_backend_numba.lower.canonical import Form
-from sigma_backend_numba.lower.layout import source
+from sigma_backend_numba.lower.layout import regular, source
 from sigma_backend_numba.plan.arena import Arena, bytes_of
 from sigma_backend_numba.plan.axis_maps import identity, operand, sides, values
 from sigma_backend_numba.plan.fusion import Group, Grouping, Space
@@ -54,6 +55,7 @@ class GroupSchedule:
     stored: set[Node] = field(factory=set, init=False)
     updates: dict[Node, int] = field(factory=dict, init=False)
     delivered: dict[Node, int] = field(factory=dict, init=False)  # the output that a value fills
+    within: dict[Node, tuple[Node, int]] = field(factory=dict, init=False)  # the concat of an operand, and its place
     offsets: dict[Node, int] = field(factory=dict, init=False)
     arena_bytes: int = field(default=0, init=False)
     by_sample: bool = True
@@ -82,6 +84,9 @@ class GroupSchedule:
         for out, node in self.form.outputs.items():
             self.delivered.setdefault(node, out)
         self.stages = self._ordered()
+        for group in self.groups:
+            if group.core is not None and group.op == "concat":
+                self._place_operands(group, group.core)
         self._allocate()
 
     # -- readers -------------------------------------------------------------------------------------------------------
@@ -185,10 +190,23 @@ class GroupSchedule:
         return None if any(left.values()) else stages
 
     # -- memory --------------------------------------------------------------------------------------------------------
+    def _place_operands(self, group: Group, whole: Node) -> None:
+        """Let operands of a concat be written to their places in it, if nothing else reads them."""
+        axis, begin, each = whole.attrs["axis"], 0, regular(whole.shape).strides
+        alone = group not in self.regions and whole not in self.updates and whole not in self.within
+        for x in whole.inputs:
+            made, place = self.grouping.of.get(x), begin * each[axis]
+            begin += x.shape[axis]
+            if not alone or made is None or x is made.core or x in self.delivered or x not in self.stored:
+                continue
+            once = whole.inputs.count(x) == 1 and self._readers.get(x) == [group]
+            if once and made.kind != "plain" and made not in self.regions:
+                self.within[x] = whole, place
+
     def _allocate(self) -> None:
         """Place everything but inputs and outputs in the arena: first fit by lifetime, large values first."""
         self._keep_near()
-        elsewhere = {*self.delivered, *self.locals}
+        elsewhere = {*self.delivered, *self.locals, *self.within}
         lives = {node: [self._born(node), self.grouping.of[node].level] for node in self.stored - elsewhere}
         for group in self.groups:
             for root in self.reads[group]:
@@ -218,9 +236,13 @@ class GroupSchedule:
             self.local_bytes = max(self.local_bytes, end)
 
     def _born(self, node: Node) -> int:
-        """Return the stage in which a value is computed: for a part of a scan, that of the scan."""
+        """Return the stage in which a value is computed: for a part of a scan, that of the scan.
+
+        A concat is computed when the first of the operands is that is written to its place.
+        """
         made = node.inputs[0] if node.op == "part" else node
-        return self.grouping.of[made].level
+        placed = (x for x in node.inputs if self.within.get(x, (None,))[0] is node) if node.op == "concat" else ()
+        return min(self.grouping.of[x].level for x in (made, *placed))
 
 
 def _once(found: Iterable[Iterable[Found]]) -> list[Found]:

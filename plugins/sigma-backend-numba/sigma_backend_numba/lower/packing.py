@@ -1,0 +1,64 @@
+"""Pack the matrices by which every step of a scan multiplies, once, before the loop.
+
+The op ``packed`` exists only here: a product with the panels of a matrix, ``(panels, inner, width)``.  A panel has as
+many columns as a tile of the product, so that a tile reads contiguous memory; the last one is filled with zeros.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from sigma_backend_numba.compiler.processor import registers
+from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
+from sigma_kernel.graph import BYTES, FLOATS, Graph, Node, changed, ops, ordered, symbol
+
+STEPS, COLUMNS = 4, 16  # minimum steps, and columns of a matrix, for which packing is worthwhile
+
+
+def vectors() -> int:
+    """Return how many vectors of 64 bytes lie side by side in a tile, if they leave registers for several rows."""
+    return 2 if registers() == 512 else 1
+
+
+def packed(scan: Node) -> Node:
+    """Return a scan that is given the panels of the matrices by which its body multiplies, or the same node."""
+    attrs, body = scan.attrs, scan.attrs["body"]
+    first, split = attrs["carries"] + attrs["sequences"], attrs.get("split", (False,) * len(body.inputs))
+    whole = [x for x, cut in zip(body.inputs[first:], split[first:], strict=True) if not cut]
+    factors = {node.inputs[1] for node in body if _is_product(node)}
+    found = [x for x in whole if x in factors] if attrs["length"] >= STEPS else []
+    if not found:
+        return scan
+    outer = dict(zip(body.inputs, scan.inputs, strict=True))
+    panels = {x: _panels(outer[x]) for x in found}
+    inside = {x: symbol(made.shape, made.dtype) for x, made in panels.items()}
+    results = changed(body, lambda node, inputs: _multiplied(node, inputs, inside), lambda inner: inner).outputs
+    used = {*body.inputs[:first], *ordered(results)}
+    kept = [(x, outer[x], cut) for x, cut in zip(body.inputs, split, strict=True) if x in used]
+    kept += [(inside[x], panels[x], False) for x in found]
+    inputs, operands, cuts = zip(*kept, strict=True)
+    more = {"body": Graph(inputs, results), "split": cuts}
+    return evolve(scan, inputs=operands, attrs={**attrs, **more})
+
+
+def _is_product(node: Node) -> bool:
+    """Return whether a node is a product of two matrices, wide enough to be packed."""
+    plain = node.op == "matmul" and node.dtype in FLOATS and "dtype" not in node.attrs  # that of mixed products
+    flat = plain and all(len(x.shape) == 2 for x in node.inputs)
+    return flat and node.shape[1] >= COLUMNS and node.inputs[0].shape[1] > 0
+
+
+def _multiplied(node: Node, inputs: tuple[Node, ...], inside: dict[Node, Node]) -> Node:
+    if _is_product(node) and node.inputs[1] in inside:
+        return evolve(node, op="packed", inputs=(inputs[0], inside[node.inputs[1]]))
+    return node if inputs == node.inputs else evolve(node, inputs=inputs)
+
+
+def _panels(matrix: Node) -> Node:
+    """Return the panels of a matrix."""
+    inner, columns = matrix.shape
+    width = vectors() * AT_ONCE // BYTES[matrix.dtype]
+    count = -(-columns // width)
+    if columns % width:
+        matrix = ops.pad(matrix, low=(0, 0), high=(0, count * width - columns), interior=(0, 0), value=0.0)
+    return ops.permute(ops.reshape(matrix, shape=(inner, count, width)), axes=(1, 0, 2))
