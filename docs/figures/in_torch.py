@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import log
 from typing import Any
 
 import torch
@@ -53,9 +54,15 @@ class Row:
         return self.measure == "accuracy"
 
     @property
+    def metrics(self) -> dict[str, str]:
+        """Return the metrics that Sigma measures beside the loss."""
+        return {name: name for name in (self.score,) if name != "loss"}
+
+    @property
     def score(self) -> str:
         """Return the name of the score that is measured."""
-        return "accuracy" if self.classifies else self.address.rpartition(".")[2] or "loss"
+        known = {"accuracy": "accuracy", "bits per character": "bits_per_character"}
+        return known.get(self.measure) or self.address.rpartition(".")[2] or "loss"
 
     def scores(self, prediction: Any, targets: Any) -> Scores:
         """Return the loss, and the accuracy: any class with the greatest share of a target is right."""
@@ -64,6 +71,8 @@ class Row:
             shares = targets if targets.is_floating_point() else F.one_hot(targets, prediction.shape[-1])
             chosen = shares.gather(-1, prediction.argmax(-1, keepdim=True))[..., 0]
             found["accuracy"] = (chosen == shares.amax(-1)).double().mean().item()
+        if self.score == "bits_per_character":
+            found["bits_per_character"] = found["loss"] / log(2)
         return found
 
 
@@ -163,6 +172,24 @@ class Adding(nn.Module):
         return self.output(self.lstm(x)[0][:, -1])
 
 
+class Characters(nn.Module):
+    """Predict the next character after each one, by an LSTM."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.lstm = nn.Embedding(62, 32), nn.LSTM(32, 128, batch_first=True)
+        self.output = nn.Linear(128, 62)
+        self.lstm.bias_hh_l0.requires_grad_(False).zero_()
+
+    def forward(self, x: Any) -> Any:
+        return self.output(self.lstm(self.embedding(x))[0])
+
+
+def each(prediction: Any, targets: Any) -> Any:
+    """Return the mean cross-entropy of the classes of all steps of sequences."""
+    return F.cross_entropy(prediction.flatten(0, 1), targets.flatten())
+
+
 # -- initial values ----------------------------------------------------------------------------------------------------
 def draw(module: nn.Module, initialise: Callable[[Any], Any]) -> None:
     """Draw weights; biases begin with 0, and those of forget gates with 1."""
@@ -179,11 +206,12 @@ def draw(module: nn.Module, initialise: Callable[[Any], Any]) -> None:
 
 
 def copy(module: nn.Module, values: Sequence[Any]) -> None:
-    """Give a module Sigma's parameters, which are in the same order; matrices are transposed."""
+    """Give a module Sigma's parameters, in the same order; matrices other than those of embeddings are transposed."""
+    rows = {id(one.weight) for one in module.modules() if isinstance(one, nn.Embedding)}
     own = [p for p in module.parameters() if p.requires_grad]
     for parameter, value in zip(own, values, strict=True):
         given = torch.as_tensor(value)
-        parameter.data.copy_(given.T if given.ndim == 2 else given)
+        parameter.data.copy_(given.T if given.ndim == 2 and id(parameter) not in rows else given)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -240,5 +268,9 @@ ROWS = {
     "lstm, 8 steps": Row(
         "squared error", Adding, partial(optim.Adam, lr=0.005), init.xavier_uniform_, epochs(40),
         loss=F.mse_loss, clip=1.0, settings=("data.steps=8", "hooks.finish.when=epoch reaches 40"),
+    ),
+    "charmodel, 1 epoch": Row(
+        "bits per character", Characters, partial(optim.Adam, lr=0.005), init.xavier_uniform_, epochs(1),
+        loss=each, clip=1.0, settings=("hooks.finish.when=epoch reaches 1",),
     ),
 }  # fmt: skip

@@ -44,8 +44,9 @@ class Task:
         """Return inputs and targets of a split."""
         evaluator = self.trainer.session.setup.evaluator
         found = evaluator.prepare(evaluator.data(name, edited=False).block(0))
-        inputs, targets = (torch.tensor(found[section]) for section in ("inputs", self.row.targets))
-        return inputs, targets.long() if targets.dtype == torch.int32 else targets
+        sections = (torch.tensor(found[section]) for section in ("inputs", self.row.targets))
+        inputs, targets = (one.long() if one.dtype == torch.int32 else one for one in sections)
+        return inputs, targets
 
     def batches(self, epoch: int) -> Iterator[np.ndarray]:
         """Yield the rows of each batch of an epoch."""
@@ -94,7 +95,7 @@ def evaluated(row: Row, trainer: Trainer) -> Scores:
     """Return Sigma's scores on the validation rows."""
     if row.address:
         return {row.score: float(trainer.history[row.address][-1])}
-    return trainer.evaluate("validation", {"accuracy": "accuracy"} if row.classifies else {})
+    return trainer.evaluate("validation", row.metrics)
 
 
 def opened(row: Row, name: str, seed: int, settings: Sequence[str] = ()) -> Environment:

@@ -16,6 +16,7 @@ RECIPES = {
     "bench-mlp-small": "Benchmark of one hidden layer: 784-128-10.",
     "bench-resnet": "Benchmark of a residual network: 8 convolutions with batch normalisation.",
     "bench-transformer": "Benchmark of attention: a language model of 4 causal blocks of width 128.",
+    "charmodel": "Write like Shakespeare, character by character, by an LSTM.",
     "cnn": "Classify handwritten digits of any size by convolutions.",
     "digits": "Classify 8 x 8 handwritten digits; takes a second, no download.",
     "gan": "Draw handwritten digits: a generator against a critic, with an optimiser each.",

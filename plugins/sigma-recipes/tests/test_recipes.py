@@ -236,6 +236,20 @@ def test_the_recipe_of_tictactoe_plays_positions_that_it_has_not_seen():
     assert accuracy("tictactoe") >= 0.965
 
 
+ATTENTION = re.findall(r"--set '(network.architecture=[^']++)'", re.sub(r"\n# +", " ", recipes.charmodel.text))
+
+
+@pytest.mark.parametrize("others", [[], ATTENTION], ids=["lstm", "attention"])
+def test_a_model_of_characters_knows_more_than_how_frequent_they_are(others):
+    short = ["run.backend=numpy", "data.length=25", "data.split={training=0.03, validation=0.01}"]
+    configuration = config.load(recipes.charmodel.text, [*short, *others], name="charmodel")
+    with config.build(configuration) as environment:
+        assert environment.run().metrics["validation.bits_per_character"] < 3.5
+        trainer = environment.trainers["trainer"]
+        assert ("encoder" in str(trainer.network)) == bool(others)
+        assert environment.get("trainer.text.sample") == "To be" + trainer.generate("To be", 120, 0.7)
+
+
 def test_the_recurrent_recipe_remembers():
     short = ["data.rows=2000", "data.steps=10", "hooks.finish.when=validation.loss falls to 0.02 or epoch reaches 60"]
     assert loss("lstm", *short) <= 0.02

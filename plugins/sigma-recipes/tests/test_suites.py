@@ -73,6 +73,11 @@ class TestLstm(_Named):
     settings = ("run.backend=numpy", "data.rows=40", "data.steps=4", "data.batch_size=4")
 
 
+class TestCharmodel(_Named):
+    name = "charmodel"
+    settings = ("run.backend=numpy", "data.length=10", "data.split={training=0.002, validation=0.001}")
+
+
 class TestBenchIris(_Named):
     name = "bench-iris"
 
