@@ -190,6 +190,15 @@ def _product(draw: Drawing) -> Node:
     return x @ y if draw.happens(0.7) else draw.like(*lead, columns, inner) @ f.swap_axes(x, -1, -2)
 
 
+def _in_16_bits(draw: Drawing) -> Node:
+    """Round whole numbers, or multiply them: others may round up on one backend and down on the other."""
+    dtype, rows, columns, inner = draw.one(["bfloat16", "float16"]), *(draw.one(draw.sides) for _ in range(3))
+    if draw.happens(0.3):
+        return ops.reduce_precision(f.floor(draw.any() * 170.0), dtype=dtype)
+    x, y = (f.floor(draw.like(*sides) * 17.0) for sides in ((rows, inner), (inner, columns)))
+    return ops.mixed_matmul(x, y, dtype=dtype) * 0.01
+
+
 def _shared(draw: Drawing) -> Sequence[Node]:
     """Read one value, most often a product, in several ways."""
     own = Drawing(draw.chance, draw.dtype, draw.sides, [_product(draw) if draw.happens(0.7) else draw.value()])
@@ -369,7 +378,7 @@ SMALL: tuple[Move, ...] = (
 )  # fmt: skip
 FORMS: tuple[Move, ...] = (lambda draw: draw.any(), _padded, _joined, _looked_up)
 REDUCTIONS: tuple[Move, ...] = (_reduced, _reduced, _reduced, lambda draw: f.softmax(draw.any(), -1))
-PRODUCTS: tuple[Move, ...] = (_product, _product, _product, _product, _integers)
+PRODUCTS: tuple[Move, ...] = (_product, _product, _product, _product, _integers, _in_16_bits)
 INSIDE = (SMALL, SMALL, FORMS, REDUCTIONS, PRODUCTS)
 COMPOSITES: tuple[Move, ...] = (
     lambda draw: draw.one([f.softmax, f.log_softmax])(draw.any(), draw.one([0, -1])), _classes, _attention, _dropped,

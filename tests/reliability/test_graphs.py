@@ -51,7 +51,7 @@ def test_random_graphs_agree_with_the_reference_on_every_backend() -> None:
 def test_the_fuzzer_finds_a_product_that_reuses_storage_without_comparing_maps(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    modules = [import_module(f"sigma_backend_numba.emit.{name}") for name in ("loops", "matmul", "convolutions")]
+    modules = [import_module(f"sigma_backend_numba.emit.{name}") for name in ("loops", "matmul", "packed_products")]
 
     def home(task: Any, core: Any) -> Any:
         fit = (node for node in modules[0].stored(task) if (node.shape, node.dtype) == (core.shape, core.dtype))
