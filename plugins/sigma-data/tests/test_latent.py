@@ -35,7 +35,6 @@ def test_the_seed_decides_the_numbers():
     assert drawn() == drawn(seed=0) != drawn(seed=1)
 
 
-@pytest.mark.rooms
 def test_words_and_frames_of_the_data_set_are_read_as_ever():
     rows = Arrays(inputs=np.arange(6.0).reshape(6, 1), targets=["b", "a", "b", "a", "b", "a"])
     with Environment("words") as sigma:

@@ -163,7 +163,6 @@ def test_characters_that_are_not_in_a_split_need_not_be_known(tmp_path):
         data["validation"].encode("targets", 0, "ab")
 
 
-@pytest.mark.rooms
 def test_a_network_with_too_few_outputs_is_refused_with_the_number_of_characters(poem):
     network = "input(none, dtype='int32') + embedding(9, 4) + output(9) + softmax_cross_entropy()"
     trainer = Environment("poem", seed=0).create_trainer(
