@@ -37,6 +37,7 @@ SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("source", "multi"): {"sources": [{"type": "file", "path": "x.csv"}]}, ("reader", "bytes"): {"size": 4},
     ("reader", "samples"): {"shape": [2, 2]}, ("extractor", "columns"): {"sections": {"inputs": {"columns": [0, "a"]}}},
     ("extractor", "offsets"): {"sections": {"inputs": {"offset": 1}}}, ("preprocessor", "cast"): {"dtype": "float64"},
+    ("dataset", "latent"): {"of": "digits"},
     ("dataset", "csv"): {"path": "x.csv", "target": "y"}, ("schedule", "product"): {"of": ["constant"]},
     ("dataset", "npy"): {"inputs": "x.npy", "targets": "y.npy"}, ("hook", "switch"): {"name": "brake"},
     ("dataset", "records"): {"source": {"type": "file", "path": "x.csv"}, "reader": "csv"},

@@ -33,6 +33,15 @@ class TestShakespeare(DatasetSuite):
         return Shakespeare(length=500)["validation"]
 
 
+class TestText(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def _poem(self, poem):
+        self.path = poem
+
+    def make(self):
+        return Text(self.path, length=7)["training"]
+
+
 class TestTextWindows(DatasetSuite):
     def make(self):
         return TextWindows("here", indices("banana bandana", "abdn ", "here", ""), "abdn ", 3)

@@ -20,7 +20,7 @@ class TextSample(Hook):
     Args:
         text: Beginning of the text.
         length: Number of characters that are added.
-        temperature: 0 for the most probable characters; below 1, safer ones than those that the network predicts.
+        temperature: With 0, the most probable characters; below 1, safer ones than those that the network predicts.
         seed: Seed of the random choices; the same each time, so that samples can be compared.
     """
 

@@ -111,6 +111,11 @@ class TestBenchLstm(_Named):
     settings = ("run.backend=numpy", "data.rows=12", "data.batch_size=4")
 
 
+class TestBenchTransformer(_Named):
+    name = "bench-transformer"
+    settings = ("run.backend=numpy", "data.rows=4", "data.batch_size=2")
+
+
 class TestMnist(_Named):
     """The data set, which is downloaded, is replaced by one of the same shape."""
 

@@ -16,9 +16,10 @@ from sigma_data.sources import local
 from sigma_data.splitting import allot
 from sigma_data.windows import TextWindows, indices
 from sigma_kernel import SigmaDataError, Source
-from sigma_kernel.settings import ge
+from sigma_kernel.settings import ge, must, optional
 
 WHOLE = 1 << 30  # characters of the longest line
+CHARACTERS = must(lambda x: isinstance(x, str) and 0 < len(x) == len(set(x)), "a text with each character once")
 
 
 @define(eq=False, kw_only=True)
@@ -30,13 +31,15 @@ class Characters(Splits):
     Args:
         length: Number of characters of a window.
         split: Share of the text of each split, by its name; one of them is ``training``.
+        characters: Characters by index; by default all that the text has.
     """
 
     length: int = field(default=100, validator=ge(1))
     split: Mapping[str, float] = field(factory=lambda: {"training": 0.9, "validation": 0.1}, validator=shares)
 
+    characters: str | None = field(default=None, validator=optional(CHARACTERS))
+
     encoding = "utf-8-sig"
-    characters: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

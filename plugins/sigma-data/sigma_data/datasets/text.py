@@ -8,9 +8,6 @@ from attrs import define, field
 
 from sigma_data.datasets.characters import Characters, whole
 from sigma_data.sources import local
-from sigma_kernel.settings import must, optional
-
-CHARACTERS = must(lambda x: isinstance(x, str) and 0 < len(x) == len(set(x)), "a text with each character once")
 
 
 @define(eq=False)
@@ -24,12 +21,10 @@ class Text(Characters):
     Args:
         path: Path of the file; in a configuration, a relative one starts in the directory of the configuration.
         encoding: Encoding of the file.
-        characters: Characters by index; by default all that the text has.
     """
 
     path: Path = field(converter=Path)
     encoding: str = field(default="utf-8-sig", kw_only=True)
-    characters: str | None = field(default=None, validator=optional(CHARACTERS), kw_only=True)
 
     def read(self) -> tuple[str, str]:
         """Return the path, and the text of the file."""
