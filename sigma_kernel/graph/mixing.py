@@ -13,7 +13,13 @@ from sigma_kernel.graph.node import Graph, Node, mark, originating
 from sigma_kernel.graph.ops import mixed_matmul, reduce_precision
 from sigma_kernel.graph.rewriting import changed
 
-ROUNDED = ("convolution", "attention")  # what the names of other products than ``matmul`` begin with
+ROUNDED = {
+    "convolution",
+    "convolution_input",
+    "convolution_kernel",
+    "attention",
+    "attention_gradient",
+}  # not ``matmul``
 
 
 def mixed(graph: Graph, dtype: str, concerned: Callable[[str], bool]) -> Graph:
@@ -28,7 +34,7 @@ def mixed(graph: Graph, dtype: str, concerned: Callable[[str], bool]) -> Graph:
         if node.dtype == "float32" and concerned(node.origin):
             if node.op == "matmul":
                 return mixed_matmul(*inputs, dtype=dtype)
-            if node.op.startswith(ROUNDED):
+            if node.op in ROUNDED:
                 inputs = tuple(reduce_precision(x, dtype=dtype) if x.dtype == "float32" else x for x in inputs)
         return node if inputs == node.inputs else evolve(node, inputs=inputs)
 

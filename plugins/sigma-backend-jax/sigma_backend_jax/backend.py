@@ -30,10 +30,9 @@ class JaxBackend(Backend):
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaConfigError if the device does not exist."""
-        self.place()
+        self._place()
 
-    def place(self) -> jax.Device:
-        """Return the device."""
+    def _place(self) -> jax.Device:
         platform, _, number = self.device.partition(":")
         try:
             found = jax.devices(platform or None)
@@ -48,15 +47,16 @@ class JaxBackend(Backend):
     @property
     def about(self) -> Mapping[str, str]:
         """Return the version of JAX, and the device."""
-        return {"JAX": jax.__version__, "device": self.place().device_kind}
+        return {"JAX": jax.__version__, "device": self._place().device_kind}
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Array]]:
         """Compile a graph to a function; XLA decides which of its arrays share storage."""
+        place = self._place()
         with jax.enable_x64(True):  # for constants
             compiled = jax.jit(traced(rewrite(graph, keep=OWN)))
 
         def call(*arrays: Array) -> Sequence[Array]:
-            with jax.enable_x64(True), jax.default_device(self.place()):
+            with jax.enable_x64(True), jax.default_device(place):
                 results, found = compiled(*arrays)
                 check(found)
             return list(results)
@@ -65,12 +65,12 @@ class JaxBackend(Backend):
 
     def compile(self, step: Step, in_place: bool = True) -> JaxProgram:
         """Return the program of a step; a burst is one call."""
-        return JaxProgram(evolve(step, graph=rewrite(step.graph, keep=OWN)), self.place(), in_place)
+        return JaxProgram(evolve(step, graph=rewrite(step.graph, keep=OWN)), self._place(), in_place)
 
     def to_device(self, host: np.ndarray) -> Array:
         """Return a copy on the device."""
         with jax.enable_x64(True):
-            return jnp.array(host, device=self.place())
+            return jnp.array(host, device=self._place())
 
     def to_host(self, array: Any) -> np.ndarray:
         """Return a copy on the host."""

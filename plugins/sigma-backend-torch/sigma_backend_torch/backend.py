@@ -56,12 +56,12 @@ class TorchBackend(Backend):
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Array]]:
         """Return a function that computes a graph; results take no storage of inputs."""
-        place = self._place()
+        place, ns = self._place(), namespace()
         where = nullcontext() if place.type == "cpu" else place  # of arrays that ops make
         with where:
-            run = interpret(rewrite(graph, keep=OWN), namespace())
+            run = interpret(rewrite(graph, keep=OWN), ns)
         compute = torch.compile(run, dynamic=False) if self.compiled else run
-        kinds = [namespace().dtype(x.dtype) for x in graph.inputs]
+        kinds = [ns.dtype(x.dtype) for x in graph.inputs]
         words = [x.dtype == "uint32" for x in graph.outputs]
 
         def call(*arrays: Any) -> Sequence[Array]:

@@ -1,0 +1,61 @@
+"""Programs and devices, and errors that lose nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_backend_jax import JaxBackend
+from sigma_backend_jax.program import ROOM
+from sigma_kernel import functions as f
+from sigma_kernel.contracts import Step
+from sigma_kernel.errors import SigmaConfigError, SigmaGraphError
+from sigma_kernel.graph import Graph, gradient, symbol
+
+
+def test_bursts_of_many_lengths_share_one_compiled_loop() -> None:
+    backend, total, row, rate = JaxBackend(), symbol(()), symbol((2,)), symbol(())
+    graph = Graph((total, row, rate), (total + rate * f.sum(row), total))
+    program = backend.compile(Step(graph, ("total",), ("row",), ("rate",), ("total",), ("loss",)))
+    block = {"row": backend.to_device(np.arange(4, dtype="float32"))}
+    for n in (1, 2, 5, ROOM):
+        state = {"total": backend.to_device(np.array(0, "float32"))}
+        burst = program.run(state, block, np.tile([1, 2], (n, 1)), {"rate": np.arange(n, dtype="float32")}, n)
+        np.testing.assert_array_equal(burst.ring["loss"], 3 * np.cumsum([0, *range(n - 1)]))
+        assert burst.done == n
+    assert program._burst._cache_size() == 1
+
+
+def test_the_working_memory_of_a_step_is_known_before_it_runs() -> None:
+    x = symbol((64, 64), "float64")
+    product = f.tanh(x @ x)
+    step = Step(Graph((x,), (product, f.sum(product @ product))), ("x",), (), (), ("x",), ("loss",))
+    assert 64 * 64 * 8 <= JaxBackend().compile(step).peak_bytes <= 4 * 64 * 64 * 8
+
+
+def test_an_index_out_of_range_is_refused_and_the_state_stays() -> None:
+    table, places = symbol((4,)), symbol((2,), "int32")
+    loss = f.sum(f.take(table, places, axis=0))
+    (slope,) = gradient(loss, [table])
+    graph = Graph((table, places), (table - slope, loss))
+    backend = JaxBackend()
+    program = backend.compile(Step(graph, ("table",), ("places",), (), ("table",), ("loss",)))
+    state = {"table": backend.to_device(np.ones(4, "float32"))}
+    for wrong, said in ((4, "from 0 to 3 .got 0 to 4"), (-1, "from 0 to 3 .got -1 to 0")):
+        block = {"places": backend.to_device(np.array([0, wrong, 0], "int32"))}
+        with pytest.raises(SigmaGraphError, match=said):
+            program.run(state, block, np.array([[0, 0], [0, 1]]), {}, 2)
+    block = {"places": backend.to_device(np.array([0, 3], "int32"))}
+    burst = program.run(state, block, np.array([[0, 1]]), {}, 1)
+    np.testing.assert_array_equal(backend.to_host(burst.state["table"]), [0, 1, 1, 0])
+
+
+def test_a_device_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    for name in ("cpu:7", "hovercraft", "cpu:x"):
+        with pytest.raises(SigmaConfigError, match=f"there is no device '{name}'. Use one of: cpu:0"):
+            JaxBackend(name)
+
+
+def test_a_device_is_chosen_by_a_setting_and_told() -> None:
+    assert JaxBackend("cpu:0").about["device"] == "cpu"
+    assert set(JaxBackend().about) == {"JAX", "device"}
