@@ -38,12 +38,13 @@ def split(
     units = None if groups is None else _numbered(groups, len(dataset))
     count, what = (len(dataset), "rows") if units is None else (int(units.max()) + 1, "groups")
     if by == "block":
-        parts = _cut(np.arange(count), allot(count, shares))
+        parts = cut(np.arange(count), allot(count, shares))
     elif by == "record":
-        parts = _cut(shuffled(seed, SPLIT, count), allot(count, shares))
+        parts = cut(shuffled(seed, SPLIT, count), allot(count, shares))
     elif by == "stratified":
         classes = _classes(dataset, section)
-        parts = _stratified(classes if units is None else _of_groups(classes, units, groups or ()), shares, seed)
+        classes = classes if units is None or groups is None else _of_groups(classes, units, groups)
+        parts = _stratified(classes, shares, seed)
     else:
         raise SigmaConfigError(f"split: unknown method {by!r}. Use one of {', '.join(KINDS)}.")
     for name, part in parts.items():
@@ -109,7 +110,8 @@ def allot(rows: int, shares: Mapping[str, float], owed: np.ndarray | float = 0.0
     return dict(zip([*shares, ""], whole.tolist(), strict=True))
 
 
-def _cut(rows: np.ndarray, counts: Mapping[str, int]) -> dict[str, np.ndarray]:
+def cut(rows: np.ndarray, counts: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """Return consecutive pieces by name, without the one that is left over."""
     pieces = np.split(rows, np.cumsum(list(counts.values()))[:-1])
     return {name: piece for name, piece in zip(counts, pieces, strict=True) if name}
 
@@ -134,6 +136,6 @@ def _stratified(classes: np.ndarray, shares: Mapping[str, float], seed: int) -> 
         members = order[classes[order] == one]
         counts = allot(len(members), shares, owed)
         owed += len(members) * fractions - np.array(list(counts.values()))
-        for name, piece in _cut(members, counts).items():
+        for name, piece in cut(members, counts).items():
             parts[name].append(piece)
     return {name: np.concatenate(pieces) for name, pieces in parts.items()}

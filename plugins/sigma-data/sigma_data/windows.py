@@ -63,7 +63,7 @@ class TextWindows(Dataset):
         return {name: self.codes[at : at + count].reshape(-1, self.length) for name, at in starts.items()}
 
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> TextWindows:
-        """Return the windows with the indices of other characters, such as those of a trained network, if given."""
+        """Return the windows encoded by other characters, such as those of a trained network, if given."""
         if classes and len(self.characters) > classes:
             count = len(self.characters)
             raise SigmaDataError(

@@ -148,10 +148,11 @@ def test_groups_of_a_block_are_in_the_order_of_their_first_rows():
     assert rows(parts["validation"]) == [3]
 
 
-def test_every_class_has_its_share_of_the_groups():
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_every_class_has_its_share_of_the_groups(kind):
     groups = [i // 3 for i in range(60)]
     classes = [int(group < 5) for group in groups]  # 5 of 20 groups
-    parts = split(numbered(classes), {"training": 0.8, "validation": 0.2}, "stratified", groups=groups)
+    parts = split(numbered(classes), {"training": 0.8, "validation": 0.2}, "stratified", groups=kind(groups))
     assert sum(classes[row] for row in rows(parts["validation"])) == 3
     assert len(rows(parts["validation"])) == 12
 

@@ -9,6 +9,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_hooks.evaluate import Evaluate
+from sigma_hooks.totals import WideTotals
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaNetworkError
@@ -19,7 +20,7 @@ FAR = 1 << 24  # more edits than any sequence needs
 
 
 @frozen
-class CharacterErrorRateMetric(Metric):
+class CharacterErrorRateMetric(WideTotals):
     """Character error rate: edits that turn what is predicted into the targets, over the number of target labels.
 
     Edits insert, delete or replace one label (Levenshtein).  Predictions ``(n, time, classes)`` are decoded greedily:
@@ -53,11 +54,6 @@ class CharacterErrorRateMetric(Metric):
         none = f.zeros(prediction.shape, prediction.dtype)
         numbers = f.sum(f.where(f.equal(prediction, prediction), none, nan))  # NaN if any score is
         return f.stack(edits + numbers, f.cast(f.sum(count), prediction.dtype))
-
-    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the totals of two batches together, in float64."""
-        merged: np.ndarray = np.asarray(a, np.float64) + b
-        return merged
 
     def value(self, totals: np.ndarray, rows: int) -> float:
         """Return the edits for each target label."""

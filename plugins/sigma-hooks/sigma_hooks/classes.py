@@ -41,14 +41,14 @@ def labels(targets: Node) -> Node:
     return f.reshape(targets, targets.shape[:1]) if targets.shape[1:] == (1,) else targets
 
 
-def flat_labels(metric: str, prediction: Node, targets: Node) -> Node:
+def flat_labels(metric: str, prediction: Node, targets: Node, dtype: str = "int32") -> Node:
     """Return labels ``(n, ...)`` for predictions ``(n, ..., classes)``, of targets that may have a last axis of 1."""
     if targets.shape not in (prediction.shape[:-1], (*prediction.shape[:-1], 1)):
         raise SigmaNetworkError(
             f"{metric}: predictions have shape {prediction.shape} and targets {targets.shape}; expected "
             f"{prediction.shape[:-1]}, one label for each row of scores."
         )
-    return f.cast(f.reshape(targets, prediction.shape[:-1]), "int32")
+    return f.cast(f.reshape(targets, prediction.shape[:-1]), dtype)
 
 
 def _rows(index: Node, classes: int, prediction: Node, score: Node | None = None) -> Node:

@@ -9,7 +9,10 @@ HIGHER = frozenset((
     "accuracy", "auc", "average_precision", "f1", "intersection_over_union", "iou", "jaccard", "kappa", "precision",
     "r2", "r_squared", "recall",
 ))  # fmt: skip
-LOWER = frozenset(("cost", "discrepancy", "error", "errors", "loss", "losses", "mae", "mse", "perplexity", "rmse"))
+LOWER = frozenset((
+    "bits_per_character", "cost", "discrepancy", "error", "errors", "loss", "losses", "mae", "mse", "perplexity",
+    "rmse",
+))  # fmt: skip
 
 
 def higher_is_better(better: str, address: str | None) -> bool:

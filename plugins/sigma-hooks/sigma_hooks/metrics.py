@@ -7,15 +7,16 @@ from math import inf, isnan, nan
 import numpy as np
 from attrs import field, frozen
 
+from sigma_hooks.classes import flat_labels
+from sigma_hooks.totals import WideTotals
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import Metric
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import ge, optional, whole
 
 
 @frozen
-class AccuracyMetric(Metric):
+class AccuracyMetric(WideTotals):
     """Top-k accuracy: the share of labels whose class is among the ``top`` highest scores.
 
     Predictions have shape ``(n, ..., classes)``, targets are class indices ``(n, ...)`` or ``(n, ..., 1)``, or one-hot
@@ -27,7 +28,7 @@ class AccuracyMetric(Metric):
 
     Args:
         top: Number of highest scores among which the class must be.
-        ignore_index: Label that does not count, such as that of padding.
+        ignore_index: Label that does not count, such as that of padding; not for targets that are shares.
     """
 
     top: int = field(default=1, validator=ge(1))
@@ -43,7 +44,7 @@ class AccuracyMetric(Metric):
             )
         binary = prediction.shape[-1] == 1
         shares = targets.shape == prediction.shape and not binary
-        targets = targets if shares else self._labels(prediction, targets)
+        targets = targets if shares else flat_labels("accuracy", prediction, targets, prediction.dtype)
         right = self._binary(prediction, targets) if binary else self._ranked(prediction, targets, shares)
         known = _are_shares(targets) if shares else _are_classes(targets, binary)
         counted = f.cast(f.ones(right.shape), prediction.dtype)
@@ -52,11 +53,6 @@ class AccuracyMetric(Metric):
             ignored = f.equal(targets, float(self.ignore_index))
             number, counted = f.where(ignored, 0.0, number), f.where(ignored, 0.0, counted)
         return f.stack(f.sum(number), f.sum(counted))
-
-    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the totals of two batches together, in float64."""
-        merged: np.ndarray = np.asarray(a, np.float64) + b
-        return merged
 
     def value(self, totals: np.ndarray, rows: int) -> float:
         """Return the share of right labels."""
@@ -67,15 +63,6 @@ class AccuracyMetric(Metric):
                 "label that does not count; for numbers, use a regression metric."
             )
         return float(right / counted) if counted else nan
-
-    def _labels(self, prediction: Node, targets: Node) -> Node:
-        """Return one number for each label, in the dtype of the predictions."""
-        if targets.shape not in (prediction.shape[:-1], (*prediction.shape[:-1], 1)):
-            raise SigmaNetworkError(
-                f"accuracy: predictions have shape {prediction.shape} and targets {targets.shape}; expected "
-                f"{prediction.shape[:-1]}, one label for each row of scores, or shares of all classes."
-            )
-        return f.cast(f.reshape(targets, prediction.shape[:-1]), prediction.dtype)
 
     def _binary(self, prediction: Node, wanted: Node) -> Node:
         probability = f.reshape(prediction, wanted.shape)

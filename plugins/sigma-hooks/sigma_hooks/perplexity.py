@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 
 from sigma_hooks.classes import flat_labels
 from sigma_hooks.evaluate import Evaluate
+from sigma_hooks.totals import WideTotals
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
 from sigma_kernel.graph import Node
@@ -18,7 +19,7 @@ from sigma_kernel.settings import optional, whole
 
 
 @frozen
-class PerplexityMetric(Metric):
+class PerplexityMetric(WideTotals):
     """Perplexity: the exponential of the mean of ``-log p``, where p is the probability of a label.
 
     Predictions are probabilities ``(n, ..., classes)``, targets labels ``(n, ...)`` or ``(n, ..., 1)``, or
@@ -47,11 +48,6 @@ class PerplexityMetric(Metric):
             ignored = f.equal(labels, self.ignore_index)
             logs, counted = f.where(ignored, 0.0, logs), f.where(ignored, 0.0, counted)
         return f.stack(-f.sum(logs), f.sum(counted))
-
-    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the totals of two batches together, in float64."""
-        merged: np.ndarray = np.asarray(a, np.float64) + b
-        return merged
 
     def value(self, totals: np.ndarray, rows: int) -> float:
         """Return the perplexity."""

@@ -1,4 +1,4 @@
-"""Show what a network writes while it learns from a text."""
+"""Generate text during training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sigma_kernel.settings import and_, finite, ge, le, min_len, whole
 
 @define(eq=False, kw_only=True)
 class TextSample(Hook):
-    """Let a network of characters continue a text; log it, and publish ``text.sample``, with the beginning.
+    """Continue a text by the network that is trained; log the whole, and publish it as ``text.sample``.
 
     ``sigma predict RUN --text`` writes the same characters for the same parameters, length, temperature and seed.
 

@@ -32,6 +32,7 @@ def test_higher_scores_are_better(address: str) -> None:
     [
         "validation.loss", "training.cost.accuracy", "validation.mean_absolute_error", "validation.recall_loss",
         "accumulated.validation.loss.minimum", "validation.root_mean_square_error", "recall.loss", "unheard", "running",
+        "validation.bits_per_character",
     ],
 )  # fmt: skip
 def test_lower_losses_costs_and_errors_are_better_and_so_are_other_values(address: str) -> None:

@@ -1,4 +1,4 @@
-"""Base class of data sets of the characters of a text."""
+"""Base class of character-level text data sets."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from attrs import define, field
 from sigma_data.datasets.splits import Loaded, Splits, shares
 from sigma_data.readers.lines import as_text, lines
 from sigma_data.sources import local
-from sigma_data.splitting import allot
+from sigma_data.splitting import allot, cut
 from sigma_data.windows import TextWindows, indices
 from sigma_kernel import SigmaDataError, Source
 from sigma_kernel.settings import ge, must, optional
 
-WHOLE = 1 << 30  # characters of the longest line
+WHOLE = 1 << 30  # the most characters of a line
 CHARACTERS = must(lambda x: isinstance(x, str) and 0 < len(x) == len(set(x)), "a text with each character once")
 
 
 @define(eq=False, kw_only=True)
 class Characters(Splits):
-    """Windows of the characters of a text; the network predicts the next one from those before it.
+    """Windows of characters; each target is the next character.
 
-    The text is cut into its splits first, in the order of their names, so that no window reaches into another split.
+    The text is split first, in the order of the splits, so that no window crosses into another one.
 
     Args:
         length: Number of characters of a window.
@@ -36,7 +36,6 @@ class Characters(Splits):
 
     length: int = field(default=100, validator=ge(1))
     split: Mapping[str, float] = field(factory=lambda: {"training": 0.9, "validation": 0.1}, validator=shares)
-
     characters: str | None = field(default=None, validator=optional(CHARACTERS))
 
     encoding = "utf-8-sig"
@@ -55,8 +54,7 @@ class Characters(Splits):
         name, text = self.read()
         known = self.characters or "".join(sorted(set(text)))
         codes = indices(text, known, name, "Replace them, or leave out the setting `characters`.")
-        ends = np.cumsum([*allot(len(codes), self.split).values()])[:-1]
-        parts = dict(zip(self.split, np.split(codes, ends), strict=False))
+        parts = cut(codes, allot(len(codes), self.split))
         return {
             split: TextWindows(f"{name}: split {split!r}", part, known, self.length) for split, part in parts.items()
         }, tuple(known)
@@ -79,13 +77,13 @@ class Characters(Splits):
 
 
 def whole(source: Source, encoding: str) -> str:
-    """Return a text with its line ends alike; raise SigmaDataError for an empty one, or one that is no text."""
+    """Return the text of a source, with line feeds; raise SigmaDataError if it is empty or has NUL characters."""
     with source.open() as stream, as_text(stream, encoding) as text:
         found = "".join(lines(text, WHOLE, source.name))
     if "\0" in found:
         line = found.count("\n", 0, found.index("\0")) + 1
         raise SigmaDataError(
-            f"{source.name}:{line}: there is a NUL, which no text has. Set the file's own `encoding`, such as 'utf-16'."
+            f"{source.name}:{line}: there is a NUL character. Set the `encoding` of the file, such as 'utf-16'."
         )
     if not found:
         raise SigmaDataError(f"{source.name}: is empty. Give a file with text.")

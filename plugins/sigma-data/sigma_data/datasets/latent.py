@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 from attrs import define, field
 
 from sigma_data.datasets.splits import Loaded, Splits
-from sigma_kernel import Dataset, Label, SigmaConfigError
+from sigma_data.derived import Derived
+from sigma_kernel import Dataset, SigmaConfigError
 from sigma_kernel.graph import Draw, Spec
 from sigma_kernel.settings import and_, deep_iterable, ge, lt, min_len, must
 
@@ -21,10 +20,10 @@ NAME = must(lambda value: isinstance(value, str) and bool(value), "the name of a
 
 @define(eq=False)
 class Latent(Splits):
-    """Another data set with a section of standard normal numbers, drawn from ``seed``: one sample for each row.
+    """Another data set with a section of standard normal noise, drawn from ``seed``: one sample for each row.
 
-    They are what a generator makes its samples of; put ``gaussian_noise(1.0, replace=true)`` after their input, for
-    other ones in each iteration of training.  Those here are for evaluation.
+    The noise of a row stays the same, as evaluation needs it. For new noise in each iteration of training, put
+    ``gaussian_noise(1.0, replace=true)`` after its input.
 
     Args:
         of: The other data set, with splits or without.
@@ -56,15 +55,20 @@ class Latent(Splits):
         return Beside(rows, self.section, drawn.astype(np.float32))
 
 
-class Beside(Dataset):
+class Beside(Derived):
     """A data set with one more section."""
 
     def __init__(self, dataset: Dataset, section: str, values: np.ndarray) -> None:
-        self.dataset, self._section, self._values = dataset, section, values
-        self._starts = [0, *accumulate(dataset.rows(block) for block in range(dataset.blocks))]
+        super().__init__(dataset)
+        self._section, self._values = section, values
+        values.setflags(write=False)
 
     def __repr__(self) -> str:
         return f"Beside({self.dataset!r}, {self._section}={self._values.shape})"
+
+    def over(self, dataset: Dataset) -> Beside:
+        """Return another data set with the section."""
+        return Beside(dataset, self._section, self._values)
 
     @property
     def sections(self) -> Mapping[str, Spec]:
@@ -82,40 +86,4 @@ class Beside(Dataset):
 
     def block(self, block: int) -> Mapping[str, np.ndarray]:
         """Return the sections of a block."""
-        view = self._values[self._starts[block] : self._starts[block + 1]]
-        view.setflags(write=False)
-        return {**self.dataset.block(block), self._section: view}
-
-    @property
-    def numbered(self) -> bool:
-        """Return whether the rows of the data set have numbers that stay the same."""
-        return self.dataset.numbered
-
-    def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Beside:
-        """Return the encoded data set with the section."""
-        return self._with(self.dataset.encode(section, classes, names))
-
-    def aligned(self, training: Dataset) -> Beside:
-        """Return the data set with the columns of the training split, and the section."""
-        return self._with(self.dataset.aligned(training))
-
-    def _with(self, dataset: Dataset) -> Beside:
-        return self if dataset is self.dataset else Beside(dataset, self._section, self._values)
-
-    @property
-    def tables(self) -> Mapping[str, Any]:
-        """Return what extracts the sections that were frames."""
-        return getattr(self.dataset, "tables", {})
-
-    @property
-    def learned(self) -> Mapping[str, Any]:
-        """Return what the data set derived from all its rows."""
-        return getattr(self.dataset, "learned", {})
-
-    def class_names(self, section: str) -> Sequence[Label]:
-        """Return the class names of a section."""
-        return self.dataset.class_names(section)
-
-    def column_names(self, section: str) -> Sequence[str]:
-        """Return the names of the columns of a section."""
-        return self.dataset.column_names(section)
+        return {**self.dataset.block(block), self._section: self._values[self.starts[block] : self.starts[block + 1]]}

@@ -13,7 +13,7 @@ from sigma_data.datasets.splits import Divided
 from sigma_kernel import Label
 from sigma_kernel.settings import in_
 
-Board = tuple[int, ...]  # nine fields, by rows: 1 for whoever is to move, -1 for the other, 0 if free
+Board = tuple[int, ...]  # nine fields, row by row: 1 for the player to move, -1 for the opponent, 0 if empty
 
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 FIELDS = (
@@ -23,28 +23,29 @@ TURNS = [
     np.rot90(one, times).ravel().tolist()
     for one in (np.arange(9).reshape(3, 3), np.arange(9).reshape(3, 3).T)
     for times in range(4)
-]  # fields of the position in each of its rotations and reflections
+]  # permutations of the fields: four rotations, with and without a reflection
 OUTCOMES = {-1: "loss", 0: "draw", 1: "win"}
 
 
 @define(eq=False, kw_only=True)
 class TicTacToe(Divided):
-    """The positions of tic-tac-toe, seen by whoever is to move: ``inputs`` (3, 3), 1 own, -1 the other's, 0 free.
+    """All positions of tic-tac-toe, from the view of the player to move.
 
-    There are 5,478, of which 4,520 are open. ``targets`` (9,) are 1 / n for each of the n moves that are best, 0 for
-    others; those of ended games are all 0. ``outcome`` is the result if both play perfectly: ``loss``, ``draw`` or
-    ``win`` for whoever is to move.  All are computed by minimax over the whole game.
+    ``inputs`` (3, 3) are 1 for own marks, -1 for the opponent's, 0 for empty fields. ``targets`` (9,) are 1 / n for
+    each of the n best moves, 0 for the others and in finished games. ``outcome`` is the result of perfect play for the
+    player to move: ``loss``, ``draw`` or ``win``. They are computed by minimax over the whole game tree. There are
+    5,478 positions; in 4,520 of them the game goes on.
 
-    Positions that are rotations or reflections of each other stay in one split.
+    Rotations and reflections of a position stay in one split.
 
     Args:
-        ended: Whether positions are included in which the game has ended; they have no best move.
+        ended: Whether to include finished games, which have no best move.
     """
 
     ended: bool = field(default=False, validator=in_((False, True)))
 
     def whole(self) -> tuple[Arrays, tuple[Label, ...]]:
-        """Return the positions, those with fewer stones first, and the names of the fields."""
+        """Return the positions, by number of marks, and the names of the fields."""
         boards = self._boards()
         inputs = np.array(boards, np.float32).reshape(-1, 3, 3)
         shares = np.array([_shares(board) for board in boards], np.float32)
@@ -52,7 +53,7 @@ class TicTacToe(Divided):
         return Arrays(inputs=inputs, targets=shares, outcome=outcomes), FIELDS
 
     def groups(self) -> Sequence[Board]:
-        """Return a position for each one that stands for all its rotations and reflections."""
+        """Return the canonical form of each position, which its rotations and reflections share."""
         return [max(symmetric(board)) for board in self._boards()]
 
     def _boards(self) -> list[Board]:
@@ -60,26 +61,26 @@ class TicTacToe(Divided):
 
 
 def moves(board: Board) -> dict[int, Board]:
-    """Return the position after each move, as whoever is to move next sees it; none if the game has ended."""
+    """Return the position after each move, from the view of the next player; none if the game is over."""
     if is_over(board):
         return {}
-    turned = [-stone for stone in board]
-    return {i: (*turned[:i], -1, *turned[i + 1 :]) for i, stone in enumerate(board) if stone == 0}
+    turned = [-mark for mark in board]
+    return {i: (*turned[:i], -1, *turned[i + 1 :]) for i, mark in enumerate(board) if mark == 0}
 
 
 def is_over(board: Board) -> bool:
-    """Return whether whoever moved last has three in a line, or no field is free."""
+    """Return whether the game is over: three in a line, or a full board."""
     return is_lost(board) or 0 not in board
 
 
 def is_lost(board: Board) -> bool:
-    """Return whether whoever moved last has three in a line."""
+    """Return whether the previous player has three in a line."""
     return any(board[a] == board[b] == board[c] == -1 for a, b, c in LINES)
 
 
 @cache
 def outcome(board: Board) -> int:
-    """Return what perfect play comes to for whoever is to move: -1, 0 or 1."""
+    """Return the value of perfect play for the player to move: -1, 0 or 1."""
     return max((-outcome(after) for after in moves(board).values()), default=-1 if is_lost(board) else 0)
 
 
@@ -90,7 +91,7 @@ def best(board: Board) -> list[int]:
 
 @cache
 def reachable() -> tuple[Board, ...]:
-    """Return all positions that can occur, in the order of their number of stones."""
+    """Return all reachable positions, by number of marks."""
     found: dict[Board, None] = {}
     latest: dict[Board, None] = {(0,) * 9: None}
     while latest:

@@ -1,0 +1,62 @@
+"""Base class of data sets that show another one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from sigma_kernel import Dataset, Label
+from sigma_kernel.graph import Spec
+
+
+class Derived(Dataset):
+    """A view of another data set, whose classes, columns and sections are those of that."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+        self.starts = [0, *accumulate(dataset.rows(block) for block in range(dataset.blocks))]  # of its blocks
+
+    @abstractmethod
+    def over(self, dataset: Dataset) -> Dataset:
+        """Return the same view of another data set."""
+
+    @property
+    def sections(self) -> Mapping[str, Spec]:
+        """Return each section's shape and dtype for one sample."""
+        return self.dataset.sections
+
+    @property
+    def numbered(self) -> bool:
+        """Return whether the rows of the data set have numbers that stay the same."""
+        return self.dataset.numbered
+
+    def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
+        """Return the view of the encoded data set, whose classes are those of all its rows."""
+        return self._over(self.dataset.encode(section, classes, names))
+
+    def aligned(self, training: Dataset) -> Dataset:
+        """Return the view of the data set with the columns of the training split."""
+        return self._over(self.dataset.aligned(training))
+
+    def _over(self, dataset: Dataset) -> Dataset:
+        return self if dataset is self.dataset else self.over(dataset)
+
+    @property
+    def tables(self) -> Mapping[str, Any]:
+        """Return what extracts the sections that were frames."""
+        return getattr(self.dataset, "tables", {})
+
+    @property
+    def learned(self) -> Mapping[str, Any]:
+        """Return what the data set derived from all its rows."""
+        return getattr(self.dataset, "learned", {})
+
+    def class_names(self, section: str) -> Sequence[Label]:
+        """Return the class names of a section."""
+        return self.dataset.class_names(section)
+
+    def column_names(self, section: str) -> Sequence[str]:
+        """Return the names of the columns of a section."""
+        return self.dataset.column_names(section)
