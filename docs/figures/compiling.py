@@ -2,12 +2,14 @@
 
 ``python -m figures.compiling [NAME...]`` in the folder ``docs``, on a quiet machine: each recipe, and a network of 400
 dense layers, runs in processes of its own, with an empty cache of compiled programs and then with that of the first.
+MNIST is downloaded, unless ``--mnist FOLDER`` has its IDX files.
 ``cold`` and ``warm`` are seconds from the start of Python to the end of the first iteration, in processor time and by
 the clock.  Memory is the peak of an epoch of Sigma, warm, and of the same model in PyTorch on the same arrays.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import resource
@@ -15,9 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from figures import files
 from figures.drawing import FOLDER
 
 PAGE = FOLDER.parent / "performance.md"
@@ -36,14 +40,14 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def in_sigma(name: str, path: str) -> dict[str, Any]:
+def in_sigma(name: str, path: str, *settings: str) -> dict[str, Any]:
     """Train an iteration, then the rest of an epoch; keep the rows for PyTorch."""
     import numpy as np
 
     from sigma_kernel import catalogue, config
 
     text = catalogue().load("recipe", name).text
-    with config.build(config.load(text, ["run.seed=0", "hooks={}"], name=name)) as environment:
+    with config.build(config.load(text, ["run.seed=0", "hooks={}", *settings], name=name)) as environment:
         (trainer,) = environment.trainers.values()
         trainer.fit(iterations=1)
         seconds = used()
@@ -77,16 +81,16 @@ def in_torch(name: str, path: str) -> dict[str, Any]:
     return {"memory": peak()}
 
 
-def measured(how: str, name: str, path: str, cache: str) -> dict[str, Any]:
+def measured(cache: str, *arguments: str) -> dict[str, Any]:
     """Return what a process of its own measures."""
-    command, environment = [sys.executable, "-m", "figures.compiling", how, name, path], dict(os.environ)
+    command, environment = [sys.executable, "-m", "figures.compiling", *arguments], dict(os.environ)
     environment |= {"SIGMA_NUMBA_CACHE": cache, "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(command, cwd=FOLDER.parent, env=environment, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def of(name: str) -> list[str]:
+def of(name: str, mnist: str | None) -> list[str]:
     """Return the row of a recipe, or of many layers."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/rows.npz"
@@ -96,8 +100,8 @@ def of(name: str) -> list[str]:
                 [sys.executable, "-c", code.format(folder)], cwd=DEEP, capture_output=True, check=True
             )
             return _cells(name, *json.loads(done.stdout))
-        cold, warm = (measured("sigma", name, path, folder) for _ in range(2))
-        torch = measured("torch", name, path, folder)
+        cold, warm = (measured(folder, "sigma", name, path, *files.settings(name, mnist)) for _ in range(2))
+        torch = measured(folder, "torch", name, path)
         memory = [f"{one['memory']:.0f} MB" if one["memory"] else "" for one in (warm, torch)]
     return _cells(name, cold["seconds"], warm["seconds"], *memory)
 
@@ -107,20 +111,31 @@ def _cells(name: str, cold: list[float], warm: list[float], *memory: str) -> lis
     return [f"`{name}`" if memory else name, *seconds, *(memory or ("", ""))]
 
 
-def main(names: list[str]) -> None:
-    """Measure, and replace the rows of the page."""
-    if names[:1] in (["sigma"], ["torch"]):
-        print(json.dumps({"sigma": in_sigma, "torch": in_torch}[names[0]](*names[1:])))
-        return
-    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+def insert(page: str, rows: Sequence[Sequence[str]]) -> str:
+    """Return the page with new rows in its table, in the place of those of the same names."""
+    before, _, rest = page.partition(BEGIN)
     table, _, after = rest.partition(END)
     head = ["recipe", "cold, processor", "cold, clock", "warm, processor", "warm, clock", "memory", "of PyTorch"]
-    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|")][2:]
-    known = {row[0].strip(): [cell.strip() for cell in row] for row in rows}
-    known |= {row[0]: row for row in map(of, names)}
+    old = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|")][2:]
+    known = {row[0].strip(): [cell.strip() for cell in row] for row in old} | {row[0]: row for row in rows}
     lines = [f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *(known[key] for key in sorted(known)))]
-    PAGE.write_text(f"{before}{BEGIN}\n{''.join(lines)}\n{END}{after}", encoding="utf-8")
+    return f"{before}{BEGIN}\n{''.join(lines)}\n{END}{after}"
+
+
+def main() -> None:
+    """Measure, and replace the rows of the page."""
+    if sys.argv[1:2] in (["sigma"], ["torch"]):
+        print(json.dumps({"sigma": in_sigma, "torch": in_torch}[sys.argv[1]](*sys.argv[2:])))
+        return
+    from figures.gallery import names  # not in the processes that are measured
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=[LAYERS, *(name for name in names() if "bench" not in name)])
+    parser.add_argument("--mnist", help="the folder of MNIST's four IDX files, or of a part of them")
+    given = parser.parse_args()
+    rows = [of(name, given.mnist) for name in given.names]
+    PAGE.write_text(insert(PAGE.read_text("utf-8"), rows), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

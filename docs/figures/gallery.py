@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from figures import files
 from figures.drawing import FOLDER
 from sigma_bench.report import machine
 from sigma_kernel import catalogue
@@ -23,7 +24,6 @@ from sigma_kernel.charts import svg
 from sigma_kernel.curves import panels, read
 
 RESULTS = FOLDER / "gallery.json"
-VOICES = FOLDER.parents[1] / "plugins" / "sigma-recipes" / "tests" / "voices.py"
 KEPT = ("status", "backend", "seed", "epochs", "iterations", "seconds", "metrics")
 
 
@@ -56,19 +56,13 @@ def main() -> None:
     given = parser.parse_args()
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {"recipes": {}}
     results["machine"] = machine() | {"load": round(os.getloadavg()[0], 1)}
-    with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / "voices.csv"
-        subprocess.run([sys.executable, str(VOICES), str(table)], check=True)
-        files = {"mnist": ("folder", given.mnist), "parkinsons": ("path", table)}
-        for name in given.names:
-            setting, file = files.get(name, ("", None))
-            part = ("--set", f"data.{setting}={Path(file).resolve()}") if file else ()
-            run(name, *part)  # fills the cache of compiled programs
-            results["recipes"][name] = run(name, *part)
-            if part:
-                results["recipes"][name]["command"] += (
-                    f" --set data.{setting}={'FOLDER' if setting == 'folder' else 'FILE'}"
-                )
+    for name in given.names:
+        part = [word for setting in files.settings(name, given.mnist) for word in ("--set", setting)]
+        run(name, *part)  # fills the cache of compiled programs
+        results["recipes"][name] = run(name, *part)
+        if part:
+            setting = part[1].partition("=")[0]
+            results["recipes"][name]["command"] += f" --set {setting}={'FOLDER' if name == 'mnist' else 'FILE'}"
     results["recipes"] = {name: results["recipes"][name] for name in names() if name in results["recipes"]}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

@@ -12,14 +12,13 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from attrs import field, frozen
 
-from figures import recipe_table, voices
+from figures import files, recipe_table
 from figures.in_torch import ROWS, Row, Scores, copy, draw
 from sigma_kernel import Environment, Trainer, catalogue, config
 
@@ -101,7 +100,7 @@ def evaluated(row: Row, trainer: Trainer) -> Scores:
 def opened(row: Row, name: str, seed: int, settings: Sequence[str] = ()) -> Environment:
     """Return a recipe's environment with a seed."""
     changed = [f"run.seed={seed}", f"run.precision={row.precision}", *row.settings, *settings]
-    recipe, changed = name.partition(",")[0], [one.replace("VOICES", str(voices.table())) for one in changed]
+    recipe, changed = name.partition(",")[0], [one.replace("VOICES", str(files.voices())) for one in changed]
     return config.build(config.load(catalogue().load("recipe", recipe).text, changed, name=recipe))
 
 
@@ -130,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     wrong = []
     for name in given.names or ROWS:
-        part = [f"data.folder={Path(given.mnist).resolve()}"] if name == "mnist" and given.mnist else []
+        part = files.settings(name, given.mnist)
         columns = [compared(name, seed, part) for seed in range(given.seeds)]
         scores = {column: [one[column] for one in columns] for column in recipe_table.COLUMNS}
         keep(name, {"measure": ROWS[name].measure, **scores})

@@ -127,6 +127,8 @@ def _made(model: Model, part: Part) -> Shape:
     how, shape = part.settings, part.shape
     if part.kind == "residual":
         return _made(model, how["body"][-1])
+    if part.kind == "recurrence":
+        return (*(shape[:1] if how["sequence"] else ()), how["units"])
     if part.kind in ("affine", "convolution"):
         weights = model.shapes.parameters[f"{part.layer}.weights"].shape
         shape = (weights[0], *shape[1:]) if part.kind == "convolution" else (*shape[:-1], weights[1])

@@ -309,7 +309,7 @@ def test_a_row_without_a_group_is_reported(tmp_path, name, settings, message):
 
 
 def test_the_end_of_a_groups_name_needs_its_column(voices):
-    with pytest.raises(SigmaConfigError, match=r"Csv\.group_before: there is no `group`\. Name the column"):
+    with pytest.raises(SigmaConfigError, match=r"Csv\.group_before: there is no `group`\. Set `group` to the column"):
         Csv(voices, "status", group_before="_")
 
 

@@ -1,4 +1,4 @@
-"""Evaluate how far generated samples are from real ones, by the maximum mean discrepancy."""
+"""Evaluate the maximum mean discrepancy between generated and real samples."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ SECTION = instance_of(str, "the name of a section")
 
 @frozen
 class MaximumMeanDiscrepancyMetric(Metric):
-    """Squared maximum mean discrepancy of predictions and targets as samples of two distributions; rows are not paired.
+    """Squared maximum mean discrepancy between the distributions of predictions and targets; rows are not paired.
 
     With predictions ``x, x'`` and targets ``y, y'``: ``E k(x, x') + E k(y, y') - 2 E k(x, y)`` over different rows, for
     the Gaussian kernel ``k(a, b) = exp(-|a - b|^2 / (2 bandwidth^2))`` of the Euclidean distance over all elements.  It
-    is unbiased: 0 on average exactly if the distributions are the same, hence at times a little below 0.  All rows are
-    kept until the end; with fewer than two, it is NaN.  Gretton, Borgwardt, Rasch, Schoelkopf and Smola, A Kernel
+    estimator is unbiased, hence at times a little below 0; its mean is 0 if and only if the distributions are equal.  All
+    rows are kept in memory until the end; with fewer than two, it is NaN.  Gretton, Borgwardt, Rasch, Schoelkopf and Smola, A Kernel
     Two-Sample Test, 2012, lemma 6.
 
     Args:
-        bandwidth: Distance over which rows count as alike, about that of neighbours in the data.
-        section: Section of the data to compare with; by default that of the output's cost.
+        bandwidth: Standard deviation of the kernel, about the distance of neighbours in the data.
+        section: Section of the data to compare with; by default the targets of the output's cost.
     """
 
     keeps_rows: ClassVar[bool] = True
@@ -45,8 +45,8 @@ class MaximumMeanDiscrepancyMetric(Metric):
         """Return both samples of each row, side by side."""
         if prediction.shape != targets.shape:
             raise SigmaNetworkError(
-                f"maximum_mean_discrepancy: predictions have shape {prediction.shape}, and {targets.shape} what they "
-                "are compared with. Name a `section` of samples of the same shape, or add a reshape to the network."
+                f"maximum_mean_discrepancy: predictions have shape {prediction.shape}, and the section to compare with "
+                f"has {targets.shape}. Name a `section` of samples of the same shape, or add a reshape to the network."
             )
         flat = (prediction.shape[0], -1)
         return f.concat(f.reshape(prediction, flat), f.cast(f.reshape(targets, flat), prediction.dtype), axis=1)

@@ -124,7 +124,7 @@ def test_an_output_without_a_cost_is_compared_with_the_section_that_is_named():
     ("settings", "message"),
     [
         ({}, "made: no cost compares this output with targets"),
-        ({"section": "targets"}, r"predictions have shape \(\d+, 3\), and \(\d+, 1\) what they are compared with"),
+        ({"section": "targets"}, r"predictions have shape \(\d+, 3\), and the section to compare with has \(\d+, 1\)"),
         ({"section": "input"}, "the network reads no section 'input'. Did you mean 'inputs'"),
     ],
 )

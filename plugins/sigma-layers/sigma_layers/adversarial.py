@@ -1,4 +1,4 @@
-"""Adversarial cost, for a critic that tells real samples from generated ones, and for the generator that fools it."""
+"""Adversarial cost of generative adversarial networks: for the critic, and for the generator."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ SIDES, FORMS = ("real", "generated"), ("logistic", "least_squares", "hinge", "wa
 
 @define(eq=False)
 class Adversarial(CostLayer):
-    """Minimise how far a critic is from taking its input for real, or for generated: ``judged + Adversarial("real")``.
+    """Minimise the loss of a critic's scores against one label, real or generated: ``judged + Adversarial("real")``.
 
-    The critic minimises it with ``real`` for samples of the data and with ``generated`` for those of a generator; the
-    generator with ``real`` for its own, by another optimiser.  With a sign ``s`` of 1 for ``real`` and -1 for
-    ``generated``, it is the mean of ``softplus(-s x)`` for ``logistic`` (non-saturating, of Goodfellow and others),
-    ``(x - 1)^2`` or ``x^2`` for ``least_squares``, ``max(0, 1 - s x)`` for ``hinge`` and ``-s x`` for ``wasserstein``,
-    which is that of a generator against a critic with ``hinge``, too.  There are no targets.  Predictions are
-    ``sigmoid(x)``, the probability of real, for ``logistic``, and ``x`` for others.
+    The critic minimises it as ``real`` on samples of the data and as ``generated`` on samples of the generator. The
+    generator, which has an optimiser of its own, minimises it as ``real`` on its own samples.  For a score ``x``, and
+    ``s = 1`` for ``real`` and ``s = -1`` for ``generated``, the loss is the mean of
 
-    Shapes: what a critic says, ``(batch, ...)`` -> scalar, the mean over all elements, or Totals if samples have
-    weights.
+    - ``logistic``: ``softplus(-s x)``, non-saturating;
+    - ``least_squares``: ``(x - 1)^2`` for ``real``, ``x^2`` for ``generated``;
+    - ``hinge``: ``max(0, 1 - s x)``, for the critic only: its generator minimises ``wasserstein``;
+    - ``wasserstein``: ``-s x``.
+
+    There are no targets.  Predictions are probabilities of ``real``, ``sigmoid(x)``, for ``logistic``; else ``x``.
+
+    Shapes: scores ``(batch, ...)`` -> scalar, the mean over all elements, or Totals if samples have weights.
 
     Goodfellow and others, Generative Adversarial Networks, arXiv:1406.2661; Mao and others, Least Squares Generative
     Adversarial Networks, arXiv:1611.04076; Lim and Ye, Geometric GAN, arXiv:1705.02894; Arjovsky, Chintala and Bottou,
     Wasserstein GAN, arXiv:1701.07875.
 
     Args:
-        side: What the critic's input should be taken for.
-        form: Function of what the critic says.
+        side: Label that the scores are compared with.
+        form: Loss of a score.
     """
 
     side: Literal["real", "generated"] = field(validator=in_(SIDES))

@@ -11,18 +11,18 @@ from sigma_kernel.settings import in_
 
 @define(eq=False)
 class GaussianNoise(Layer):
-    """Add normal numbers of mean 0 during training: ``GaussianNoise(0.1)``.  The deviation can be set live.
+    """Add Gaussian noise with mean 0 during training: ``GaussianNoise(0.1)``.  The deviation can be set live.
 
-    With ``replace``, they take the place of the input: a generator is trained on new noise in each iteration, and
-    evaluated on what it is given.  Outside training, the layer is the identity.
+    With ``replace``, the noise replaces the input: a generator is trained on new noise in each iteration, and evaluated
+    on its input.  Outside training, the layer is the identity.
 
     Shapes: ``(batch, ...)`` -> the same.
 
     Bishop, Training with Noise is Equivalent to Tikhonov Regularization, 1995.
 
     Args:
-        deviation: Standard deviation of the numbers.
-        replace: Whether they replace the input during training.
+        deviation: Standard deviation of the noise.
+        replace: Whether the noise replaces the input during training.
     """
 
     deviation: float = live(0.1, low=0.0)

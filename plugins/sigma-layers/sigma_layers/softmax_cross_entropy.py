@@ -42,7 +42,7 @@ class SoftmaxCrossEntropy(CostLayer):
         label_smoothing: Share of the targets' probability that is spread evenly over all classes. A smoothed term has
             the weight of its class.
         ignore_index: Label that does not count, such as that of padding, -100 in PyTorch. The mean is over all others.
-            Whole numbers of a table that has it are the indices of classes, as they are.
+            Integers of a table that contain it are taken as class indices.
     """
 
     chooses: ClassVar[bool] = True

@@ -41,7 +41,7 @@ class Sum(Merger):
     """Sum gradients: weighted means over shards add up to the mean over the batch."""
 
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the sum; of gradients that have overflowed, it is not finite either."""
+        """Return the sum, which is not finite if the gradients of a shard have overflowed."""
         with np.errstate(invalid="ignore", over="ignore"):
             total: np.ndarray = a + b
         return total

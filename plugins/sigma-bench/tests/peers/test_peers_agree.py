@@ -109,6 +109,11 @@ WORKS = {
         ]
         for cell in ("simple_rnn", "gru", "lstm")
     },
+    "recurrence inside of a residual connection": [
+        "data.shape=[7, 4]",
+        "network.architecture=input(7, 4) + residual(lstm(5, sequence=true) + gru(4, sequence=true) + dense(4))"
+        f" + residual(gru(3) + dense(6), projection=simple_rnn(6)){TAIL}",
+    ],
     "every activation": net(" + ".join(["flatten()", *(f"dense(7, activation='{name}')" for name in ACTIVATIONS)])),
 }
 PEERS = [torch_loop.Torch, jax_loop.Jax, jax_loop.JaxScan]

@@ -53,9 +53,9 @@ class Csv(Divided):
         inputs: Columns to predict it from, which hold numbers unless they are encoded; ``"*"`` is all others.
         weights: Column of sample weights; none by default.
         group: Column that names the group of a row, such as a person; rows of a group stay in one split.
-        group_before: Text that ends the name of a group, where it occurs last: with ``_``, rows ``S01_1`` and ``S01_2``
-            are of one group. By default, all of the cell is the name.
-        origin: Where the file can be had, for the error if it is missing.
+        group_before: Separator after the name of a group; the last one in the cell counts. With ``_``, the rows
+            ``S01_1`` and ``S01_2`` belong to one group. By default, the whole cell is the name.
+        origin: Where to download the file; the error for a missing file says so.
         targets: What the target holds: classes, which become sorted class indices, numbers, or either.
         encode: Columns to one-hot encode.
         shape: Shape of a sample; by default a vector.
@@ -92,9 +92,11 @@ class Csv(Divided):
     _groups: tuple[str, ...] | None = field(default=None, init=False, repr=False)  # of the rows
 
     def __attrs_post_init__(self) -> None:
-        """Raise a SigmaError if a column to encode is not an input, and for a group's name without its column."""
+        """Raise a SigmaError if a column to encode is not an input, or if ``group_before`` is set without ``group``."""
         if self.group_before and self.group is None:
-            raise SigmaConfigError("Csv.group_before: there is no `group`. Name the column of the groups, too.")
+            raise SigmaConfigError(
+                "Csv.group_before: there is no `group`. Set `group` to the column with the groups, too."
+            )
         for column in listed(self.encode):
             if column in self._others or not {column, REST} & {*self.inputs}:
                 raise _no_input(column)

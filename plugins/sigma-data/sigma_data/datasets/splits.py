@@ -94,7 +94,7 @@ class Divided(Splits):
 
     Args:
         split: Share of the rows of each split, by its name; one of them is ``training``.
-        split_by: How rows are divided: each by itself, in blocks of neighbours, or each class by itself (see
+        split_by: How rows are divided: at random, in blocks of neighbours, or at random within each class (see
             ``sigma_data.split``).
         seed: Seed of the division. It is independent of the run's, so that runs with different seeds are evaluated on
             the same rows.
@@ -114,9 +114,9 @@ class Divided(Splits):
         """Return all rows, and the labels of the classes."""
 
     def groups(self) -> Sequence[Hashable] | None:
-        """Return the group of each row of the whole, which stays in one split; None if each row is by itself.
+        """Return the group of each row; rows of a group stay in one split. None if there are no groups.
 
-        It is asked after :meth:`whole`.
+        Called after :meth:`whole`.
         """
         return None
 
