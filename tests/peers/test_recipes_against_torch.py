@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import tomllib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from attrs import evolve
 
+from sigma_kernel import catalogue
+
 torch = pytest.importorskip("torch")
 
-from figures import in_torch, recipe_table, recipes  # noqa: E402
+from figures import adversarial, in_torch, recipe_table, recipes  # noqa: E402
 
 BRIEF = ["run.backend=numpy"]
 FEW = {name: ["data.rows=500", "data.steps=7"] for name in ("lstm", "lstm, 8 steps")}
@@ -52,6 +56,42 @@ def test_a_recipe_has_the_scores_of_torch_after_two_epochs(name, tmp_path):
             theirs = recipes.in_torch(task, module, task.batches)
             trainer.fit(epochs=2)
             assert recipes.evaluated(row, trainer) == pytest.approx(theirs, rel=TOLERANCE)
+
+
+def test_the_adversarial_pair_has_the_weights_and_the_score_of_torch_after_two_epochs(monkeypatch):
+    name, latest = "gan, 60 epochs", list[np.ndarray]()
+    text = tomllib.loads(catalogue().load("recipe", "gan").text)["network"]["architecture"]
+    for random, still in (("1.0, replace=true", "0.0"), ("noise(0.1)", "noise(0.0)"), ("dropout(0.3)", "dropout(0.0)")):
+        assert random in text
+        text = text.replace(random, still)
+    row = evolve(in_torch.ROWS[name], precision="float64", train=partial(adversarial.train, epochs=2))
+    settings = [
+        *BRIEF,
+        f"network.architecture={text}",
+        "hooks.score.every=1 epoch",
+        "hooks.finish.when=epoch reaches 2",
+    ]
+    with recipes.opened(row, name, 1, settings) as environment:
+        (trainer,) = environment.trainers.values()
+        task, module = recipes.Task(row, trainer), row.network()
+        recipes.copy(module, task.values)
+        noise = task.split("training")[1]
+        for layer in module.modules():
+            if isinstance(layer, torch.nn.Dropout):
+                layer.p = 0.0
+        monkeypatch.setattr(torch, "randn_like", torch.zeros_like)
+        monkeypatch.setattr(torch, "randn", lambda rows, size: noise[latest[-1]])
+
+        def batches(epoch):
+            for rows in task.batches(epoch):
+                latest.append(rows)
+                yield rows
+
+        theirs = recipes.in_torch(task, module, batches)
+        environment.run()
+        assert recipes.evaluated(row, trainer) == pytest.approx(theirs, rel=1e-6)
+        ours = trainer.session.host("network.layers.critic-1.weights")
+        np.testing.assert_allclose(ours, module.critic[1].weight.detach().numpy().T, rtol=1e-9, atol=1e-12)
 
 
 def test_the_program_keeps_scores_and_writes_the_table(tmp_path, monkeypatch, capsys):
