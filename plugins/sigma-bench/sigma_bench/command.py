@@ -14,6 +14,7 @@ import click
 from sigma_bench.chart import FORMATS, draw
 from sigma_bench.contestants import PEERS, chosen, installed
 from sigma_bench.entry import Entry
+from sigma_bench.installed import names
 from sigma_bench.remote import Process
 from sigma_bench.report import best, document as described, growth, lines, machine, saved, summary
 from sigma_bench.series import AXES, axes, drawn, grown, works
@@ -74,11 +75,6 @@ def bench(
             draw(everything["results"], chart)
     if as_json:
         document(described(every, what is not None, on))
-
-
-def names(listed: str) -> list[str]:
-    """Return the names in a comma-separated list, without duplicates."""
-    return list(dict.fromkeys(filter(None, map(str.strip, listed.split(",")))))
 
 
 def _nets(

@@ -9,7 +9,8 @@ SIGMA_API = "1.0"
 
 @hookimpl
 def sigma_components() -> list[Component]:
-    """Return the record of the command."""
+    """Return the records of the commands."""
     return [
-        Component("command", "bench", "sigma_bench.command:bench", "Benchmark backends against JAX, PyTorch and NumPy.")
+        Component("command", "bench", "sigma_bench.command:bench", "Benchmark backends, and JAX, PyTorch and NumPy."),
+        Component("command", "diff", "sigma_bench.differ.command:diff", "Compare what backends compute, op by op."),
     ]

@@ -14,6 +14,6 @@ class TestPlugin(PluginSuite):
         return plugin
 
 
-def test_the_record_of_the_command_resolves_to_a_command() -> None:
-    [component] = plugin.sigma_components()
-    assert isinstance(catalogue().load("command", component.name), click.Command)
+def test_the_records_of_the_commands_resolve_to_commands() -> None:
+    for component in plugin.sigma_components():
+        assert isinstance(catalogue().load("command", component.name), click.Command)

@@ -12,13 +12,23 @@ Arrays = Mapping[str, np.ndarray]
 
 @frozen
 class Difference:
-    """One element that differs by more than its tolerance."""
+    """The element of an array that differs most from the reference, compared with its tolerance."""
 
     address: str
     place: tuple[int, ...]
     found: float
     wanted: float
     allowed: float
+
+    @property
+    def off(self) -> float:
+        """Return the distance; infinity if only one of both is finite."""
+        return float(_distance(np.array(self.found), np.array(self.wanted)))
+
+    @property
+    def share(self) -> float:
+        """Return the distance as a share of what is allowed; beyond 1, the arrays differ."""
+        return float(_share(np.array(self.off), np.array(self.allowed)))
 
     def __str__(self) -> str:
         where = f"[{', '.join(map(str, self.place))}]" if self.place else ""
@@ -29,15 +39,19 @@ class Difference:
 
 
 def differences(found: Arrays, wanted: Arrays, moved: Sequence[Arrays], tolerance: float) -> list[Difference]:
-    """Return the worst element of each array that differs, in the order of ``wanted``.
+    """Return the worst element of each array that differs, in the order of ``wanted``; see :func:`deviations`."""
+    return [one for one in deviations(found, wanted, moved, tolerance) if one.share > 1]
+
+
+def deviations(found: Arrays, wanted: Arrays, moved: Sequence[Arrays], tolerance: float) -> list[Difference]:
+    """Return the worst element of each array, in the order of ``wanted``; an empty array has none.
 
     ``moved`` are the reference's results with perturbed rounding.  The tolerance of an element is ``tolerance`` times
     the sum of its largest distance to them, the root mean square of these distances over its array, and one unit in
     its last place.
     """
     pairs = ((name, value, _allowed(value, [one[name] for one in moved], tolerance)) for name, value in wanted.items())
-    worst = (_worst(name, found[name], value, allowed) for name, value, allowed in pairs)
-    return [difference for difference in worst if difference is not None]
+    return [_worst(name, found[name], value, allowed) for name, value, allowed in pairs if value.size]
 
 
 def _allowed(wanted: np.ndarray, moved: Sequence[np.ndarray], tolerance: float) -> np.ndarray:
@@ -67,11 +81,14 @@ def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         )
 
 
-def _worst(name: str, found: np.ndarray, wanted: np.ndarray, allowed: np.ndarray) -> Difference | None:
-    over = _distance(found, wanted)
-    if not (over > allowed).any():
-        return None
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(over > allowed, over / np.where(np.isinf(over), 1.0, allowed), 0.0)
-    place = tuple(int(i) for i in np.unravel_index(int(np.argmax(ratio)), over.shape))
+def _share(over: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Return distances as shares of what is allowed: 0 where any distance is."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        shares = np.where(over > 0, over / allowed, 0.0)
+    return np.nan_to_num(shares, nan=0.0, posinf=np.inf)
+
+
+def _worst(name: str, found: np.ndarray, wanted: np.ndarray, allowed: np.ndarray) -> Difference:
+    shares = _share(_distance(found, wanted), allowed)
+    place = tuple(int(i) for i in np.unravel_index(int(np.argmax(shares)), shares.shape))
     return Difference(name, place, float(found[place]), float(wanted[place]), float(allowed[place]))

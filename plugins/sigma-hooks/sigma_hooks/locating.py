@@ -73,7 +73,7 @@ class Examined:
         if first is None:
             return []
         node = nodes[int(first.address)]
-        return [Fault(node, _nearest(self.step, node), evolve(first, address="its value"), order)]
+        return [Fault(node, nearest(self.step, node), evolve(first, address="its value"), order)]
 
 
 def _ring(
@@ -93,7 +93,7 @@ def observing(step: Step) -> tuple[Step, list[Node]]:
     return Step(graph, step.state, step.data, step.steer, (), tuple(map(str, range(len(nodes))))), nodes
 
 
-def _nearest(step: Step, node: Node) -> tuple[str, ...]:
+def nearest(step: Step, node: Node) -> tuple[str, ...]:
     """Return the names of the state and data inputs that are the fewest ops upstream of a value."""
     names = dict(zip(step.graph.inputs, (*step.state, *step.data), strict=False))
     level = dict.fromkeys(node.inputs)

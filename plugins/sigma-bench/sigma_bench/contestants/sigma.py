@@ -2,45 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 
 from sigma_bench.contest import Contestant
 from sigma_kernel import catalogue
 from sigma_kernel.config import Configuration, Document, build, prepare, structured
-from sigma_kernel.contracts import Hook
+from sigma_kernel.contracts import Backend, Hook
 from sigma_kernel.errors import SigmaConfigError
 from sigma_layers import Dropout
 
+Hooks = Mapping[str, Hook]
 
-class Sigma(Contestant):
-    """A trainer and its operator, on the named backend, or on the configured one if the name is empty.
 
-    Only hooks that stop training are left out: the rounds end it.  Without ``drops``, all dropout rates are 0.  Raises
-    SigmaConfigError for an unknown backend, and for several trainers.
+class SoleTrainer:
+    """The single trainer of a configuration, prepared on a backend: the named one, or the configured one if empty.
+
+    ``kept`` chooses its hooks.  Raises SigmaConfigError for an unknown backend, and for several trainers.
     """
 
-    def __init__(self, configuration: Configuration, backend: str = "", drops: bool = True) -> None:
+    def __init__(
+        self, configuration: Configuration, backend: str | Backend, kept: Callable[[Hooks], Hooks], what: str = "diff"
+    ) -> None:
         self.environment = build(configuration)
         if len(self.environment.trainers) != 1:
             listed = ", ".join(self.environment.trainers)
-            raise SigmaConfigError(f"bench: measures a single trainer (got {listed}). Keep one of them.")
+            raise SigmaConfigError(f"{what}: takes a single trainer (got {listed}). Keep one of them.")
         [self.trainer] = self.environment.trainers.values()
         self._place(backend)
-        self.trainer.hooks = {name: hook for name, hook in self.trainer.hooks.items() if not _ends(hook)}
+        self.trainer.hooks = dict(kept(self.trainer.hooks))
         prepare(configuration, self.environment)
         session = self.trainer.session
-        self.name = backend or session.backend_name
-        if not drops:
-            layers = session.setup.model.network.layers
-            for rate in [f"network.layers.{p.name}.rate" for p in layers if type(p.layer) is Dropout]:
-                session.set(rate, 0.0)
+        self.name = backend if isinstance(backend, str) and backend else session.backend_name
 
-    def _place(self, backend: str) -> None:
+    def _place(self, backend: str | Backend) -> None:
         """Replace the backend, with its settings, unless it is the requested one."""
         configured = self.trainer.backend
         assert isinstance(configured, dict)  # as configurations write it
-        if backend and catalogue().resolve("backend", backend).full_name != configured["type"]:
+        same = isinstance(backend, str) and backend and catalogue().resolve("backend", backend).full_name
+        if backend != "" and same != configured["type"]:
             self.trainer.backend = backend
+
+    @property
+    def backend(self) -> Backend:
+        """Return the backend."""
+        return self.trainer.session.setup.programs.backend
+
+    @property
+    def arrays(self) -> Mapping[str, np.ndarray]:
+        """Return a copy of the state."""
+        return self.trainer.session.snapshot().arrays
+
+    def fit(self, iterations: int) -> None:
+        """Train for this many more iterations."""
+        self.trainer.fit(iterations=iterations)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.environment.close()
+
+
+class Sigma(SoleTrainer, Contestant):
+    """A trainer and its operator; only hooks that stop training are left out: the rounds end it.
+
+    Without ``drops``, all dropout rates are 0.
+    """
+
+    def __init__(self, configuration: Configuration, backend: str = "", drops: bool = True) -> None:
+        super().__init__(configuration, backend, _lasting, "bench")
+        if not drops:
+            session = self.trainer.session
+            layers = session.setup.model.network.layers
+            for rate in [f"network.layers.{p.name}.rate" for p in layers if type(p.layer) is Dropout]:
+                session.set(rate, 0.0)
 
     def run(self, iterations: int) -> None:
         """Train for this many more iterations, continuing whenever a hook stops training."""
@@ -64,9 +99,9 @@ class Sigma(Contestant):
         """Return the loss of every iteration so far."""
         return self.trainer.history["training.loss"]
 
-    def close(self) -> None:
-        """Close the environment."""
-        self.environment.close()
+
+def _lasting(hooks: Hooks) -> Hooks:
+    return {name: hook for name, hook in hooks.items() if not _ends(hook)}
 
 
 def _ends(hook: Hook) -> bool:

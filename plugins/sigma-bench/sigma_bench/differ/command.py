@@ -1,0 +1,121 @@
+"""``sigma diff``: find the first op at which backends differ from the meanings of the ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+from attrs import asdict
+
+from sigma_bench.differ.lockstep import Compared, Deviation, Lockstep
+from sigma_bench.installed import installed_backends, names
+from sigma_kernel import catalogue
+from sigma_kernel.config import structured
+from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.launcher import document, json_option, opened, recipe_or_file, say
+
+KEPT = ("backend", "step", "op", "layer", "share", "absolute", "relative")
+HEAD = ("backend", "op", "layer", "step", "absolute", "relative", "of allowed")
+LONGEST = (12, 18, 22)  # characters of the names in a row, so that it fits 80 columns
+
+
+@click.command()
+@recipe_or_file
+@click.option("--backends", metavar="A,B", default="", help="Backends to compare. [default: all that are installed]")
+@click.option("--steps", type=click.IntRange(min=1), default=10, show_default=True, help="Steps of training.")
+@click.option(
+    "--tolerance", type=click.FloatRange(min=0, min_open=True), default=32.0, show_default=True,
+    help="Allowed deviation, as a multiple of what rounding explains.",
+)  # fmt: skip
+@click.option("--worst", type=click.IntRange(min=1), default=10, show_default=True, help="Rows of the table of ops.")
+@json_option
+def diff(
+    what: str, overrides: tuple[str, ...], backends: str, steps: int, tolerance: float, worst: int, as_json: bool
+) -> None:
+    """Train a recipe or a configuration file on several backends in lock-step, and compare all that they compute.
+
+    The reference interprets the graph of each step op by op with NumPy. From its state and its batch, each backend
+    computes every op alone, of the reference's operands, and the step as a whole. What rounding explains is measured:
+    the reference runs again with every result moved by one unit in its last place. The command names the first op,
+    layer and step that are further off than allowed, and ends with exit code 1. No hooks are run.
+    """
+    configuration = structured(opened(what, overrides), catalogue())
+    chosen = names(backends) or installed_backends(say)
+    found: list[Compared] = []
+    for one in Lockstep(configuration, {name: name for name in chosen}, tolerance).steps(steps):
+        if not as_json and not found:
+            click.echo(_line("step", ["rounding", *one.apart]))
+        found.append(one)
+        if not as_json:
+            click.echo(_line(str(one.step), [f"{x:.2g}" for x in (one.rounding, *one.apart.values())]))
+        if one.first is not None:
+            break
+    first = found[-1].first
+    if as_json:
+        document(described(what, tolerance, found))
+    else:
+        click.echo("\n".join(["", *table(found, worst)]))
+    if first is not None:
+        raise SigmaTrainingError(sentence(first))
+    say(f"{', '.join(chosen)}: every op, and every step as a whole, agrees with the reference in {len(found)} steps")
+
+
+def sentence(first: Deviation) -> str:
+    """Return what is wrong, and where."""
+    return f"step {first.step}, {first.layer}: {first.backend} differs from the reference at {first.op}: {first.text}."
+
+
+def described(what: str, tolerance: float, found: Sequence[Compared]) -> dict[str, Any]:
+    """Return the JSON document: the greatest deviation of each op and result in each step, and of the state."""
+    first = found[-1].first
+    every = [one for step in found for one in (*step.ops, *step.results)]
+    return {
+        "recipe": what,
+        "tolerance": tolerance,
+        "agrees": first is None,
+        "first": None if first is None else {**_plain(first), "text": first.text},
+        "states": [{"step": one.step, "rounding": one.rounding, **one.apart} for one in found],
+        "ops": [_plain(one) for one in greatest(every, each_step=True)],
+    }
+
+
+def _plain(one: Deviation) -> dict[str, Any]:
+    return {name: value for name, value in asdict(one).items() if name in KEPT}
+
+
+def greatest(every: Sequence[Deviation], each_step: bool = False) -> list[Deviation]:
+    """Return the greatest deviation of each op on each backend, the worst first; or of each op in each step, in order.
+
+    All results of the whole step count as one op.
+    """
+    found: dict[tuple[Any, ...], Deviation] = {}
+    for one in every:
+        key = (one.step if each_step else 0, one.backend, one.op)
+        if key not in found or one.share > found[key].share:
+            found[key] = one
+    return list(found.values()) if each_step else sorted(found.values(), key=lambda one: -one.share)
+
+
+def table(found: Sequence[Compared], most: int) -> Iterator[str]:
+    """Yield the lines of the table of the worst ops, whatever step they were in."""
+    every = greatest([one for step in found for one in (*step.ops, *step.results)])
+    rows = [HEAD, *(_row(one) for one in every[:most])]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell.ljust(n) if i < 3 else cell.rjust(n) for i, (cell, n) in enumerate(zip(row, widths, strict=True))]
+        yield " ".join(cells).rstrip()
+
+
+def _row(one: Deviation) -> tuple[str, ...]:
+    layer = one.layer.replace("gradient of ", "grad. of ").removeprefix("network.layers.")
+    named = (_cut(text, most) for text, most in zip((one.backend, one.op, layer), LONGEST, strict=True))
+    return (*named, str(one.step), f"{one.absolute:.2g}", f"{one.relative:.2g}", f"{one.share:.2g}")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2 - 1]}…{text[most // 2 - most :]}"
+
+
+def _line(head: str, cells: Sequence[str]) -> str:
+    return f"{head:>4}" + "".join(f" {cell:>10}" for cell in cells)

@@ -1,0 +1,44 @@
+"""The backends to compare: those that a list names, or all that are installed and can compute here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sigma_kernel import catalogue
+from sigma_kernel.errors import SigmaConfigError
+
+
+def names(listed: str) -> list[str]:
+    """Return the names in a comma-separated list, without duplicates."""
+    return list(dict.fromkeys(filter(None, map(str.strip, listed.split(",")))))
+
+
+def installed_backends(tell: Callable[[str], None]) -> list[str]:
+    """Return the names of the installed backends that can be made, the preferred ones first.
+
+    Those with a negative preference are used by name only.  A backend that cannot be made here is told with its reason.
+    Raises SigmaConfigError if none is left.
+    """
+    known = catalogue()
+    offered = [one.name for one in known.components("backend")]
+    found = []
+    for one in sorted(known.components("backend"), key=lambda one: (-one.preference, one.full_name)):
+        if one.preference < 0:
+            continue
+        name = one.name if offered.count(one.name) == 1 else one.full_name
+        if reason := unusable(name):
+            tell(f"{name}: left out: {reason}")
+        else:
+            found.append(name)
+    if not found:
+        raise SigmaConfigError("no installed backend can be used here. Install one: `sigma plugins` lists the rooms.")
+    return found
+
+
+def unusable(name: str) -> str:
+    """Return why a backend cannot be made with its default settings; empty if it can."""
+    try:
+        catalogue().load("backend", name)()  # type: ignore[operator]  # a class
+    except Exception as error:  # whatever a library raises on a machine without its device
+        return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return ""

@@ -1,0 +1,29 @@
+"""All backends compute what the meanings of the ops say, in recipes: each op alone, and whole steps."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+pytest.importorskip("jax")
+pytest.importorskip("torch")
+
+from sigma_bench.differ.lockstep import Lockstep
+from sigma_kernel import catalogue
+from sigma_kernel.config import structured
+from sigma_kernel.launcher import opened
+
+BACKENDS = ("numpy", "numba", "torch", "jax")
+SMALL = ("data.batch_size=10",)
+RECIPES = {"iris": (), "wdbc": SMALL, "digits": SMALL, "cnn": SMALL, "lstm": SMALL, "gan": SMALL}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_op_and_every_step_of_a_recipe_agrees_on_all_backends(recipe: str) -> None:
+    assert all(find_spec(f"sigma_backend_{name}") for name in BACKENDS)
+    configuration = structured(opened(recipe, RECIPES[recipe]), catalogue())
+    for one in Lockstep(configuration, {name: name for name in BACKENDS}, 32.0).steps(3):
+        assert one.first is None
+        assert {each.backend for each in (*one.ops, *one.results)} == {*BACKENDS}
+        assert max(one.apart.values()) < 100 * one.rounding
