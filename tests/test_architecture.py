@@ -30,6 +30,7 @@ MODULES = sorted(
 IMPORTED_AS = {
     "attrs": {"attrs", "attr"},
     "pillow": {"PIL"},
+    "scikit-learn": {"sklearn"},
     "tensorboardX": {"tensorboardX"},
 }  # if the import name differs from the distribution's
 
