@@ -21,6 +21,7 @@ from sigma_kernel.contracts import Backend as Backend
 from sigma_kernel.contracts import Batches as Batches
 from sigma_kernel.contracts import Branch as Branch
 from sigma_kernel.contracts import Burst as Burst
+from sigma_kernel.contracts import Chart as Chart
 from sigma_kernel.contracts import Compute as Compute
 from sigma_kernel.contracts import Context as Context
 from sigma_kernel.contracts import CostLayer as CostLayer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,10 @@ from typing import Any
 import numpy as np
 from attrs import define, field, fields, frozen
 
-from sigma_kernel.charts import Line, svg
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.settings import brief
 
 AXES = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}  # and the fields of a curve
-
-CHARTS = 12  # of a run folder's drawing
 
 
 @frozen(eq=False, repr=False)
@@ -143,19 +139,6 @@ def table(curves: Mapping[str, Curve]) -> dict[str, np.ndarray]:
     return found
 
 
-def by_epoch(curve: Curve) -> Curve:
-    """Return the points at which another epoch is over, with the least and the greatest value since the one before.
-
-    Points after the last of them are left out, unless there is none.
-    """
-    ends = np.flatnonzero(np.diff(curve.epochs, prepend=0) > 0)
-    if not ends.size:
-        return curve
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    low, high = (f.reduceat(v[: ends[-1] + 1], starts) for f, v in ((np.fmin, curve.low), (np.fmax, curve.high)))
-    return Curve(curve.iterations[ends], curve.epochs[ends], curve.seconds[ends], curve.values[ends], low, high)
-
-
 def thinned(curve: Curve, most: int) -> Curve:
     """Return a curve of at most ``most`` points: neighbours are joined to their last one, with the least and greatest.
 
@@ -168,41 +151,6 @@ def thinned(curve: Curve, most: int) -> Curve:
     starts = np.concatenate([[0], ends[:-1] + 1])
     low, high = np.fmin.reduceat(curve.low, starts), np.fmax.reduceat(curve.high, starts)
     return Curve(curve.iterations[ends], curve.epochs[ends], curve.seconds[ends], curve.values[ends], low, high)
-
-
-def panels(
-    curves: Mapping[str, Mapping[str, Curve]],
-    over: str,
-    left: Mapping[str, Mapping[str, Sequence[Stretch]]] | None = None,
-) -> dict[str, list[Line]]:
-    """Return the lines of charts by measure, from curves by run and name, over one of ``AXES``.
-
-    Curves with the same last name share a chart; if there are several runs, lines are labelled with theirs.  What was
-    ``left`` of a curve are lines of their own before it, with the same label.
-    """
-    found: dict[str, list[Line]] = {}
-    for run, values in curves.items():
-        for name, curve in values.items():
-            head, _, measure = name.rpartition(".")
-            label = " ".join(filter(None, [head, run if len(curves) > 1 else ""]))
-            others = [one.curve for one in (left or {}).get(run, {}).get(name, ())]
-            lines = [*(_line(label, other, over, True) for other in others), _line(label, curve, over)]
-            found.setdefault(measure, []).extend(lines)
-    return found
-
-
-def _line(label: str, curve: Curve, over: str, left: bool = False) -> Line:
-    shown = by_epoch(curve) if over == "epoch" else curve
-    return Line(label, getattr(shown, AXES[over]), shown.values, shown.low, shown.high, left)
-
-
-def drawing(run: Path, log: Callable[[str], None]) -> str:
-    """Return the first charts of a run folder as an SVG document; trainers are told apart by their names."""
-    path = run / "metrics.jsonl"
-    there = path.is_file() and not path.is_symlink()  # else someone removed or replaced it
-    found = measured(path, log) if there else {}
-    curves, left = ({name: getattr(own, what)() for name, own in found.items()} for what in ("curves", "left"))
-    return svg(run.name, dict(islice(panels(curves, "iteration", left).items(), CHARTS)))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

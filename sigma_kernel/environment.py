@@ -24,9 +24,9 @@ from attrs import Factory, define, field
 from attrs.converters import optional
 
 from sigma_kernel import settings
-from sigma_kernel.contracts import Monitor, Ticket
+from sigma_kernel.contracts import Chart, Monitor, Ticket
 from sigma_kernel.courses import Course, TrainingHandle, seen_by_people
-from sigma_kernel.curves import drawing
+from sigma_kernel.curves import measured
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, near, refuse_unknown, said
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue, load
 from sigma_kernel.plugins.resolver import Resolver as Resolver
@@ -40,6 +40,7 @@ from sigma_kernel.training.checkpoints.store import recover
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.components import SETTINGS, one, several
 from sigma_kernel.training.history.messages import Messages
+from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.runs import resume as resuming
 from sigma_kernel.training.runs.run_folder import RunFolder, kept
@@ -54,6 +55,7 @@ RECORD = Component("command", "record", "sigma_kernel.config.recording:recorded"
 SAVE = Component("command", "save", "sigma_kernel.config.saving:saved", "Save a network.", "sigma-kernel")
 GRACE = 2.0  # seconds that monitors get to end
 MOMENT = 0.5  # seconds for the same after an abort: a monitor gives the terminal back
+CURVES = "svg"  # the chart of every run folder
 CONSOLE = "console"  # the monitor that shows progress by default
 CONTROL = "control"  # the monitor through which other shells steer; SIGMA_CONTROL=off starts none
 
@@ -131,9 +133,9 @@ class Environment(settings.Settled):
         refuse_unknown(f"trainer {name!r}", settings, SETTINGS, remedies=BELONGS)
         self.trainers[name] = Trainer(
             name=name,
-            resolve=Resolver(self.catalogue),
+            resolve=(resolve := Resolver(self.catalogue)),
             registry=self.registry.branch(name, "trainer"),
-            recorder=Recorder(name, self.messages.log, self._tell),
+            recorder=Recorder(name, self.messages.log, self._tell, History(resolve)),
             fitting=self._fit,
             others=self.trainers,
             saving=lambda trainer, path: load(SAVE)(self, trainer, path),
@@ -414,10 +416,23 @@ class Environment(settings.Settled):
         if self.run_folder is not None:
             error = self._files.journal.durable()
             folder.put_json(self.run_folder / "summary.json", summary.to_dict())
-            folder.put_text(self.run_folder / "curves.svg", drawing(self.run_folder, self.messages.log))
+            if self._offers("chart", CURVES):
+                self._draw(self.run_folder)
             self._note_plugins()
             if error is not None:
                 raise error
+
+    def _draw(self, run: Path) -> None:
+        """Draw the curves of the run folder, told apart by the names of trainers."""
+        path = run / "metrics.jsonl"
+        there = path.is_file() and not path.is_symlink()  # else someone removed or replaced it
+        try:
+            chart: Chart = one(Resolver(self.catalogue), "curves", "chart", Chart, CURVES)
+            drawn = str(chart.draw(run.name, measured(path, self.messages.log) if there else {}))
+        except Exception as error:  # a failing plugin must not fail the run
+            self.messages.log(f"curves.svg is not drawn: {said(error)}")
+        else:
+            folder.put_text(run / "curves.svg", drawn)
 
     @property
     def ended_by(self) -> str:
@@ -592,18 +607,18 @@ class Environment(settings.Settled):
     def _console(self, progress: bool | None) -> dict[str, Monitor]:
         """Return the monitor ``console`` if progress is to be shown, and no other monitor writes to the terminal."""
         if progress is None:
-            progress = seen_by_people() and self._offers(CONSOLE)
+            progress = seen_by_people() and self._offers("monitor", CONSOLE)
         if not progress or any(monitor.talks for monitor in self.monitors.values()):
             return {}
         return {CONSOLE: one(Resolver(self.catalogue), "progress", "monitor", Monitor, CONSOLE)}
 
     def steering(self) -> dict[str, Monitor]:
         """Return the monitor ``control``, unless it is switched off or not installed."""
-        wanted = self.control and os.environ.get("SIGMA_CONTROL") != "off" and self._offers(CONTROL)
+        wanted = self.control and os.environ.get("SIGMA_CONTROL") != "off" and self._offers("monitor", CONTROL)
         return {CONTROL: one(Resolver(self.catalogue), CONTROL, "monitor", Monitor, CONTROL)} if wanted else {}
 
-    def _offers(self, monitor: str) -> bool:
-        return any(one.name == monitor for one in self.catalogue.components("monitor"))
+    def _offers(self, kind: str, name: str) -> bool:
+        return any(one.name == name for one in self.catalogue.components(kind))
 
     def linger(self) -> None:
         """Let monitors show the end of the run, one after the other, until nobody looks any more."""

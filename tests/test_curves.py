@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel.curves import Branch, BranchedCurves, Curve, by_epoch, drawing, measured, panels, read
+from sigma_kernel.curves import Branch, BranchedCurves, measured, read
 from sigma_kernel.errors import SigmaConfigError
 
 LOSS = "training.loss"
@@ -157,34 +157,3 @@ def test_metrics_that_are_missing_or_a_link_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "none", tmp_path / "link", tmp_path):
         with pytest.raises(SigmaConfigError, match=r"no metrics there\. Pass the folder of a run\."):
             read(path, print)
-
-
-def test_over_epochs_a_curve_has_a_point_for_each_with_the_range_of_its_values() -> None:
-    count = np.arange(1, 11)  # four iterations an epoch, and two of a third one
-    values = np.array([9.0, 1, 5, 4, 8, np.nan, 2, 3, 7, 6])
-    curve = Curve(count, count // 4, count / 8, values, values, values)
-    (line,) = panels({"": {"training.loss": curve}}, "epoch")["loss"]
-    assert line.x.tolist() == [1, 2]
-    assert (line.y.tolist(), line.low.tolist(), line.high.tolist()) == ([4, 3], [1, 2], [9, 8])
-    (whole,) = panels({"": {"training.loss": curve}}, "iteration")["loss"]
-    assert whole.x.tolist() == count.tolist()
-
-
-def test_before_the_first_epoch_is_over_all_points_are_shown() -> None:
-    curve = Curve(np.arange(3), np.zeros(3, int), np.arange(3.0), *3 * [np.arange(3.0)])
-    assert by_epoch(curve) is curve
-    empty = Curve(*6 * [np.zeros(0)])
-    assert by_epoch(empty) is empty
-
-
-@pytest.mark.parametrize("there", ["nothing", "a link", "a directory"])
-def test_a_drawing_of_metrics_that_someone_removed_or_replaced_is_empty(tmp_path: Path, there: str) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    if there == "a link":
-        (run / "metrics.jsonl").symlink_to(written(tmp_path / "m", row(1, training_loss=1.0)))
-    elif there == "a directory":
-        (run / "metrics.jsonl").mkdir()
-    assert "Nothing was measured." in drawing(run, print)
-    (tmp_path / "metrics.jsonl").write_text(written(tmp_path / "m", row(1, training_loss=1.0)).read_text())
-    assert "training 1<" in drawing(tmp_path, print)

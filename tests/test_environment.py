@@ -23,7 +23,7 @@ from attrs import define, field
 
 from sigma_kernel import environment as module, functions as f, signals
 from sigma_kernel.clock import TimeStep, after, every
-from sigma_kernel.contracts import Hook, HookContext, Monitor, View, live
+from sigma_kernel.contracts import Chart, Hook, HookContext, Monitor, View, live
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.minimisation import Plain
@@ -580,8 +580,8 @@ def test_a_run_leaves_a_complete_run_folder(tmp_path: Path) -> None:
         state = state_bytes(sigma.trainer("trainer"))
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [folder.name]
     assert folder.name.startswith("small-20")
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "checkpoints", "config.toml", "curves.svg", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json",
+    assert sorted({path.name for path in folder.iterdir()} - {"curves.svg"}) == [  # which a room draws
+        "checkpoints", "config.toml", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json",
     ]  # fmt: skip
     assert (folder / "config.toml").read_text() == "format = 1\n"
     assert _json(folder / "summary.json") == {"format": 1, **summary.to_dict()}
@@ -833,6 +833,39 @@ def test_training_time_includes_hooks_and_excludes_pauses(monkeypatch: pytest.Mo
         passed[0] += 500.0
         trainer.fit(iterations=1)
         assert trainer.session.moment.second == 8.0
+
+
+@pytest.mark.rooms
+@pytest.mark.parametrize("there", ["nothing", "a link", "a directory"])
+def test_the_drawing_of_metrics_that_someone_removed_or_replaced_is_empty(tmp_path: Path, there: str) -> None:
+    with small_environment(Sweep()) as sigma:
+        sigma.folder = tmp_path
+        sigma.trainer("trainer").fit(epochs=2)
+        run = sigma.run_folder
+        assert run is not None
+        assert ">training " in (run / "curves.svg").read_text()
+        (run / "metrics.jsonl").rename(run / "kept.jsonl")
+        if there == "a link":
+            (run / "metrics.jsonl").symlink_to(run / "kept.jsonl")
+        elif there == "a directory":
+            (run / "metrics.jsonl").mkdir()
+        sigma._draw(run)
+        assert "Nothing was measured." in (run / "curves.svg").read_text()
+
+
+def test_a_chart_that_fails_is_logged_and_the_run_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Torn(Chart):
+        def draw(self, title: str, runs: Any, over: str = "iteration") -> Any:
+            raise KeyError("loss")
+
+    with small_environment(Sweep()) as sigma:
+        monkeypatch.setattr(Environment, "_offers", lambda _, kind, name: kind == "chart")
+        monkeypatch.setattr(module, "one", lambda *_: Torn())
+        sigma.folder = tmp_path
+        assert sigma.run().status == "finished"
+        assert "curves.svg is not drawn: KeyError: 'loss'" in [text for _, text in sigma.messages.after(0)]
+        assert sigma.run_folder is not None
+        assert not (sigma.run_folder / "curves.svg").exists()
 
 
 @pytest.mark.rooms  # a data set of sigma-data keeps the rows

@@ -40,7 +40,7 @@ when = "epoch reaches 2"
 """
 
 
-PACKAGES = ["sigma_kernel", *(f"sigma_kernel.{name}" for name in ("contracts", "graph", "config", "curves", "charts"))]
+PACKAGES = ["sigma_kernel", *(f"sigma_kernel.{name}" for name in ("contracts", "graph", "config", "curves"))]
 ROOMS = [
     f"sigma_{name}" for name in ("data", "hooks", "layers", "optimisers", "initialisers", "operator_local", "plot")
 ]

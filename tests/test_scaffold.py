@@ -22,7 +22,7 @@ from sigma_kernel.plugins.specs import KINDS
 NEEDED = {
     "layer", "optimiser", "schedule", "initialiser", "reader", "extractor", "preprocessor", "dataset", "iterator",
     "metric", "hook", "merger", "operator", "command", "activation", "source", "monitor", "backend", "recipe",
-    "op", "modifier", "exporter", "criterion", "lowering", "panel",
+    "op", "modifier", "exporter", "criterion", "lowering", "panel", "chart",
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from figures.drawing import FOLDER, document, text
-from sigma_kernel.charts import Line, svg
+from sigma_plot.charts import Line, svg
 
 PAGE = FOLDER.parent / "performance.md"
 LEFT, WIDE, BAR = 140, 400, 16  # of the axes, and the height of a bar

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from sigma_kernel.charts import INK, NIGHT
+from sigma_plot.charts import INK, NIGHT
 
 FOLDER = Path(__file__).parent
 LETTER = {13: 6.9, 12: 6.4, 16: 8.6}  # the width of a letter by font size: what must fit is measured with these

@@ -7,8 +7,7 @@ import re
 import numpy as np
 
 from figures.drawing import FOLDER
-from sigma_kernel.charts import Line, svg
-from sigma_kernel.curves import panels
+from sigma_plot.charts import Line, panels, svg
 
 PAGE = FOLDER.parent / "index.md"
 

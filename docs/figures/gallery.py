@@ -20,8 +20,8 @@ from figures import files
 from figures.drawing import FOLDER
 from sigma_bench.report import machine
 from sigma_kernel import catalogue
-from sigma_kernel.charts import svg
-from sigma_kernel.curves import panels, read
+from sigma_kernel.curves import read
+from sigma_plot.charts import panels, svg
 
 RESULTS = FOLDER / "gallery.json"
 KEPT = ("status", "backend", "seed", "epochs", "iterations", "seconds", "metrics")

@@ -94,7 +94,7 @@ class Trained:
         """Return what was measured during the run; empty if the checkpoint is not in a run folder."""
         path = self.path.parents[2] / "metrics.jsonl"
         found = measured(path, warnings.warn) if path.is_file() else {}
-        return History.of(found.get(self.trainer.name, BranchedCurves([], {})))
+        return History.of(found.get(self.trainer.name, BranchedCurves([], {})), self.trainer.resolve)
 
     def predict(self, samples: Any) -> Any:
         """Predict for samples, an array or one per input section; they are preprocessed as in training.

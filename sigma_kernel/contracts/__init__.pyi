@@ -56,6 +56,7 @@ from sigma_kernel.contracts.steering import RowLosses as RowLosses
 from sigma_kernel.contracts.steering import Work as Work
 from sigma_kernel.contracts.watching import AddressEntry as AddressEntry
 from sigma_kernel.contracts.watching import Branch as Branch
+from sigma_kernel.contracts.watching import Chart as Chart
 from sigma_kernel.contracts.watching import HookEntry as HookEntry
 from sigma_kernel.contracts.watching import LayerEntry as LayerEntry
 from sigma_kernel.contracts.watching import Monitor as Monitor

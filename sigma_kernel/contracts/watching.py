@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.steering import RowLosses
-from sigma_kernel.curves import Branch as Branch, Stretch as Stretch
+from sigma_kernel.curves import Branch as Branch, BranchedCurves, Stretch as Stretch
 from sigma_kernel.settings import Settled, brief
 
 
@@ -234,6 +234,20 @@ class View(Protocol):
 
     def messages(self, after: int) -> list[tuple[int, str]]:
         """Return the log messages after a number, with their numbers."""
+
+
+class Chart(Settled):
+    """Draw what runs measured (component kind ``chart``).
+
+    ``svg`` draws for notebooks and run folders, and ``figure`` for ``History.plot``; others draw on demand.
+    """
+
+    @abstractmethod
+    def draw(self, title: str, runs: Mapping[str, BranchedCurves], over: str = "iteration") -> Any:
+        """Return a drawing of the curves of runs, by name, over ``iteration``, ``epoch`` or ``second``.
+
+        A single run needs no name. Nothing may have been measured, and a value may be measured in some runs alone.
+        """
 
 
 class Monitor(Settled):

@@ -30,8 +30,8 @@ KINDS = {  # with the contracts of which a component fulfils one; without one, i
     "initialiser": "Initialiser", "modifier": "Transform Modifier", "source": "Source", "reader": "Reader",
     "extractor": "Extractor", "preprocessor": "Preprocessor", "dataset": "Dataset", "iterator": "Iterator",
     "hook": "Hook", "criterion": "Criterion", "metric": "Metric", "operator": "Operator", "merger": "Merger",
-    "monitor": "Monitor", "panel": "Panel", "exporter": "Exporter", "recipe": "Recipe", "command": "", "op": "",
-    "lowering": "",
+    "monitor": "Monitor", "panel": "Panel", "chart": "Chart", "exporter": "Exporter", "recipe": "Recipe", "command": "",
+    "op": "", "lowering": "",
 }  # fmt: skip
 
 hookspec = HookspecMarker("sigma_kernel")

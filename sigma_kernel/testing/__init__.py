@@ -11,6 +11,7 @@ from sigma_kernel.lazy import lazy_exports
 MODULES = {
     "backend": "BackendSuite LoweringSuite",
     "cases": "Sample samples",
+    "charts": "ChartSuite",
     "checkpoints": "save_checkpoint saved_scores",
     "criteria": "CriterionSuite",
     "counting": "TWICE growth",

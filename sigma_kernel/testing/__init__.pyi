@@ -4,6 +4,7 @@ from sigma_kernel.testing.backend import BackendSuite as BackendSuite
 from sigma_kernel.testing.backend import LoweringSuite as LoweringSuite
 from sigma_kernel.testing.cases import Sample as Sample
 from sigma_kernel.testing.cases import samples as samples
+from sigma_kernel.testing.charts import ChartSuite as ChartSuite
 from sigma_kernel.testing.checkpoints import save_checkpoint as save_checkpoint
 from sigma_kernel.testing.checkpoints import saved_scores as saved_scores
 from sigma_kernel.testing.counting import TWICE as TWICE

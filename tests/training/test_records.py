@@ -21,6 +21,8 @@ from sigma_kernel.clock import Moment, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.curves import measured
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaStateError
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.history.messages import Messages
@@ -166,7 +168,7 @@ def test_without_libraries_a_frame_or_a_plot_says_what_it_needs(monkeypatch: pyt
         SigmaPluginError, match=r"frame: needs pandas or polars \(.*\)\. Install it: pip install pandas\."
     ):
         _history().frame()
-    with pytest.raises(SigmaPluginError, match=r"plot: needs matplotlib .*\. Install it: pip install matplotlib\."):
+    with pytest.raises(SigmaPluginError, match=r"chart 'figure': only the history of a trainer or of a run is drawn\."):
         _history().plot()
     with pytest.raises(SigmaConfigError, match=r"frame: library must be one of pandas, polars \(got 'polar'\)\."):
         _history().frame("polar")
@@ -174,21 +176,32 @@ def test_without_libraries_a_frame_or_a_plot_says_what_it_needs(monkeypatch: pyt
         _history().plot(over="hour")
 
 
-def test_a_notebook_shows_the_curves_and_a_terminal_a_line() -> None:
-    html, history = _history()._repr_html_(), History()
-    _, _, data = html.partition("base64,")
+@pytest.mark.rooms
+def test_a_notebook_shows_the_curves_and_a_plot_needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = _history(Resolver(catalogue()))
+    _, _, data = str(history._repr_html_()).partition("base64,")
     texts = [*ElementTree.fromstring(b64decode(data.rstrip('">'))).itertext()]
     assert {"loss", "training 1", "validation 5"} <= set(texts)
+    for i in range(1000):
+        history.record({f"{'x' * 50}.{i}": np.ones(1)}, Moment(), Moment())
+    assert len(str(history._repr_html_())) < 50_000
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(SigmaPluginError, match=r"plot: needs matplotlib .*\. Install it: pip install matplotlib\."):
+        history.plot("training.loss", over="epoch")
+
+
+def test_a_terminal_and_a_notebook_without_charts_show_a_line() -> None:
+    history = History()
+    assert _history()._repr_html_() is None
     assert repr(_history()) == "History(training.loss 1 (4), validation.loss 5 (2))"
     assert repr(history) == "History()"
     for i in range(1000):
         history.record({f"{'x' * 50}.{i}": np.ones(1)}, Moment(), Moment())
     assert len(repr(history)) < 1000
-    assert len(history._repr_html_()) < 50_000
 
 
-def _history() -> History:
-    history, moments = History(), [Moment(iteration=n, epoch=n // 2, second=n / 4) for n in range(5)]
+def _history(*resolve: Resolver) -> History:
+    history, moments = History(*resolve), [Moment(iteration=n, epoch=n // 2, second=n / 4) for n in range(5)]
     for n in range(1, 5):
         history.record({"training.loss": np.array([5.0 - n])}, moments[n - 1], moments[n])
         if n % 2 == 0:

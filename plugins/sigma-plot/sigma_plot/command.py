@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import click
 
-from sigma_kernel.charts import svg
-from sigma_kernel.curves import AXES, FIELDS, BranchedCurves, Curve, Stretch, measured, panels
+from sigma_kernel.curves import AXES, FIELDS, BranchedCurves, Curve, Stretch, measured
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.launcher import colours, document, json_option, say
+from sigma_plot.charts import panels, svg
 from sigma_plot.drawing import csv, picture, terminal
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ from io import BytesIO, StringIO
 
 import numpy as np
 
-from sigma_kernel.charts import Line, figure, scale, series, thinned
 from sigma_kernel.curves import FIELDS, Curve, Stretch
+from sigma_plot.charts import Line, figure, scale, series, thinned
 
 Panels = Mapping[str, Sequence[Line]]
 

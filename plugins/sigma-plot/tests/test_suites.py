@@ -1,15 +1,19 @@
-"""The command passes the suite of commands."""
+"""The command passes the suite of commands, and the charts that of charts."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import click
 import pytest
 
-from sigma_kernel.testing import CommandSuite
+from sigma_kernel import Chart
+from sigma_kernel.testing import ChartSuite, CommandSuite
+from sigma_plot import Figure, Svg
 from sigma_plot.command import plot
 
 
@@ -32,3 +36,17 @@ class TestPlot(CommandSuite):
 
     def mistakes(self) -> Sequence[Sequence[str]]:
         return [[], ["--over", "hours", str(self.run)], [str(self.run / "nowhere")]]
+
+
+class TestSvg(ChartSuite):
+    def make(self) -> Chart:
+        return Svg()
+
+
+class TestFigure(ChartSuite):
+    @pytest.fixture(autouse=True)
+    def _without_matplotlib(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", MagicMock())  # tests/peers draw with it
+
+    def make(self) -> Chart:
+        return Figure()

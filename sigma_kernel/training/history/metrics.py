@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from io import StringIO
 from itertools import groupby, islice
@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.charts import Line, figure, svg
 from sigma_kernel.clock import Moment
-from sigma_kernel.curves import AXES, Branch, BranchedCurves, Curve, Stretch, joined, panels, table, thinned
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
+from sigma_kernel.curves import AXES, Branch, BranchedCurves, Curve, Stretch, joined, table, thinned
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaPluginError, near
+from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.optional import optional
 from sigma_kernel.training.files import put_text
 from sigma_kernel.training.history.journal import Lines
@@ -77,6 +77,10 @@ def _curve(parts: _Parts) -> Curve:
     return Curve(iterations, epochs, first[:, 2] + (last[:, 2] - first[:, 2]) / size * count, *3 * [values])
 
 
+def _unresolved(kind: str, chosen: str) -> Any:
+    raise SigmaPluginError(f"{kind} {chosen!r}: only the history of a trainer or of a run is drawn. Take that.")
+
+
 @define(eq=False, repr=False)
 class History(Mapping[str, np.ndarray]):
     """Measured values by name: ``training.*`` once an iteration, others once each time they were published.
@@ -85,15 +89,16 @@ class History(Mapping[str, np.ndarray]):
     has only the values that led to the present state.  In a notebook, curves are drawn.
     """
 
+    _resolve: Resolve = _unresolved  # finds the charts that draw it
     _parts: dict[str, _Parts] = field(factory=dict)  # of all branches, as they were measured
     _read: BranchedCurves = field(factory=lambda: BranchedCurves([], {}))
     _branches: list[Branch] = field(factory=lambda: [Branch(0)])  # a reset begins one with the same number
     _span: _Span = field(factory=lambda: _Span(Moment(), Moment(), 0))  # the latest
 
     @classmethod
-    def of(cls, read: BranchedCurves) -> History:
+    def of(cls, read: BranchedCurves, resolve: Resolve = _unresolved) -> History:
         """Return the history of what was read from a file."""
-        return cls({name: _Parts() for name in read.lines}, read, [*read.branches] or [Branch(0)])
+        return cls(resolve, {name: _Parts() for name in read.lines}, read, [*read.branches] or [Branch(0)])
 
     def record(self, measured: Mapping[str, np.ndarray], before: Moment, after: Moment) -> None:
         """Add one or several values of each name, those of the iterations between two moments."""
@@ -135,11 +140,11 @@ class History(Mapping[str, np.ndarray]):
 
     def curve(self, name: str) -> Curve:
         """Return the values of a name with their moments; raises a KeyError for a name that was not measured."""
-        return BranchedCurves(self._branches, {name: self._lines(name)}).curves()[name]
+        return self.measured(name).curves()[name]
 
-    def measured(self) -> BranchedCurves:
-        """Return the values of all names, on all branches."""
-        return BranchedCurves(self.branches(), {name: self._lines(name) for name in self})
+    def measured(self, *names: str) -> BranchedCurves:
+        """Return the values of these names, or of all, on all branches."""
+        return BranchedCurves(self.branches(), {name: self._lines(name) for name in names or self})
 
     def _lines(self, name: str) -> dict[int, Curve]:
         """Return the curve of a name on each branch, by the branch's index."""
@@ -170,7 +175,7 @@ class History(Mapping[str, np.ndarray]):
 
     def curves(self) -> dict[str, Curve]:
         """Return all curves by name."""
-        return {name: self.curve(name) for name in self}
+        return self.measured().curves()
 
     def frame(self, library: str = "", branches: bool = False) -> Any:
         """Return a data frame of the library, or of the first of ``FRAMES``: a row per iteration, a column per name.
@@ -205,14 +210,13 @@ class History(Mapping[str, np.ndarray]):
         """
         if over not in AXES:
             raise SigmaConfigError(f"plot: over must be one of {', '.join(AXES)} (got {over!r}).")
-        return figure("", self._panels(names or self, over), over)
+        return self._resolve("chart", "figure").draw("", {"": self.measured(*names)}, over)
 
-    def _panels(self, names: Iterable[str], over: str) -> dict[str, list[Line]]:
-        shown = BranchedCurves(self._branches, {name: self._lines(name) for name in names})
-        return panels({"": shown.curves()}, over, {"": shown.left()})
-
-    def _repr_html_(self) -> str:
-        text = svg("", self._panels(islice(self, DRAWN), "iteration"))
+    def _repr_html_(self) -> str | None:
+        try:
+            text = self._resolve("chart", "svg").draw("", {"": self.measured(*islice(self, DRAWN))})
+        except SigmaPluginError:  # nothing that is installed draws charts: the text has to do
+            return None
         return f'<img alt="{escape(repr(self))}" src="data:image/svg+xml;base64,{b64encode(text.encode()).decode()}">'
 
     def __repr__(self) -> str:

@@ -7,7 +7,10 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from sigma_kernel.charts import Line
+from sigma_kernel import Chart
+from sigma_kernel.testing import ChartSuite
+from sigma_plot import Figure
+from sigma_plot.charts import Line
 from sigma_plot.drawing import picture
 
 pytest.importorskip("matplotlib")
@@ -24,3 +27,8 @@ def test_charts_are_drawn_as_png(y: list[float]) -> None:
 
 def test_no_charts_are_a_picture_as_well() -> None:
     assert picture("a", {}, "iteration")
+
+
+class TestFigure(ChartSuite):
+    def make(self) -> Chart:
+        return Figure()

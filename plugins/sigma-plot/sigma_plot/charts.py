@@ -1,20 +1,25 @@
-"""Draw charts: as SVG without a library, light and dark, with all text escaped; or with matplotlib."""
+"""Draw charts of curves: as SVG without a library, light and dark, with all text escaped; or with matplotlib."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from itertools import islice
 from typing import Any
 from xml.sax.saxutils import escape
 
 import numpy as np
-from attrs import frozen
+from attrs import define, frozen
 
-from sigma_kernel.optional import optional
+from sigma_kernel import Chart
+from sigma_kernel.curves import AXES, BranchedCurves, Curve, Stretch
+from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.settings import brief
 
 WIDE, HIGH = 500, 150  # of the axes of a panel, in pixels
 LEFT, TOP, BOTTOM = 64, 34, 34  # margins of the axes
+CHARTS = 12  # of a drawing that nobody asked for
 LETTER = 7  # the width of a letter of a label, roughly
 POINTS = 2 * WIDE  # of a line; more cannot be seen
 INK = ("#2f54c8", "#bd4b00", "#007558", "#9b3199", "#42400b", "#133c5d")  # readable on white by everyone
@@ -36,6 +41,71 @@ class Line:
     left: bool = False
 
     __repr__ = brief
+
+
+# -- lines -------------------------------------------------------------------------------------------------------------
+def panels(
+    curves: Mapping[str, Mapping[str, Curve]],
+    over: str,
+    left: Mapping[str, Mapping[str, Sequence[Stretch]]] | None = None,
+) -> dict[str, list[Line]]:
+    """Return the lines of charts by measure, from curves by run and name, over one of ``AXES``.
+
+    Curves with the same last name share a chart; if there are several runs, lines are labelled with theirs.  What was
+    ``left`` of a curve are lines of their own before it, with the same label.
+    """
+    found: dict[str, list[Line]] = {}
+    for run, values in curves.items():
+        for name, curve in values.items():
+            head, _, measure = name.rpartition(".")
+            label = " ".join(filter(None, [head, run if len(curves) > 1 else ""]))
+            others = [one.curve for one in (left or {}).get(run, {}).get(name, ())]
+            lines = [*(_line(label, other, over, True) for other in others), _line(label, curve, over)]
+            found.setdefault(measure, []).extend(lines)
+    return found
+
+
+def _line(label: str, curve: Curve, over: str, left: bool = False) -> Line:
+    shown = by_epoch(curve) if over == "epoch" else curve
+    return Line(label, getattr(shown, AXES[over]), shown.values, shown.low, shown.high, left)
+
+
+def by_epoch(curve: Curve) -> Curve:
+    """Return the points at which another epoch is over, with the least and the greatest value since the one before.
+
+    Points after the last of them are left out, unless there is none.
+    """
+    ends = np.flatnonzero(np.diff(curve.epochs, prepend=0) > 0)
+    if not ends.size:
+        return curve
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    low, high = (f.reduceat(v[: ends[-1] + 1], starts) for f, v in ((np.fmin, curve.low), (np.fmax, curve.high)))
+    return Curve(curve.iterations[ends], curve.epochs[ends], curve.seconds[ends], curve.values[ends], low, high)
+
+
+def branched(runs: Mapping[str, BranchedCurves], over: str) -> dict[str, list[Line]]:
+    """Return the lines of charts by measure, from what runs measured on all branches."""
+    left = {run: measured.left() for run, measured in runs.items()}
+    return panels({run: measured.curves() for run, measured in runs.items()}, over, left)
+
+
+# -- drawing -----------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class Svg(Chart):
+    """Draw charts as an SVG document, the first twelve, which follows the light or dark setting of its reader."""
+
+    def draw(self, title: str, runs: Mapping[str, BranchedCurves], over: str = "iteration") -> str:
+        """Return the text of the document."""
+        return svg(title, dict(islice(branched(runs, over).items(), CHARTS)), over)
+
+
+@define(eq=False)
+class Figure(Chart):
+    """Draw charts as a figure of matplotlib."""
+
+    def draw(self, title: str, runs: Mapping[str, BranchedCurves], over: str = "iteration") -> Any:
+        """Return the figure; raises SigmaPluginError if matplotlib is not installed."""
+        return figure(title, branched(runs, over), over)
 
 
 def svg(title: str, panels: Mapping[str, Sequence[Line]], x: str = "iteration") -> str:
@@ -68,9 +138,11 @@ def svg(title: str, panels: Mapping[str, Sequence[Line]], x: str = "iteration") 
 
 def figure(title: str, panels: Mapping[str, Sequence[Line]], x: str = "iteration") -> Any:
     """Return the same as a matplotlib figure; raises SigmaPluginError if matplotlib is not installed."""
-    made = optional("plot", "matplotlib.figure").Figure(
-        figsize=(8, 0.6 + 2.6 * max(1, len(panels))), layout="constrained", dpi=150
-    )
+    try:
+        library = import_module("matplotlib.figure")
+    except ImportError as error:
+        raise SigmaPluginError(f"plot: needs matplotlib ({error}). Install it: pip install matplotlib.") from error
+    made = library.Figure(figsize=(8, 0.6 + 2.6 * max(1, len(panels))), layout="constrained", dpi=150)
     made.suptitle(title)
     colours = series(panels)
     for i, (name, lines) in enumerate(panels.items()):

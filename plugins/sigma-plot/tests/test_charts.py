@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from sigma_kernel.charts import HIGH, POINTS, WIDE, Line, scale, series, svg, thinned, ticks
+from sigma_kernel.curves import Curve
+from sigma_plot.charts import HIGH, POINTS, WIDE, Line, by_epoch, panels, scale, series, svg, thinned, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -120,3 +121,21 @@ def test_a_long_line_keeps_every_extreme() -> None:
 def test_a_document_of_a_million_points_is_small() -> None:
     y = np.sin(np.arange(10**6))
     assert len(re.findall("L", svg("t", {"loss": [Line("a", np.arange(y.size), y, y, y)]}))) < 4 * POINTS
+
+
+def test_over_epochs_a_curve_has_a_point_for_each_with_the_range_of_its_values() -> None:
+    count = np.arange(1, 11)  # four iterations an epoch, and two of a third one
+    values = np.array([9.0, 1, 5, 4, 8, np.nan, 2, 3, 7, 6])
+    curve = Curve(count, count // 4, count / 8, values, values, values)
+    (line,) = panels({"": {"training.loss": curve}}, "epoch")["loss"]
+    assert line.x.tolist() == [1, 2]
+    assert (line.y.tolist(), line.low.tolist(), line.high.tolist()) == ([4, 3], [1, 2], [9, 8])
+    (whole,) = panels({"": {"training.loss": curve}}, "iteration")["loss"]
+    assert whole.x.tolist() == count.tolist()
+
+
+def test_before_the_first_epoch_is_over_all_points_are_shown() -> None:
+    curve = Curve(np.arange(3), np.zeros(3, int), np.arange(3.0), *3 * [np.arange(3.0)])
+    assert by_epoch(curve) is curve
+    empty = Curve(*6 * [np.zeros(0)])
+    assert by_epoch(empty) is empty

@@ -1,0 +1,5 @@
+# Generated: python -m sigma_kernel.testing.generate
+# ruff: noqa
+from sigma_plot.charts import Figure as Figure
+from sigma_plot.charts import Svg as Svg
+from sigma_plot.command import plot as plot
