@@ -18,7 +18,7 @@ from figures import adversarial, in_torch, recipe_table, recipes  # noqa: E402
 
 BRIEF = ["run.backend=numpy"]
 FEW = {name: ["data.rows=500", "data.steps=7"] for name in ("lstm", "lstm, 8 steps")}
-FEW["charmodel, 1 epoch"] = [
+FEW["charmodel"] = [
     "hooks.finish.when=epoch reaches 2",
     "data.split={training=0.006, validation=0.002}",
     "data.length=10",
