@@ -11,13 +11,15 @@ from typing import Any
 
 import click
 
+from sigma_bench.advice import take
 from sigma_bench.chart import FORMATS, draw
 from sigma_bench.contestants import PEERS, chosen, installed
 from sigma_bench.entry import Entry
-from sigma_bench.installed import names
+from sigma_bench.installed import installed_backends, names
 from sigma_bench.remote import Process
 from sigma_bench.report import best, document as described, growth, lines, machine, saved, summary
 from sigma_bench.series import AXES, axes, drawn, grown, works
+from sigma_kernel import catalogue
 from sigma_kernel.config import Document, override
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.launcher import document, json_option, opened, say
@@ -28,7 +30,7 @@ FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.command()
 @click.argument("what", metavar="[RECIPE|FILE]", required=False)
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key (repeatable).")
-@click.option("--backends", metavar="A,B", default="", help="Backends to measure. [default: the configuration's]")
+@click.option("--backends", metavar="A,B", default="", help="Backends to measure. [default: all]")
 @click.option("--peers", metavar="A,B", default="", help=f"Peers to measure as well: {', '.join(PEERS)}.")
 @click.option("--rounds", type=click.IntRange(min=1), default=7, show_default=True, help="Rounds of measurements.")
 @click.option("--random", "count", type=click.IntRange(min=1), metavar="N", help="Measure N random dense nets instead.")
@@ -47,12 +49,17 @@ def bench(
     Each contestant runs in its own process, and they are measured in interleaved rounds, so that disturbances of the
     machine affect all of them. Results are reported only if the first losses of all peers equal Sigma's. A round takes
     at least 0.3 seconds, and whole epochs if they are short. Hooks run as in training, except those that would stop it.
+
+    Without --backends and --peers, all installed backends that can train the network are measured, and a sentence says
+    which to take. Beside peers, and for --random and --grow, the default is the configuration's.
     """
     _check_file("--save", save)
     _check_chart(chart)
     growing = axes(names(grow))
     nets = _nets(what, overrides, count, seed, growing)
-    entry = Entry(names(backends) or [""], names(",".join(chosen(names(peers), say))), rounds)
+    advised = what is not None and not backends and not peers
+    measured = installed_backends(say) if advised else names(backends) or [""]
+    entry = Entry(measured, names(",".join(chosen(names(peers), say))), rounds, chosen=not advised)
     on = machine() | ({"roofline": _roofline()} if roofline else {})
     every = []
     for name, wanted in nets:
@@ -64,6 +71,9 @@ def bench(
         say(line)
     for line in growth(every, works(growing)) if growing else ():
         say(line)
+    advice = take(every[0].backends, _configured(nets[0][1])) if advised else None
+    if advice:
+        say(str(advice))
     if roofline:
         say(best(on["roofline"]))
     everything = saved(every, on)
@@ -74,7 +84,7 @@ def bench(
         with _written("--chart", chart):
             draw(everything["results"], chart)
     if as_json:
-        document(described(every, what is not None, on))
+        document(described(every, what is not None, on) | ({"advice": advice.described} if advice else {}))
 
 
 def _nets(
@@ -91,6 +101,13 @@ def _nets(
     for assignment in overrides:
         nets = [(name, override(wanted, assignment)) for name, wanted in nets]
     return nets
+
+
+def _configured(wanted: Document) -> str:
+    """Return the name of the backend that a configuration has, or that is used if it has none."""
+    tables = [wanted.values.get(name, {}) for name in ("trainer", "run")]
+    found = next((table["backend"] for table in tables if "backend" in table), None) or catalogue().default_backend()
+    return str(found["type"] if isinstance(found, dict) else found).rpartition(":")[2]
 
 
 def _check_file(option: str, path: Path | None) -> None:

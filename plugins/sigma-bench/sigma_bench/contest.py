@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import ceil
 from statistics import median, quantiles
 from time import perf_counter
+from types import MappingProxyType
 
 import numpy as np
 from attrs import field, frozen
@@ -17,6 +18,7 @@ from sigma_kernel.errors import SigmaTrainingError
 
 CHECKED = 20  # iterations whose losses must agree, in float64, before measuring
 EXACT, NARROW = 1e-6, 1e-4  # relative tolerance: of all these losses, and of the first one in the measured precision
+GROSS = 1e-2  # of the first losses of backends, which may compute with 16 bits
 ROUND = 0.3  # minimum seconds of a round
 WHOLE = 2.0  # seconds up to which a round consists of whole epochs
 
@@ -141,13 +143,26 @@ def compare(backend: tuple[str, np.ndarray], peer: tuple[str, np.ndarray], toler
         )
 
 
+def same(first: str, other: str, expected: float, found: float) -> None:
+    """Raise SigmaTrainingError if the first losses of two backends differ by more than any rounding."""
+    if not np.isclose(found, expected, rtol=GROSS, atol=GROSS, equal_nan=True):
+        raise SigmaTrainingError(
+            f"backend {other!r}: its first loss is {found:.9g}, that of {first!r} is {expected:.9g}. They do not "
+            "compute the same, so no time is reported. Run `sigma diff` to see which op differs."
+        )
+
+
 # -- time --------------------------------------------------------------------------------------------------------------
 def measure(
-    backends: Sequence[Contestant], peers: Sequence[Contestant], terms: Terms, compared: Sequence[Contestant] = ()
-) -> list[Result]:
-    """Return one result per contestant; SigmaTrainingError if a first loss of ``compared`` differs."""
+    backends: Sequence[Contestant], peers: Sequence[Contestant], terms: Terms, compared: Sequence[Contestant] = (),
+    begun: Mapping[str, float] = MappingProxyType({}),
+) -> list[Result]:  # fmt: skip
+    """Return one result per contestant; SigmaTrainingError if a first loss of ``compared`` differs.
+
+    ``begun`` are the seconds of those, by name, that have run their first iterations already.
+    """
     every = [*backends, *peers]
-    first = [contestant.seconds(contestant.unit) for contestant in every]
+    first = [begun[one.name] if one.name in begun else one.seconds(one.unit) for one in every]
     for ours, theirs in product(backends, compared):
         compare((ours.name, ours.losses[:1]), (theirs.name, theirs.losses[:1]), NARROW)
     lengths = [length(contestant, terms.per_epoch, terms.least) for contestant in every]

@@ -8,7 +8,7 @@ from functools import partial
 
 from attrs import frozen
 
-from sigma_bench.contest import CHECKED, ROUND, Result, Terms, agree, measure
+from sigma_bench.contest import CHECKED, ROUND, Result, Terms, agree, measure, same
 from sigma_bench.contestants import PEERS
 from sigma_bench.contestants.sigma import Sigma
 from sigma_bench.remote import Remote
@@ -16,6 +16,7 @@ from sigma_bench.translation import translated
 from sigma_bench.work import Workload
 from sigma_kernel import catalogue
 from sigma_kernel.config import Document, override, structured
+from sigma_kernel.errors import SigmaConfigError, SigmaError
 
 SIGMA = "sigma_bench.contestants.sigma:configured"
 
@@ -31,12 +32,16 @@ class Measured:
 
 @frozen
 class Entry:
-    """Backends (the empty name is the configured one) and peers by name, and the number of rounds."""
+    """Backends (the empty name is the configured one) and peers by name, and the number of rounds.
+
+    If backends were not ``chosen``, those that cannot train the network are told with the reason, and left out.
+    """
 
     backends: Sequence[str]
     peers: Sequence[str]
     rounds: int
     least: float = ROUND
+    chosen: bool = True
 
     def measured(self, recipe: str, wanted: Document, tell: Callable[[str], None]) -> Measured:
         """Return the results for a configuration; SigmaTrainingError if a peer's losses differ."""
@@ -44,12 +49,40 @@ class Entry:
             tell(self._agreed(override(wanted, "run.precision=float64")))
         work = self._work(wanted)
         with ExitStack() as stack:
-            ours = [stack.enter_context(closing(self._ours(wanted, name))) for name in self.backends]
+            begun = dict[str, float]()
+            if self.chosen:
+                ours = [stack.enter_context(closing(self._ours(wanted, name))) for name in self.backends]
+            else:
+                ours = self._able(wanted, stack, begun, tell)
             theirs = [stack.enter_context(closing(self._theirs(work, name))) for name in self.peers] if work else []
             rows, iterations = ours[0].process.ask("epoch")
             terms = Terms(rows, iterations, self.rounds, self.least)
-            results = measure(ours, theirs, terms, [one for one in theirs if _comparable(work, one.name)])
+            results = measure(ours, theirs, terms, [one for one in theirs if _comparable(work, one.name)], begun)
         return Measured(recipe, results[: len(ours)], results[len(ours) :])
+
+    def _able(
+        self, wanted: Document, stack: ExitStack, begun: dict[str, float], tell: Callable[[str], None]
+    ) -> list[Remote]:
+        """Return the backends that have run their first iteration, and note its seconds; tell why others have not.
+
+        Raises SigmaConfigError if none has, and SigmaTrainingError if their losses differ by more than any rounding.
+        """
+        able = list[Remote]()
+        for name in self.backends:
+            with ExitStack() as own:
+                try:
+                    one = own.enter_context(closing(self._ours(wanted, name)))
+                    begun[one.name] = one.seconds(one.unit)
+                except SigmaError as error:
+                    tell(f"{name}: left out: {str(error).splitlines()[0]}")
+                    continue
+                able.append(one)
+                stack.push(own.pop_all())
+        if not able:
+            raise SigmaConfigError("bench: no installed backend trains this network. Run `sigma check` on it.")
+        for one in able[1:]:
+            same(able[0].name, one.name, able[0].losses[0], one.losses[0])
+        return able
 
     def _agreed(self, wanted: Document) -> str:
         """Compare the first losses, without dropout for PyTorch and JAX, which draw their own random numbers."""

@@ -97,7 +97,7 @@ def summary(every: Sequence[Measured]) -> Iterator[str]:
     rows = [("", *names, *pairs)]
     for one in every:
         found = [f"{ratio:.2f}" for others in ratios(one.backends, one.peers).values() for ratio in others.values()]
-        rows.append((one.recipe, *(_time(result.median_s) for result in (*one.backends, *one.peers)), *found))
+        rows.append((one.recipe, *(time(result.median_s) for result in (*one.backends, *one.peers)), *found))
     yield from table(rows)
 
 
@@ -127,12 +127,12 @@ def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _row(result: Result) -> tuple[str, ...]:
     times = (result.median_s, result.spread_s, result.started_s, result.compile_s)
-    median, spread, started, compiling = map(_time, times)
+    median, spread, started, compiling = map(time, times)
     memory = f"{result.peak_bytes / 1e6:.3g} MB"
     return result.name, median, spread, f"{result.samples_per_s:,.0f}", started, compiling, memory
 
 
-def _time(seconds: float) -> str:
+def time(seconds: float) -> str:
     """Return a time in the unit that suits it."""
     unit = next((unit for unit, size in UNITS.items() if seconds >= size), "us")
     return f"{seconds / UNITS[unit]:.3g} {unit}"

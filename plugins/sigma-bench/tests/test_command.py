@@ -60,7 +60,7 @@ def test_the_printed_document_has_the_documented_keys_and_the_saved_file_has_mor
 
 
 def test_the_benchmark_prints_a_table_on_stderr(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", str(small), "--rounds", "1", "--roofline"]) == 0
+    assert main(["bench", str(small), "--backends", "numpy", "--rounds", "1", "--roofline"]) == 0
     out, err = capsys.readouterr()
     assert out == ""
     name, head, ours, best = err.splitlines()
@@ -100,6 +100,35 @@ def compared(path: Path) -> None:
     agree([lambda: Sigma(configuration)], [lambda: numpy_loop.NumpyLoop(work)])
 
 
+# -- all installed backends --------------------------------------------------------------------------------------------
+@pytest.mark.usefixtures("naps")
+def test_without_names_all_installed_backends_are_measured_and_one_is_advised(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "installed_backends", lambda tell: ["numpy", "naps"])
+    assert main(["bench", str(small), "--rounds", "2", "--json"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert [one["name"] for one in found["contestants"]] == ["numpy", "naps"]
+    assert found["advice"]["take"] == min(found["contestants"], key=lambda one: one["median_s"])["name"]
+    assert f"{found['advice']['take']}: " in err
+    assert max(map(len, err.splitlines()[1:])) <= 80
+
+
+def test_a_backend_that_cannot_train_the_network_is_a_line_with_its_reason(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "installed_backends", lambda tell: ["abacus", "numpy"])
+    assert main(["bench", str(small), "--rounds", "1", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert [one["name"] for one in json.loads(out)["contestants"]] == ["numpy"]
+    assert "abacus: left out: " in err
+    assert "backend 'abacus': no plugin offers it." in err
+    monkeypatch.setattr(command, "installed_backends", lambda tell: ["abacus"])
+    assert main(["bench", str(small), "--rounds", "1"]) == 2
+    assert "bench: no installed backend trains this network." in capsys.readouterr().err
+
+
 NET = "--random=1"
 
 
@@ -114,7 +143,7 @@ NET = "--random=1"
             2,
             "peers: optimiser: they do not",
         ),
-        (["SMALL", "--set", "data.rows=-1"], 2, "data.rows"),
+        (["SMALL", "--backends=numpy", "--set", "data.rows=-1"], 2, "data.rows"),
         (["SMALL", "--rounds", "0"], 2, "--rounds"),
         ([], 2, "bench: nothing to measure, or too much. Pass a recipe"),
         (["SMALL", NET], 2, "only one of them"),
@@ -169,7 +198,7 @@ def test_several_trainers_are_refused(small: Path, capsys: pytest.CaptureFixture
     each = [re.sub(r"^\[", f"[trainers.{name}.", body, flags=re.MULTILINE) for name in ("left", "right")]
     heads = [trainer.replace("[trainer]", f"[trainers.{name}]") for name in ("left", "right")]
     small.write_text("\n".join(["format = 1", f"[run]{run}", *heads, *each]))
-    assert main(["bench", str(small)]) == 2
+    assert main(["bench", str(small), "--backends", "numpy"]) == 2
     assert "a single trainer (got left, right). Keep one" in capsys.readouterr().err
 
 
@@ -194,7 +223,7 @@ def test_a_late_write_failure_is_reported_in_a_sentence(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", full)
-    assert main(["bench", str(small), "--rounds", "1", "--save", str(tmp_path / "x.json")]) == 1
+    assert main(["bench", str(small), "--backends", "numpy", "--rounds", "1", "--save", str(tmp_path / "x.json")]) == 1
     assert (
         capsys.readouterr()
         .err.splitlines()[-1]

@@ -15,15 +15,21 @@ from sigma_kernel.config import structured
 from sigma_kernel.launcher import opened
 
 BACKENDS = ("numpy", "numba", "torch", "jax")
-SMALL = ("data.batch_size=10",)
-RECIPES = {"iris": (), "wdbc": SMALL, "digits": SMALL, "cnn": SMALL, "lstm": SMALL, "gan": SMALL}
+SMALL = "data.batch_size=10"
+ATTENTION = "input(8, 8) + transformer_encoder(2, hidden=8) + layer_norm() + flatten()"
+RECIPES = {
+    "digits": [SMALL],
+    "cnn": [SMALL],
+    "lstm": [SMALL],
+    "digits with attention": [SMALL, f"network.architecture={ATTENTION} + output(10) + softmax_cross_entropy()"],
+}
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_op_and_every_step_of_a_recipe_agrees_on_all_backends(recipe: str) -> None:
     assert all(find_spec(f"sigma_backend_{name}") for name in BACKENDS)
-    configuration = structured(opened(recipe, RECIPES[recipe]), catalogue())
-    for one in Lockstep(configuration, {name: name for name in BACKENDS}, 32.0).steps(3):
+    configuration = structured(opened(recipe.partition(" ")[0], RECIPES[recipe]), catalogue())
+    for one in Lockstep(configuration, {name: name for name in BACKENDS}, 32.0).steps(2):
         assert one.first is None
         assert {each.backend for each in (*one.ops, *one.results)} == {*BACKENDS}
         assert max(one.apart.values()) < 100 * one.rounding
