@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -370,3 +371,70 @@ def test_the_code_has_no_todo_and_swallows_no_exception(path):
         if isinstance(node, ast.ExceptHandler):
             assert node.type is not None
             assert not (len(node.body) == 1 and isinstance(node.body[0], ast.Pass)), f"line {node.lineno}"
+
+
+# -- backends ----------------------------------------------------------------------------------------------------------
+BACKENDS = {  # by the room that offers it; one that is used by name only is an option's, --debug-ops
+    name: room
+    for room, kinds in json.loads((KERNEL / "plugins" / "rooms.json").read_text())["offered"].items()
+    for name in kinds.get("backend", "").split()
+    if name != "debug"
+} | {"cupy": "sigma-backend-cupy"}
+COMPARES = "sigma-bench"  # it names the libraries with which it compares
+LIBRARIES = {  # libraries whose name a backend has, where a module speaks of the library
+    "graph.namespace": {"numpy"},  # the array namespace
+    "training.checkpoints.compatibility": {"numpy"},  # whose version is recorded
+    "testing.launching": {"numpy", "torch", "jax"},  # that take long to import
+    "testing.plugin": {"numpy"},
+    "sigma_backend_numba.lower.kernels": {"numpy"},  # a mode of the compiler
+}
+
+
+def own(path: Path) -> str:
+    """Return the room of a file; empty for the kernel."""
+    return next((part for part in path.relative_to(ROOT).parts if part.startswith("sigma-")), "")
+
+
+def prose(tree: ast.Module) -> set[int]:
+    """Return the strings that are documentation, by identity: they are statements of their own."""
+    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)} & {
+        id(node) for node in ast.walk(tree) if isinstance(node, ast.Constant)
+    }
+
+
+def words(node: ast.AST) -> list[str]:
+    """Return the words of a node's own text: of a string, or of the names that it uses."""
+    fields = [value for name, value in ast.iter_fields(node) if name in ("id", "attr", "arg", "name", "module")]
+    text = [node.value] if isinstance(node, ast.Constant) else fields
+    return [word.lower() for one in text if isinstance(one, str) for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", one)]
+
+
+def named_backends(tree: ast.Module, known: Mapping[str, str]) -> set[str]:
+    """Return the backends that code names in strings and in identifiers, but not in its documentation.
+
+    NumPy is the library in which every module holds arrays: it is the backend if a string is just its name.
+    """
+    spared, found = prose(tree), set()
+    for node in ast.walk(tree):
+        if id(node) not in spared:
+            found |= {word for word in words(node) if word in known and word != "numpy"}
+            found |= {"numpy"} & {*known} if isinstance(node, ast.Constant) and node.value == "numpy" else set()
+            found |= {x for x in known if isinstance(node, ast.ImportFrom) and f"sigma_backend_{x}" in str(node.module)}
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_module_names_a_backend_of_another_room(path):
+    if own(path) == COMPARES:
+        return
+    spoken = LIBRARIES.get(dotted(path).removeprefix("sigma_kernel."), set())
+    others = {name: room for name, room in BACKENDS.items() if room != own(path)}
+    assert named_backends(parsed(path), others) == spoken
+
+
+def test_a_backend_that_is_named_in_a_string_or_an_identifier_is_found():
+    for text in ("backend = 'numpy'", "f(numba=1)", "use_torch()", "x.JaxBackend", "say('install numba')"):
+        assert named_backends(ast.parse(text), BACKENDS), text
+    assert named_backends(ast.parse("from sigma_backend_numpy import NumpyBackend"), BACKENDS) == {"numpy"}
+    for text in ("import numpy as np", "numpy_namespace()", "def f():\n    'As in torch.'"):
+        assert not named_backends(ast.parse(text), BACKENDS), text

@@ -126,7 +126,7 @@ def test_the_kernel_of_an_op_comes_from_the_ops_own_distribution(distribution):
 def test_a_lowering_is_named_by_op_and_backend(distribution, name):
     plugin = distribution("acme-bends", f'"lowering", "{name}", "acme_bends.kernels:bend", "x"', kernels=KERNELS)
     assert plugin.state == "quarantined"
-    assert f"name '{name}' is not of the form 'softsign.numba'" in plugin.reason
+    assert f"name '{name}' is not of the form 'softsign.backend'" in plugin.reason
 
 
 def test_a_kernel_that_cannot_be_loaded_is_named_when_its_op_is_lowered(distribution):

@@ -255,7 +255,7 @@ def test_an_unknown_distribution_is_not_recommended(distribution):
 
 
 def test_a_quarantined_plugin_is_reported_when_its_component_is_needed(distribution, monkeypatch):
-    monkeypatch.setitem(rooms.known(), "sigma-room", {"layer": "rare_one"})
+    monkeypatch.setitem(rooms._all()["planned"], "sigma-room", {"layer": "rare_one"})
     distribution("sigma-room", text="import not_there_at_all")
     with pytest.raises(SigmaPluginError, match="sigma-room should offer it, but is broken \\(ModuleNotFoundError"):
         catalogue().resolve("layer", "rare_one")

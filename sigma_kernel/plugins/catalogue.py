@@ -90,7 +90,7 @@ class Catalogue:
         """Return the name of the backend that is used if none is named.
 
         It is the value of SIGMA_BACKEND, or else the backend of the highest preference that can be imported, or
-        ``numpy``. A warning says why another cannot be imported.
+        the reference. A warning says why another cannot be imported.
         """
         if chosen := os.environ.get(BACKEND):
             return self.resolve("backend", chosen, f"{BACKEND}: backend").full_name
@@ -98,11 +98,10 @@ class Catalogue:
         for one in sorted(wanted, key=lambda one: (-one.preference, one.full_name)):
             try:
                 load(one)
+                return one.full_name
             except SigmaPluginError as error:
                 warnings.warn(str(error), stacklevel=2)
-                continue
-            return one.full_name
-        return "numpy"
+        return rooms.reference()
 
     def load(self, kind: str, name: str) -> object:
         """Import a component and return its object; raises SigmaPluginError if that fails.

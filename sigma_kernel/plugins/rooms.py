@@ -1,7 +1,7 @@
 """The components of the project's own rooms, so that errors can name the distribution to install, and from where.
 
 ``rooms.json`` holds names by distribution and kind: ``offered``, generated from the rooms' records by
-``python -m sigma_kernel.testing.generate``, and ``planned``, written by hand.
+``python -m sigma_kernel.testing.generate``, and, written by hand, ``planned``, and the ``reference`` among backends.
 """
 
 from __future__ import annotations
@@ -24,10 +24,14 @@ def _all() -> dict[str, Table]:
     return dict(json.loads(PATH.read_text("utf-8")))
 
 
-@cache
 def known() -> Table:
     """Return what the rooms of the project offer, or are planned to offer."""
     return _all()["planned"] | _all()["offered"]
+
+
+def reference() -> str:
+    """Return the name of the backend that is used, or that an error asks to install, where no other is preferred."""
+    return next(named["backend"] for named in _all()["reference"].values())
 
 
 def offering(kind: str, name: str) -> list[str]:

@@ -44,17 +44,16 @@ _FORMS = {
     "summary": (r"[^\S\n]*+\S.*+", "What it is for, on one line."),
     "also_known_as": (r"(\w++(=\w++)?+ ?+)*+", "sgd lr=learning_rate"),
 }
-_LOWERINGS = {"name": (r"[a-z][a-z0-9_-]*+\.[a-z][a-z0-9_-]*+", "softsign.numba")}
+_LOWERINGS = {"name": (r"[a-z][a-z0-9_-]*+\.[a-z][a-z0-9_-]*+", "softsign.backend")}
 
 
 class Component(NamedTuple):
     """The record of a component: its kind and name, the path of its object, and a one-line summary.
 
     A ``lowering``, the kernel of one of the plugin's ops for one backend, is named ``op.backend``. Among backends, the
-    one with the highest ``preference`` above 0 that can be imported is the default; one with a preference below 0 is used
-    by name only, and not compared with others. Errors suggest it for the names in
-    ``also_known_as``, those of other libraries: ``sgd``, or ``lr=learning_rate`` for a setting. Discovery
-    checks the record and sets ``distribution``.
+    one with the highest ``preference`` above 0 that can be imported is the default; one with a preference below 0 is
+    not compared with others. Errors suggest a component for the names in ``also_known_as``, those of other libraries:
+    ``sgd``, or ``lr=learning_rate`` for a setting. Discovery checks the record and sets ``distribution``.
     """
 
     kind: str
