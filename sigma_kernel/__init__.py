@@ -29,6 +29,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "plugins.catalogue": "Lowerings catalogue",
         "plugins.specs": "Component hookimpl",
         "registry.registry": "Registry",
+        "training.data.dataset": "as_array as_numpy",
         "training.history.metrics": "History",
         "training.step.model": "Model",
         "training.trainer": "Trainer",

@@ -105,6 +105,8 @@ from sigma_kernel.plugins.catalogue import catalogue as catalogue
 from sigma_kernel.plugins.specs import Component as Component
 from sigma_kernel.plugins.specs import hookimpl as hookimpl
 from sigma_kernel.registry.registry import Registry as Registry
+from sigma_kernel.training.data.dataset import as_array as as_array
+from sigma_kernel.training.data.dataset import as_numpy as as_numpy
 from sigma_kernel.training.history.metrics import History as History
 from sigma_kernel.training.step.model import Model as Model
 from sigma_kernel.training.trainer import Trainer as Trainer

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from sigma_data import Arrays, Csv, Frame, Iris, Stream
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment, as_numpy, load
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_kernel.launcher.group import main
 from sigma_kernel.training.checkpoints.store import newest_good
@@ -312,6 +313,13 @@ ALIKE: dict[str, Any] = {
     "float64": X.astype(float),
     "__array__": Foreign(X),
     "__dlpack__": Capsule(X),
+    "lists of Arrow": pa.array(X.tolist(), pa.list_(pa.float32())),
+    "lists of one length": pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3),
+    "chunks": pa.chunked_array([X[:7].tolist(), X[7:].tolist()], pa.list_(pa.float32(), 3)),
+    "tensors of Arrow": pa.FixedShapeTensorArray.from_numpy_ndarray(X),
+    "polars.List": pl.Series(X.tolist(), dtype=pl.List(pl.Float32)),
+    "polars.Array": pl.Series(X.tolist(), dtype=pl.Array(pl.Float32, 3)),
+    "pandas of arrays": pd.Series([*X], index=range(9, 49)),
 }
 
 
@@ -319,6 +327,13 @@ ALIKE: dict[str, Any] = {
 def test_arrays_of_every_kind_train_and_predict_alike(name: str) -> None:
     given = ALIKE[name]
     assert trained((given, CODES)).predict(given).tobytes() == trained((X, CODES)).predict(X).tobytes()
+
+
+def test_images_in_lists_of_lists_are_arrays() -> None:
+    images = pa.FixedSizeListArray.from_arrays(pa.FixedSizeListArray.from_arrays(pa.array(np.arange(24.0)), 3), 2)
+    found = as_numpy(images)
+    assert found.shape == (4, 2, 3)
+    assert found.ravel().tolist() == [*range(24)]
 
 
 def test_bytes_of_images_are_numbers() -> None:
@@ -348,6 +363,8 @@ class Sparse:
     ((X[:, 0], CODES), r"the samples of section 'inputs' have shape \(\)\. Write Input\(\)"),
     ((X, CODES[:5]), r"must have equally many rows \(got {'inputs': 40, 'targets': 5}\)"),
     (([[1.0], [1.0, 2.0]], [0, 1]), "samples have different shapes. Cut or pad them"),
+    ((pa.array([[1.0], [1.0, 2.0]]), [0, 1]), "samples have different shapes. Cut or pad them"),
+    ((pa.array([[1.0, 3.0], None]), [0, 1]), "section 'inputs': row 1 is missing. Fill it in"),
     ((X.astype(complex), CODES), "section 'inputs' holds complex128"),
     (("abc", "def"), "section 'inputs' is a single value"),
     ((np.ma.masked_greater(X, 0.5), CODES), r"section 'inputs' has masked values\. Give x\.filled\(0\.0\)"),

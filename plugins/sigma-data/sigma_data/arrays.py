@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from sigma_data.frames import cells, columns_of, is_categorical, is_frame, tight
 from sigma_data.labels import Codes, Labels, as_words
 from sigma_data.table import Table
-from sigma_kernel import Dataset, Label, SigmaDataError
+from sigma_kernel import Dataset, Label, SigmaDataError, as_array
 from sigma_kernel.graph import DTYPES, Spec
 
 GAPS = "Fill it in, or train with Frame(..., missing='drop') or a number such as missing=0.0."  # the remedy
@@ -166,23 +166,14 @@ def _section(name: str, values: Any, known: Sequence[str]) -> np.ndarray | Label
     numbers(name, array)
     if array.dtype.kind == "b" and array.ndim == 1:
         return Labels(Codes(array, f"data: section {name!r}"), array)
-    if array.ndim == 0:
-        raise SigmaDataError(f"data: section {name!r} is a single number. Axis 0 is for the samples.")
     finite(name, array, range(len(array)))
     return array
 
 
 def _converted(name: str, values: Any) -> np.ndarray:
-    if hasattr(values, "toarray"):
-        raise SigmaDataError(f"data: section {name!r} is a sparse matrix. Give x.toarray(), or blocks of it.")
-    if hasattr(values, "filled") and np.any(values.mask):
-        raise SigmaDataError(f"data: section {name!r} has masked values. Give x.filled(0.0), or drop the rows.")
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
-            array = np.asarray(values, object)  # in which numbers and missing values among words are still such
-    except ValueError:
-        raise SigmaDataError(f"data: section {name!r}: the samples have different shapes. Cut or pad them.") from None
+    array = as_array("data", name, values)
+    if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
+        array = np.asarray(values, object)  # in which numbers and missing values among words are still such
     if array.ndim == 2 and array.shape[1] == 1 and name != "inputs" and array.dtype.kind in "OUTb":
         array = array[:, 0]  # a column of labels
     array = tight(array) if array.ndim == 1 else array

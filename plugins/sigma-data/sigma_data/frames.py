@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sigma_data.labels import listed
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaDataError, as_numpy
 
 Place = Callable[[int], str]  # the name of a row in an error message
 WORDS = np.dtypes.StringDType()
@@ -49,7 +49,7 @@ def cells(column: Any, where: str) -> np.ndarray:
 
     Booleans count as 0 and 1.  Raises SigmaDataError for other types, and for a mixture of words and numbers.
     """
-    array = tight(np.asarray(column))
+    array = tight(as_numpy(column))
     if array.ndim != 1:
         raise SigmaDataError(f"{where}: has shape {array.shape}; a column has one value per row. Make several columns.")
     if array.dtype.kind in "fiu" and array.dtype.itemsize <= 8:
@@ -82,6 +82,8 @@ def _of_objects(values: list[Any], where: str) -> np.ndarray:
     if found.keys() <= {"numbers"}:
         return np.array([np.nan if gap else float(value) for gap, value in zip(gaps, values, strict=True)], float)
     ((kind, first),) = found.items()
+    if True in gaps:
+        raise SigmaDataError(f"{where}: row {gaps.index(True)} is missing. Fill it in, or leave it out.")
     raise SigmaDataError(f"{where}: row {first} holds a {kind}. Use numbers or words.")
 
 

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from sigma_data.arrays import equal_length, finite, numbers, read_only, specs
 from sigma_data.frames import is_frame
-from sigma_kernel import Dataset, SigmaDataError
+from sigma_kernel import Dataset, SigmaDataError, as_numpy
 from sigma_kernel.graph import Spec
 from sigma_kernel.settings import brief, ge, in_, min_len, optional
 
@@ -212,7 +212,7 @@ def _stacked(name: str, values: list[Any], before: int) -> np.ndarray:
     if (odd := next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)) is not None:
         found = "is missing" if shapes[odd] is None else f"has shape {shapes[odd]}"
         raise SigmaDataError(f"stream: sample {before + odd}: section {name!r} {found}; before, it had {shapes[0]}.")
-    return _array(name, np.asarray(values), before)
+    return _array(name, [as_numpy(value) if hasattr(value, "shape") else value for value in values], before)
 
 
 def _array(name: str, values: Any, before: int) -> np.ndarray:
@@ -221,7 +221,7 @@ def _array(name: str, values: Any, before: int) -> np.ndarray:
             f"stream: section {name!r} of a batch is a frame, and batches lose the names of columns. Give "
             "frame[names].to_numpy(), or all rows as one Frame."
         )
-    array = np.asarray(values)
+    array = as_numpy(values)
     numbers(name, array)
     if array.ndim == 0:
         raise SigmaDataError(

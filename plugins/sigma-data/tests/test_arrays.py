@@ -127,10 +127,10 @@ def test_unsupported_types_are_reported(values):
 
 
 def test_samples_of_different_shapes_are_reported():
-    with pytest.raises(SigmaDataError, match="section 'inputs': the samples have different shapes"):
+    with pytest.raises(SigmaDataError, match="section 'inputs': samples have different shapes"):
         Arrays(inputs=[[1, 2], [3]])
 
 
 def test_a_scalar_is_not_a_section():
-    with pytest.raises(SigmaDataError, match="section 'inputs' is a single number"):
+    with pytest.raises(SigmaDataError, match="section 'inputs' is a single value"):
         Arrays(inputs=3.0)

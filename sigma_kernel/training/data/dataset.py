@@ -70,17 +70,34 @@ def as_array(where: str, name: str, values: Any) -> np.ndarray:
         raise SigmaDataError(f"{where}: section {name!r} is a sparse matrix. Give x.toarray(), or blocks of it.")
     if hasattr(values, "filled") and np.any(values.mask):
         raise SigmaDataError(f"{where}: section {name!r} has masked values. Give x.filled(0.0), or drop the rows.")
-    only_dlpack = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
     try:
-        array = np.from_dlpack(values) if only_dlpack else np.asarray(values)
+        array = as_numpy(values)
     except ValueError:
         raise SigmaDataError(f"{where}: section {name!r}: samples have different shapes. Cut or pad them.") from None
-    except (TypeError, RuntimeError, BufferError) as error:  # such as of a tensor on another device
+    except (TypeError, RuntimeError, BufferError) as error:  # such as of an array on another device
         raise SigmaDataError(f"{where}: section {name!r}: {said(error).rstrip('.')}. Give a NumPy array.") from error
     if not array.ndim:
         single = "; Stream(...) joins single ones" if where == "data" else ""
         raise SigmaDataError(f"{where}: section {name!r} is a single value. Axis 0 is for the samples{single}.")
     return array
+
+
+def as_numpy(values: Any) -> np.ndarray:
+    """Convert an array of any library, or what NumPy converts, without a copy where that is possible.
+
+    Tensors lose their gradient and are copied from their device, floats of fewer bits than NumPy has become float32,
+    and rows that are arrays themselves, as in lists of Arrow, become axes.  Raises what their library does.
+    """
+    if hasattr(values, "detach"):  # a tensor of PyTorch
+        values = values.detach().cpu()
+        values = values.float() if str(values.dtype).endswith("bfloat16") else values
+    if isinstance(values, list) and values and hasattr(values[0], "detach"):
+        values = [as_numpy(one) for one in values]
+    only_dlpack = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
+    array = np.from_dlpack(values) if only_dlpack else np.asarray(values)
+    if array.dtype.kind == "O" and array.ndim == 1 and {*map(type, array)} == {np.ndarray}:
+        return np.stack([as_numpy(row) for row in array])
+    return array.astype(np.float32) if array.dtype.kind == "V" and "float" in array.dtype.name else array
 
 
 def is_frame(values: Any) -> bool:
