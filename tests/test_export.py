@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
+from attrs import frozen
 
-from sigma_kernel import Exporter, Inference, SigmaConfigError, SigmaPluginError, load
-from sigma_kernel.graph import interpret, numpy_namespace
+from sigma_kernel import Environment, Exporter, Inference, Preprocessor, SigmaConfigError, SigmaPluginError, load
+from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
 from sigma_kernel.launcher import main
 from sigma_kernel.launcher.export import written
 from sigma_kernel.testing import inference
@@ -60,6 +62,49 @@ def test_an_exporter_receives_the_graph_that_predicts(run: Path) -> None:
     assert network.architecture.startswith("sigma-layers:input(4) + sigma-layers:dense(5")
 
 
+def test_an_exporter_receives_what_comes_before_the_network(run: Path) -> None:
+    network, rows = load(run).inference(), np.random.default_rng(1).normal(size=(6, 4))
+    assert network.samples == {"inputs": ((4,), "float32")}
+    assert network.origin == f"{run.name}/checkpoints/trainer/4"
+    ((name, (step, state)),) = network.preprocessors.items()
+    assert (name, step.section) == ("scale", "inputs")
+    values = symbol(rows.shape, "float64")
+    (found,) = interpret(Graph((values,), (step.graph(values, state),)), numpy_namespace())(rows)
+    np.testing.assert_array_equal(found, step.apply(rows, state))
+
+
+@frozen
+class Plain(Preprocessor):
+    section: str = "inputs"
+
+    def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
+        return {}
+
+    def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        return np.asarray(values, np.int64)
+
+
+def test_a_preprocessor_without_a_graph_says_so() -> None:
+    with pytest.raises(SigmaConfigError, match=r"Plain does not say what it computes as a graph: it has no method"):
+        Plain().graph(symbol((2, 3)), {})
+
+
+def test_a_network_is_exported_for_the_type_that_its_preprocessors_return(tmp_path: Path) -> None:
+    sigma = Environment("bytes", folder=tmp_path, seed=0)
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 4), np.uint8)
+    trainer = sigma.create_trainer(
+        data=(pixels, np.arange(8) % 3), network="input(4) + output(3) + softmax_cross_entropy()", batch_size=4,
+        backend="numpy", optimiser={"type": "gradient_descent", "learning_rate": 0.01}, epochs=1,
+    )  # fmt: skip
+    sigma.run()
+    for path in (sigma.run_folder, trainer.save(tmp_path / "saved")):
+        assert path is not None
+        network = load(path).inference()
+        assert network.samples == {"inputs": ((4,), "uint8")}
+        step = network.step(2)
+        assert step.graph.inputs[len(step.state)].dtype == "int32"
+
+
 def test_nothing_is_overwritten_without_force(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.npz"
     file.write_text("kept")
@@ -75,7 +120,11 @@ def test_nothing_is_overwritten_without_force(run: Path, tmp_path: Path, capsys:
     [
         (["model"], 2, "model: has no extension that names an exporter. Add one, or pass --as: npz, safetensors.\n"),
         (["model.npy"], 2, "exporter 'npy': no plugin offers it. Did you mean 'npz'?\n"),
-        (["model.onnx"], 3, "sigma-export-onnx offers it, but is not installed. It is planned; there is no release"),
+        (
+            ["model.onnx"],
+            3,
+            "sigma-export-onnx offers it, but is not installed. python -m pip install ",
+        ),
         (["none/model.npz"], 2, "none/model.npz: 'none' is not a directory. Create it first.\n"),
         (["model.npz", "--checkpoint", "7"], 1, "has no checkpoint 7 of 'trainer'"),
     ],

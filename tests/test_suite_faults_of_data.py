@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from sigma_kernel import Dataset, Preprocessor, SigmaDataError, Source, Spec
+from sigma_kernel import Dataset, Preprocessor, SigmaDataError, Source, Spec, functions as f
+from sigma_kernel.graph import Node
 from sigma_kernel.testing import DatasetSuite, Memory, PreprocessorSuite, SourceSuite
 from tests.faults import check_caught
 
@@ -182,6 +183,20 @@ class Centre(Preprocessor):
         return values - state["mean"]
 
 
+class AddsInItsGraph(Centre):
+    """Compute something else in the graph."""
+
+    def graph(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
+        return f.cast(values, "float64") + state["mean"]
+
+
+class SingleInItsGraph(Centre):
+    """Return another type from the graph."""
+
+    def graph(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
+        return f.cast(f.cast(values, "float64") - state["mean"], "float32")
+
+
 class FitsOnEverything(Centre):
     """Take the mean of whatever it is applied to."""
 
@@ -251,6 +266,8 @@ class Squeezes(Centre):
 
 PREPROCESSORS: dict[type[Preprocessor], str] = {
     Centre: "",
+    AddsInItsGraph: "test_its_graph_computes_the_same",
+    SingleInItsGraph: "test_its_graph_computes_the_same",
     FitsOnEverything: "test_a_preprocessor_treats_each_row_separately",
     Accumulates: "test_fitting_again_forgets_what_was_fitted_before",
     LearnsWhileApplying: "test_applying_learns_nothing",

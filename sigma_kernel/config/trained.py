@@ -209,13 +209,21 @@ class Trained:
 
     def inference(self) -> Inference:
         """Return the network as exporters receive it: its graph, its arrays on the host, its classes."""
-        model, stored = self._model({}), self.checkpoint.arrays
+        preparation, stored = self._preparation(), self.checkpoint.arrays
+        known = self._held("samples")  # not in a checkpoint of an earlier version
+        given = {name: (tuple(known[name][0]), str(known[name][1])) for name in self.shapes if name in known}
+        with np.errstate(all="ignore"):  # of one row of zeros, for the types
+            rows = preparation({name: np.zeros((1, *shape), dtype) for name, (shape, dtype) in given.items()})
+        model = self._model({name: spec.dtype for name, spec in specs(rows).items()})
         return Inference(
             architecture=str(self.network),
             classes=tuple(map(str, self.classes)),
             arrays={name.removeprefix(LAYERS): np.array(stored[name]) for name in sorted(model.held())},
             step=model.prediction,
             live={name: value for name, value in self._live(model).base.items() if name.startswith(LAYERS)},
+            samples=given,
+            preprocessors={n: (step, preparation.fitted[n]) for n, step in preparation.preprocessors.items()},
+            origin="/".join(self.path.parts[-4:]),
         )
 
     def _ready(self, samples: Any) -> tuple[Evaluator, Steps, Mapping[str, np.ndarray]]:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from attrs import field, frozen
 
+from sigma_kernel.contracts.data import Preprocessor
 from sigma_kernel.graph.node import Graph
 from sigma_kernel.settings import Settled, brief
 
@@ -51,6 +52,10 @@ class Inference:
     ``arrays`` holds parameters and layer state on the host, by address below ``network.layers``.  ``step(rows)`` is the
     graph that predicts ``rows`` samples: its state are these arrays (``network.layers.<address>``), its data the
     preprocessed input sections, its ring the predictions by output layer; ``live`` are the values of its live inputs.
+
+    ``samples`` are the shape and the NumPy dtype of a sample of each input section before it is preprocessed, as in the
+    training data, and ``preprocessors`` are applied in this order, each with its fitted state. ``origin`` names the
+    run and the checkpoint.
     """
 
     architecture: str
@@ -58,6 +63,9 @@ class Inference:
     arrays: Mapping[str, np.ndarray]
     step: Callable[[int], Step]
     live: Mapping[str, float]
+    samples: Mapping[str, tuple[tuple[int, ...], str]] = field(factory=dict)
+    preprocessors: Mapping[str, tuple[Preprocessor, Mapping[str, np.ndarray]]] = field(factory=dict)
+    origin: str = ""
 
     __repr__ = brief
 

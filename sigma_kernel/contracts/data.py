@@ -9,7 +9,8 @@ from typing import IO, ClassVar
 
 import numpy as np
 
-from sigma_kernel.graph.node import Spec
+from sigma_kernel.errors import SigmaConfigError, named
+from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.settings import Settled
 
 Label = str | int | float  # of a class; a boolean is an integer
@@ -60,6 +61,13 @@ class Preprocessor(Settled):
     @abstractmethod
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the transformed values, one row per sample."""
+
+    def graph(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
+        """Return what :meth:`apply` returns as a node, for exporters; raises SigmaConfigError if that is impossible.
+
+        Values of 8 and 16 bits come as int32. The default raises.
+        """
+        raise SigmaConfigError(f"{named(self)} does not say what it computes as a graph: it has no method `graph`.")
 
 
 class Dataset(Settled):

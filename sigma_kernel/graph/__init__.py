@@ -24,7 +24,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " originating symbol trace",
         "ops": "Op op",
         "random": "Draw Key Streams permutation",
-        "rewriting": "changed lifted rewrite",
+        "rewriting": "changed lifted replaced rewrite",
         "shapes": "ELEMENTWISE",
     },
 )

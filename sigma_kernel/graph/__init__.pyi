@@ -38,5 +38,6 @@ from sigma_kernel.graph.random import Streams as Streams
 from sigma_kernel.graph.random import permutation as permutation
 from sigma_kernel.graph.rewriting import changed as changed
 from sigma_kernel.graph.rewriting import lifted as lifted
+from sigma_kernel.graph.rewriting import replaced as replaced
 from sigma_kernel.graph.rewriting import rewrite as rewrite
 from sigma_kernel.graph.shapes import ELEMENTWISE as ELEMENTWISE

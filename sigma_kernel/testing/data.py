@@ -23,6 +23,9 @@ from attrs import frozen
 
 from sigma_kernel.contracts import Dataset, Label, Preprocessor, Source
 from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import Graph, symbol
 from sigma_kernel.testing.suite import Suite, alike
 
 
@@ -214,6 +217,19 @@ class PreprocessorSuite(Suite):
         used.apply(values, used.fit([values[1:]]))
         found, wanted = used.fit([values]), self.make().fit([values])
         assert alike(*({name: x.tobytes() for name, x in one.items()} for one in (found, wanted)))
+
+    def test_its_graph_computes_the_same(self) -> None:
+        """Return what apply() returns from graph(), if there is one."""
+        made, values = self.make(), self.values()
+        if type(made).graph is Preprocessor.graph:
+            return
+        fitted, wide = made.fit([values]), {"int8", "int16", "uint8", "uint16"}
+        given = values.astype("int32") if values.dtype.name in wide else values
+        node = symbol(given.shape, given.dtype.name)
+        (found,) = interpret(Graph((node,), (made.graph(node, fitted),)), numpy_namespace())(given)
+        wanted = made.apply(values, fitted)
+        assert found.dtype == wanted.dtype
+        assert np.array_equal(found, wanted)
 
     def test_applying_learns_nothing(self) -> None:
         """Change neither the preprocessor nor the fitted values in apply()."""

@@ -135,6 +135,7 @@ class Stages:
                 continue
             raise Missing  # so that later ones are not blamed
         block = read(training, 0)  # read after fitting, so that only one block is held
+        done = evolve(done, samples={name: (values.shape[1:], values.dtype.name) for name, values in block.items()})
         for name in done.preprocessors:
             with self.mistakes.at(*path, name):
                 block = done.apply(name, block)
@@ -237,6 +238,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     learned = {**learned, "classes": classes} if len(classes) > 1 else learned
     columns = choices.column_names(splits["training"], model.network)
     learned = {**learned, "columns": columns} if columns else learned
+    learned = {**learned, "samples": preparation.samples}
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
     feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, place=parts.backend.to_device)
     labels = tuple(next(iter(classes.values()), choices.labels(named)))

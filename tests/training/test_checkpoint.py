@@ -272,7 +272,7 @@ def test_a_run_continues_from_the_golden_file() -> None:
         fit(GOLDEN, golden, session)
         again = session.snapshot()
         assert same(again, Checkpoint(golden.arrays, again.values))
-        apart = {"branch", "journal", "ranking"}  # of the run folder
+        apart = {"branch", "journal", "ranking", "learned"}  # of the run folder, and of the data
         assert all(again.values[name] == value for name, value in golden.values.items() if name not in apart)
         sigma.send("undo")
         assert sigma.get("trainer.optimiser.learning_rate") == 0.05

@@ -24,6 +24,7 @@ class Preparation:
     precision: str
     preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
     fitted: Mapping[str, Host] = field(factory=dict)
+    samples: Mapping[str, tuple[tuple[int, ...], str]] = field(factory=dict)  # shapes and dtypes in the data
 
     def then(self, name: str, step: Preprocessor, dataset: Dataset, known: Any = None) -> Preparation:
         """Add one more preprocessor, fitted on the data set as the earlier ones transform it, unless that is known."""

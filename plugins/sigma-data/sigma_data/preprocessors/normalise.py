@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from attrs import Attribute, field, frozen
 
-from sigma_data.preprocessors.standardise import floating, wider
-from sigma_kernel import Preprocessor, SigmaDataError
+from sigma_data.preprocessors.standardise import as_floating, floating, wider
+from sigma_kernel import Preprocessor, SigmaDataError, functions as f
+from sigma_kernel.graph import Node
 
 
 def _range(owner: Any, attribute: Attribute[Any], value: tuple[float, float] | None) -> None:
@@ -44,7 +45,16 @@ class Normalise(Preprocessor):
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the mapped values: float32, or their own float type."""
+        (low, width), (begin, end) = self._span(state), self.target
+        return floating((values - low) / width * (end - begin) + begin, like=values)
+
+    def graph(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
+        """Return the mapped values as a node."""
+        (low, width), (begin, end) = self._span(state), self.target
+        return as_floating((f.cast(values, "float64") - low) / width * (end - begin) + begin, like=values)
+
+    def _span(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lower end of the source and its width, 1 if that is 0."""
         low, high = self.source or (state["low"], state["high"])
         width = np.where(np.equal(low, high), 1.0, np.subtract(high, low, dtype=np.float64))
-        begin, end = self.target
-        return floating((values - np.asarray(low, np.float64)) / width * (end - begin) + begin, like=values)
+        return np.asarray(low, np.float64), width

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 from attrs import field, frozen
 
-from sigma_kernel import Preprocessor, SigmaDataError
+from sigma_kernel import Preprocessor, SigmaDataError, functions as f
+from sigma_kernel.graph import Node
 from sigma_kernel.settings import ge, optional
 
 
@@ -44,6 +45,11 @@ class OneHot(Preprocessor):
         vectors = np.zeros((*values.shape, classes), np.float32)
         np.put_along_axis(vectors, values[..., None].astype(np.int64), 1.0, axis=-1)
         return vectors
+
+    def graph(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
+        """Return one-hot vectors as a node; vectors of zeros for what is no class."""
+        places = f.reshape(f.cast(values, "int32"), (*values.shape, 1))
+        return f.cast(f.equal(places, np.arange(int(state["classes"]), dtype=np.int32)), "float32")
 
     def _greatest(self, values: np.ndarray) -> int:
         self._whole(values)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from attrs import field, frozen
 
-from sigma_data.preprocessors.standardise import floating
-from sigma_kernel import Preprocessor
+from sigma_data.preprocessors.standardise import as_floating, floating
+from sigma_kernel import Preprocessor, functions as f
+from sigma_kernel.graph import Node
 
 
 @frozen
@@ -32,3 +33,7 @@ class Scale(Preprocessor):
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the scaled values: float32, or their own float type."""
         return floating(np.multiply(values, self.factor, dtype=np.float64) + self.offset, like=values)
+
+    def graph(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
+        """Return the scaled values as a node."""
+        return as_floating(f.cast(values, "float64") * self.factor + self.offset, like=values)

@@ -8,7 +8,8 @@ from functools import reduce
 import numpy as np
 from attrs import field, frozen
 
-from sigma_kernel import Preprocessor
+from sigma_kernel import Preprocessor, functions as f
+from sigma_kernel.graph import FLOATS, Node
 
 Ends = tuple[np.ndarray, np.ndarray]
 
@@ -40,6 +41,10 @@ class Standardise(Preprocessor):
         changed = np.subtract(values, state["mean"], dtype=np.float64)
         changed /= state["deviation"]
         return floating(changed, like=values)
+
+    def graph(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
+        """Return the standardised values as a node."""
+        return as_floating((f.cast(values, "float64") - state["mean"]) / state["deviation"], like=values)
 
 
 @frozen(eq=False)
@@ -73,3 +78,8 @@ def wider(one: Ends, other: Ends) -> Ends:
 def floating(changed: np.ndarray, like: np.ndarray) -> np.ndarray:
     """Return changed values in the float type of ``like``, or float32 if that holds integers."""
     return changed.astype(like.dtype if like.dtype.kind == "f" else np.float32, copy=False)
+
+
+def as_floating(changed: Node, like: Node) -> Node:
+    """Return changed values in the float type of ``like``, or float32 if that holds integers, as a node."""
+    return f.cast(changed, like.dtype if like.dtype in FLOATS else "float32")

@@ -1,0 +1,6 @@
+"""Exporter to ONNX, which also reads parameters from ONNX files."""
+
+from sigma_export_onnx.plugin import sigma_components
+from sigma_kernel import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__, components=sigma_components())

@@ -1,0 +1,79 @@
+"""The exporter: a trained network as an ONNX model."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from attrs import field, frozen
+from onnx import helper
+from onnx.external_data_helper import convert_model_to_external_data
+
+import sigma_kernel
+from sigma_export_onnx.graphs import KEPT, graph
+from sigma_export_onnx.preprocessing import prepared, samples
+from sigma_export_onnx.sizes import for_any_rows
+from sigma_kernel import Exporter, Inference
+from sigma_kernel.graph import rewrite
+from sigma_kernel.settings import ge, instance_of
+
+OPSET, IR = 20, 9  # of 2023: read by ONNX 1.15, ONNX Runtime 1.17 and later
+LAYERS = "network.layers."
+FEW = 1024  # bytes of a tensor that stays in the model itself
+
+
+@frozen
+class Onnx(Exporter):
+    """Write the graph that predicts as an ONNX model, for any number of rows.
+
+    Its inputs are the input sections, its outputs the output layers; parameters and layer state are initialisers named
+    by their address below ``network.layers``.  Inputs take what ``predict`` takes: samples as they are in the training
+    data, in their type there if that is one of integers or bool, else in the precision of the network.  The metadata
+    are ``architecture``, ``classes`` and ``preprocessors``, which are JSON lists, ``run``, and ``sigma``, the version.
+
+    Args:
+        external: Bytes of parameters from which on they are written to a file beside the model, with ``.data`` added
+            to its name. A model itself holds less than 2 GiB.
+        preprocessing: Whether the model preprocesses its inputs; otherwise they are what the first layer reads.
+    """
+
+    external: int = field(default=1_500_000_000, validator=ge(0), kw_only=True)
+    preprocessing: bool = field(default=True, validator=instance_of(bool, "true or false"), kw_only=True)
+
+    def export(self, network: Inference, path: Path) -> None:
+        """Write the file; raises SigmaConfigError, naming it, for what ONNX cannot express."""
+        model = self.model(network)
+        if sum(values.nbytes for values in network.arrays.values()) >= self.external:
+            convert_model_to_external_data(model, location=f"{path.name}.data", size_threshold=FEW)
+        onnx.save_model(model, str(path))
+
+    def model(self, network: Inference) -> Any:
+        """Return the network as a model of the package ``onnx``."""
+        trace = partial(prepared, network) if self.preprocessing else network.step
+        step = trace(1)
+        types = {name: dtype for name, (_, dtype) in samples(network).items()} if self.preprocessing else {}
+        merged = for_any_rows(lambda rows: rewrite(trace(rows).graph, KEPT))
+        names = [*(name.removeprefix(LAYERS) for name in step.state), *step.data, *step.steer]
+        dtypes = {name: x.dtype for name, x in zip(names, step.graph.inputs, strict=True)}
+        live = {name: np.asarray(value, dtypes[name]) for name, value in network.live.items() if name in dtypes}
+        made = graph(merged, names, step.ring, {**network.arrays, **live}, types)
+        model = helper.make_model(
+            made, producer_name="Sigma", producer_version=sigma_kernel.__version__, ir_version=IR,
+            opset_imports=[helper.make_opsetid("", OPSET)], doc_string=network.architecture,
+        )  # fmt: skip
+        helper.set_model_props(model, self._about(network))
+        return model
+
+    def _about(self, network: Inference) -> dict[str, str]:
+        """Return the metadata."""
+        return {
+            "architecture": network.architecture,
+            "classes": json.dumps(network.classes),
+            "preprocessors": json.dumps([*network.preprocessors] if self.preprocessing else []),
+            "run": network.origin,
+            "sigma": sigma_kernel.__version__,
+        }

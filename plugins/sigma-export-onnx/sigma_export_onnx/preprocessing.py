@@ -1,0 +1,62 @@
+"""The graph that predicts from samples as they are in the data: the preprocessors, then the network."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import evolve
+
+from sigma_kernel import Inference, SigmaConfigError, functions as f
+from sigma_kernel.contracts import Step
+from sigma_kernel.graph import DTYPES, Graph, Node, originating, replaced, symbol
+
+PREPARED = "Pass `preprocessing = false`: the model then takes samples that are prepared already."
+
+
+def samples(network: Inference) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Return the shape and the NumPy dtype of a sample of each input; floats have the network's precision."""
+    inputs = _inputs(network.step(1))
+    wide = any(x.dtype == "float64" for x in inputs.values())
+    known = {name: network.samples.get(name, (x.shape[1:], x.dtype)) for name, x in inputs.items()}
+    precision = "float64" if wide else "float32"
+    return {n: (shape, dtype if np.dtype(dtype).kind in "iub" else precision) for n, (shape, dtype) in known.items()}
+
+
+def prepared(network: Inference, rows: int) -> Step:
+    """Return the step that predicts samples which are not preprocessed.
+
+    Raises SigmaConfigError, naming the preprocessor, for one that has no graph.
+    """
+    step, known = network.step(rows), samples(network)
+    raw = {name: symbol((rows, *shape), _held(dtype), name) for name, (shape, dtype) in known.items()}
+    inputs = _inputs(step)
+    new = {inputs[name]: _preprocessed(network, name, node, inputs[name]) for name, node in raw.items()}
+    first = {inputs[name]: node for name, node in raw.items()}
+    graph = Graph(tuple(first.get(x, x) for x in step.graph.inputs), replaced(step.graph.outputs, new))
+    return evolve(step, graph=graph)
+
+
+def _held(dtype: str) -> str:
+    """Return the dtype of graphs that holds the values of a NumPy dtype."""
+    return dtype if dtype in DTYPES else "int64" if dtype == "uint64" else "int32"
+
+
+def _inputs(step: Step) -> dict[str, Node]:
+    """Return the inputs of the data by section."""
+    return dict(zip(step.data, step.graph.inputs[len(step.state) :], strict=False))
+
+
+def _preprocessed(network: Inference, section: str, values: Node, wanted: Node) -> Node:
+    """Return what the preprocessors of a section make of it, in the type that the network reads."""
+    for name, (step, state) in network.preprocessors.items():
+        if step.section == section:
+            with originating(name):
+                try:
+                    values = step.graph(values, state)
+                except SigmaConfigError as error:
+                    raise SigmaConfigError(f"preprocessor {name!r}: {error} {PREPARED}") from error
+    if values.shape != wanted.shape:
+        raise SigmaConfigError(
+            f"section {section!r}: the shape of its samples before they are preprocessed is unknown; the run is of an "
+            f"earlier version of Sigma. Resume it for an epoch. {PREPARED}"
+        )
+    return values if values.dtype == wanted.dtype else f.cast(values, wanted.dtype)
