@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from sigma_kernel.contracts import Initialiser
-from sigma_kernel.graph.work import operations, traffic
+from sigma_kernel.launcher.work import operations, traffic
 from sigma_kernel.training.hooks.order import decided
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.initial import Initial
