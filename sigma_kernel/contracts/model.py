@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import define, field
 
 from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.graph.random import Draw
 from sigma_kernel.network.architecture import Architecture as Architecture, place
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import (
@@ -103,19 +104,7 @@ class CostLayer(Layer):
         """Raise SigmaDataError if targets (one row per sample) do not fit an output of this shape."""
 
 
-class Draws(Protocol):
-    """Random numbers for one parameter, as float64 arrays; the same on every backend."""
-
-    def uniform(self, shape: Sequence[int], low: float = 0.0, high: float = 1.0) -> np.ndarray:
-        """Draw uniform numbers from ``[low, high)``."""
-
-    def normal(self, shape: Sequence[int], mean: float = 0.0, deviation: float = 1.0) -> np.ndarray:
-        """Draw normal numbers."""
-
-    def truncated_normal(
-        self, shape: Sequence[int], mean: float = 0.0, deviation: float = 1.0, bound: float = 2.0
-    ) -> np.ndarray:
-        """Draw normal numbers truncated at ``bound`` deviations from the mean."""
+Draws = Draw  # random numbers for one parameter, the same on every backend
 
 
 class Initialiser(Settled):
