@@ -228,7 +228,7 @@ class Environment(settings.Settled):
 
     # -- training ------------------------------------------------------------------------------------------------------
     def _trained(self, course: Course, progress: bool | None) -> Summary:
-        with Signals(heed=partial(self._signalled, course)):
+        with Signals(partial(self._signalled, course)):
             self._begin(course, progress)
             return self._complete(course)
 

@@ -6,13 +6,14 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import inf
 from types import FrameType, TracebackType
 from typing import Any
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 SAVING = tuple(getattr(signal, name) for name in ("SIGUSR1",) if hasattr(signal, name))
+PATIENCE = 2  # ending signals that leave time to save
 TWICE = 0.2  # seconds: programs such as timeout send one signal to the process and again to its group
 
 
@@ -28,25 +29,20 @@ def terminate(number: int, frame: FrameType | None) -> None:
 class Signals:
     """Record signals within the context, in the main thread; signals already handled or ignored are left alone.
 
-    ``heed`` is called with each. After more than ``patience`` ending signals, KeyboardInterrupt is raised wherever the
+    ``heed`` is called with each. After more than ``PATIENCE`` ending signals, KeyboardInterrupt is raised wherever the
     main thread is.
     """
 
-    def __init__(  # without attrs: the command imports this module first, and help does not need attrs
-        self,
-        numbers: Iterable[int] = (*ENDING, *SAVING),
-        patience: int = 2,
-        heed: Callable[[int], None] = lambda number: None,
-    ) -> None:
-        self.numbers, self.patience, self.heed = numbers, patience, heed
-        self.came = deque[int]()
+    # without attrs: the command imports this module first, and help does not need attrs
+    def __init__(self, heed: Callable[[int], None]) -> None:
+        self.heed = heed
         self.ending = 0  # number of ending signals
         self._last = -inf  # time of the last one
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
-            for number in self.numbers:
+            for number in (*ENDING, *SAVING):
                 if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler, terminate):
                     self._before[number] = signal.signal(number, self._note)
             while EARLY:
@@ -62,8 +58,7 @@ class Signals:
             before, self._last = self._last, time.monotonic()
             if self._last - before < TWICE:
                 return
-        self.came.append(number)
         self.ending += number in ENDING
-        if self.ending > self.patience:
+        if self.ending > PATIENCE:
             raise KeyboardInterrupt
         self.heed(number)

@@ -382,16 +382,16 @@ def test_a_signal_finishes_the_step_saves_and_sets_the_exit_code(file, number, e
 
 
 def test_two_simultaneous_signals_count_as_one(monkeypatch):
-    seconds = [100.0]
+    seconds, heeded = [100.0], []
     monkeypatch.setattr(signals.time, "monotonic", lambda: seconds[0])
-    with signals.Signals() as found:
+    with signals.Signals(heeded.append) as found:
         for later in (0.0, 0.1, 0.15, 0.05):  # programs such as timeout send one to the process and again to its group
             seconds[0] += later
             signal.raise_signal(signal.SIGINT)
-        assert (list(found.came), found.ending) == ([signal.SIGINT], 1)
+        assert (heeded, found.ending) == ([signal.SIGINT], 1)
         seconds[0] += signals.TWICE
         signal.raise_signal(signal.SIGTERM)
-        assert (list(found.came), found.ending) == ([signal.SIGINT, signal.SIGTERM], 2)
+        assert (heeded, found.ending) == ([signal.SIGINT, signal.SIGTERM], 2)
         seconds[0] += signals.TWICE
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
@@ -401,9 +401,9 @@ def test_an_early_signal_whose_exception_was_dropped_reaches_training():
     with suppress(KeyboardInterrupt):  # as Python does in a destructor or a callback of the garbage collector
         signals.terminate(signal.SIGTERM, None)
     heeded = []
-    with signals.Signals(heed=heeded.append) as found:
-        assert (heeded, list(found.came)) == ([signal.SIGTERM], [signal.SIGTERM])
-    with signals.Signals(heed=heeded.append):
+    with signals.Signals(heeded.append):
+        assert heeded == [signal.SIGTERM]
+    with signals.Signals(heeded.append):
         assert len(heeded) == 1
 
 
