@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import shutil
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment, catalogue, load
+from sigma_kernel.graph import Graph, ops, symbol
+from sigma_kernel.launcher import main
 
 DRAW = np.random.default_rng(0)
 IMAGES = {"inputs": DRAW.normal(size=(60, 2, 8, 7)), "targets": DRAW.integers(0, 3, 60)}
@@ -22,17 +24,23 @@ NETWORKS = {
     "recurrent": (ROWS, "input(5, 3) + lstm(4, sequence=true) + gru(3)"),
     "attention": (WORDS, "input(6, dtype='int32') + embedding(9, 4) + attention(2) + layer_norm() + flatten()"),
 }
+STATEFUL = (  # layer state, dropout, and an optimiser that adds up gradients of three batches
+    "input(2, 8, 7) + conv2d(4, 3) + batch_norm() + flatten() + dropout(0.3) + dense(5)"
+)
+OPTIMISER = {"type": "adam", "learning_rate": 0.01}
+ADDING = {**OPTIMISER, "transforms": {"add": {"type": "accumulate", "batches": 4}}}
 BACKENDS = ("jax", "torch")
+EVERY = ("numpy", "numba", *BACKENDS)
 
 
 def environment(folder: Path, *backends: str, network: str = "dense", epochs: int = 3) -> Environment:
     """Return an environment with a trainer for each backend, of equal names wherever they train."""
-    data, text = NETWORKS[network]
+    data, text = (IMAGES, STATEFUL) if network == "stateful" else NETWORKS[network]
     made = Environment("elsewhere", folder=folder, seed=3, precision="float64")
     for number, backend in enumerate(backends):
         made.create_trainer(
             f"trainer{number}", data=data, network=f"{text} + output(3) + softmax_cross_entropy()", batch_size=10,
-            optimiser={"type": "adam", "learning_rate": 0.01}, epochs=epochs, backend=backend,
+            optimiser=ADDING if network == "stateful" else OPTIMISER, epochs=epochs, backend=backend,
         )  # fmt: skip
     return made
 
@@ -60,25 +68,44 @@ def test_a_run_has_the_results_of_the_reference(backend: str, network: str, tmp_
     near(*folders)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("back", [False, True])
-def test_a_run_goes_on_on_another_backend(backend: str, back: bool, tmp_path: Path) -> None:
-    first, then = ("numpy", backend) if back else (backend, "numpy")
-    folder = trained(tmp_path, first)
-    resume = [
-        sys.executable,
-        "-m",
-        "sigma_kernel",
-        "resume",
-        str(folder),
-        "--backend",
-        then,
-        "--epochs",
-        "6",
-        "--quiet",
-    ]
-    assert subprocess.run(resume, check=False).returncode == 0
-    near(folder, trained(tmp_path / "straight", "numpy", epochs=6))
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return runs of one epoch with all kinds of state; the optimiser stops between two updates."""
+    return {name: trained(tmp_path_factory.mktemp(name), name, network="stateful", epochs=1) for name in EVERY}
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an uninterrupted run on the reference."""
+    return trained(tmp_path_factory.mktemp("straight"), "numpy", network="stateful", epochs=2)
+
+
+@pytest.mark.parametrize(("first", "then"), [*permutations(EVERY, 2)])
+def test_a_run_goes_on_on_another_backend(
+    first: str, then: str, begun: dict[str, Path], straight: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(begun[first], tmp_path / "run")
+    assert main(["resume", str(folder), "--backend", then, "--epochs", "2", "--quiet"]) == 0
+    near(folder, straight)
+
+
+@pytest.mark.parametrize("backend", EVERY)
+def test_initial_values_and_dropout_masks_have_the_same_bits(backend: str, tmp_path: Path) -> None:
+    for found, wanted in zip(drawn(backend, tmp_path), drawn("numpy", tmp_path), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def drawn(name: str, folder: Path) -> list[np.ndarray]:
+    """Return initial values, and a mask of dropout whose rows are no multiples of a block of four words."""
+    with environment(folder / name, name, network="stateful") as made:
+        made.trainers["trainer0"].prepare()
+        values = made.trainers["trainer0"].session.snapshot().arrays
+    backend: Any = catalogue().load("backend", name)
+    words = [np.array([7, 2**32 - 3], "uint32"), *(np.array(i, "uint32") for i in (9, 2, 0))]
+    inputs = (x, *key) = [symbol((30, 7)), *(symbol(np.shape(word), "uint32") for word in words)]
+    step = backend().lower(Graph(tuple(inputs), (ops.dropout(x, 0.3, *key, stream=4),)), {})
+    (kept,) = step(*map(backend().to_device, (np.ones((30, 7), "float32"), *words)))
+    return [*(values[address] for address in sorted(values)), backend().to_host(kept) != 0]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
