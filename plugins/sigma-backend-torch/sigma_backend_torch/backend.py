@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 from attrs import frozen
 
-from sigma_backend_torch.namespace import OWN, namespace
-from sigma_kernel.contracts import Array, Backend
+from sigma_backend_torch.namespace import namespace
+from sigma_backend_torch.program import WORDS, TorchProgram, on, simplified
+from sigma_backend_torch.source import function
+from sigma_kernel.contracts import Array, Backend, Step
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.graph import Graph, interpret, rewrite
-
-WORDS = torch.uint32  # which is held, but not computed with
+from sigma_kernel.graph import Graph
 
 
 @frozen
@@ -57,20 +56,23 @@ class TorchBackend(Backend):
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Array]]:
         """Return a function that computes a graph; results take no storage of inputs."""
         place, ns = self._place(), namespace()
-        where = nullcontext() if place.type == "cpu" else place  # of arrays that ops make
-        with where:
-            run = interpret(rewrite(graph, keep=OWN), ns)
+        with on(place), torch.no_grad():
+            run = function(simplified(graph), ns)
         compute = torch.compile(run, dynamic=False) if self.compiled else run
         kinds = [ns.dtype(x.dtype) for x in graph.inputs]
         words = [x.dtype == "uint32" for x in graph.outputs]
 
         def call(*arrays: Any) -> Sequence[Array]:
-            with where, torch.no_grad():
+            with on(place), torch.no_grad():
                 given = [_given(x, kind, place) for x, kind in zip(arrays, kinds, strict=True)]
                 taken = {x.untyped_storage().data_ptr() for x in given}
                 return [_own(x, taken, word) for x, word in zip(compute(*given), words, strict=True)]
 
         return call
+
+    def compile(self, step: Step, in_place: bool = True) -> TorchProgram:
+        """Return the program of a step."""
+        return TorchProgram(step, self._place(), in_place, self.compiled)
 
     def to_device(self, host: np.ndarray) -> Array:
         """Return a copy on the device."""

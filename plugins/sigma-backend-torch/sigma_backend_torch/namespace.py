@@ -1,25 +1,24 @@
-"""The array namespace of PyTorch, with its own convolutions.
+"""The array namespace of PyTorch, with its own functions in place of the array API's wrappers, which cost microseconds.
 
 PyTorch has no arithmetic for uint32: such values are computed as int64, and cut to 32 bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import torch
 from array_api_compat import torch as xp
-from torch.nn import functional
 
+from sigma_backend_torch import windows
 from sigma_kernel.contracts import Array
-from sigma_kernel.graph import MEANINGS, Namespace, inside
+from sigma_kernel.graph import MEANINGS, Namespace, Node, inside, philox
 
 NAMES = ("float32", "float64", "int32", "int64", "bool")
 WORD = 0xFFFFFFFF
-RANKS = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}  # by the number of axes of space
-Padding = Sequence[tuple[int, int]]
+aten = torch.ops.aten
 
 
 def _check(op: str, places: Array, side: int) -> None:
@@ -34,68 +33,24 @@ def _mod(ns: Namespace, x: Array, y: Array) -> Array:
     return torch.where(y == 0, 0, torch.remainder(x, torch.where(y == 0, 1, y)))
 
 
-# -- convolution -------------------------------------------------------------------------------------------------------
-def _own(meaning: str, run: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a function that is PyTorch's where that has one: for one to three axes of space, none of them empty."""
-
-    def call(ns: Namespace, first: Array, second: Array, **how: Any) -> Array:
-        sides = (*first.shape, *second.shape, *how.get("shape", ()))
-        if first.ndim - 2 in RANKS and all(sides):
-            return run(first, second, **how)
-        return MEANINGS[meaning](ns, first, second, **how)
-
-    return call
-
-
-def _padded(x: Array, padding: Padding) -> Array:
-    flat = [*chain.from_iterable(reversed([*padding]))]
-    return functional.pad(x, flat) if any(flat) else x
-
-
-def _convolution(x: Array, w: Array, *, groups: int, stride: Any, padding: Padding, dilation: Any) -> Array:
-    run = RANKS[x.ndim - 2]
-    return run(_padded(x, padding), w, stride=tuple(stride), dilation=tuple(dilation), groups=groups)
-
-
-def _convolution_input(
-    g: Array, w: Array, *, shape: Any, groups: int, stride: Any, padding: Padding, dilation: Any
-) -> Array:
-    sides = [side + low + high for side, (low, high) in zip(shape[2:], padding, strict=True)]
-    wide = g.new_empty((*shape[:2], *sides))
-    found = _backward(g, wide, w, stride, dilation, groups, (True, False, False))[0]
-    for axis, (side, (low, _)) in enumerate(zip(shape[2:], padding, strict=True), 2):
-        found = found.narrow(axis, low, side)
-    return found
-
-
-def _convolution_kernel(
-    x: Array, g: Array, *, shape: Any, groups: int, stride: Any, padding: Padding, dilation: Any
-) -> Array:
-    return _backward(g, _padded(x, padding), x.new_empty(tuple(shape)), stride, dilation, groups, (False, True, False))[
-        1
-    ]
-
-
-def _backward(g: Array, x: Array, w: Array, stride: Any, dilation: Any, groups: int, wanted: Any) -> Any:
-    none = [0] * (x.ndim - 2)
-    return torch.ops.aten.convolution_backward(
-        g, x, w, None, [*stride], none, [*dilation], False, none, groups, [*wanted]
-    )
-
-
 # -- without a detour by the array API's wrappers: they cost microseconds an op ----------------------------------------
 def _plain(run: Callable[..., Array]) -> Callable[..., Array]:
     return lambda ns, *operands: run(*operands)
 
 
 SAME = "add sub mul div pow maximum minimum neg abs exp expm1 log log1p sqrt sin cos tanh logical_and logical_or"
+DIRECT: dict[str, Callable[..., Any]] = {  # which take the operands and nothing else
+    **{name: getattr(torch, name) for name in (*SAME.split(), "logical_not", "where", "matmul", "relu", "sigmoid")},
+    "equal": torch.eq,
+    "greater": torch.gt,
+    "greater_equal": torch.ge,
+    "is_finite": torch.isfinite,
+    "torch:swap": torch.t,
+    "torch:tanh_slope": aten.tanh_backward.default,
+    "torch:logistic_slope": aten.sigmoid_backward.default,
+}
 PLAIN: dict[str, Callable[..., Any]] = {
-    **{name: _plain(getattr(torch, name)) for name in (*SAME.split(), "logical_not", "where", "matmul", "relu")},
-    "equal": _plain(torch.eq),
-    "greater": _plain(torch.gt),
-    "greater_equal": _plain(torch.ge),
-    "is_finite": _plain(torch.isfinite),
-    "sigmoid": _plain(torch.sigmoid),
+    **{name: _plain(run) for name, run in DIRECT.items()},
     "reshape": lambda ns, x, *, shape: x.reshape(shape),
     "permute": lambda ns, x, *, axes: x.permute(*axes),
     "stretch": lambda ns, x, *, shape: x.expand(*shape),
@@ -106,13 +61,83 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "log_softmax": lambda ns, x, *, axis: torch.log_softmax(x, axis),
 }
 
-# -- the namespace -----------------------------------------------------------------------------------------------------
+
+# -- patterns: see :mod:`sigma_backend_torch.fusing` -------------------------------------------------------------------
+def _addmm(ns: Namespace, other: Array, x: Array, w: Array) -> Array:
+    """Return a product of matrices, or of a batch of matrices and one, plus biases."""
+    if x.ndim == 2:
+        return torch.addmm(other, x, w)
+    return torch.addmm(other, x.reshape(-1, x.shape[-1]), w).view(*x.shape[:-1], w.shape[-1])
+
+
+def _kept(ns: Namespace, condition: Array, x: Array) -> Array:
+    """Return values where a condition holds, else 0: a comparison with a threshold is computed in vectors."""
+    return aten.threshold_backward(x, condition.to(x.dtype), 0.5)
+
+
+FUSED: dict[str, Callable[..., Any]] = {
+    "torch:addcdiv": lambda ns, x, y, z, *, value: torch.addcdiv(x, y, z, value=value),
+    "torch:addcmul": lambda ns, x, y, z, *, value: torch.addcmul(x, y, z, value=value),
+    "torch:addmm": _addmm,
+    "torch:kept": _kept,
+    "torch:part": lambda ns, parts, *, index: parts[index],
+    "torch:rectified": lambda ns, g, z: aten.threshold_backward(g, z, 0),
+    "torch:total": lambda ns, x, *, axis: torch.sum(x, axis),
+}
+
+
+# -- scans and random bits ---------------------------------------------------------------------------------------------
+def _scan(
+    ns: Namespace, *operands: Array, run: Callable[..., tuple[Array, ...]], wanted: Mapping[int, Node],
+    carries: int, sequences: int, length: int, reverse: bool,
+) -> dict[int, Array]:  # fmt: skip
+    """Return the wanted parts of a scan; see :func:`sigma_kernel.graph.meaning.scan`."""
+    if not length:
+        how = {"run": run, "wanted": wanted, "carries": carries, "sequences": sequences}
+        found: dict[int, Array] = MEANINGS["scan"](ns, *operands, **how, length=length, reverse=reverse)
+        return found
+    carry, constants = operands[:carries], operands[carries + sequences :]
+    rows = [*zip(*(x.unbind() for x in operands[carries : carries + sequences]), strict=True)] or [()] * length
+    stacks: dict[int, list[Array]] = {index: [] for index in wanted if index >= carries}
+    for row in reversed(rows) if reverse else rows:
+        results = run(*carry, *row, *constants)
+        for index, stack in stacks.items():
+            stack.append(results[index] if index < len(results) else carry[index - len(results)])
+        carry = results[:carries]
+    return {index: _stacked(stacks[index], reverse) if index in stacks else carry[index] for index in wanted}
+
+
+def _stacked(rows: list[Array], reverse: bool) -> Array:
+    return torch.stack(rows[::-1] if reverse else rows)
+
+
+def _random_bits(
+    ns: Namespace, key: Array, iteration: Array, row: Array, scan: Array, *, shape: Sequence[int], stream: int
+) -> Array:
+    """Return Philox's bits in int64, where one product has both words of two; see :mod:`sigma_kernel.graph.philox`."""
+    size, width = prod(shape), prod(shape[1:])
+    if width % 4 or not size:
+        return philox.random_bits(ns, key, iteration, row, scan, shape=shape, stream=stream)
+    even, odd = torch.empty((2, 2, size // 4), dtype=torch.int64, device=key.device)  # counters 0 and 2, and 1 and 3
+    even[0] = torch.arange(size // 4, device=key.device).add_(row * (width // 4)).bitwise_and_(WORD)
+    odd[0], even[1], odd[1] = stream, iteration, scan
+    factors = torch.tensor(philox.MULTIPLIERS, device=key.device).unsqueeze(1)
+    weyl = torch.tensor(philox.WEYL, device=key.device)
+    for number in range(philox.ROUNDS):
+        spare = even.mul_(factors).bitwise_and(WORD).flip(0)  # a product has 64 bits: its sign is one of them
+        high = even.bitwise_right_shift_(32).bitwise_and_(WORD).flip(0)
+        even = high.bitwise_xor_(odd).bitwise_xor_((key + number * weyl).bitwise_and_(WORD).unsqueeze(1))
+        odd = spare
+    return torch.stack([even[0], odd[0], even[1], odd[1]], -1).view(tuple(shape))
+
+
 OWN: dict[str, Callable[..., Any]] = {
     **PLAIN,
-    "convolution": _own("convolution", _convolution),
-    "convolution_input": _own("convolution_input", _convolution_input),
-    "convolution_kernel": _own("convolution_kernel", _convolution_kernel),
+    **FUSED,
+    **windows.OWN,
     "mod": _mod,
+    "random_bits": _random_bits,
+    "scan": _scan,
 }
 
 

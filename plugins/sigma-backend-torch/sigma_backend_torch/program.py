@@ -1,0 +1,134 @@
+"""A step as a loop over one function, whose state stays where it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from attrs import define, field
+
+from sigma_backend_torch.fusing import fused
+from sigma_backend_torch.namespace import OWN, namespace
+from sigma_backend_torch.source import Run, function, new
+from sigma_kernel.contracts import Array, Arrays, Burst, Numbers, Step
+from sigma_kernel.graph import Graph, rewrite
+
+WORDS = torch.uint32  # which is held, but not computed with
+READERS = ("take", "scatter_add")  # ops that read indices
+
+
+def simplified(graph: Graph) -> Graph:
+    """Return a graph in PyTorch's functions."""
+    return fused(rewrite(graph, keep=OWN))
+
+
+def reads(graph: Graph) -> bool:
+    """Return whether an op of a graph reads indices, so that its step may fail."""
+    return any(x.op in READERS or (x.op == "scan" and reads(x.attrs["body"])) for x in graph)
+
+
+def on(device: torch.device) -> AbstractContextManager[Any]:
+    """Let ops make arrays on a device."""
+    return nullcontext() if device.type == "cpu" else device
+
+
+@define(eq=False, slots=False)
+class TorchProgram:
+    """A step that writes into its state: a burst calls it once per iteration.
+
+    The given state is copied before a burst if the step may fail, or if it must stay what it is.
+    """
+
+    step: Step
+    device: torch.device
+    in_place: bool
+    compiled: bool = False
+    peak_bytes: int = 0
+    _call: Run = field(init=False)
+    _kinds: list[torch.dtype] = field(init=False)
+    _shared: list[int] = field(init=False)  # results that may be a part of something else
+    _spent: bool = field(init=False)  # whether the given state may be written into
+
+    def __attrs_post_init__(self) -> None:
+        """Write the function of the step; ``torch.compile`` plans the storage of results itself."""
+        graph, ns = simplified(self.step.graph), namespace()
+        with on(self.device), torch.no_grad():
+            call = function(graph, ns, {} if self.compiled else self.step.donations)
+        self._call = torch.compile(call, dynamic=False) if self.compiled else call
+        self._kinds = [ns.dtype(x.dtype) for x in graph.inputs]
+        self._shared = [out for out, alone in enumerate(new(graph)) if not alone]
+        self._spent = self.in_place and not reads(graph)
+
+    def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Numbers, n: int) -> Burst:
+        """Run ``n`` steps, one call each; see :class:`sigma_kernel.contracts.Program`."""
+        step, count = self.step, len(self.step.writes)
+        watched = [count + k for k, name in enumerate(step.ring) if name == "loss"]
+        records: list[list[Array]] = []
+        with on(self.device), torch.no_grad():
+            values = self._begun(state)
+            kinds = self._kinds[len(step.state) : len(step.state) + len(step.data)]
+            data = [block[name].to(kind) for name, kind in zip(step.data, kinds, strict=True)]
+            places = torch.from_numpy(rows.astype(np.int64)).to(self.device)
+            live = self._live(steer, n)
+            for i in range(n):
+                batch = [x.index_select(0, places[i]) for x in data]
+                results = [*self._call(*values, *batch, *(x[i] for x in live))]
+                for out in self._shared:
+                    results[out] = results[out].clone()
+                for out, position in step.donations.items():
+                    values[position] = results[out]
+                records.append(results[count:])
+                if not all(_finite(results[out]) for out in watched):
+                    break
+            return Burst({**state, **self._ended(values)}, self._ring(records), len(records))
+
+    def _begun(self, state: Arrays) -> list[Array]:
+        """Return the state in the types that PyTorch computes with; what the step writes is not shared."""
+        written, seen = frozenset(self.step.writes), set[int]()
+        values = []
+        for name, kind in zip(self.step.state, self._kinds, strict=False):
+            value = state[name].to(kind)
+            if name in written and value is state[name] and (id(value) in seen or not self._spent):
+                value = value.clone()
+            seen.add(id(value))
+            values.append(value)
+        return values
+
+    def _ended(self, values: Sequence[Array]) -> Arrays:
+        """Return the entries that the step writes, in the types that are held."""
+        nodes = self.step.graph.inputs
+        places = [self.step.donations[out] for out in range(len(self.step.writes))]
+        return {self.step.state[i]: _held(values[i], nodes[i].dtype) for i in places}
+
+    def _live(self, steer: Numbers, n: int) -> list[Sequence[Array]]:
+        """Return each live value as one array for every iteration; equal numbers are one array."""
+        known: dict[Any, list[Array]] = {}
+        found: list[Sequence[Array]] = []
+        for name, kind in zip(self.step.steer, self._kinds[len(self._kinds) - len(self.step.steer) :], strict=True):
+            value = np.array(steer[name])
+            if value.ndim:
+                found.append(torch.tensor(value, dtype=kind, device=self.device).unbind())
+            else:
+                key = value.tobytes(), value.dtype, kind
+                known[key] = made = known.get(key) or [torch.tensor(value, dtype=kind, device=self.device)] * n
+                found.append(made)
+        return found
+
+    def _ring(self, records: Sequence[Sequence[Array]]) -> dict[str, np.ndarray]:
+        """Return the records of all iterations on the host."""
+        nodes = self.step.graph.outputs[len(self.step.writes) :]
+        columns = (torch.stack([row[k] for row in records]) for k in range(len(nodes)))
+        named = zip(self.step.ring, columns, nodes, strict=True)
+        return {name: _held(column, node.dtype).cpu().numpy() for name, column, node in named}
+
+
+def _held(x: Array, dtype: str) -> Array:
+    return x.to(WORDS) if dtype == "uint32" else x
+
+
+def _finite(loss: Array) -> bool:
+    return bool(torch.isfinite(loss).all()) if loss.ndim else math.isfinite(loss.item())
