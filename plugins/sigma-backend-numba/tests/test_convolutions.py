@@ -10,9 +10,13 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from sigma_backend_numba import NumbaBackend
+from sigma_backend_numba.cache import lookup
+from sigma_backend_numba.compiler.processor import registers
 from sigma_backend_numba.emit import shifted_products
+from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.emit.shifted_products import shape
 from sigma_backend_numba.emit.windows import Windows
+from sigma_backend_numba.execute.program import graph_job
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, ops, symbol
 
@@ -67,19 +71,23 @@ def test_a_convolution_of_any_geometry_and_its_gradients_equal_the_reference(
     agree(all_three(x, w, dtype, **how), dtype)
 
 
-@pytest.mark.parametrize("registers", [(64, 32), (32, 16), (16, 32)], ids=["AVX-512", "AVX2", "NEON"])
+@pytest.mark.parametrize("bits", [512, 256, 128], ids=["AVX-512", "AVX2", "NEON"])
 @pytest.mark.parametrize(
     ("x", "w", "how"),
     [
         ((2, 6, 9, 7), (20, 6, 3, 3), PLAIN),
         ((2, 5, 9, 8), (5, 1, 3, 3), {**PLAIN, "groups": 5, "stride": (2, 3)}),
         ((2, 3, 9, 7), (40, 3, 5, 5), {**PLAIN, "padding": ((2, 2), (2, 2))}),
-        ((2, 3, 4, 4), (4, 3, 1, 1), {**PLAIN, "padding": ((0, 0), (0, 0)), "stride": (2, 2)}),
+        ((2, 3, 9, 9), (4, 3, 1, 1), {**PLAIN, "padding": ((0, 0), (0, 0)), "stride": (2, 2)}),
     ],
 )
-def test_tiles_for_any_kind_of_registers_give_the_same_results(monkeypatch, registers, x, w, how) -> None:
-    monkeypatch.setattr(shifted_products, "registers", lambda: registers)
-    agree(all_three(x, w, "float32", **how), "float32")
+def test_tiles_for_any_kind_of_registers_give_the_same_results(monkeypatch, bits, x, w, how) -> None:
+    graph = all_three(x, w, "float32", **how)
+    known = source(graph_job(graph, {})).text
+    monkeypatch.setattr(shifted_products, "registers", lambda: bits)
+    monkeypatch.setattr(lookup, "makers", lambda: f"registers of {bits} bits")  # no program of another kind
+    assert (source(graph_job(graph, {})).text == known) == (bits == registers())
+    agree(graph, "float32")
 
 
 def test_the_number_of_threads_changes_no_bit() -> None:
@@ -113,9 +121,9 @@ def test_windows_that_skip_elements_need_no_planes_for_them() -> None:
     assert how.planes().size == 16
 
 
-@pytest.mark.parametrize("count", [16, 32])
-def test_a_tile_fits_the_registers(monkeypatch, count) -> None:
-    monkeypatch.setattr(shifted_products, "registers", lambda: (64, count))
+@pytest.mark.parametrize(("bits", "count"), [(512, 32), (256, 16), (128, 32)])
+def test_a_tile_fits_the_registers(monkeypatch, bits, count) -> None:
+    monkeypatch.setattr(shifted_products, "registers", lambda: bits)
     for rows in (1, 3, 10, 64):
         for vectors in (1, 5, 66):
             deep, across = shape(rows, vectors)

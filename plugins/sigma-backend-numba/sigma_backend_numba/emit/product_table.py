@@ -39,7 +39,10 @@ _forced: ContextVar[Route | None] = ContextVar("forced", default=None)
 
 @contextmanager
 def forced(choice: Route) -> Iterator[None]:
-    """Compute all products in one way, to measure or to test it."""
+    """Compute all products in one way, to measure or to test it.
+
+    The way is no part of a program's job: without a new ``cache.lookup.makers``, known programs stay as they are.
+    """
     token = _forced.set(choice)
     try:
         yield

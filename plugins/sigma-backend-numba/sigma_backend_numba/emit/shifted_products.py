@@ -7,12 +7,12 @@ filters in the lanes, and is the gradient of a convolution's kernel; ``Dots`` is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from itertools import pairwise
 
 from attrs import frozen
 
-from sigma_backend_numba.compiler.processor import processor
+from sigma_backend_numba.compiler.processor import registers
+from sigma_backend_numba.compiler.tile_sizes import REGISTERS
 from sigma_backend_numba.emit.planes import nested
 from sigma_backend_numba.emit.register_tiles import powers, spread, wide
 from sigma_backend_numba.emit.task import indented
@@ -20,17 +20,14 @@ from sigma_backend_numba.scalars import literal
 from sigma_kernel.graph import BYTES
 
 
-@cache
-def registers() -> tuple[int, int]:
-    """Return the bytes of a vector register of this processor, and the number of these registers."""
-    features = processor()[1]
-    return (64, 32) if "+avx512f" in features else (32, 16) if "+avx" in features else (16, 32)
+def widest(dtype: str) -> int:
+    """Return the elements of a vector register."""
+    return registers() // 8 // BYTES[dtype]
 
 
 def lanes(dtype: str, count: int) -> int:
     """Return the elements of a vector, for this many elements or more."""
-    most = registers()[0] // BYTES[dtype]
-    return min(most, 1 << max(count - 1, 0).bit_length())
+    return min(widest(dtype), 1 << max(count - 1, 0).bit_length())
 
 
 def shape(rows: int, vectors: int) -> tuple[int, int]:
@@ -42,7 +39,7 @@ def shape(rows: int, vectors: int) -> tuple[int, int]:
         tiles = -(-rows // deep) * -(-vectors // across)
         return tiles * (max(deep * across / 2, loads, 4) + 1), tiles * loads
 
-    most = registers()[1]
+    most = REGISTERS[registers()]
     every = ((deep, across) for deep in range(1, min(rows, 8) + 1) for across in range(1, min(vectors, 6) + 1))
     return min((tile for tile in every if tile[0] * tile[1] + tile[1] + 1 < most), key=cycles)
 
@@ -150,7 +147,7 @@ class KernelSlopes:
 
     def lines(self, left: str, right: str, to: str) -> list[str]:
         """Return loops over tiles."""
-        width = min(registers()[0] // BYTES[self.dtype], 1 << (self.filters.bit_length() - 1))
+        width = min(widest(self.dtype), 1 << (self.filters.bit_length() - 1))
         whole = self.filters // width * width
         lines = self._columns(0, whole, width, 1 if whole // width % 2 else 2, left, right, to)
         for start, narrow in powers(self.filters - whole) if whole < self.filters else []:
@@ -159,7 +156,7 @@ class KernelSlopes:
 
     def _columns(self, begin: int, end: int, width: int, across: int, left: str, right: str, to: str) -> list[str]:
         """Return the tiles of some filters: as many channels and taps as the registers hold."""
-        most, count = (registers()[1] - 2 - across) // across, len(self.distances)
+        most, count = (REGISTERS[registers()] - 2 - across) // across, len(self.distances)
         pieces = -(-count // most)
         lines = []
         for first, last in pairwise(k * count // pieces for k in range(pieces + 1)):
@@ -198,7 +195,7 @@ class Dots:
     @property
     def lanes(self) -> int:
         """Return the elements of the widest vector."""
-        return registers()[0] // BYTES[self.dtype]
+        return widest(self.dtype)
 
     def lines(self, left: str, right: str, to: str, room: str) -> list[str]:
         """Return loops, a few elements of the result at a time; ``room`` is for as many numbers as a vector has."""
@@ -227,7 +224,7 @@ class Dots:
 
 def transposed(to: str, start: str, rows: int, columns: int, dtype: str) -> list[str]:
     """Return loops that transpose a matrix, in squares of which the last ones overlap those before."""
-    side = min(registers()[0] // BYTES[dtype], *(1 << (count.bit_length() - 1) for count in (rows, columns)))
+    side = min(widest(dtype), *(1 << (count.bit_length() - 1) for count in (rows, columns)))
     lines = [f"i, j = min(m, {rows - side}), min(o, {columns - side})"]
     lines += [f"turned{side}(at({to}, j * {rows} + i), {rows}, at({start}, i * {columns} + j), {columns})"]
     return [f"for m in range(0, {rows}, {side}):", f"    for o in range(0, {columns}, {side}):", *indented(lines, 2)]
