@@ -50,7 +50,7 @@ LOW: tuple[tuple[Any, str, Any], ...] = (  # limits of numba, so low that a few 
     (task, "PIECE", 0.01), (costs, "LESS", float("inf")), (costs, "PIECE", 0.01), (canonical, "ALL", 4),
     (canonical, "WORK", 1.0), (matmul, "WORK", 1.0), (matmul, "BLOCK", 4), (matmul, "ROWS", 6), (matmul, "LARGE", 1),
     (register_tiles, "DEPTH", dict.fromkeys(DEPTH, 16)), (register_tiles, "NEAR", 1), (matmul, "TOGETHER", 2),
-    (attention, "BLOCK", 8), (fusion, "LONGEST_ROW", 3),
+    (attention, "BLOCK", 8), (fusion, "LONGEST_ROW", 3), (fusion, "BESIDE", 1),
     (batch_chunks, "ROWS", 1), (batch_chunks, "CHUNK", 1.0), (packing, "STEPS", 1), (packing, "COLUMNS", 1),
 )  # fmt: skip
 

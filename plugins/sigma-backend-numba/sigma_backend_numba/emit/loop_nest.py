@@ -16,7 +16,7 @@ from sigma_backend_numba.emit.addresses import Address, Addresses
 from sigma_backend_numba.emit.task import Task, indented
 from sigma_backend_numba.lower.canonical import FLOATS
 from sigma_backend_numba.lower.layout import source
-from sigma_backend_numba.plan.axis_maps import operand, values
+from sigma_backend_numba.plan.axis_maps import identity, operand, values
 from sigma_backend_numba.plan.fusion import Space
 from sigma_backend_numba.scalars import COSTLY, arithmetic, literal, lowest, text
 from sigma_kernel.graph import Node, ordered
@@ -55,7 +55,7 @@ class Nest:
     ranges: Mapping[int, Range]
     over: Mapping[Node, Address] = field(factory=dict)  # members that are already in memory
     late: frozenset[Node] = frozenset()  # outputs that overwrite what other passes read
-    fold: Fold | None = None
+    folds: Sequence[Fold] = ()
     addresses: Addresses = field(init=False)
     loops: list[list[int]] = field(init=False)
     split: int = field(init=False)  # the number of loops around a row
@@ -94,10 +94,10 @@ class Nest:
         """Return the loops, merging axes that every address steps through evenly."""
         rank, sides = len(self.space.sides), self.space.sides
         steps = self.addresses.steps(self.outs)
-        if self.fold:
-            steps.append(self.fold.to.strides)
-            if self.addresses.lies(self.fold.value) and source(self.fold.value) not in self.space.maps:
-                steps.append(self.addresses.of(self.fold.value, self.fold_map()).strides)
+        for fold in self.folds:
+            steps.append(fold.to.strides)
+            if self.addresses.lies(fold.value) and source(fold.value) not in self.space.maps:
+                steps.append(self.addresses.of(fold.value, identity(fold.value.shape)).strides)
         loops: list[list[int]] = []
         wordy = any(node.op == "random_bits" for node in self.space.maps)
         for axis in range(rank):
@@ -108,11 +108,6 @@ class Nest:
             else:
                 loops.append([axis])
         return loops
-
-    def fold_map(self) -> tuple[int | None, ...]:
-        """Return the map of the value that is folded: it varies along all axes."""
-        shape, axis = self.fold.value.shape if self.fold else (), iter(range(len(self.space.sides)))
-        return tuple(None if side == 1 else next(axis) for side in shape)
 
     def _level(self, node: Node) -> int:
         """Return the first pass in which a value is available."""
@@ -159,8 +154,7 @@ class Nest:
             waiting[self._pass(node)].append(node)
         for node in self.space.inner:
             waiting[self._levels[node] - 1].append(source(node.inputs[0]))
-        if self.fold:
-            waiting[0].append(source(self.fold.value))
+        waiting[0] += [source(fold.value) for fold in self.folds]
         for number in reversed(range(self.passes)):
             while waiting[number]:
                 node = waiting[number].pop()
@@ -279,10 +273,10 @@ class Nest:
                 name = self._names[node, -1] = self.task.variable()
                 self._between[number].append(f"{name} = {starting(node)}")
                 self._within[number][full].append(f"{name} = {combined(node, name, value)}")
-        if self.fold and not number:
-            value = self.read(self.fold.value, self.fold_map(), 0)
-            target = self.at(self.fold.to)
-            self.place(full, 0, 0).append(f"{target} = {combined(self.fold.core, target, value)}")
+        for fold in self.folds if not number else ():
+            value = self.read(fold.value, identity(fold.value.shape), 0)
+            target = self.at(fold.to)
+            self.place(full, 0, 0).append(f"{target} = {combined(fold.core, target, value)}")
 
     def _store(self, node: Node) -> None:
         """Write an output to memory, after everything that is read at the same depth."""

@@ -18,7 +18,8 @@ from sigma_kernel.graph import Node
 
 def stored(task: Task) -> list[Node]:
     """Return the members that other groups read or that are outputs."""
-    return [node for node in task.group.space.maps if node in task.schedule.stored]
+    group = task.group
+    return [node for node in group.space.maps if node in task.schedule.stored and node not in group.repeated]
 
 
 def loop(task: Task) -> None:
@@ -66,23 +67,24 @@ def epilogue(
 
 
 def fold(task: Task) -> None:
-    """Write a reduction over leading axes: it accumulates in memory, then its consumers are computed."""
-    group, core = task.group, task.group.core
-    if core is None or group.head is None:
-        raise AssertionError("a fold has a core and a head")
-    space, head, value = group.space, group.head, core.inputs[0]
-    m = tuple(None if core.shape[k] == 1 else axis for k, axis in enumerate(identity(value.shape)))
-    _, steps = own_strides(core, m, head.sides)
-    target = task.storage(core)
+    """Write reductions over leading axes: they accumulate in memory, then their consumers are computed."""
+    group, cores = task.group, task.group.cores
+    if group.head is None:
+        raise AssertionError("a fold has a head")
+    space, head, shape = group.space, group.head, cores[0].inputs[0].shape
+    m = tuple(None if cores[0].shape[k] == 1 else axis for k, axis in enumerate(identity(shape)))
     kept = [axis for axis in m if axis is not None]
     ranges = {kept[0]: ("lo", "hi")} if kept else {}
     task.share(costs.loop(prod(head.sides)), space.sides[0] if kept else 1, 16 if len(space.sides) == 1 else 1)
-    width = prod(space.sides[1:])
-    task.lines += [f"for q in range(lo * {width}, hi * {width}):", f"    {target}[q] = {starting(core)}"]
-    outs = [node for node in head.maps if node in task.schedule.stored]
-    task.lines += Nest(task, head, outs, ranges, fold=Fold(core, value, Address(target, "", steps))).lines()
-    outs = [node for node in stored(task) if node is not core]
+    width, folds = prod(space.sides[1:]), []
+    for core in cores:
+        target = task.storage(core)
+        folds.append(Fold(core, core.inputs[0], Address(target, "", own_strides(core, m, head.sides)[1])))
+        task.lines += [f"for q in range(lo * {width}, hi * {width}):", f"    {target}[q] = {starting(core)}"]
+    outs = [node for node in head.maps if node in task.schedule.stored and node not in group.repeated]
+    task.lines += Nest(task, head, outs, ranges, folds=folds).lines()
+    outs = [node for node in stored(task) if node not in cores]
     if outs:
-        over = {core: Address(target, "", own_strides(core, space.maps[core], space.sides)[1])}
-        around = {0: ("lo", "hi")} if kept else {}
-        task.lines += Nest(task, space, outs, around, over).lines()
+        steps = [own_strides(core, space.maps[core], space.sides)[1] for core in cores]
+        over = {fold.core: Address(fold.to.pointer, "", each) for fold, each in zip(folds, steps, strict=True)}
+        task.lines += Nest(task, space, outs, {0: ("lo", "hi")} if kept else {}, over).lines()

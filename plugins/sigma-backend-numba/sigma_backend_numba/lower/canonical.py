@@ -22,7 +22,7 @@ from sigma_backend_numba.lower.packing import packed
 from sigma_backend_numba.lower.pieces import side_by_side
 from sigma_backend_numba.scalars import SCALARS
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import Graph, Node, changed, ordered, rewrite
+from sigma_kernel.graph import Graph, Node, changed, constant, ordered, rewrite
 
 WORK = 3e6  # minimum floating-point operations of a part of a sum of products, or of a piece for BLAS
 TILED = 500_000  # minimum floating-point operations of a product of bfloat16 that packs its operands
@@ -64,6 +64,7 @@ class Form:
     _pools: dict[Node, list[Node]] = field(factory=dict, init=False)  # by operand
     _delivered: set[Node] = field(factory=set, init=False)
     _gradients: dict[tuple[object, ...], Node] = field(factory=dict, init=False)  # of attention, by operands
+    _inverse: dict[Node, Node] = field(factory=dict, init=False)  # one over a root
 
     def __attrs_post_init__(self) -> None:
         """Rewrite the graph."""
@@ -101,11 +102,21 @@ class Form:
         made = node if operands == node.inputs else evolve(node, inputs=operands)
         if made.op == "convolution_kernel":
             return _in_parts(made)
+        if made.op == "div" and _has_few_roots(made):
+            return evolve(made, op="mul", inputs=(made.inputs[0], self._inverted(made.inputs[1])))
         if made.op in FOLDS and _reduces_much(made):
             return _in_rows(made)
         if made.op in VIEWS and layout(made) is None:
             made = evolve(made, inputs=(_copy(made.inputs[0]),))
         return made
+
+    def _inverted(self, x: Node) -> Node:
+        """Return one over a root, or over a view of one: a product is faster than a quotient."""
+        if x.op in VIEWS:
+            return evolve(x, inputs=(self._inverted(x.inputs[0]),))
+        if x not in self._inverse:
+            self._inverse[x] = Node("div", (constant(1.0, x.dtype), x), {}, x.shape, x.dtype)
+        return self._inverse[x]
 
     def _attended(self, node: Node, operands: tuple[Node, ...]) -> Node:
         """Return an attention, or the part of one's gradients."""
@@ -227,6 +238,12 @@ def _in_rows(node: Node) -> Node:
     shape = tuple(side if k == first else 1 for k, side in enumerate(x.shape))
     rows = Node(node.op, (x,), {"axis": tuple(k for k in range(len(shape)) if k != first)}, shape, node.dtype)
     return Node(node.op, (rows,), {"axis": node.attrs["axis"]}, node.shape, node.dtype)
+
+
+def _has_few_roots(node: Node) -> bool:
+    """Return whether a quotient divides by fewer roots than it has elements: one over a root overflows only at 0."""
+    divisor = source(node.inputs[1])
+    return divisor.op == "sqrt" and prod(divisor.shape) < prod(node.shape)
 
 
 def _in_memory(node: Node) -> bool:

@@ -7,10 +7,17 @@ A node joins the group of its latest producer if its elements can be computed wh
 a producer (reads of inputs, random bits, ``0.9 * m``) float until a node that does not float reads them.  Then they
 enter its nest if all their readers there agree on the axis map; otherwise they are computed into memory by a group of
 their own.  Scalars that depend on scalar inputs alone are free: every task computes those it needs.
+
+A node that does not fit into its latest producer's group is *repeated* if reading its operands again moves fewer bytes
+than storing it: every nest that reads it computes it.  So the differences, products and masks of a norm are never in
+memory.  Folds of the same axes that read the same value are one group: one pass over their operands.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
 from math import prod
 from typing import Any
 
@@ -20,11 +27,15 @@ from sigma_backend_numba.lower.canonical import DATA, ELEMENTWISE, FLOATS, FOLDS
 from sigma_backend_numba.lower.layout import VIEWS, source
 from sigma_backend_numba.plan.axis_maps import Map, below, identity, joined, operand, sides, values
 from sigma_backend_numba.scalars import COSTLY
-from sigma_kernel.graph import Node, Shape
+from sigma_kernel.graph import BYTES, Node, Shape
 
 NEVER_FREE = frozenset({"take", "random_bits", "gather", "copy"})
 MOST = 128  # maximum number of members of a nest: LLVM's compile time grows faster than the function
 LONGEST_ROW = 1 << 14  # elements of a row up to which it is read from the cache again
+REPEATED = 24  # maximum number of ops that are repeated for one value
+BESIDE = 1 << 12  # elements of a value from which on its readers share a nest: nests of small ones share their code
+TOGETHER = 6  # maximum number of folds of one group: their sums stay in registers
+WRITTEN = 2  # times that a stored value crosses the bus: a cache reads a line before it writes
 
 
 @define(eq=False)
@@ -49,14 +60,19 @@ class Space:
 
 @define(eq=False)
 class Group:
-    """One task.  Later nodes join ``space``; the ``head`` of a fold is the nest of its operand."""
+    """One task.  Later nodes join ``space``; the ``head`` of folds is the nest of their operands.
+
+    ``others`` are the folds beside the core; ``repeated`` are members that other groups may compute as well.
+    """
 
     kind: str
-    rank: int
+    rank: Fraction
     space: Space
     core: Node | None = None
     head: Space | None = None
     level: int = 0
+    others: list[Node] = field(factory=list)
+    repeated: set[Node] = field(factory=set)
 
     @property
     def op(self) -> str:
@@ -64,10 +80,19 @@ class Group:
         return "" if self.core is None else self.core.op
 
     @property
+    def cores(self) -> list[Node]:
+        """Return the core and the folds beside it."""
+        return [*([] if self.core is None else [self.core]), *self.others]
+
+    @property
     def members(self) -> list[Node]:
         """Return all nodes that the group computes."""
-        core = [] if self.core is None else [self.core]
-        return list(dict.fromkeys([*(self.head.maps if self.head else ()), *core, *self.space.maps]))
+        return list(dict.fromkeys([*(self.head.maps if self.head else ()), *self.cores, *self.space.maps]))
+
+    @property
+    def made(self) -> list[Node]:
+        """Return the nodes that this group alone computes: others may read them from memory."""
+        return [node for node in self.members if node not in self.repeated]
 
 
 @frozen
@@ -86,6 +111,14 @@ class Place:
 Wish = tuple[Node, Place | None]  # an operand, and the place at which it is needed; None: in memory
 
 
+@frozen
+class Repeated:
+    """What a repeated value is computed from: values in memory, and the number of ops."""
+
+    leaves: tuple[Node, ...]
+    ops: int
+
+
 @define(eq=False)
 class Grouping:
     """The groups of a form, and the group of each node except views, leaves and free scalars."""
@@ -96,20 +129,32 @@ class Grouping:
     free: set[Node] = field(factory=set, init=False)
     _floating: set[Node] = field(factory=set, init=False)
     _delivered: set[Node] = field(init=False)
-    _ranks: list[int] = field(factory=lambda: [0, 0], init=False)  # the lowest and the highest rank so far
+    _ranks: list[Fraction] = field(factory=lambda: [Fraction(0)] * 2, init=False)  # the lowest and the highest so far
     _order: dict[Node, int] = field(init=False)
     _readers: dict[Node, list[Node]] = field(factory=dict, init=False)  # floating readers
     _late: set[Node] = field(factory=set, init=False)  # floating nodes that read a node that no longer floats
-    _begun: dict[Node, Group] = field(factory=dict, init=False)  # the latest nest that reads a slice
+    _begun: dict[Node, Group] = field(factory=dict, init=False)  # the latest loop that reads a value or a slice
+    _folds: dict[tuple[Any, ...], Group] = field(factory=dict, init=False)  # the latest group that folds a value
+    _repeated: dict[Node, Repeated] = field(factory=dict, init=False)
+    _uses: Counter[Node] = field(factory=Counter, init=False)  # the number of readers
+    _kept: set[Node] = field(factory=set, init=False)  # values that must lie in memory
+    _hubs: set[Node] = field(factory=set, init=False)  # first members of loops
+    _folded: set[Node] = field(factory=set, init=False)  # operands of folds
     _following: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Group all nodes."""
         self._delivered = set(self.form.outputs.values())
         self._order = {node: i for i, node in enumerate(self.form.nodes)}
-        for node in self.form.nodes:
-            if node.op not in LEAVES and node.op not in VIEWS:
-                self._place(node)
+        every = [node for node in self.form.nodes if node.op not in LEAVES and node.op not in VIEWS]
+        for node in every:
+            self._uses.update({source(x) for x in node.inputs})
+            by_element = node.op in ELEMENTWISE or node.op in FOLDS
+            if node.op in FOLDS and _rows(node) is None:
+                self._folded.add(source(node.inputs[0]))
+            self._kept.update(source(x) for x in (self._read(node) if by_element else node.inputs))
+        for node in every:
+            self._place(node)
         for node in self.form.outputs.values():
             self._settle(node)
         for group in self.groups:
@@ -146,6 +191,13 @@ class Grouping:
         self.groups.append(group)
         return group
 
+    def _inserted(self, space: Space, latest: Group) -> Group:
+        """Return a new loop right after a group."""
+        following = min(group.rank for group in self.groups if group.rank > latest.rank)
+        group = Group("loop", (latest.rank + following) / 2, space)
+        self.groups.append(group)
+        return group
+
     def _core(self, kind: str, node: Node) -> None:
         for x in node.inputs:
             self._settle(source(x))
@@ -155,11 +207,29 @@ class Grouping:
     def _enter(self, node: Node, group: Group, space: Space, m: Map) -> None:
         self.of[node] = group
         space.maps[node] = m
+        self._begin(node, group)
+
+    def _begin(self, node: Node, group: Group) -> None:
+        """Record what a loop reads."""
+        if group.kind == "loop":
+            self._begun |= dict.fromkeys(self._leaves(node.inputs), group)
+
+    def _leaves(self, operands: Iterable[Node]) -> tuple[Node, ...]:
+        """Return the values, or slices of values, that are read for some operands: those of repeated ones."""
+        found: dict[Node, None] = {}
+        for x in operands:
+            repeated = self._repeated.get(source(x))
+            found |= dict.fromkeys(repeated.leaves if repeated else (x if x.op == "slice" else source(x),))
+        return (*found,)
+
+    def _producers(self, operands: Iterable[Node]) -> list[Group]:
+        """Return the groups that compute what is read for some operands."""
+        roots = map(source, self._leaves(operands))
+        return [self.of[root] for root in roots if root in self.of]
 
     def _latest(self, node: Node) -> Group | None:
         """Return the group of the latest producer."""
-        found = [self.of[root] for x in node.inputs if (root := source(x)) in self.of]
-        return max(found, key=lambda group: group.rank, default=None)
+        return max(self._producers(node.inputs), key=lambda group: group.rank, default=None)
 
     # -- elementwise nodes ---------------------------------------------------------------------------------------------
     def _join(self, node: Node) -> None:
@@ -170,17 +240,39 @@ class Grouping:
             self._float(node)
             return
         m = self._fit(node, group)
+        if (m is None or self._after_memory(node, group)) and (repeated := self._without_memory(node)):
+            self._repeated[node] = repeated
+            return
         if m is None:
+            self._hubs.add(node)
             group = self._beside(node, group) or self._new("loop", Space(sides(node.shape)))
             m = identity(node.shape)
-            self._begun |= dict.fromkeys((x for x in node.inputs if x.op == "slice"), group)
         self._admit(node, group, group.space, m)
 
     def _beside(self, node: Node, latest: Group) -> Group | None:
-        """Return a nest that reads the same slice as a node, with its sides, and comes after all of its operands."""
-        found = (self._begun[x] for x in node.inputs if x in self._begun)
+        """Return a nest that reads what a node reads, with its sides, and comes after all of its operands."""
+        read = (leaf for leaf in self._leaves(node.inputs) if leaf.op == "slice" or prod(leaf.shape) >= BESIDE)
+        found = (self._begun[leaf] for leaf in read if leaf in self._begun)
         fits = (g for g in found if g.rank > latest.rank and g.space.sides == sides(node.shape) and not g.space.full)
         return next(fits, None)
+
+    def _after_memory(self, node: Node, group: Group) -> bool:
+        """Return whether everything that a node reads of a loop will be in memory anyway."""
+        roots = [root for root in map(source, self._leaves(node.inputs)) if self.of.get(root) is group]
+        stored = (self._hubs, self._folded, self._kept, self._delivered)
+        return group.kind == "loop" and all(any(root in some for some in stored) for root in roots)
+
+    def _without_memory(self, node: Node) -> Repeated | None:
+        """Return how a node is repeated, if all its readers can do so and move fewer bytes than with it in memory."""
+        stored = node in self._kept or node in self._delivered or node.dtype == "bool"
+        if stored or node.op in COSTLY | NEVER_FREE or prod(node.shape) <= 1:
+            return None
+        leaves, roots = self._leaves(node.inputs), dict.fromkeys(map(source, node.inputs))
+        ops = 1 + sum(self._repeated[root].ops for root in roots if root in self._repeated)
+        read = sum(prod(leaf.shape) * BYTES[leaf.dtype] for leaf in leaves) / (prod(node.shape) * BYTES[node.dtype])
+        readers = self._uses[node]
+        fewer = readers * read <= read + WRITTEN + readers
+        return Repeated(leaves, ops) if fewer and ops <= REPEATED else None
 
     def _fit(self, node: Node, group: Group) -> Map | None:
         """Return the map that a node would have in a group, or None if it cannot join."""
@@ -191,6 +283,9 @@ class Grouping:
         space = group.space
         if any(self.of.get(source(x)) is group and source(x) not in space.maps for x in node.inputs):
             return None  # the operand of a fold is in another nest
+        repeated = [x for x in node.inputs if source(x) in self._repeated and source(x) not in space.maps]
+        if group in self._producers(repeated):
+            return None
         m = joined(node, space.maps, space.sides)
         return m if m is not None and (space.whole(m) or node not in self._delivered) else None
 
@@ -224,22 +319,48 @@ class Grouping:
 
         One that is needed at two places, or cannot be computed at its place, gets a group of its own before all others.
         """
-        wanted: dict[Node, set[Place | None]] = {}
+        wanted: dict[Node, dict[Place | None, None]] = {}
         while True:
             for x, place in wishes:
-                if source(x) in self._floating:
-                    wanted.setdefault(source(x), set()).add(place and place.below(x))
+                if source(x) in self._floating or source(x) in self._repeated:
+                    wanted.setdefault(source(x), {})[place and place.below(x)] = None
             if not wanted:
                 break
             root = max(wanted, key=self._order.__getitem__)
-            group, space, m = self._placed(root, wanted.pop(root))
+            places = [*wanted.pop(root)]
+            if root in self._repeated:
+                wishes = [wish for place in places for wish in self._repeat(root, place)]
+                continue
+            group, space, m = self._placed(root, places)
             self._floating.discard(root)
             self._enter(root, group, space, m)
             self._late |= {reader for reader in self._readers.pop(root, ()) if reader in self._floating}
             wishes = self._wishes(root, group, space, m)
         self._follow()
 
-    def _placed(self, root: Node, wanted: set[Place | None]) -> tuple[Group, Space, Map]:
+    def _repeat(self, root: Node, place: Place | None) -> list[Wish]:
+        """Compute a repeated value at a place as well, or in memory from now on; return what that needs."""
+        if root not in self._repeated:
+            return []  # another place needed it in memory
+        if place is not None and place.map is not None:
+            known = place.space.maps.get(root)
+            if known == place.map:
+                return []
+            if known is None and not place.space.full:
+                place.space.maps[root] = place.map
+                place.group.repeated.add(root)
+                self._begin(root, place.group)
+                return self._wishes(root, place.group, place.space, place.map)
+        if place is not None:
+            place.space.maps.pop(root, None)  # two axis maps in one nest
+            place.group.repeated.discard(root)
+        space, latest = Space(sides(root.shape)), self._latest(root)
+        del self._repeated[root]
+        group = self._new("loop", space, first=True) if latest is None else self._inserted(space, latest)
+        self._enter(root, group, space, identity(root.shape))
+        return self._wishes(root, group, space, identity(root.shape))
+
+    def _placed(self, root: Node, wanted: list[Place | None]) -> tuple[Group, Space, Map]:
         """Return where a floating node is computed: at its reader if that is cheap or computes each element once."""
         place, *others = wanted
         if place is not None and place.map is not None and not others and not place.space.full:
@@ -265,15 +386,11 @@ class Grouping:
 
     # -- reductions ----------------------------------------------------------------------------------------------------
     def _reduce(self, node: Node) -> None:
-        x, axes = node.inputs[0], node.attrs["axis"]
-        root, group = source(x), self._latest(node)
-        kept = tuple(k for k, side in enumerate(x.shape) if side != 1 and k not in axes)
-        gone = tuple(k for k, side in enumerate(x.shape) if side != 1 and k in axes)
-        in_rows = not (kept and gone) or kept[-1] < gone[0]
-        if not in_rows or not gone:
+        x, row = node.inputs[0], _rows(node)
+        if row is None:
             self._fold(node)
             return
-        row = len(kept)
+        root, group = source(x), self._latest(node)
         if not (group and self._takes_rows(group, x, row)):
             group = self._new("loop", Space(sides(x.shape)), first=root in self._floating)
         space = group.space
@@ -295,8 +412,29 @@ class Grouping:
 
     def _fold(self, node: Node) -> None:
         x = node.inputs[0]
-        group = self._new("fold", Space(sides(node.shape)), core=node, head=Space(sides(x.shape)))
+        keys = [(leaf, x.shape, node.attrs["axis"]) for leaf in self._leaves([x])]
+        group = self._together(keys, self._latest(node))
+        if group is None:
+            group = self._new("fold", Space(sides(node.shape)), core=node, head=Space(sides(x.shape)))
+        else:
+            group.others.append(node)
+        self._folds |= dict.fromkeys(keys, group)
         self._enter(node, group, group.space, identity(node.shape))
         head = group.head
         if head is not None:
             self._grant([(x, Place(group, head, identity(x.shape)))])
+
+    def _together(self, keys: list[tuple[Any, ...]], latest: Group | None) -> Group | None:
+        """Return a group that folds the same axes of a value that reads the same, and comes after all operands."""
+        found = (self._folds[key] for key in keys if key in self._folds and prod(key[0].shape) == prod(key[1]))
+        free = (g for g in found if len(g.cores) < TOGETHER and g.head is not None and not g.head.full)
+        return next((g for g in free if latest is None or g.rank > latest.rank), None)
+
+
+def _rows(node: Node) -> int | None:
+    """Return the number of axes around the rows that a reduction reduces, or None if it reduces no last axes."""
+    shape, axes = node.inputs[0].shape, node.attrs["axis"]
+    kept = tuple(k for k, side in enumerate(shape) if side != 1 and k not in axes)
+    gone = tuple(k for k, side in enumerate(shape) if side != 1 and k in axes)
+    in_rows = not (kept and gone) or kept[-1] < gone[0]
+    return len(kept) if in_rows and gone else None

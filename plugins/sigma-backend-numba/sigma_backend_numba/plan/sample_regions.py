@@ -72,7 +72,7 @@ def _samples(group: Group, stored: set[Node]) -> int | None:
         samples = space.sides[0]
     else:
         return None
-    made = [node for node in space.maps if node in stored]
+    made = [node for node in space.maps if node in stored and node not in group.repeated]
     around = [node for node in made if node is not core]  # the core of a group was checked above
     by_sample = all(node.shape[:1] == (samples,) and space.maps[node][0] == 0 for node in around)
     return samples if samples > 1 and by_sample and made else None
@@ -97,7 +97,7 @@ def _joins(
 
 def _read(group: Group, other: Group) -> set[Node]:
     """Return the values that a group reads from another."""
-    made = set(other.members)
+    made = set(other.made)
     return {source(x) for node in group.members for x in node.inputs} & made
 
 

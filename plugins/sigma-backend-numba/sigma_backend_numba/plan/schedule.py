@@ -26,6 +26,7 @@ follows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from fractions import Fraction
 from itertools import chain
 from math import inf
 from typing import TypeVar
@@ -77,7 +78,7 @@ class GroupSchedule:
         for group in self.groups:
             self._note(group)
         self.stored |= set(self.form.outputs.values())
-        self.stored |= {group.core for group in self.groups if group.core is not None and group.kind != "product"}
+        self.stored |= {core for group in self.groups if group.kind != "product" for core in group.cores}
         self._levels(self._alone())
         for out in list(self.form.outputs):
             self._update(out)
@@ -116,7 +117,8 @@ class GroupSchedule:
         readers = self._others(given, group)
         if not _harmless(group, node, given) or self._depends(readers, {group}):
             copy = Node("copy", (node,), {}, node.shape, node.dtype)
-            group = Group("loop", 0, Space(sides(node.shape), {copy: identity(node.shape)}), level=group.level + 1)
+            space = Space(sides(node.shape), {copy: identity(node.shape)})
+            group = Group("loop", Fraction(0), space, level=group.level + 1)
             self.form.outputs[out] = copy
             self.groups.append(group)
             self.grouping.of[copy] = group
@@ -197,7 +199,7 @@ class GroupSchedule:
         for x in whole.inputs:
             made, place = self.grouping.of.get(x), begin * each[axis]
             begin += x.shape[axis]
-            if not alone or made is None or x is made.core or x in self.delivered or x not in self.stored:
+            if not alone or made is None or x in made.cores or x in self.delivered or x not in self.stored:
                 continue
             once = whole.inputs.count(x) == 1 and self._readers.get(x) == [group]
             if once and made.kind != "plain" and made not in self.regions:
@@ -227,7 +229,7 @@ class GroupSchedule:
                 readers.setdefault(root, set()).add(self.regions.get(group))
         for region in dict.fromkeys(self.regions.values()):
             end = 0
-            made = (node for group in region.groups for node in group.members if node in self.stored)
+            made = (node for group in region.groups for node in group.made if node in self.stored)
             for node in made:
                 own = node not in self.delivered and node.shape[:1] == (region.samples,)
                 if own and node.op != "kernel_parts" and readers.get(node) == {region}:
@@ -260,7 +262,9 @@ def _harmless(group: Group, node: Node, given: Node) -> bool:
         for position, x in enumerate(member.inputs):
             if source(x) is not given:
                 continue
-            if node is group.core or member is group.core or member not in space.maps or position not in values(member):
+            if node in group.cores or member in group.cores or member not in space.maps:
+                return False
+            if position not in values(member):
                 return False
             m = space.inner[member] if member in space.inner else operand(member, position, space.maps[member])
             if strides(x, m, space.sides) != wanted:
