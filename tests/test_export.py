@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from attrs import frozen
 
-from sigma_kernel import Environment, Exporter, Inference, Preprocessor, SigmaConfigError, SigmaPluginError, load
+from sigma_kernel import (
+    Environment,
+    Exporter,
+    Inference,
+    Preprocessor,
+    SigmaConfigError,
+    SigmaDataError,
+    SigmaPluginError,
+    load,
+)
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
 from sigma_kernel.launcher import main
 from sigma_kernel.launcher.export import written
@@ -103,6 +112,11 @@ def test_a_network_is_exported_for_the_type_that_its_preprocessors_return(tmp_pa
         assert network.samples == {"inputs": ((4,), "uint8")}
         step = network.step(2)
         assert step.graph.inputs[len(step.state)].dtype == "int32"
+
+
+def test_an_exporter_that_reads_no_files_says_so() -> None:
+    with pytest.raises(SigmaDataError, match=r"^a\.x: .*Half writes such files, and reads none\. Choose another"):
+        Half().arrays(Path("a.x"))
 
 
 def test_nothing_is_overwritten_without_force(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

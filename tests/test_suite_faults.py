@@ -37,6 +37,7 @@ from sigma_kernel.testing import (
     MergerSuite,
     MetricSuite,
     ReaderSuite,
+    inference,
 )
 from tests.faults import failed
 
@@ -412,6 +413,16 @@ class Sums(Lines):
         super().export(evolve(network, arrays=sums), path)
 
 
+class ReadsZeros(Lines):
+    def arrays(self, path: Path) -> dict[str, np.ndarray]:
+        return {name: np.zeros_like(values) for name, values in inference().arrays.items()}
+
+
+class ReadsNothing(Lines):
+    def arrays(self, path: Path) -> dict[str, np.ndarray]:
+        return {}
+
+
 EXPORTERS: dict[type[Exporter], str] = {
     Lines: "",
     Elsewhere: "test_it_writes_the_file_it_is_asked_for",
@@ -422,6 +433,8 @@ EXPORTERS: dict[type[Exporter], str] = {
     IntoTheParent: "test_it_writes_the_file_it_is_asked_for",
     WholeNumbers: "test_the_parameters_are_in_the_file",
     Sums: "test_the_parameters_are_in_the_file",
+    ReadsZeros: "test_it_reads_what_it_writes",
+    ReadsNothing: "test_it_reads_what_it_writes",
     Rounds: "test_it_leaves_the_arrays_as_they_are",
 }
 

@@ -11,6 +11,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.contracts.data import Preprocessor
+from sigma_kernel.errors import SigmaDataError, named
 from sigma_kernel.graph.node import Graph
 from sigma_kernel.settings import Settled, brief
 
@@ -82,6 +83,14 @@ class Exporter(Settled):
 
         Raises SigmaConfigError, naming what it is, for a part of the network that the format cannot express.
         """
+
+    def arrays(self, path: Path) -> Mapping[str, np.ndarray]:
+        """Return the arrays of such a file by name, of whatever program: addresses, if it was exported.
+
+        Nothing but the file, and what it names in its directory, is read, and nothing in them is executed.  Raises
+        SigmaDataError if that is impossible; the default does.
+        """
+        raise SigmaDataError(f"{path}: {named(self)} writes such files, and reads none. Choose another format.")
 
 
 @frozen

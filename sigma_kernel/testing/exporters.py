@@ -87,6 +87,18 @@ class ExporterSuite(Suite):
                 changed = evolve(network, arrays={**network.arrays, name: other})
                 assert self.exported(changed) != first, f"{name}: {what} does not change the file. Write every number."
 
+    def test_it_reads_what_it_writes(self) -> None:
+        """Return the parameters from arrays(), by address and with all their digits, if it reads files."""
+        made, network = self.make(), self.network()
+        if type(made).arrays is Exporter.arrays:
+            return
+        with TemporaryDirectory() as folder:
+            made.export(network, Path(folder) / FILE)
+            found = made.arrays(Path(folder) / FILE)
+        for name, values in network.arrays.items():
+            assert name in found, f"{name}: is not among {', '.join(found)}"
+            np.testing.assert_array_equal(found[name], values, err_msg=name)
+
     def test_it_leaves_the_arrays_as_they_are(self) -> None:
         """Copy what is to be changed."""
         network = self.network()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from onnx.external_data_helper import convert_model_to_external_data
 import sigma_kernel
 from sigma_export_onnx.graphs import KEPT, graph
 from sigma_export_onnx.preprocessing import prepared, samples
+from sigma_export_onnx.reading import initialisers
 from sigma_export_onnx.sizes import for_any_rows
 from sigma_kernel import Exporter, Inference
 from sigma_kernel.graph import rewrite
@@ -50,6 +52,10 @@ class Onnx(Exporter):
         if sum(values.nbytes for values in network.arrays.values()) >= self.external:
             convert_model_to_external_data(model, location=f"{path.name}.data", size_threshold=FEW)
         onnx.save_model(model, str(path))
+
+    def arrays(self, path: Path) -> Mapping[str, np.ndarray]:
+        """Return the initialisers of a model by name; raises SigmaDataError if it cannot be read."""
+        return initialisers(path)
 
     def model(self, network: Inference) -> Any:
         """Return the network as a model of the package ``onnx``."""

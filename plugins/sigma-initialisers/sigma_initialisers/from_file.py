@@ -1,19 +1,21 @@
-"""Values from a file of arrays: NPZ or safetensors."""
+"""Values from a file of arrays: NPZ, safetensors, or of an exporter."""
 
 from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 from zipfile import BadZipFile
 
 import numpy as np
 import safetensors.numpy
 from attrs import define, field
 
+from sigma_initialisers.archives import check_sizes
 from sigma_initialisers.naming import fitting, there
+from sigma_kernel import catalogue
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, near
 
@@ -25,8 +27,9 @@ BROKEN = (
 
 @define(eq=False)
 class FromFile(Initialiser):
-    """Read the array of the same address from an NPZ or a safetensors file, such as one that ``sigma export`` wrote.
+    """Read the array of the same address from a file, such as one that ``sigma export`` wrote.
 
+    It is NPZ or safetensors, or of another exporter that reads its files, such as ONNX (sigma-export-onnx).
     Arrays have the layouts of Sigma's layers: weights of a dense layer are ``(inputs, outputs)``. Nothing in the file
     is executed: pickled objects are refused. Raises SigmaDataError if the file cannot be read, and SigmaConfigError if
     it lacks the array, or if the array has another shape or holds no real numbers.
@@ -62,15 +65,9 @@ class FromFile(Initialiser):
 
 
 def read(path: Path) -> Mapping[str, np.ndarray]:
-    """Return the arrays of an NPZ or a safetensors file by name; raises SigmaDataError if it cannot be read."""
-    if path.suffix not in (".npz", ".safetensors"):
-        raise SigmaDataError(f"{path}: arrays are read from .npz and .safetensors files. Save them as one of these.")
+    """Return the arrays of a file by name; raises SigmaDataError if it cannot be read."""
     try:
-        if path.suffix == ".safetensors":
-            return safetensors.numpy.load_file(path)
-        with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-            return {name: x for name, x in found.items() if isinstance(x, np.ndarray)}
+        return READERS.get(path.suffix, _of_exporter)(path)
     except OSError as error:
         raise SigmaDataError(f"{path}: cannot be read: {error.strerror or error}. Check the path.") from error
     except AttributeError:  # of an array alone, which is no mapping
@@ -78,3 +75,27 @@ def read(path: Path) -> Mapping[str, np.ndarray]:
     except BROKEN as error:
         text = "holds pickled objects, which are not read" if "pickle" in str(error) else f"is damaged: {error}"
         raise SigmaDataError(f"{path}: {text.rstrip('.')}. Write arrays of numbers.") from error
+
+
+def _npz(path: Path) -> Mapping[str, np.ndarray]:
+    check_sizes(path)
+    with path.open("rb") as file:
+        found = np.load(file, allow_pickle=False)
+        return {name: x for name, x in found.items() if isinstance(x, np.ndarray)}
+
+
+def _of_exporter(path: Path) -> Mapping[str, np.ndarray]:
+    """Return what the exporter of the extension reads."""
+    try:
+        exporter: Any = catalogue().load("exporter", path.suffix[1:])
+    except SigmaConfigError:
+        known = f"arrays are read from {' and '.join(READERS)} files, and those of exporters that read them"
+        raise SigmaDataError(f"{path}: {known}. Save them as one of these.") from None
+    found: Mapping[str, np.ndarray] = exporter().arrays(path)
+    return found
+
+
+READERS: dict[str, Callable[[Path], Mapping[str, np.ndarray]]] = {
+    ".npz": _npz,
+    ".safetensors": safetensors.numpy.load_file,
+}

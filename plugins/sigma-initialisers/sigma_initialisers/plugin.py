@@ -21,7 +21,7 @@ INITIALISERS = {
     "identity": ("Identity", "The identity, for matrices and kernels of convolutions."),
     "delta_orthogonal": ("DeltaOrthogonal", "Kernels that are 0 but in the middle, and orthogonal there."),
     "orthogonal": ("Orthogonal", "A random orthogonal matrix."),
-    "from_file": ("FromFile", "Values from a file of arrays, NPZ or safetensors, by address."),
+    "from_file": ("FromFile", "Values from a file of arrays by address: NPZ, safetensors, or ONNX."),
     "warm_start": ("WarmStart", "Parameters loaded from the checkpoint of an earlier run."),
 }
 

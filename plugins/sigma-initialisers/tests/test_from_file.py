@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import io
+import json
 import pickle
+import struct
+import zipfile
 
 import numpy as np
 import pytest
@@ -89,9 +93,57 @@ def test_files_that_cannot_be_read_are_named(tmp_path, suffix):
 
 
 def test_other_files_are_refused_by_their_names_and_contents(tmp_path):
-    with pytest.raises(SigmaDataError, match=r"x\.pt: arrays are read from \.npz and \.safetensors files\. Save"):
+    told = r"x\.pt: arrays are read from \.npz and \.safetensors files, and those of exporters that read them\. Save"
+    with pytest.raises(SigmaDataError, match=told):
         values(FromFile(tmp_path / "x.pt"))
+    with zipfile.ZipFile(tmp_path / "torch.npz", "w") as archive:  # what torch.save writes
+        archive.writestr("archive/data.pkl", pickle.dumps(Harmful()))
+    with pytest.raises(SigmaDataError, match=r"torch\.npz: 'archive/data\.pkl' is no array\. Write arrays of numbers"):
+        values(FromFile(tmp_path / "torch.npz"))
     with (tmp_path / "one.npz").open("wb") as file:
         np.save(file, WEIGHTS)
     with pytest.raises(SigmaDataError, match="holds one array without a name. Write it with numpy.savez"):
         values(FromFile(tmp_path / "one.npz"))
+
+
+HUGE = 2**40
+
+
+def header(shape):
+    """Return the header of an .npy file of float64."""
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("how", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_an_archive_that_declares_more_than_it_holds_is_refused_before_memory_is_allocated(tmp_path, how):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", how) as archive:
+        archive.writestr(f"{NAME}.npy", header((HUGE, 3)) + b"few")
+    with pytest.raises(
+        SigmaDataError, match=rf"'{NAME}\.npy' declares {24 * HUGE} bytes and has .*damaged: write it ag"
+    ):
+        values(FromFile(tmp_path / "x.npz"))
+
+
+def test_an_archive_whose_directory_declares_too_much_is_refused(tmp_path):
+    path = saved(tmp_path / "x.npz")
+    whole, size = bytearray(path.read_bytes()), (tmp_path / "x.npz").stat().st_size
+    entry = whole.rindex(b"PK\x01\x02")
+    whole[entry + 24 : entry + 28] = struct.pack("<I", 2**31)  # the uncompressed size
+    path.write_bytes(whole)
+    assert size < 2000
+    with pytest.raises(SigmaDataError, match=rf"'{NAME}\.npy' declares {2**31} bytes, more than there are"):
+        values(FromFile(path))
+
+
+@pytest.mark.parametrize("ends", [[0, 24 * HUGE], [0, 47], [0, 49], [8, 56], [-1, 47]])
+def test_a_safetensors_file_that_declares_more_than_it_holds_is_refused(tmp_path, ends):
+    text = json.dumps({NAME: {"dtype": "F64", "shape": [2, 3], "data_offsets": ends}}).encode()
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(48))
+    with pytest.raises(SigmaDataError, match=r"x\.safetensors: is damaged"):
+        values(FromFile(path))
+    path.write_bytes(struct.pack("<Q", 2**60) + text + bytes(48))
+    with pytest.raises(SigmaDataError, match=r"x\.safetensors: is damaged"):
+        values(FromFile(path))

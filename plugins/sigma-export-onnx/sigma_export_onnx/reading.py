@@ -1,0 +1,110 @@
+"""Read the initialisers of an ONNX model, of Sigma or of another program, as arrays by name.
+
+A model is data from elsewhere: what it declares is compared with what is there before memory is allocated, and only
+plain files in its own directory are read beside it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import TensorProto, helper, numpy_helper
+
+from sigma_kernel import SigmaDataError
+
+DAMAGED = "The file is damaged: export it again."
+COPY = "Copy the file to the model's directory."
+FIELDS = ("float_data", "double_data", "int32_data", "int64_data", "uint64_data")
+NUMBERS = {
+    TensorProto.BOOL, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE,
+    TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.UINT16,
+    TensorProto.UINT32, TensorProto.UINT64,
+}  # fmt: skip
+
+
+def initialisers(path: Path) -> dict[str, np.ndarray]:
+    """Return the initialisers of a model by name, those of bfloat16 in float32, and without strings.
+
+    Raises SigmaDataError if the model, or its external data, cannot be read or hold less than is declared, and for
+    external data that are a link or outside of the model's directory.
+    """
+    try:
+        model = onnx.load_model_from_string(path.read_bytes())
+    except OSError as error:
+        raise SigmaDataError(f"{path}: cannot be read: {error.strerror}. Check the path.") from error
+    except DecodeError:
+        raise SigmaDataError(f"{path}: is no ONNX model, or damaged. Export it again.") from None
+    found = model.graph.initializer
+    if not found:
+        raise SigmaDataError(f"{path}: holds no initialisers, hence no parameters. Export a trained model.")
+    return {one.name: _array(one, path) for one in found if one.data_type in NUMBERS}
+
+
+def _array(tensor: Any, path: Path) -> np.ndarray:
+    where = f"{path}: initialiser {tensor.name!r}"
+    dtype, shape = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)), tuple(tensor.dims)
+    if min(shape, default=0) < 0:
+        raise SigmaDataError(f"{where}: declares shape {shape}. {DAMAGED}")
+    external = tensor.data_location == TensorProto.EXTERNAL
+    if external:
+        data = _external(tensor, path, where)
+    elif tensor.HasField("raw_data"):
+        data = tensor.raw_data
+    else:
+        _check(where, prod(shape), sum(len(getattr(tensor, name)) for name in FIELDS), "numbers")
+        return _known(numpy_helper.to_array(tensor))
+    _check(where, prod(shape) * dtype.itemsize, len(data), "bytes")
+    return _known(np.frombuffer(data, dtype.newbyteorder("<")).astype(dtype).reshape(shape))
+
+
+def _check(where: str, declared: int, there: int, what: str) -> None:
+    if declared != there:
+        raise SigmaDataError(
+            f"{where}: declares {declared} {what} and has {there}. The file is damaged: export it again."
+        )
+
+
+def _known(array: np.ndarray) -> np.ndarray:
+    """Return an array in a type of NumPy's own."""
+    return array if array.dtype.kind in "biuf" else array.astype(np.float32)
+
+
+def _external(tensor: Any, path: Path, where: str) -> bytes:
+    """Return the bytes of a tensor in a file beside the model."""
+    told = {one.key: one.value for one in tensor.external_data}
+    file = _beside(told.get("location", ""), path, where)
+    sizes = {name: told.get(name, "0") for name in ("offset", "length")}
+    if not all(value.isascii() and value.isdigit() for value in sizes.values()):
+        raise SigmaDataError(f"{where}: {sizes} are no numbers of bytes. {DAMAGED}")
+    offset, whole = int(sizes["offset"]), file.stat().st_size
+    length = int(sizes["length"]) if "length" in told else whole - offset
+    if offset + length > whole or length < 0:
+        raise SigmaDataError(
+            f"{where}: declares bytes {offset} to {offset + length} of {file.name}, which has {whole}. {DAMAGED}"
+        )
+    with file.open("rb") as stream:
+        stream.seek(offset)
+        return stream.read(length)
+
+
+def _beside(location: str, path: Path, where: str) -> Path:
+    """Return the path of external data; raises SigmaDataError for links, and outside of the model's directory."""
+    parts = PurePosixPath(location.replace("\\", "/"))
+    if not parts.parts or parts.is_absolute() or ".." in parts.parts or ":" in location or "\0" in location:
+        raise SigmaDataError(
+            f"{where}: its data are in {location!r}, outside of the model's directory. Such models are not read."
+        )
+    file = path.parent.joinpath(*parts.parts)
+    steps = [path.parent.joinpath(*parts.parts[: i + 1]) for i in range(len(parts.parts))]
+    if any(step.is_symlink() for step in steps):
+        raise SigmaDataError(
+            f"{where}: its data, {location!r}, are behind a link. Copy the file to the model's directory."
+        )
+    if not file.is_file():
+        raise SigmaDataError(f"{where}: its data, {location!r}, are missing. {COPY}")
+    return file
