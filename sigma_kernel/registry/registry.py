@@ -19,6 +19,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.errors import SigmaAddressError, near
 from sigma_kernel.registry.addresses import levels, literal, matches
+from sigma_kernel.settings import limited
 
 _Matches = dict[str, "_Leaf | Registry"]  # by address, in the order of the tree
 Get = Callable[[], Any]
@@ -36,6 +37,7 @@ class Mark(Enum):
 
 NOTHING = Mark.NOTHING
 _ABSTRACT: dict[type, type] = {bool: bool, int: Integral, float: Real, str: str}  # which include NumPy scalars
+_HOLDS = {"low": operator.ge, "above": operator.gt, "high": operator.le, "below": operator.lt}
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", object: ""}
 
 
@@ -65,17 +67,13 @@ class Kind:
         typed = isinstance(value, _ABSTRACT.get(self.type, self.type))
         if not typed or (isinstance(value, bool) and self.type in (int, float)):
             return False
-        return all(limit is None or holds(value, limit) for _, limit, holds in self._limits())
+        return all(_HOLDS[name](value, limit) for name, limit in self._limits().items())
 
-    def _limits(self) -> list[tuple[str, float | None, Callable[[Any, Any], bool]]]:
-        return [
-            ("at least", self.low, operator.ge), ("more than", self.above, operator.gt),
-            ("at most", self.high, operator.le), ("less than", self.below, operator.lt),
-        ]  # fmt: skip
+    def _limits(self) -> dict[str, float]:
+        return {name: limit for name in _HOLDS if (limit := getattr(self, name)) is not None}
 
     def __str__(self) -> str:
-        limits = " and ".join(f"{word} {limit:g}" for word, limit, _ in self._limits() if limit is not None)
-        parts = (_WORDS.get(self.type, f"a {self.type.__name__}"), limits)
+        parts = (_WORDS.get(self.type, f"a {self.type.__name__}"), limited(self._limits()))
         return ", ".join(filter(None, parts)) or "anything"
 
 
