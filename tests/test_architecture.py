@@ -350,7 +350,9 @@ def test_half_of_all_functions_have_8_lines_or_fewer():
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_file_names_are_british_and_descriptive(path):
     assert path.stem not in {"utils", "util", "helpers", "misc", "common"}
-    american = r"(?i:optimizer|(?<!graph\.)initializer|regularizer|normalize)|(?<!_)normalization"  # but in titles and others' names
+    american = (  # but in titles and others' names
+        r"(?i:optimizer|(?<!graph\.)initializer|regularizer|normalize)|(?<!_)normalization"
+    )
     assert not re.findall(american, path.read_text())
 
 

@@ -158,6 +158,21 @@ def test_what_cannot_be_exported_is_refused(
     assert [*tmp_path.iterdir()] == []
 
 
+def test_an_exporter_may_have_settings(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(tmp_path / "weights")
+    assert main(["export", str(run), file, "--as", "{ type = 'npz' }"]) == 0
+    with np.load(file) as found:
+        assert len(found) == 4
+    capsys.readouterr()
+    for table, message in (
+        ("{ type = 'npz', level = 9 }", "level"),
+        ("{ type = ", "--as: Invalid value (at "),
+        ("{ level = 9 }", "type"),
+    ):
+        assert main(["export", str(run), file, "--as", table, "--force"]) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_the_format_may_be_named(run: Path, tmp_path: Path) -> None:
     assert main(["export", str(run), str(tmp_path / "weights"), "--as", "npz"]) == 0
     assert (tmp_path / "weights").is_file()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
 
@@ -20,7 +22,12 @@ from sigma_kernel.training.components import one
 @click.command()
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--as", "name", metavar="NAME", help="The exporter. [default: the one called like FILE's extension]")
+@click.option(
+    "--as",
+    "name",
+    metavar="NAME",
+    help="The exporter, or a table with its settings. [default: the one called like FILE's extension]",
+)
 @click.option("--trainer", metavar="NAME", help="Use this trainer, if the run has several.")
 @CHECKPOINT
 @WEIGHTS
@@ -50,12 +57,20 @@ def _warn(text: object) -> None:
 
 def chosen(file: Path, name: str | None) -> Exporter:
     """Return the exporter of a name, or for the extension of a file."""
-    name = name or file.suffix[1:].lower()
+    name = (name or file.suffix[1:].lower()).strip()
     if not name:
         known = ", ".join(sorted(component.name for component in catalogue().components("exporter"))) or "none"
         raise SigmaConfigError(f"{file}: has no extension that names an exporter. Add one, or pass --as: {known}.")
-    exporter: Exporter = one(Resolver(catalogue()), "--as", "exporter", Exporter, name)
+    exporter: Exporter = one(Resolver(catalogue()), "--as", "exporter", Exporter, _table(name))
     return exporter
+
+
+def _table(text: str) -> Any:
+    """Return a table with settings, written as in a configuration; any other text is a name."""
+    try:
+        return tomllib.loads(f"as = {text}")["as"] if text.startswith("{") else text
+    except tomllib.TOMLDecodeError as error:
+        raise SigmaConfigError(f"--as: {error} (got {text}).") from None
 
 
 def written(exporter: Exporter, network: Inference, file: Path, force: bool = False) -> list[Path]:

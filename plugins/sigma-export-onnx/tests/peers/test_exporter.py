@@ -78,6 +78,12 @@ def test_the_command_exports_a_run_and_overwrites_nothing(tmp_path: Path, capsys
     about = running.get_modelmeta().custom_metadata_map
     assert about["classes"] == '["setosa", "versicolor", "virginica"]'
     assert about["run"] == f"{run.name}/checkpoints/trainer/2"
+    prepared = tmp_path / "prepared.onnx"
+    assert main(["export", str(run), str(prepared), "--as", "{ type = 'onnx', preprocessing = false }"]) == 0
+    plain = onnxruntime.InferenceSession(str(prepared), providers=["CPUExecutionProvider"])
+    model = load(run)
+    close(plain.run(None, model._preparation()({"inputs": flowers}))[0], model.predict(flowers))
+    assert plain.get_modelmeta().custom_metadata_map["preprocessors"] == "[]"
     whole = file.read_bytes()
     capsys.readouterr()
     assert main(["export", str(run), str(file)]) == 2
