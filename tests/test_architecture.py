@@ -380,7 +380,7 @@ BACKENDS = {  # by the room that offers it; one that is used by name only is an 
     for room, kinds in json.loads((KERNEL / "plugins" / "rooms.json").read_text())["offered"].items()
     for name in kinds.get("backend", "").split()
     if name != "debug"
-} | {"cupy": "sigma-backend-cupy"}
+}
 COMPARES = "sigma-bench"  # it names the libraries with which it compares
 LIBRARIES = {  # libraries whose name a backend has, where a module speaks of the library
     "graph.namespace": {"numpy"},  # the array namespace

@@ -213,9 +213,9 @@ def test_a_name_of_a_known_distribution_says_how_to_install_it():
 
 def test_a_distribution_without_a_release_is_not_recommended():
     with pytest.raises(SigmaPluginError) as caught:
-        Catalogue(()).resolve("backend", "cupy")
+        Catalogue(()).resolve("operator", "mpi")
     assert str(caught.value) == (
-        "backend 'cupy': sigma-backend-cupy offers it, but is not installed. It is planned; there is no release yet."
+        "operator 'mpi': sigma-operator-mpi offers it, but is not installed. It is planned; there is no release yet."
     )
 
 

@@ -131,9 +131,9 @@ def test_a_backend_and_a_seed_of_the_command_line_are_checked_as_in_the_file(fil
 
 
 def test_a_plugin_that_is_not_installed_ends_with_code_3(file, sigma, monkeypatch):
-    code, _, err = sigma("run", file, "--backend", "cupy")
+    code, _, err = sigma("run", file, "--set", "trainer.operator=mpi")
     assert code == 3
-    assert err.endswith("sigma-backend-cupy offers it, but is not installed. It is planned; there is no release yet.\n")
+    assert err.endswith("sigma-operator-mpi offers it, but is not installed. It is planned; there is no release yet.\n")
 
 
 @pytest.mark.parametrize(

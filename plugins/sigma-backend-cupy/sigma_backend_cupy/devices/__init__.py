@@ -1,0 +1,1 @@
+"""What runs kernels: a CUDA device, or the processor in its place."""

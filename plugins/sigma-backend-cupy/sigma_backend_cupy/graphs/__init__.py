@@ -1,0 +1,1 @@
+"""From a graph to groups of nodes that one kernel computes."""

@@ -1,0 +1,207 @@
+"""Programs: a graph as a function of arrays, and a step whose bursts stay on the device."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from sigma_backend_cupy.devices.device import Call, Device
+from sigma_backend_cupy.graphs.arena import total
+from sigma_backend_cupy.runs.places import ArrayPlace, Launch, LaunchList, size
+from sigma_backend_cupy.runs.unit import compiled
+from sigma_backend_cupy.runs.workspace import BoundMemory, bound
+from sigma_backend_cupy.text import bursts
+from sigma_backend_cupy.text.kernels import Kernel
+from sigma_kernel.contracts import Array, Arrays, Burst, Numbers, Step
+from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph import Graph, Node
+
+
+@define(eq=False, slots=False)
+class CompiledFunction:
+    """A graph as a function from arrays to new arrays; several threads may call it."""
+
+    unit: LaunchList
+    device: Device
+    extra: Sequence[Kernel] = ()
+    _free: deque[Any] = field(factory=deque)
+
+    @cached_property
+    def calls(self) -> Mapping[str, Call]:
+        """Compile all kernels."""
+        every = {**self.unit.kernels, **{kernel.name: kernel for kernel in self.extra}}
+        return self.device.kernels([*every.values()])
+
+    @cached_property
+    def constants(self) -> list[Any]:
+        """Return arrays of constants, on the device."""
+        return [self.device.place(x) for x in self.unit.constants]
+
+    @property
+    def peak_bytes(self) -> int:
+        """Return the bytes of inputs, results and intermediate values."""
+        return total(BoundMemory.sizes(self.unit).values())
+
+    @contextmanager
+    def memory(self) -> Iterator[Any]:
+        """Lend the memory and the bound launches of one call."""
+        try:
+            lent = self._free.pop()
+        except IndexError:
+            lent = self.made(BoundMemory(self.unit, self.device, self.constants))
+        try:
+            yield lent
+        finally:
+            self._free.append(lent)
+
+    def made(self, memory: BoundMemory) -> Any:
+        """Return memory and what runs on it."""
+        return memory, bound(self.unit.launches, memory, self.calls)
+
+    def __call__(self, *arrays: Array) -> list[Array]:
+        """Compute the outputs; raises SigmaGraphError for indices outside of their axis."""
+        with self.device.active(), self.memory() as (memory, run):
+            for i, (array, node) in enumerate(zip(arrays, self.unit.inputs, strict=True)):
+                _set(memory, ArrayPlace("input", i), array, node)
+            memory.reset()
+            run()
+            found = [_got(memory, ArrayPlace("output", i), node) for i, node in enumerate(self.unit.outputs)]
+            memory.check()
+            return found
+
+
+def function(graph: Graph, device: Device) -> CompiledFunction:
+    """Compile a graph to a function."""
+    return CompiledFunction(compiled(graph, {}), device)
+
+
+def _set(memory: BoundMemory, place: ArrayPlace, array: Any, node: Node) -> None:
+    """Copy an argument to its place."""
+    given = memory.device.held(array, node.dtype)
+    if given.shape != node.shape:
+        raise SigmaGraphError(f"cupy: input {place.number} has shape {given.shape}. The graph takes {node.shape}.")
+    memory.device.copy(memory.address(place), memory.device.address(given), size(node))
+
+
+def _got(memory: BoundMemory, place: ArrayPlace, node: Node) -> Any:
+    """Return a copy of a result."""
+    found = memory.device.empty(node.shape, node.dtype)
+    memory.device.copy(memory.device.address(found), memory.address(place), size(node))
+    return found
+
+
+# -- bursts ------------------------------------------------------------------------------------------------------------
+@define(eq=False, slots=False)
+class CupyProgram:
+    """A compiled step: each iteration is one launch of what was recorded, and a burst reads nothing back until its end.
+
+    State, minibatch and live values have places of their own, so that what was recorded fits every burst.
+    """
+
+    step: Step
+    device: Device
+    in_place: bool
+    run_step: CompiledFunction = field(init=False)
+    around: tuple[list[Launch], list[Launch]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Compile the step and the kernels around it."""
+        unit = compiled(self.step.graph, self.step.donations)
+        self.around = _before(self.step, unit), _after(self.step, unit)
+        extra = [launch.what for part in self.around for launch in part]
+        self.run_step = _Steps(unit, self.device, extra, around=self.around)  # type: ignore[arg-type]
+
+    @property
+    def peak_bytes(self) -> int:
+        """Return the working memory: one arena, with the state, a minibatch and the results."""
+        return self.run_step.peak_bytes
+
+    def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Numbers, n: int) -> Burst:
+        """Run ``n`` steps; see :class:`sigma_kernel.contracts.Program`."""
+        step, device, unit = self.step, self.device, self.run_step.unit
+        with device.active(), self.run_step.memory() as (memory, run):
+            for i, name in enumerate(step.state):
+                _set(memory, ArrayPlace("input", i), state[name], unit.inputs[i])
+            kept = self._table(memory, block, rows, steer, n)
+            memory.reset()
+            for _ in range(n):
+                run()
+            done = int(memory.read(ArrayPlace("control"), (2,), "int32")[0])
+            memory.check()
+            new = {name: self._new(memory, out, state[name]) for out, name in enumerate(step.writes)}
+            ring = {name: device.fetch(x)[:done] for name, x in zip(step.ring, kept[-len(step.ring) :], strict=True)}
+        return Burst({**state, **new}, ring if step.ring else {}, done)
+
+    def _table(self, memory: BoundMemory, block: Arrays, rows: np.ndarray, steer: Numbers, n: int) -> list[Any]:
+        """Place what a burst reads and fills, and return it: rows, data, live values, the ring."""
+        step, device, unit = self.step, self.device, self.run_step.unit
+        first = len(step.state) + len(step.data)
+        numbers = zip(step.steer, unit.inputs[first:], strict=True)
+        ring = unit.outputs[len(step.writes) :]
+        kept = [
+            device.place(np.ascontiguousarray(rows, np.int64)),
+            *(device.held(block[name], unit.inputs[len(step.state) + k].dtype) for k, name in enumerate(step.data)),
+            *(device.place(np.array(np.broadcast_to(np.asarray(steer[name], x.dtype), n))) for name, x in numbers),
+            *(device.empty((n, *x.shape), x.dtype) for x in ring),
+        ]
+        addresses = np.array([device.address(x) for x in kept], np.uint64)
+        memory.fill(ArrayPlace("input", len(unit.inputs)), addresses)
+        return kept
+
+    def _new(self, memory: BoundMemory, out: int, given: Any) -> Any:
+        """Return a state entry after the burst."""
+        position = self.step.donations[out]
+        return _got(memory, ArrayPlace("input", position), self.run_step.unit.inputs[position])
+
+
+@define(eq=False, slots=False)
+class _Steps(CompiledFunction):
+    around: tuple[Sequence[Launch], Sequence[Launch]] = ((), ())
+
+    def made(self, memory: BoundMemory) -> Any:
+        """Return memory, and one recorded iteration on it."""
+        before, after = self.around
+        run = bound([*before, *self.unit.launches, *after], memory, self.calls)
+        memory.fill(ArrayPlace("control"), np.array([0, 1], np.int32))  # a step that changes nothing
+        return memory, run if self.unit.python else self.device.recorded(run)
+
+
+def _before(step: Step, unit: LaunchList) -> list[Launch]:
+    """Return the launches that read a minibatch and the live values."""
+    table, first = ArrayPlace("input", len(unit.inputs)), len(step.state)
+    made = []
+    for k in range(len(step.data)):
+        if size(unit.inputs[first + k]):
+            made.append(Launch(bursts.gather(unit.inputs[first + k], 1 + k), (table, ArrayPlace("input", first + k))))
+    last = first + len(step.data)
+    if step.steer:
+        places = [ArrayPlace("input", last + k) for k in range(len(step.steer))]
+        made.append(Launch(bursts.live(unit.inputs[last:], 1 + len(step.data)), (table, *places)))
+    return made
+
+
+def _after(step: Step, unit: LaunchList) -> list[Launch]:
+    """Return the launches that keep the state, write the records and end the iteration."""
+    table, made = ArrayPlace("input", len(unit.inputs)), []
+    for out, position in step.donations.items():
+        if out not in unit.in_place and size(unit.outputs[out]):
+            made.append(
+                Launch(bursts.keep(unit.outputs[out]), (ArrayPlace("output", out), ArrayPlace("input", position)))
+            )
+    first, entry = len(step.writes), 1 + len(step.data) + len(step.steer)
+    short, checked, places = [], [], []
+    for k, name in enumerate(step.ring):
+        node, place = unit.outputs[first + k], ArrayPlace("output", first + k)
+        if size(node) > 8 * bursts.AT_ONCE:
+            made.append(Launch(bursts.record(node, entry + k), (table, place)))
+        else:
+            short.append((node, entry + k))
+        checked += [node] if name == "loss" else []
+        places += [place] if name == "loss" or (node, entry + k) in short else []
+    return [*made, Launch(bursts.advance(short, checked), (table, *places))]

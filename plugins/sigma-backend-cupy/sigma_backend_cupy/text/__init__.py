@@ -1,0 +1,1 @@
+"""From groups of nodes to the text of kernels."""

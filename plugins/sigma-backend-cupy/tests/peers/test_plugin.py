@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from types import ModuleType
+
+from sigma_backend_cupy import plugin
+from sigma_kernel.testing import PluginSuite
+
+
+class TestPlugin(PluginSuite):
+    def make(self) -> ModuleType:
+        return plugin
