@@ -10,18 +10,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import attrs
 import numpy as np
 
-from figures.drawing import FOLDER
 from sigma_kernel import Lowerings, catalogue
 from sigma_kernel.contracts import Backend, LoopProgram, Step
 from sigma_kernel.graph import OPS, Graph, dtypes, interpret, numpy_namespace, op, shapes, symbol
 from sigma_kernel.testing import BackendSuite, Sample, samples
 
+FOLDER = Path(__file__).parent
 PAGE, KEPT = FOLDER.parent / "backends.md", FOLDER / "capabilities.json"
 BEGIN, END = "<!-- capabilities: begin -->\n", "<!-- capabilities: end -->\n"
 PRECISIONS = ("float32", "float64")
