@@ -181,7 +181,14 @@ class Backend(Settled):
 
     @abstractmethod
     def to_device(self, host: np.ndarray) -> Array:
-        """Return a copy of a host array on the device."""
+        """Return a copy on the device of a host array, or of an array of a library that exports DLPack."""
+
+    def share(self, host: np.ndarray) -> Array:
+        """Return a host array on the device, which is only read: it may have the same memory, by default it is a copy.
+
+        Programs are given such arrays as data, never as state.
+        """
+        return self.to_device(host)
 
     @abstractmethod
     def to_host(self, array: Array) -> np.ndarray:

@@ -217,11 +217,12 @@ class BackendSuite(Suite):
         np.testing.assert_array_equal(backend.to_host(device), np.ones(4))
 
     def test_arrays_that_are_not_contiguous_keep_their_values(self) -> None:
-        """Respect strides in to_device()."""
+        """Respect strides in to_device() and in share()."""
         backend = self.make()
         host = np.arange(24, dtype=np.float32).reshape(4, 6)
-        for view in (host.T, host[::2, 1::2], host[:, ::-1]):
+        for view in (host, host.T, host[::2, 1::2], host[:, ::-1]):
             np.testing.assert_array_equal(backend.to_host(backend.to_device(view)), view)
+            np.testing.assert_array_equal(backend.to_host(backend.share(view)), view)
 
     def test_large_arrays_agree_with_the_meaning(self) -> None:
         """Compute on arrays of 2,000 to 50,000 elements, where backends use threads and vectors."""
@@ -331,6 +332,20 @@ class BackendSuite(Suite):
             w -= 0.5 * x[chosen].T @ (p - y[chosen]) / 5
         (burst,) = self._run(backend, [8])
         np.testing.assert_allclose(backend.to_host(burst.state["weights"]), w, rtol=1e-5, atol=1e-6)
+
+    def test_rows_that_are_shared_train_to_the_same_bits_and_are_not_changed(self) -> None:
+        """Only read what share() returns: it may be the memory of the user's array."""
+        backend = self.make()
+        state, block, rows = self._start(backend)
+        host = {name: backend.to_host(values) for name, values in block.items()}
+        before = {name: values.tobytes() for name, values in host.items()}
+        for values in host.values():
+            values.flags.writeable = False
+        shared = {name: backend.share(values) for name, values in host.items()}
+        burst = backend.compile(training_step()).run(state, shared, rows, {"rate": np.float32(0.5)}, 8)
+        (wanted,) = self._run(backend, [8])
+        assert alike(*(backend.to_host(found.state["weights"]).tobytes() for found in (burst, wanted)))
+        assert {name: values.tobytes() for name, values in host.items()} == before
 
     def test_a_live_value_may_be_one_number_or_one_per_step(self) -> None:
         """Take entry i of a live value with an axis in iteration i."""

@@ -28,7 +28,7 @@ from sigma_kernel.training import components as choices
 from sigma_kernel.training.commands.changes import Factory, Parts
 from sigma_kernel.training.components import Settings
 from sigma_kernel.training.data.dataset import Host, read, specs
-from sigma_kernel.training.data.feed import Feed
+from sigma_kernel.training.data.feed import Feed, placing
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, check_indices, conform
 from sigma_kernel.training.hooks.outlook import Prospect, check_end, check_one
 from sigma_kernel.training.session.bindings import check_declared
@@ -240,7 +240,8 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     learned = {**learned, "columns": columns} if columns else learned
     learned = {**learned, "samples": preparation.samples}
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
-    feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, place=parts.backend.to_device)
+    place = placing(parts.backend, splits["training"])
+    feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, place=place)
     labels = tuple(next(iter(classes.values()), choices.labels(named)))
     setup = Setup(
         name=name,

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 from attrs import define, evolve, field, fields_dict
 
-from sigma_kernel.contracts import Metric
+from sigma_kernel.contracts import Array, Metric
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, near, refuse_unknown
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import fix
@@ -29,6 +29,7 @@ from sigma_kernel.training.preparation import prepared
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.state import plain
 from sigma_kernel.training.step.live import Elements
+from sigma_kernel.training.step.model import LAYERS
 
 Goals = tuple[int | None, int | None]  # epochs and iterations to train; with neither, the total of the settings holds
 
@@ -182,6 +183,12 @@ class Trainer(Settings):
             if not replay.rows and not (replay.goes_on and session.progress.interrupted):
                 return session.leave()
             session.claim(again=True)
+
+    def parameters(self) -> dict[str, Array]:
+        """Return a copy of every parameter by its address: arrays of the backend, on its device, that export DLPack."""
+        session, setup = self.session, self.session.setup
+        names = sorted(LAYERS + name for name in setup.model.parameters())
+        return dict(session.ask(lambda: {name: setup.to_device(session.state.arrays[name]) for name in names}))
 
     @advise("Set trainer.data = {'training': (x, y), 'test': (a, b)} before training, and write evaluate('test').")
     def evaluate(

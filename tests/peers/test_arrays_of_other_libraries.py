@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,7 +13,8 @@ import torch
 
 from sigma_data import Arrays, Stream
 from sigma_kernel import Environment
-from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.config.stored import opened
+from sigma_kernel.errors import SigmaAddressError, SigmaDataError
 
 DRAW = np.random.default_rng(8)
 X = DRAW.normal(size=(40, 3)).astype(np.float32)
@@ -23,9 +25,8 @@ SHORT = SHORT.view(np.float32)
 
 def made(data: Any, backend: str = "numpy", **settings: Any) -> Any:
     network = "input(3) + dense(4, activation='tanh') + output(3) + softmax_cross_entropy()"
-    return Environment("arrays", seed=1).create_trainer(
-        data=data, network=network, optimiser="adam", backend=backend, **settings
-    )
+    chosen = {"network": network, "optimiser": "adam", **settings}
+    return Environment("arrays", seed=1).create_trainer(data=data, backend=backend, **chosen)
 
 
 def trained(data: Any, **settings: Any) -> Any:
@@ -112,6 +113,92 @@ def test_data_of_the_right_type_are_not_copied(name: str) -> None:
     own = np.from_dlpack(x.detach() if isinstance(x, torch.Tensor) else x)
     assert np.shares_memory(feed.dataset.block(0)["inputs"], own)
     assert np.shares_memory(feed.prepare(feed.dataset.block(0))["inputs"], own)
+
+
+BACKENDS = ("numpy", "numba", "torch", "jax")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_block_that_stays_is_read_where_it_is(backend: str) -> None:
+    tensor = torch.from_numpy(X.copy()).clone()  # PyTorch aligns what it allocates
+    session = made((tensor, Y), backend=backend).session
+    block = session.batches(1).block["inputs"]
+    assert np.shares_memory(np.from_dlpack(block), tensor.numpy())
+    several = made([(tensor[:20], Y[:20]), (tensor[20:], Y[20:])], backend=backend).session
+    assert not np.shares_memory(np.from_dlpack(several.batches(1).block["inputs"]), tensor.numpy())
+    before = tensor.clone()
+    found = trained((tensor, Y), backend=backend)
+    assert found.predict(tensor).tobytes() == trained((X, Y), backend=backend).predict(X).tobytes()
+    assert torch.equal(tensor, before)
+
+
+# -- parameters --------------------------------------------------------------------------------------------------------
+WEIGHTS = "network.layers.1-dense.weights"
+KINDS = {"numpy": np.ndarray, "numba": np.ndarray, "torch": torch.Tensor, "jax": jax.Array}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_parameters_are_copies_of_the_backends_kind_that_other_libraries_read_without_a_copy(backend: str) -> None:
+    trainer = trained((X, Y), backend=backend)
+    found = trainer.parameters()
+    assert [*found] == [f"network.layers.{one}" for one in (
+        "1-dense.biases", "1-dense.weights", "2-output.biases", "2-output.weights"
+    )]  # fmt: skip
+    weights = found[WEIGHTS]
+    assert isinstance(weights, KINDS[backend])
+    before = np.array(trainer.registry.get(WEIGHTS))
+    assert np.array_equal(np.from_dlpack(weights), before)
+    tensor = torch.from_dlpack(weights)
+    assert np.shares_memory(tensor.numpy(), np.from_dlpack(weights))
+    if backend != "jax":  # whose arrays never change
+        tensor.zero_()
+        assert not np.from_dlpack(weights).any()
+    assert np.array_equal(trainer.registry.get(WEIGHTS), before)
+    trainer.fit(epochs=1)
+    assert not np.array_equal(trainer.registry.get(WEIGHTS), before)
+    assert np.array_equal(np.from_dlpack(found["network.layers.2-output.biases"]).shape, (3,))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kind", [lambda x: torch.nn.Parameter(torch.from_numpy(x)), jnp.array, OnlyDlpack])
+def test_parameters_are_set_from_arrays_of_every_library(backend: str, kind: Any) -> None:
+    trainer, values = made((X, Y), backend=backend), DRAW.normal(size=(3, 4)).astype(np.float32)
+    trainer.prepare()
+    trainer.registry.set(WEIGHTS, kind(values))
+    assert np.array_equal(trainer.registry.get(WEIGHTS), values)
+    with pytest.raises(SigmaAddressError, match=r"holds float32 of shape \(3, 4\)"):
+        trainer.registry.set(WEIGHTS, torch.zeros(4, 3))
+    with pytest.raises(SigmaAddressError, match=r"holds float32 of shape \(3, 4\)"):
+        trainer.registry.set(WEIGHTS, torch.zeros(3, 4).to("meta"))
+
+
+def test_parameters_that_a_tensor_has_set_are_replayed(tmp_path: Path) -> None:
+    sigma = Environment("set", seed=1, folder=tmp_path)
+    trainer = sigma.create_trainer(
+        data=(X, Y), network="input(3) + output(3) + softmax_cross_entropy()", optimiser="adam", backend="numpy"
+    )
+    trainer.fit(epochs=1)
+    sigma.set("trainer.network.layers.1-output.weights", torch.ones(3, 3, requires_grad=True))
+    sigma.set("trainer.optimiser.learning_rate", torch.tensor(0.25))
+    assert sigma.get("trainer.optimiser.learning_rate") == 0.25
+    trainer.fit(epochs=1)
+    sigma.close()
+    assert sigma.run_folder is not None
+    _, again = opened(sigma.run_folder)
+    _, differences = again.replay(sigma.run_folder)
+    assert differences == {}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kind", [torch.from_numpy, jnp.array, OnlyDlpack, lambda x: torch.from_numpy(x.T.copy()).T])
+def test_a_backend_copies_arrays_of_every_library_to_its_device(backend: str, kind: Any) -> None:
+    place: Any = made((X, Y), backend=backend).session.setup.programs.backend
+    x = X.copy()
+    given = kind(x)
+    found = place.to_device(given)
+    assert isinstance(found, KINDS[backend])
+    assert np.array_equal(place.to_host(found), X)
+    assert not np.shares_memory(np.from_dlpack(found), np.from_dlpack(given))
 
 
 def test_predictions_are_tensors_without_a_copy() -> None:

@@ -67,10 +67,16 @@ class JaxBackend(Backend):
         """Return the program of a step; a burst is one call."""
         return JaxProgram(evolve(step, graph=rewrite(step.graph, keep=OWN)), self._place(), in_place)
 
-    def to_device(self, host: np.ndarray) -> Array:
-        """Return a copy on the device."""
+    def to_device(self, host: Any) -> Array:
+        """Return a copy on the device; an array of another library that is there already is copied there."""
+        own = not hasattr(host, "__dlpack__") or isinstance(host, np.ndarray | np.generic | jax.Array)
         with jax.enable_x64(True):
-            return jnp.array(host, device=self._place())
+            return jnp.array(host if own else jax.dlpack.from_dlpack(host), device=self._place())
+
+    def share(self, host: np.ndarray) -> Array:
+        """Return an array of the same memory if the device is the processor and JAX can read it there, else a copy."""
+        with jax.enable_x64(True):
+            return jax.device_put(host, self._place(), may_alias=True)
 
     def to_host(self, array: Any) -> np.ndarray:
         """Return a copy on the host."""

@@ -13,9 +13,10 @@ from sigma_backend_numba.compiler.processor import has_tiles
 from sigma_backend_numba.execute.alignment import copy
 from sigma_backend_numba.execute.program import CompiledProgram, LoweredFunction, graph_job, machine, step_job
 from sigma_backend_numba.lower.canonical import DTYPES
+from sigma_kernel import as_numpy
 from sigma_kernel.contracts import Backend, Step
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import Graph
+from sigma_kernel.graph import ALIGNMENT, Graph
 from sigma_kernel.settings import ge, whole
 
 
@@ -53,9 +54,14 @@ class NumbaBackend(Backend):
         _check(step.graph, step.donations)
         return CompiledProgram(step, machine(step_job(step, self.approximate), self.threads), in_place)
 
-    def to_device(self, host: np.ndarray) -> np.ndarray:
+    def to_device(self, host: Any) -> np.ndarray:
         """Return a copy that is aligned to a cache line."""
-        return copy(np.asarray(host))
+        return copy(as_numpy(host))
+
+    def share(self, host: np.ndarray) -> np.ndarray:
+        """Return the array itself if it is contiguous and aligned to a cache line, else a copy."""
+        fits = host.flags.c_contiguous and host.ctypes.data % ALIGNMENT == 0
+        return host if fits else self.to_device(host)
 
     def to_host(self, array: Any) -> np.ndarray:
         """Return a copy."""

@@ -11,6 +11,7 @@ from attrs import frozen
 from sigma_backend_numpy.kernels import LOWERINGS
 from sigma_backend_numpy.memory import empty
 from sigma_backend_numpy.program import DTYPES, PlannedProgram
+from sigma_kernel import as_numpy
 from sigma_kernel.contracts import Backend, LoopProgram, Step
 from sigma_kernel.graph import Graph, rewrite
 
@@ -36,11 +37,16 @@ class NumpyBackend(Backend):
         program = self.lower(step.graph, step.donations if in_place else {})
         return LoopProgram(self, step, program, program.peak_bytes)
 
-    def to_device(self, host: np.ndarray) -> np.ndarray:
+    def to_device(self, host: Any) -> np.ndarray:
         """Return a copy, aligned to a cache line."""
-        array = empty(np.shape(host), np.asarray(host).dtype)
-        array[...] = host
+        given = as_numpy(host)
+        array = empty(given.shape, given.dtype)
+        array[...] = given
         return array
+
+    def share(self, host: np.ndarray) -> np.ndarray:
+        """Return the array itself if it is contiguous, else a copy."""
+        return host if host.flags.c_contiguous else self.to_device(host)
 
     def to_host(self, array: Any) -> np.ndarray:
         """Return a copy."""

@@ -74,9 +74,17 @@ class TorchBackend(Backend):
         """Return the program of a step."""
         return TorchProgram(step, self._place(), in_place, self.compiled)
 
-    def to_device(self, host: np.ndarray) -> Array:
-        """Return a copy on the device."""
-        return torch.from_numpy(np.array(host, order="C")).to(self._place())
+    def to_device(self, host: Any) -> Array:
+        """Return a copy on the device; an array of another library that is there already is copied there."""
+        if not hasattr(host, "__dlpack__") or isinstance(host, np.ndarray | np.generic):
+            return torch.from_numpy(np.array(host, order="C")).to(self._place())
+        given = host.detach() if isinstance(host, torch.Tensor) else torch.from_dlpack(host)
+        return given.to(self._place(), copy=True, memory_format=torch.contiguous_format)
+
+    def share(self, host: np.ndarray) -> Array:
+        """Return a tensor of the same memory if the device is the processor, else a copy."""
+        shares = self._place().type == "cpu" and host.flags.c_contiguous
+        return torch.from_dlpack(host) if shares else self.to_device(host)
 
     def to_host(self, array: Any) -> np.ndarray:
         """Return a copy on the host."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from numbers import Integral
 from typing import Any
 
 from attrs import asdict, evolve, field, fields, frozen
 
 from sigma_kernel import settings
+from sigma_kernel.arrays import as_numpy
 from sigma_kernel.clock import TimeScale
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 
@@ -93,12 +95,21 @@ def _slot(made: Command, attribute: Any, slot: Any) -> None:
         settings.in_(SLOTS)(made, attribute, slot)
 
 
+def _plain(value: Any) -> Any:
+    """Return an array of another library as the journal holds it; one that cannot be read is left to be refused."""
+    with suppress(TypeError, RuntimeError, BufferError):
+        if hasattr(value, "__dlpack__"):
+            found = as_numpy(value)
+            return found if found.ndim else found.item()
+    return value
+
+
 @frozen
 class Set(Command):
     """Set every value that an address pattern matches; addresses start at the trainer."""
 
     pattern: str
-    value: Any
+    value: Any = field(converter=_plain)
 
 
 @frozen

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from sigma_kernel.arrays import as_numpy
 from sigma_kernel.contracts import Dataset
 from sigma_kernel.errors import SigmaDataError, expect, inside, said
 from sigma_kernel.graph.node import DTYPES, Spec
@@ -80,24 +81,6 @@ def as_array(where: str, name: str, values: Any) -> np.ndarray:
         single = "; Stream(...) joins single ones" if where == "data" else ""
         raise SigmaDataError(f"{where}: section {name!r} is a single value. Axis 0 is for the samples{single}.")
     return array
-
-
-def as_numpy(values: Any) -> np.ndarray:
-    """Convert an array of any library, or what NumPy converts, without a copy where that is possible.
-
-    Tensors lose their gradient and are copied from their device, floats of fewer bits than NumPy has become float32,
-    and rows that are arrays themselves, as in lists of Arrow, become axes.  Raises what their library does.
-    """
-    if hasattr(values, "detach"):  # a tensor of PyTorch
-        values = values.detach().cpu()
-        values = values.float() if str(values.dtype).endswith("bfloat16") else values
-    if isinstance(values, list) and values and hasattr(values[0], "detach"):
-        values = [as_numpy(one) for one in values]
-    only_dlpack = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
-    array = np.from_dlpack(values) if only_dlpack else np.asarray(values)
-    if array.dtype.kind == "O" and array.ndim == 1 and {*map(type, array)} == {np.ndarray}:
-        return np.stack([as_numpy(row) for row in array])
-    return array.astype(np.float32) if array.dtype.kind == "V" and "float" in array.dtype.name else array
 
 
 def is_frame(values: Any) -> bool:

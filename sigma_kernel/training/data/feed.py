@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.contracts import Batches, Dataset, Iterator
+from sigma_kernel.contracts import Backend, Batches, Dataset, Iterator
 from sigma_kernel.errors import SigmaDataError, expect, inside
 from sigma_kernel.training.data.dataset import Host, placed, read
 from sigma_kernel.training.data.iterators import Shuffled
@@ -55,9 +55,14 @@ class Prefetch(Generic[K, V]):
         return self._current[1]
 
 
+def placing(backend: Backend, dataset: Dataset) -> Callable[[np.ndarray], Any]:
+    """Return what places a data set on the device: several blocks are copied, as they may be read into one array."""
+    return backend.share if dataset.blocks == 1 else backend.to_device
+
+
 @define(eq=False, repr=False)
 class Feed:
-    """Cut minibatches from a dataset: ``prepare`` preprocesses and checks a block, ``place`` copies it to the device.
+    """Cut minibatches from a dataset: ``prepare`` preprocesses and checks a block, ``place`` puts it on the device.
 
     A feed holds no position: its user keeps a :class:`Cursor`, starting with :meth:`start`.
     """

@@ -15,7 +15,7 @@ from sigma_kernel.errors import SigmaDataError, inside
 from sigma_kernel.training.components import check_split, several
 from sigma_kernel.training.data.dataset import Host, samples as arrays_of
 from sigma_kernel.training.data.edits import Edited, Edits, numbers
-from sigma_kernel.training.data.feed import Feed
+from sigma_kernel.training.data.feed import Feed, placing
 from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import check_indices, conform
 from sigma_kernel.training.step.measuring import Sums, means, measured, summed, values
@@ -100,7 +100,7 @@ class Evaluator:
         if key not in self._feeds:
             if not len(dataset):
                 raise SigmaDataError(f"evaluate: the split {on!r} has no rows. Give it some, or evaluate another.")
-            place = self.programs.backend.to_device
+            place = placing(self.programs.backend, dataset)
             self._feeds[key] = Feed(dataset, min(self.batch_size, len(dataset)), 0, self.ready, place, InOrder())
         return self._feeds[key]
 
@@ -169,7 +169,7 @@ class Evaluator:
     def _of(self, steps: Steps, samples: Any, kind: Callable[..., Step]) -> dict[str, np.ndarray]:
         """Return the records of a step of some kind over samples, one row per sample."""
         samples = self._samples(samples)
-        there, place = len(next(iter(samples.values()))), self.programs.backend.to_device
+        there, place = len(next(iter(samples.values()))), self.programs.backend.share
         if not there:  # predict for one row, and leave it out
             samples = {name: np.zeros((1, *values.shape[1:]), values.dtype) for name, values in samples.items()}
         count = there or 1

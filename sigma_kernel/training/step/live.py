@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
+from sigma_kernel.arrays import as_numpy
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Schedule, Step
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, expect, inside
@@ -117,9 +118,9 @@ class Elements(Kind):
         """Return the value; raise SigmaAddressError for a wrong shape, non-numbers, or values beyond the precision."""
         shape, dtype = self.spec.shape, self.spec.dtype
         try:
-            new = np.asarray(value)
+            new = as_numpy(value)
             got = f"{new.dtype} of shape {new.shape}"
-        except ValueError:  # rows of different lengths
+        except (ValueError, TypeError, RuntimeError):  # rows of different lengths, tensors that cannot be read
             new, got = np.asarray(None), repr(value)[:200]
         if new.dtype.kind not in "fiu" or new.shape not in ((), shape):
             raise SigmaAddressError(f"{address}: holds {dtype} of shape {shape} (got {got}).")
