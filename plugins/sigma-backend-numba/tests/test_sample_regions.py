@@ -13,7 +13,7 @@ from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.lower.canonical import STATE, Form, expanded, frame
 from sigma_backend_numba.plan.fusion import Grouping
 from sigma_backend_numba.plan.schedule import GroupSchedule
-from sigma_kernel.graph import Graph, Node, constant, interpret, numpy_namespace, ops, symbol
+from sigma_kernel.graph import Graph, Node, constant, gradient, interpret, numpy_namespace, ops, symbol
 
 _spec = util.spec_from_file_location("nets", Path(__file__).with_name("nets.py"))
 assert _spec is not None
@@ -71,6 +71,31 @@ def test_any_sample_regions_give_the_result_of_the_reference(name):
 def test_convolution_and_pooling_alternate_sample_by_sample():
     x, k = symbol(SHAPE), symbol((4, 4, 3, 3))
     assert ops_of_regions(Graph((x, k), (GRAPHS["in turn"](x, k),))) == [{"max_pool", "convolution"}]
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_what_windows_scatter_is_added_up_before_it_is_scattered_unless_some_of_it_falls_outside(padding):
+    how = {"window": (3, 3), "stride": (2, 2), "padding": ((padding, padding),) * 2}
+    x, weights = symbol((4, 4, 7, 7)), symbol(ops.max_pool(symbol((4, 4, 7, 7)), **how).shape)
+    slope = ops.pool_scatter(weights, ops.pool_argmax(x, **how), shape=x.shape, **how)
+    graph = Graph((x, weights), (ops.sum(slope, axis=(0, 2, 3)), ops.sum(slope, axis=(0, 1))))
+    form = Form(expanded(graph), frame({STATE: 2}, [None] * 2))
+    sums = [node.inputs[0].op for node in form.nodes if node.op == "sum"]
+    assert sums == ["pool_scatter" if padding else "input", "pool_scatter"]
+    draw = np.random.default_rng(0)
+    arrays = [draw.normal(size=node.shape).astype(node.dtype) for node in graph.inputs]
+    for found, wanted in zip(
+        NumbaBackend().lower(graph, {})(*arrays), interpret(graph, numpy_namespace())(*arrays), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_the_gradient_of_an_embedding_is_added_up_where_its_zeros_lie():
+    table, indices = symbol((50, 8)), symbol((20,), "int32")
+    (slope,) = gradient(ops.sum(ops.tanh(ops.take(table, indices, axis=0)), axis=(0, 1)), [table])
+    found = schedule(Graph((table, indices), (table - slope * constant(0.1),)))
+    (added,) = [group.core for group in found.groups if group.op == "scatter_add"]
+    assert [whole for whole, _ in found.within.values()] == [added]
 
 
 def test_a_step_keeps_intermediate_values_in_memory_for_one_sample():

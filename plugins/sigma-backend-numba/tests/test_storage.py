@@ -100,6 +100,10 @@ GRAPHS: dict[str, tuple[Built, tuple[tuple[int, ...], ...]]] = {
     "second slopes through a scan": (slopes_of_slopes, ((4, 3, 3), (3, 3))),
     "a value and its transpose": (lambda x: [x * 2.0 + turned(x * 2.0)], ((3, 3),)),
     "a costly value and its transpose": (lambda x: [f.tanh(x) + turned(f.tanh(x))], ((3, 3),)),
+    "rows of a value, added to it in another order": (
+        lambda x: [ops.scatter_add(f.tanh(x), 2 - f.iota((2,), 0), f.tanh(x)[:2], axis=0)], ((3, 3),)),
+    "rows added to a value that nothing else reads": (
+        lambda x: [ops.scatter_add(f.tanh(x), 2 - f.iota((3,), 0), x, axis=0) * 2.0], ((3, 3),)),
     "all pairs of a vector": (lambda x: [f.expand(x * 2.0, 1) + f.expand(x * 2.0, 0)], ((3,),)),
     "all pairs of sums": (lambda x: [f.expand(f.sum(x, 1), 1) + f.expand(f.sum(x, 1), 0)], ((3, 4),)),
     "a value and its elements in another order": (rearranged, ((4, 2, 2),)),

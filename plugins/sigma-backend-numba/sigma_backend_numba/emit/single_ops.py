@@ -82,13 +82,14 @@ def concat(task: Task, node: Node, first: int) -> None:
 
 
 def scatter_add(task: Task, node: Node) -> None:
-    """Write a copy of the operand, then add updates at the given indices."""
+    """Add updates at the given indices to a copy of the operand, unless that lies there already."""
     (x, indices, updates), out, axis = operands(task, node), task.storage(node), node.attrs["axis"]
     shape, count = node.shape, size(node.inputs[1])
     side, inner, fault = shape[axis], prod(shape[axis + 1 :]), task.argument("fault", 0, "int64")
     target = f"{out}[(i * {side} + place) * {inner} + j]"
+    if node.inputs[0] not in task.schedule.within:
+        task.lines += [f"for q in range({size(node)}):", f"    {out}[q] = {x}[q]"]
     task.lines += [
-        f"for q in range({size(node)}):", f"    {out}[q] = {x}[q]",
         f"for i in range({prod(shape[:axis])}):", f"    for k in range({count}):",
         f"        place = within(i8({indices}[k]), i8({side}), {fault})", f"        for j in range({inner}):",
         f"            u = {updates}[(i * {count} + k) * {inner} + j]",

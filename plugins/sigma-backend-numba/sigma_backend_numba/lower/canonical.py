@@ -104,6 +104,8 @@ class Form:
             return _in_parts(made)
         if made.op == "div" and _has_few_roots(made):
             return evolve(made, op="mul", inputs=(made.inputs[0], self._inverted(made.inputs[1])))
+        if made.op == "sum" and _adds_up_scattered(made):
+            made = evolve(made, inputs=made.inputs[0].inputs[:1])
         if made.op in FOLDS and _reduces_much(made):
             return _in_rows(made)
         if made.op in VIEWS and layout(made) is None:
@@ -238,6 +240,13 @@ def _in_rows(node: Node) -> Node:
     shape = tuple(side if k == first else 1 for k, side in enumerate(x.shape))
     rows = Node(node.op, (x,), {"axis": tuple(k for k in range(len(shape)) if k != first)}, shape, node.dtype)
     return Node(node.op, (rows,), {"axis": node.attrs["axis"]}, node.shape, node.dtype)
+
+
+def _adds_up_scattered(node: Node) -> bool:
+    """Return whether a sum adds up whole images of what was scattered in windows: each number once, and zeros."""
+    (x,) = node.inputs
+    inside = x.op == "pool_scatter" and not any(map(any, x.attrs["padding"]))
+    return inside and {*range(2, len(x.shape))} <= {*node.attrs["axis"]}
 
 
 def _has_few_roots(node: Node) -> bool:

@@ -15,7 +15,8 @@ A value may take the storage of another only if the other one has no more reader
   shape, dtype and map: each element is overwritten at the place at which it is read for the last time.
 - *Memory for one sample* (``locals``).  All groups that write and read the value do so sample by sample
   (``sample_regions``).
-- *An operand of a concat* (``within``) that nothing else reads is written to its place in the result.
+- *An operand of a concat* (``within``) that nothing else reads is written to its place in the result.  So is the value
+  to which a ``scatter_add`` adds.
 - *The carries of a scan.*  A step reads them from one buffer and writes them to another; the two alternate.
 
 Equal shapes prove nothing: the elements of a square matrix lie elsewhere than those of its transpose, and so do
@@ -43,6 +44,7 @@ from sigma_backend_numba.plan.strides import own_strides, strides
 from sigma_kernel.graph import ALIGNMENT, Node
 
 Found = TypeVar("Found")
+REPLACING: dict[str, int | None] = {"concat": None, "scatter_add": 1}  # how many operands may lie in the result
 
 
 @define(eq=False)
@@ -86,7 +88,7 @@ class GroupSchedule:
             self.delivered.setdefault(node, out)
         self.stages = self._ordered()
         for group in self.groups:
-            if group.core is not None and group.op == "concat":
+            if group.core is not None and group.op in REPLACING:
                 self._place_operands(group, group.core)
         self._allocate()
 
@@ -193,15 +195,15 @@ class GroupSchedule:
 
     # -- memory --------------------------------------------------------------------------------------------------------
     def _place_operands(self, group: Group, whole: Node) -> None:
-        """Let operands of a concat be written to their places in it, if nothing else reads them."""
+        """Let operands be written to their places in a result, if nothing else reads them."""
         axis, begin, each = whole.attrs["axis"], 0, regular(whole.shape).strides
         alone = group not in self.regions and whole not in self.updates and whole not in self.within
-        for x in whole.inputs:
+        for x in whole.inputs[: REPLACING[whole.op]]:
             made, place = self.grouping.of.get(x), begin * each[axis]
             begin += x.shape[axis]
             if not alone or made is None or x in made.cores or x in self.delivered or x not in self.stored:
                 continue
-            once = whole.inputs.count(x) == 1 and self._readers.get(x) == [group]
+            once = [source(y) for y in whole.inputs].count(x) == 1 and self._readers.get(x) == [group]
             if once and made.kind != "plain" and made not in self.regions:
                 self.within[x] = whole, place
 
@@ -240,10 +242,10 @@ class GroupSchedule:
     def _born(self, node: Node) -> int:
         """Return the stage in which a value is computed: for a part of a scan, that of the scan.
 
-        A concat is computed when the first of the operands is that is written to its place.
+        A result is computed when the first of the operands is that is written to its place in it.
         """
         made = node.inputs[0] if node.op == "part" else node
-        placed = (x for x in node.inputs if self.within.get(x, (None,))[0] is node) if node.op == "concat" else ()
+        placed = (x for x in node.inputs if self.within.get(x, (None,))[0] is node) if node.op in REPLACING else ()
         return min(self.grouping.of[x].level for x in (made, *placed))
 
 
