@@ -31,6 +31,7 @@ LAST = {"float32": 64 * 2.0**-23, "float64": 64 * 2.0**-52}  # tolerance, relati
 WINDOWS = ("convolution", "convolution_input", "convolution_kernel", "sum_pool", "sum_unpool", "pool_scatter")
 ADDING = {"sum", "matmul", "scatter_add", *WINDOWS}
 CURVES = ("pow", "exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "erf")
+TYING = ("equal",)
 ROUNDING = {"add", "sub", "mul", "div", "mod", *CURVES}
 
 
@@ -39,6 +40,7 @@ class Moved(NullBackend):
 
     def __init__(self, chance: np.random.Generator) -> None:
         own = {name: partial(_moved, chance, name in ADDING, MEANINGS[name]) for name in (*ADDING, *ROUNDING)}
+        own |= {name: partial(_tied, chance, MEANINGS[name]) for name in TYING}
         self.namespace = evolve(numpy_namespace(), own=own)
 
 
@@ -50,6 +52,15 @@ def _moved(chance: np.random.Generator, adds: bool, run: Any, ns: Namespace, *op
     unit = UNITS * np.finfo(found.dtype).eps
     alike = chance.random() < 0.5  # equal operands round alike: errors of n grow by n, not by its root
     return (found + sizes * unit * chance.uniform(-1, 1, () if alike else found.shape)).astype(found.dtype)
+
+
+def _tied(chance: np.random.Generator, run: Any, ns: Namespace, *operands: Any) -> Any:
+    """Return whether operands are equal; of those that rounding alone may have told apart, half are at random."""
+    a, b = map(np.asarray, operands)
+    if a.dtype.kind != "f":
+        return run(ns, a, b)
+    near = np.abs(a - b) <= UNITS * np.finfo(a.dtype).eps * np.maximum(np.abs(a), np.abs(b))
+    return run(ns, np.where(near & (chance.random(near.shape) < 0.5), b, a), b)
 
 
 def outcome(backend: Backend, case: Case) -> dict[str, np.ndarray]:

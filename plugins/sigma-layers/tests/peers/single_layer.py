@@ -105,12 +105,25 @@ def moved(values, state, slopes):
 
 
 def compare_steps(case, steps=STEPS):
-    """Compare parameters, inputs and state after steps of gradient descent on both of the former."""
+    """Compare parameters, inputs and state after steps of gradient descent on both of the former.
+
+    Steps may be chaotic: how far rounding the start alone moves PyTorch's own result is allowed, several times.
+    """
     ours = Ours(case, "float64")
     mine, target = ours.values()
-    theirs = dict(mine)
+    theirs, nearby = dict(mine), {name: nudged(x) for name, x in mine.items()}
+    slopes = [name for name in mine if name in {ours.names[i] for i in ours.moved}]
     for _ in range(steps):
         mine = moved(mine, *ours.run(mine, target)[1:])
-        slopes = [name for name in mine if name in {ours.names[i] for i in ours.moved}]
-        theirs = moved(theirs, *in_torch(case, slopes, theirs, target, ours.state)[1:])
-    agree([mine], [theirs])
+        theirs, nearby = (moved(one, *in_torch(case, slopes, one, target, ours.state)[1:]) for one in (theirs, nearby))
+    for name, value in theirs.items():
+        slack = TOLERANCE + TIMES * np.abs(nearby[name] - value).max(initial=0)
+        np.testing.assert_allclose(mine[name], value, rtol=TOLERANCE, atol=slack, err_msg=name)
+
+
+def nudged(values):
+    """Return numbers moved by a unit in the last place, up or down by turns."""
+    if values.dtype.kind != "f":
+        return values
+    ends = np.resize([np.inf, -np.inf], values.shape)
+    return np.nextafter(values, ends)
