@@ -96,6 +96,6 @@ def _common(one: Any, other: Any) -> Any:
         return tuple(map(_common, one, other))
     if repr(one) == repr(other):  # that of an array of constants has a hash of its entries
         return one
-    if isinstance(one, int) and one * TRACED[1] == other * TRACED[0] and not one % TRACED[0]:
+    if isinstance(one, int) and one * TRACED[1] == other * TRACED[0]:  # both are prime
         return Multiple(one // TRACED[0])
     raise _DifferentError

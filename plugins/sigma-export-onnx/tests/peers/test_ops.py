@@ -88,6 +88,7 @@ def several(x: Node) -> list[Node]:
         ops.scatter_add(x, f.cast(abs(x[:, :, 0]) * 0.5, "int32") * 0 + 3, updates(x), axis=2),
         ops.take(x, ops.argmax(x, axis=2)[:, 0, 0] * 0 + 2, axis=1), ops.logical_not(x > 0.0),
         f.reshape(f.reshape(x, (rows, cells))[:, 0:0], (rows, 0, 3)), f.stretch(x[:, :1], (rows, 3, 5)),
+        ops.iota(shape=(rows * 2, 3), axis=0, dtype="int32"), f.stretch(f.reshape(x, (rows, 20))[0:1], (rows * 3, 20)),
     ]  # fmt: skip
 
 
