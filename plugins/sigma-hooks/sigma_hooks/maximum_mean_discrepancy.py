@@ -26,9 +26,9 @@ class MaximumMeanDiscrepancyMetric(Metric):
     """Squared maximum mean discrepancy between the distributions of predictions and targets; rows are not paired.
 
     With predictions ``x, x'`` and targets ``y, y'``: ``E k(x, x') + E k(y, y') - 2 E k(x, y)`` over different rows, for
-    the Gaussian kernel ``k(a, b) = exp(-|a - b|^2 / (2 bandwidth^2))`` of the Euclidean distance over all elements.  The
-    estimator is unbiased, hence at times a little below 0; its mean is 0 if and only if the distributions are equal.
-    All rows are kept in memory until the end; with fewer than two, it is NaN.
+    the Gaussian kernel ``k(a, b) = exp(-|a - b|^2 / (2 bandwidth^2))`` of the Euclidean distance over all elements.
+    The estimator is unbiased, hence at times a little below 0; its mean is 0 if and only if the distributions are
+    equal.  All rows are kept in memory until the end; with fewer than two, it is NaN.
 
     Gretton, Borgwardt, Rasch, Schoelkopf and Smola, A Kernel Two-Sample Test, 2012, lemma 6.
 

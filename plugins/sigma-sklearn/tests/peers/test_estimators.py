@@ -21,7 +21,7 @@ from sigma_kernel import load
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
 from sigma_optimisers import Adam
-from sigma_sklearn import SigmaClassifier, SigmaRegressor
+from sigma_sklearn import SigmaClassifier, SigmaRegressor, network
 
 PAGES = [Path(__file__).parents[2] / "README.md", Path(__file__).parents[4] / "docs" / "how-to" / "scikit-learn.md"]
 X, Y = load_iris(return_X_y=True)
@@ -160,17 +160,23 @@ def test_the_precision_is_that_of_the_inputs_unless_it_is_given() -> None:
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------
-def test_neither_the_estimator_nor_its_pickle_holds_the_rows() -> None:
-    class Rows(np.ndarray):
-        """An array that can be referred to weakly."""
+def test_neither_the_estimator_nor_its_pickle_holds_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[Any]] = []
 
-    rows = DRAW.normal(size=(5000, 4)).view(Rows)
-    model, gone = regressor(epochs=1).fit(rows, np.ones(5000)), weakref.ref(rows)
+    def trainer(*given: Any, **more: Any) -> Any:
+        found = make(*given, **more)
+        made.append(weakref.ref(found))
+        return found
+
+    make = network.trainer
+    monkeypatch.setattr(network, "trainer", trainer)
+    model = regressor(epochs=1).fit(DRAW.normal(size=(5000, 4)), np.ones(5000))
     model.predict(X)
-    assert len(pickle.dumps(model)) < 40_000
-    del rows
     gc.collect()
-    assert gone() is None
+    alive = [one for one in (ref() for ref in made) if one is not None]
+    assert [len(one.session.setup.feed.dataset) for one in alive] == [256]  # of zeros, to predict with
+    assert len(made) == 2
+    assert len(pickle.dumps(model)) < 40_000
 
 
 def test_a_copy_of_the_settings_is_not_trained() -> None:
