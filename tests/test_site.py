@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+pytest.importorskip("sigma_plot", reason="the figures have the colours of this room's charts")
+
 from extensions import cells, components, functions, gallery, generated, links
 from figures import benchmarks, diagrams, drawing, first
 from sigma_kernel import catalogue

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from figures import benchmarks, diagrams, first
-from figures.drawing import FOLDER
+from figures import FOLDER, benchmarks, diagrams, first
 
 DRAWN = {**diagrams.DIAGRAMS, **benchmarks.CHARTS, "first.svg": first.first}
 

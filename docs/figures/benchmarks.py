@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from figures.drawing import FOLDER, document, text
+from figures import FOLDER
+from figures.drawing import document, text
 from sigma_plot.charts import Line, svg
 
 PAGE = FOLDER.parent / "performance.md"

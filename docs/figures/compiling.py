@@ -21,8 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from figures import files
-from figures.drawing import FOLDER
+from figures import FOLDER, files
 
 PAGE = FOLDER.parent / "performance.md"
 BEGIN, END = "<!-- compiling: begin -->\n", "<!-- compiling: end -->\n"

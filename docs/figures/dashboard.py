@@ -13,8 +13,8 @@ from pathlib import Path
 
 from PIL import Image
 
+from figures import FOLDER
 from figures.browser import ENDLESS, PHONE, WIDE, Run, Visit, browser, run
-from figures.drawing import FOLDER
 
 PICTURES = FOLDER / "dashboard"
 SIZES = {"wide": WIDE, "phone": PHONE}

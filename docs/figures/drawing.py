@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from xml.sax.saxutils import escape
 
 from sigma_plot.charts import INK, NIGHT
 
-FOLDER = Path(__file__).parent
 LETTER = {13: 6.9, 12: 6.4, 16: 8.6}  # the width of a letter by font size: what must fit is measured with these
 
 

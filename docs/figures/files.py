@@ -8,7 +8,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from figures.drawing import FOLDER
+from figures import FOLDER
 
 VOICES = FOLDER.parents[1] / "plugins" / "sigma-recipes" / "tests" / "voices.py"
 

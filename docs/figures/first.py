@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from figures.drawing import FOLDER
+from figures import FOLDER
 from sigma_plot.charts import Line, panels, svg
 
 PAGE = FOLDER.parent / "index.md"

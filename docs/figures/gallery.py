@@ -16,8 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from figures import files
-from figures.drawing import FOLDER
+from figures import FOLDER, files
 from sigma_bench.report import machine
 from sigma_kernel import catalogue
 from sigma_kernel.curves import read

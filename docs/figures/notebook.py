@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-from figures.drawing import FOLDER
+from figures import FOLDER
 
 NOTEBOOKS = sorted(FOLDER.parent.glob("*.ipynb"))
 

@@ -8,7 +8,7 @@ from math import sqrt
 from statistics import fmean, stdev, variance
 from typing import Any
 
-from figures.drawing import FOLDER
+from figures import FOLDER
 from sigma_kernel import catalogue
 
 PAGE, KEPT = FOLDER.parent / "performance.md", FOLDER / "recipes.json"
