@@ -72,7 +72,7 @@ def test_an_update_by_a_product_is_added_once(inner: int, columns: int, batch: i
 
 
 def test_an_element_of_a_product_does_not_depend_on_the_cut() -> None:
-    x, w = operands(96, 300, 700, "float32")
+    x, w = operands(96, 700, 700, "float32")
     whole, laid = lowered(x, w, False, False)
     assert whole.machine.needs["threads"] > 2
     (found,) = whole(*laid)

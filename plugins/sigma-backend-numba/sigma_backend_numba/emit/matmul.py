@@ -23,6 +23,7 @@ from sigma_kernel.graph import BYTES, Node
 
 BLOCK = 96  # rows of a product that are updated while they are in the cache
 ROWS = 24  # rows of a piece of our own product, approximately, or a multiple: whole tiles
+EACH = 96  # rows or columns of a piece of a product of panels, approximately
 TOGETHER = 256  # rows of a batch of matrices that are computed before what follows them
 MIXED = "mixed"  # how a product is computed: its operands are rounded to bfloat16, and multiplied in tiles
 TILE = 32  # rows and columns that are multiplied at a time in bfloat16
@@ -82,10 +83,11 @@ class MatrixProduct:
         self.outs = [node for node in stored(self.task) if node is not self.core]
         self.after = [node for node in self.task.group.space.maps if node is not self.core]
 
-    @property
+    @cached_property
     def sides(self) -> tuple[int, int, int]:
-        """Return the numbers of rows and columns, and the inner side."""
-        return (*self.core.shape[-2:], self.core.inputs[0].shape[-1])  # type: ignore[return-value]  # two and one
+        """Return the numbers of rows and columns of one product, and the inner side."""
+        rows = self._step * self._each if self._joined else self.core.shape[-2]
+        return rows, self.core.shape[-1], self.core.inputs[0].shape[-1]
 
     def write(self) -> None:
         """Write the task."""
@@ -111,7 +113,7 @@ class MatrixProduct:
         if self._way != BLAS:
             tiles = self._tiles(scale, added)
             lines = [f"left = {a}", f"right = {b}", f"to = {c}"]
-            return [*lines, *self._room(tiles), *tiles.lines(m, n, ready)]
+            return [*lines, *self._scratch, *tiles.lines(m, n, ready)]
         return [
             f"{'sgemm' if kind == 'f4' else 'dgemm'}({self.a.turned}, {self.b.turned}, {m}, {n}, {inner}, {scale}, "
             f"{a}, {self.a.leading}, {b}, {self.b.leading}, {literal(added, self.core.dtype)}, {c}, {columns})"
@@ -119,22 +121,22 @@ class MatrixProduct:
 
     @cached_property
     def _route(self) -> Route:
-        return chosen(*self.sides, self.b.turned)
+        rows = prod(self.core.shape[:-1]) if self._rows_of_one and self._even else self.core.shape[-2]
+        return chosen(rows, self.core.shape[-1], self.core.inputs[0].shape[-1], self.b.turned)
 
     @property
     def _way(self) -> str:
-        """Return how the product is computed; matrices of a batch are never packed."""
+        """Return how the product is computed; matrices of a batch are packed only if they are rows of one."""
         if self.core.op == MIXED:
             return MIXED
-        return BLAS if len(self.core.shape) > 2 and self._route.way == PANELS else self._route.way
+        alone = len(self.core.shape) > 2 and not (self._rows_of_one and self._even)
+        return BLAS if alone and self._route.way == PANELS else self._route.way
 
     @cached_property
     def _scratch(self) -> list[str]:
+        """Return the line that names the room for panels, if there is any."""
         tiles = self._tiles("", False)
         return [f"room = {self.task.room(tiles.room, self.core.dtype)}"] if tiles.room else []
-
-    def _room(self, tiles: Tiles) -> list[str]:
-        return self._scratch if tiles.room else []
 
     def _tiles(self, scale: str, added: bool) -> Tiles:
         down, along = (1, self.a.leading) if self.a.turned else (self.a.leading, 1)
@@ -164,8 +166,10 @@ class MatrixProduct:
             tiles = self._tiles("", False)
             deep = tiles.shape.rows
             unit = max(ROWS // deep, 1) * deep if by_rows else tiles.wide
-            most = int(costs.product(work) // costs.PIECE)
-            self.task.cut(min(self._route.pieces, most), costs.product(work), -(-side // unit))
+            most = min(self._route.pieces, int(costs.product(work) // costs.PIECE))
+            if self._way == PANELS:  # each piece packs or reads all of an operand
+                most = min(most, 1 << (max(side // EACH, 2).bit_length() - 1))
+            self.task.cut(most, costs.product(work), -(-side // unit))
         else:
             self.task.cut(min(self._route.pieces, int(work // WORK)), costs.product(work), side, 32)
         self.task.lines += [f"e0 = lo * {unit}", f"e1 = min(hi * {unit}, {side})"]
@@ -174,11 +178,12 @@ class MatrixProduct:
     def _plain(self) -> None:
         rows, columns, _ = self.sides
         updates = any(node in self.task.schedule.updates for node in self.outs)
-        by_rows = self.task.group.space.row is not None or updates or rows > columns
+        large = rows * columns * BYTES[self.core.dtype] > LARGE
+        kept = updates and (large or not self._tiled)  # blocks of rows that are updated in the cache
+        by_rows = self.task.group.space.row is not None or kept or rows > columns
         self.share(by_rows)
         place = home(self.task, self.core)
-        large = bool(self.outs) and rows * columns * BYTES[self.core.dtype] > LARGE
-        blocked = by_rows and rows > BLOCK and (place is None or (large and place is not self.core))
+        blocked = by_rows and rows > BLOCK and large and bool(self.outs) and place is not self.core
         if place is None or blocked:
             pointer = self.task.room((self._block if blocked else rows) * columns, self.core.dtype)
             self._tile(pointer, by_rows, blocked, local=True)
@@ -194,7 +199,7 @@ class MatrixProduct:
             ready = blocked and self._tiled and self._tiles("", False).once
             if ready:
                 tiles = self._tiles("", False)
-                self.task.lines += [f"right = {self.b.at('')}", *self._room(tiles), *tiles.pack("0", str(columns))]
+                self.task.lines += [f"right = {self.b.at('')}", *self._scratch, *tiles.pack("0", str(columns))]
             lines += self.gemm("r1 - r0", str(columns), self.a.at("", row="r0"), self.b.at(""), to, ready=ready)
             lines += epilogue(self.task, self.core, pointer, f"-r0 * {columns}" if local else "", {0: ("r0", "r1")})
             block = self._block
@@ -209,7 +214,8 @@ class MatrixProduct:
     def _block(self) -> int:
         """Return the rows that are updated while they are in the cache: whole tiles."""
         deep = TILE if self._way == MIXED else self._tiles("", False).shape.rows
-        return max(BLOCK // deep, 1) * deep
+        high = max(BLOCK, LARGE // (self.core.shape[1] * BYTES[self.core.dtype]))
+        return max(high // deep, 1) * deep
 
     # -- p - rate * (a @ b), over p ------------------------------------------------------------------------------------
     def _linear(self) -> Node | None:
@@ -246,32 +252,62 @@ class MatrixProduct:
     # -- batches of matrices -------------------------------------------------------------------------------------------
     def _batched(self) -> None:
         """Write the products of a batch, some matrices along its first axis at a time with what follows them."""
-        axis, side = next(((k, side) for k, side in enumerate(self.core.shape[:-2]) if side > 1), (0, 1))
-        each, place = size(self.core) // side, home(self.task, self.core)
-        cut = side > 1 and self.task.group.space.row != 0
-        step = max(1, min(side, TOGETHER * self.core.shape[-1] // max(each, 1))) if cut else side
+        (axis, side), step, place = self._outer, self._step, home(self.task, self.core)
+        each = size(self.core) // side
         pointer = self.task.storage(place) if place is not None else self.task.room(step * each, self.core.dtype)
         start = f"r0 * {each}"
         self.task.share(costs.product(2.0 * size(self.core) * self.sides[2]), -(-side // step))
         to = f"at({pointer}, {start})" if place is not None else pointer
-        lines = self._as_one(axis, each, to) if self._joined(axis) else self._one_by_one(axis, to)
-        ranges = {axis: ("r0", "r1")} if cut else {}
+        lines = self._as_one(axis, to) if self._joined else self._one_by_one(axis, to)
+        ranges = {axis: ("r0", "r1")} if self._cut else {}
         lines += epilogue(self.task, self.core, pointer, "" if place is not None else f"-{start}", ranges)
         self.task.lines += [f"for r0 in range(lo * {step}, min(hi * {step}, {side}), {step}):"]
         self.task.lines += indented([f"r1 = min(r0 + {step}, {side})", *lines])
 
-    def _joined(self, axis: int) -> bool:
-        """Return whether BLAS gets the matrices along an axis as the rows of one, multiplied by a single matrix."""
-        if self._way != BLAS or any(self.b.batch) or self.a.turned or 0 in self.core.shape or len(self.core.shape) < 3:
+    @cached_property
+    def _outer(self) -> tuple[int, int]:
+        """Return the axis along which a batch is cut, and its side."""
+        return next(((k, side) for k, side in enumerate(self.core.shape[:-2]) if side > 1), (0, 1))
+
+    @property
+    def _cut(self) -> bool:
+        return self._outer[1] > 1 and self.task.group.space.row != 0
+
+    @property
+    def _each(self) -> int:
+        """Return the rows of all matrices at one place of the axis that is cut."""
+        return prod(self.core.shape[self._outer[0] + 1 : -1])
+
+    @cached_property
+    def _step(self) -> int:
+        """Return how many places of the axis are computed at a time, equally many if that costs little."""
+        side = self._outer[1]
+        most = max(1, min(side, TOGETHER // max(self._each, 1))) if self._cut else side
+        even = next(count for count in range(most, 0, -1) if side % count == 0)
+        return even if 2 * even > most else most
+
+    @property
+    def _even(self) -> bool:
+        return self._outer[1] % self._step == 0
+
+    @cached_property
+    def _rows_of_one(self) -> bool:
+        """Return whether the matrices of a batch are the rows of one, multiplied by a single matrix."""
+        if any(self.b.batch) or self.a.turned or 0 in self.core.shape or len(self.core.shape) < 3:
             return False
+        axis = self._outer[0]
         sides, strides = self.core.shape[axis:-1], (*self.a.batch[axis:], self.a.leading)
         return all(strides[k] == strides[k + 1] * sides[k + 1] for k in range(len(sides) - 1))
 
-    def _as_one(self, axis: int, each: int, to: str) -> list[str]:
+    @property
+    def _joined(self) -> bool:
+        """Return whether the matrices of a block are multiplied as one; our own products need equal blocks."""
+        return self._rows_of_one and (self._even or not self._tiled)
+
+    def _as_one(self, axis: int, to: str) -> list[str]:
         """Return the product of all rows of a block."""
-        columns = self.core.shape[-1]
         left = self.a.at(f"r0 * {self.a.batch[axis]}")
-        return self.gemm(f"(r1 - r0) * {each // columns}", str(columns), left, self.b.at(""), to)
+        return self.gemm(f"(r1 - r0) * {self._each}", str(self.core.shape[-1]), left, self.b.at(""), to)
 
     def _one_by_one(self, axis: int, to: str) -> list[str]:
         """Return the products of the matrices of a block."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from math import log
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +67,8 @@ def entry(rows: int, columns: int, inner: int, turned: bool) -> str:
 
 
 def _nearest(side: int, among: Sequence[int]) -> int:
-    return min(among, key=lambda one: abs(log(max(side, 1) / one)))
+    """Return the nearest number, or the larger one of two that are as near: powers of two are common."""
+    return min(among, key=lambda one: (max(side / one, one / max(side, 1)), -one))
 
 
 @cache

@@ -96,8 +96,13 @@ class Tiles:
 
     @property
     def by_rows(self) -> bool:
-        """Return whether each row of tiles passes all panels, which is better if the result is the largest matrix."""
-        return self.packed and self.rows * self.columns > max(self.rows, self.columns) * self.inner
+        """Return whether each row of tiles passes all panels.
+
+        That is better if the result is the largest matrix, and for many rows that lie side by side in memory: they are
+        packed once for all panels.
+        """
+        largest = self.rows * self.columns > max(self.rows, self.columns) * self.inner
+        return self.packed and (largest or (self.down == 1 and self.rows > self.columns))
 
     @property
     def panels(self) -> bool:
@@ -135,7 +140,7 @@ class Tiles:
     def _pass(self, rows: str, columns: str, ready: bool) -> list[str]:
         """Return the lines for one block of the inner axis."""
         if not self.by_rows:
-            return self._across("0", columns, lambda p: self._panel(rows, p))
+            return self._across("0", columns, lambda p: self._panel(rows, columns, p))
         if ready:
             return self._row_by_row(rows, "0", columns)
         inside = [*self.pack("j0", "j1"), *self._row_by_row(rows, "j0", "j1")]
@@ -166,13 +171,20 @@ class Tiles:
         parts = [(columns - tail + place, width) for place, width in split(tail)] if tail else []
         return [*vectors(columns - tail, self.lanes), *parts]
 
-    def _panel(self, rows: str, parts: Parts) -> list[str]:
+    def _panel(self, rows: str, columns: str, parts: Parts) -> list[str]:
         """Return all rows of some columns from j on."""
         lines = ["panel = at(room, 0)", *self._pack(parts)] if self.panels else []
         ahead = self.packed and not self.turned and len(parts) == self.shape.vectors
         if ahead:
-            lines.append(f"come = at(right, k0 * {self.leading} + j + {self.wide})")
+            lines.append(f"come = at(right, {self._next(columns)})")
         return lines + self._down(rows, lambda d: self._tile(d, parts, "i", ahead))
+
+    def _next(self, columns: str) -> str:
+        """Return where the columns begin that are packed after those from j on."""
+        beside = f"k0 * {self.leading} + j + {self.wide}"
+        if self.deep == self.inner:
+            return beside
+        return f"sel(j + {2 * self.wide} <= {columns}, {beside}, (k0 + {self.deep}) * {self.leading})"
 
     def _row_by_row(self, rows: str, first: str, last: str) -> list[str]:
         """Return each row of tiles, over all panels."""
@@ -199,26 +211,13 @@ class Tiles:
     def _pack(self, parts: Parts) -> list[str]:
         """Return lines that pack columns from j on."""
         if self.turned:
-            return self._flip(max(place + width for place, width in parts))
+            width = max(place + width for place, width in parts)
+            start = f"start = at(right, j * {self.leading} + k0)"
+            return [start, *turned(self.dtype, ("panel", self.wide), ("start", self.leading), "length", width)]
         lines = [f"start = at(right, k0 * {self.leading} + j)", "for q in range(length):"]
         for place, width in parts:
             value = wide(width, "start", f"q * {self.leading} + {place}")
             lines.append(f"    put(at(panel, q * {self.wide} + {place}), {value})")
-        return lines
-
-    def _flip(self, width: int) -> list[str]:
-        """Return lines that pack columns of a transposed operand, in squares."""
-        side, wide = registers() // 8 // BYTES[self.dtype], self.wide
-        whole, lines = width // side * side, [f"start = at(right, j * {self.leading} + k0)"]
-        each = f"panel[q * {wide} + k] = start[k * {self.leading} + q]"
-        if whole:
-            places = f"at(panel, q * {wide} + k), {wide}, at(start, k * {self.leading} + q), {self.leading}"
-            lines += [f"for q in range(0, length // {side} * {side}, {side}):"]
-            lines += [f"    for k in range(0, {whole}, {side}):", f"        turned{side}({places})"]
-            lines += [f"for q in range(length // {side} * {side}, length):"]
-            lines += [f"    for k in range({whole}):", f"        {each}"]
-        if width > whole:
-            lines += ["for q in range(length):", f"    for k in range({whole}, {width}):", f"        {each}"]
         return lines
 
     def _turn(self, d: int) -> list[str]:
@@ -280,6 +279,22 @@ class Tiles:
         if self.deep == self.inner or self.added:
             return [*lines, *kept(self.added)]
         return [*lines, "if k0 > 0:", *indented(kept(True)), "else:", *indented(kept(False))]
+
+
+def turned(dtype: str, to: tuple[str, int], start: tuple[str, int], inner: str, width: int) -> list[str]:
+    """Return lines that copy the transpose of a matrix of ``width`` rows, in squares; rows are some elements apart."""
+    side, (panel, wide), (source, leading) = registers() // 8 // BYTES[dtype], to, start
+    whole, lines = width // side * side, []
+    each = f"{panel}[cc * {wide} + rr] = {source}[rr * {leading} + cc]"
+    if whole:
+        places = f"at({panel}, cc * {wide} + rr), {wide}, at({source}, rr * {leading} + cc), {leading}"
+        lines += [f"for cc in range(0, {inner} // {side} * {side}, {side}):"]
+        lines += [f"    for rr in range(0, {whole}, {side}):", f"        turned{side}({places})"]
+        lines += [f"for cc in range({inner} // {side} * {side}, {inner}):"]
+        lines += [f"    for rr in range({whole}):", f"        {each}"]
+    if width > whole:
+        lines += [f"for cc in range({inner}):", f"    for rr in range({whole}, {width}):", f"        {each}"]
+    return lines
 
 
 def fitting(rows: int, vectors: int) -> int:
