@@ -75,22 +75,6 @@ def _halves(b: Any, to: Value, x: Value, y: Value) -> None:
     _put(b, to, b.shuffle_vector(*halves, both))
 
 
-def _transposed(b: Any, to: Value, start: Value) -> None:
-    """Store the transpose of 16 rows of 16 words."""
-    places = [b.gep(start.ir, [ir.Constant(WIDE, SIDE * r)], inbounds=True) for r in range(SIDE)]
-    rows = [b.load(b.bitcast(place, _WORDS.as_pointer()), align=4) for place in places]
-    for step in (1, 2, 4, 8):
-        first = [lane if not lane & step else SIDE + lane - step for lane in range(SIDE)]
-        second = [lane + step if not lane & step else SIDE + lane for lane in range(SIDE)]
-        made = list(rows)
-        for r in (r for r in range(SIDE) if not r & step):
-            made[r] = b.shuffle_vector(rows[r], rows[r + step], ir.Constant(_WORDS, first))
-            made[r + step] = b.shuffle_vector(rows[r], rows[r + step], ir.Constant(_WORDS, second))
-        rows = made
-    for r, words in enumerate(rows):
-        _put(b, Value(to.kind, b.gep(to.ir, [ir.Constant(WIDE, SIDE * r)], inbounds=True)), words)
-
-
 def _tile(number: int) -> Any:
     return ir.Constant(BYTE, number)
 
@@ -134,7 +118,6 @@ def _line() -> Any:
 
 
 WORDS: dict[str, Callable[..., Value | None]] = {
-    "some": _some, "stored": _stored, "pairs": _pairs, "halves": _halves, "transposed": _transposed,
-    "tiles_ready": _ready, "tiles_done": _done, "tiles_cleared": _cleared, "tiles_multiplied": _multiplied,
-    "tiles_kept": _kept,
+    "some": _some, "stored": _stored, "pairs": _pairs, "halves": _halves, "tiles_ready": _ready,
+    "tiles_done": _done, "tiles_cleared": _cleared, "tiles_multiplied": _multiplied, "tiles_kept": _kept,
 }  # fmt: skip

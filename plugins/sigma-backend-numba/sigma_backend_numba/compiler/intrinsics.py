@@ -136,12 +136,6 @@ def _spread(lanes: int = 0) -> Meaning:
     return meaning
 
 
-def _zeros(b: Any, pointer: Value) -> Value:
-    """Return a vector of zeros of the pointer's kind."""
-    kind = f"{pointer.kind[1:]}x{_lanes(pointer)}"
-    return Value(kind, ir.Constant(TYPES[kind], None))
-
-
 def _put(b: Any, pointer: Value, values: Value) -> None:
     """Store a vector."""
     place = b.bitcast(pointer.ir, TYPES[values.kind].as_pointer())
@@ -152,11 +146,12 @@ def _turned(lanes: int) -> Meaning:
     """Transpose this many rows of as many numbers: each round interleaves one half of the rows with the other."""
 
     def meaning(b: Any, to: Value, apart: Value, start: Value, leading: Value) -> None:
-        rows = [_wide(lanes)(b, _at(b, start, typed_values.arithmetic(b, "*", number(k), leading)))
-                for k in range(lanes)]  # fmt: skip
+        rows = [
+            _loaded(b, _at(b, start, typed_values.arithmetic(b, "*", number(k), leading)), lanes) for k in range(lanes)
+        ]
         masks = [[half * lanes // 2 + k // 2 + k % 2 * lanes for k in range(lanes)] for half in (0, 1)]
         mixes = [ir.Constant(ir.VectorType(_HALF, lanes), mask) for mask in masks]
-        found = [row.ir for row in rows if row is not None]
+        found = [row.ir for row in rows]
         for _ in range(lanes.bit_length() - 1):
             pairs = zip(found[: lanes // 2], found[lanes // 2 :], strict=True)
             found = [b.shuffle_vector(x, y, mix) for x, y in pairs for mix in mixes]
@@ -182,10 +177,21 @@ def _reordered(b: Any, x: Value, y: Value) -> Value:
 
 def _highest(b: Any, values: Value) -> Value:
     """Return the largest number in a vector that holds no NaN."""
+    return _reduced(b, "fmax", values, (), ("nnan",))
+
+
+def _summed(b: Any, values: Value) -> Value:
+    """Return the sum of the numbers in a vector."""
+    nothing = number(-0.0, values.kind.partition("x")[0])
+    return _reduced(b, "fadd", values, (nothing,), ("reassoc",))
+
+
+def _reduced(b: Any, name: str, values: Value, first: Sequence[Value], freedom: Sequence[str]) -> Value:
     kind, lanes = values.kind.split("x")
-    name = f"llvm.vector.reduce.fmax.v{lanes}f{8 * typed_values.BYTES[kind]}"
-    called = function(b, name, TYPES[kind], [TYPES[values.kind]])
-    return Value(kind, b.call(called, [values.ir], fastmath=("nnan",)))
+    wanted = [TYPES[x.kind] for x in (*first, values)]
+    whole = f"llvm.vector.reduce.{name}.v{lanes}f{8 * typed_values.BYTES[kind]}"
+    called = function(b, whole, TYPES[kind], wanted)
+    return Value(kind, b.call(called, [x.ir for x in (*first, values)], fastmath=freedom))
 
 
 def _copied(b: Any, target: Value, source: Value, size: Value) -> None:
@@ -253,12 +259,12 @@ WORDS: dict[str, Meaning] = {
     **{kind: _cast(kind) for kind in NUMBERS}, **{f"cut_{kind}": _cut(kind) for kind in ("i4", "i8", "u4")},
     **{f"as_{kind}": _pointer(kind) for kind in ("f4", "f8", "i4", "i8", "u4")}, "as_b1": _pointer("i1"),
     "at": _at, "address": lambda b, pointer: Value("i8", b.ptrtoint(pointer.ir, WIDE)), "copied": _copied,
-    "wide": _wide(), "spread": _spread(), "zeros": _zeros, "fetch": _fetch,
-    "lanes": lambda b, pointer: number(_lanes(pointer)),
+    "wide": _wide(), "spread": _spread(), "fetch": _fetch,
     **{f"wide{lanes}": _wide(lanes) for lanes in typed_values.LANES},
     **{f"spread{lanes}": _spread(lanes) for lanes in typed_values.LANES}, "put": _put,
     **{f"turned{lanes}": _turned(lanes) for lanes in typed_values.LANES},
-    "highest": _highest, "sel": typed_values.chosen, "radd": _reordered, "abs": _size, "min": _lesser, "max": _greater,
+    "highest": _highest, "summed": _summed, "sel": typed_values.chosen, "radd": _reordered,
+    "abs": _size, "min": _lesser, "max": _greater,
     "root": lambda b, x: _unary(b, "sqrt", x), "floor": lambda b, x: _unary(b, "floor", x),
     "nearest": lambda b, x: _unary(b, "nearbyint", x),
     "as_float": lambda b, x: Value("f4", b.bitcast(converted(b, x, "i4").ir, TYPES["f4"])),

@@ -8,6 +8,7 @@ sides do not fit these are copied to scratch, with zeros around them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod, sqrt
 
 from attrs import define, field, frozen
@@ -15,11 +16,12 @@ from attrs import define, field, frozen
 from sigma_backend_numba.compiler.processor import registers
 from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
 from sigma_backend_numba.emit import costs
+from sigma_backend_numba.emit.register_tiles import turned
 from sigma_backend_numba.emit.single_ops import Writer
 from sigma_backend_numba.emit.task import Task, indented
 from sigma_backend_numba.lower.attention import order, shapes, starts
 from sigma_backend_numba.lower.layout import laid, regular, source
-from sigma_backend_numba.scalars import literal
+from sigma_backend_numba.scalars import SHORT, literal
 from sigma_kernel.graph import BYTES, Node, Shape, ops
 
 BLOCK, FEW, MANY = 32, 16, 2048  # queries of a block, and of one with many keys
@@ -137,7 +139,7 @@ class AttentionHeads:
         for name, x in zip("gqkv" if self.back else "qkv", self._operands, strict=False):
             strides = laid(x).strides
             self._place(name, x, strides, laid(x).offset)
-            if self.back or name != "k":
+            if name != ("v" if self.back else "k"):
                 self.given[name] = self._matrix(name, x.shape[-2:], rows[name], strides[-2])
         if self.back:
             for name, shape, start in zip("qkv", shapes(self._operands), starts(self._operands), strict=True):
@@ -147,8 +149,12 @@ class AttentionHeads:
         self.transposed = {name: self.task.room(self.keys * x.shape[-1], dtype) for name, x in self._turned}
         for name, x in self._turned:
             self.starting += self._zeroed(self.transposed[name], self.keys * x.shape[-1])
+        if self._limited:
+            self.order = self.task.room(self.keys, dtype)
+            self.starting += [f"for r in range({self.keys}):", f"    {self.order}[r] = {SHORT[dtype]}(r)"]
 
     transposed: dict[str, str] = field(init=False)
+    order: str = field(default="", init=False)  # the numbers of the keys
 
     @property
     def _operands(self) -> tuple[Node, ...]:
@@ -251,9 +257,8 @@ class AttentionHeads:
         lines = [line for matrix in self.given.values() for line in matrix.copied()]
         for name, x in self._turned:
             rows, columns = x.shape[-2:]
-            value = f"{name}[j * {laid(x).strides[-2]} + c]"
-            lines += [f"for c in range({columns}):", f"    for j in range({rows}):"]
-            lines.append(f"        {self.transposed[name]}[c * {self.keys} + j] = {value}")
+            to = (self.transposed[name], self.keys)
+            lines += turned(self.node.dtype, to, (name, laid(x).strides[-2]), str(columns), rows)
         for name in ("dk", "dv"):
             if matrix := self.made.get(name):
                 lines += [f"for r in range({matrix.high}):", f"    for c in range({matrix.wide}):"]
@@ -262,12 +267,18 @@ class AttentionHeads:
 
     def _tested(self) -> list[str]:
         """Return lines that tell whether a factor of 0 may give NaN."""
-        lines, nothing = [f"odd = {literal(0, self.node.dtype)}"], literal(0, self.node.dtype)
+        lanes, dtype = self.lanes, self.node.dtype
+        nothing, none = literal(0, dtype), f"spread{lanes}({literal(0, dtype)})"
+        lines, single = [f"odd0 = {none}", f"odd1 = {none}"], []
         for name, x in zip("gqkv" if self.back else "qkv", self._operands, strict=False):
-            rows, columns = x.shape[-2:]
-            lines += [f"for r in range({rows}):", f"    for c in range({columns}):"]
-            lines.append(f"        odd = radd(odd, {name}[r * {laid(x).strides[-2]} + c] * {nothing})")
-        return lines
+            (rows, columns), apart = x.shape[-2:], laid(x).strides[-2]
+            head, whole = f"for r in range({rows}):", columns // lanes * lanes
+            places = [(c, c // lanes % 2) for c in range(0, whole, lanes)]
+            each = [f"    odd{k} += wide{lanes}(at({name}, r * {apart} + {c})) * {none}" for c, k in places]
+            lines += [head, *each] if each else []
+            rest = f"        odd = radd(odd, {name}[r * {apart} + c] * {nothing})"
+            single += [head, f"    for c in range({whole}, {columns}):", rest] if columns > whole else []
+        return [*lines, "odd = summed(odd0 + odd1)", *single]
 
     def _seen(self) -> list[str]:
         """Return the line that limits the keys of a block."""
@@ -284,11 +295,15 @@ class AttentionHeads:
         lines += HeadProduct(dtype, (scores, self.keys), ("rows", q.apart, 1), (self.transposed["k"], self.keys)).lines(
             self.block, "n", k
         )
+        exponential, step = "exponential" if dtype == "float32" else "exp", tile()[1] * self.lanes
         inside = [
-            f"row = at({scores}, i * {self.keys})", *self._masked(), *self._largest(), f"total = {literal(0, dtype)}",
-            "for j in range(n):", f"    w = {'exponential' if dtype == 'float32' else 'exp'}(row[j] - high)",
-            "    row[j] = w", "    total = radd(total, w)", f"by = {literal(1, dtype)} / total",
-            "for j in range(n):", "    row[j] = row[j] * by", *self._hidden("row", literal(0, dtype), outside=True),
+            f"row = at({scores}, i * {self.keys})", *self._limit(), *self._allowed(),
+            *self._masked("row", literal(ops.HIDDEN[dtype], dtype)), *self._largest(),
+            f"for b in range(0, n, {step}):", f"    for j in range(b, b + {step}):",
+            f"        row[j] = {exponential}(row[j] - high)",
+            *self._summed(self._wide("row")), f"by = {self._spread(f'{literal(1, dtype)} / total')}",
+            *self._vectors([f"put(at(row, j), {self._seen_only(self._wide('row') + ' * by', literal(0, dtype))})"]),
+            *self._masked("row", literal(0, dtype)),
         ]  # fmt: skip
         return [*lines, f"for i in range({self._own}):", *indented(inside)]
 
@@ -298,55 +313,68 @@ class AttentionHeads:
         short = self._queries % self.block
         return f"min({self.block}, {self._queries} - i0)" if short else str(self.block)
 
-    def _masked(self) -> list[str]:
-        """Return lines that set the scores in a row that do not count below all others."""
-        dtype = self.node.dtype
-        lines = [f"seen = min(i0 + i + 1, {self._count})"] if self.causal else []
-        lines += self._row_of_mask(self.mask) if self.mask is not None else []
-        lines += self._hidden("row", literal(ops.HIDDEN[dtype], dtype))
-        if self.keys > self._count:
-            lines += [f"for j in range({self._count}, n):", f"    row[j] = {literal(-float('inf'), dtype)}"]
-        return lines
+    # -- rows of scores, a vector at a time ----------------------------------------------------------------------------
+    def _wide(self, row: str) -> str:
+        return f"wide{self.lanes}(at({row}, j))"
 
-    def _row_of_mask(self, mask: Node) -> list[str]:
-        """Return lines that find the row of a mask for a query."""
-        found, shape = laid(mask), mask.shape
+    def _spread(self, value: str) -> str:
+        return f"spread{self.lanes}({value})"
+
+    def _vectors(self, lines: list[str]) -> list[str]:
+        """Return a loop over the keys that a block of queries may see."""
+        return [f"for j in range(0, n, {self.lanes}):", *indented(lines)]
+
+    def _summed(self, value: str, before: Sequence[str] = ()) -> list[str]:
+        """Return lines that add up the vectors of a row."""
+        start = f"sums = {self._spread(literal(0, self.node.dtype))}"
+        return [start, *self._vectors([*before, f"sums += {value}"]), "total = summed(sums)"]
+
+    @property
+    def _limited(self) -> bool:
+        """Return whether a row holds scores that no query sees: of later keys, or of none."""
+        return self.causal or self.keys > self._count
+
+    def _limit(self) -> list[str]:
+        """Return the line that counts the keys which a query sees, a mask aside."""
+        count = f"min(i0 + i + 1, {self._count})" if self.causal else str(self._count)
+        return [f"seen = {self._spread(f'{SHORT[self.node.dtype]}({count})')}"] if self._limited else []
+
+    def _seen_only(self, vector: str, other: str) -> str:
+        """Return the text of a vector of a row, with another number for keys that a query does not see."""
+        return f"sel({self._wide(self.order)} < seen, {vector}, {self._spread(other)})" if self._limited else vector
+
+    def _allowed(self) -> list[str]:
+        """Return the line that finds the row of the mask for a query."""
+        if self.mask is None:
+            return []
+        found, shape = laid(self.mask), self.mask.shape
         lead = len(self.batch) + 2 - len(shape)
         steps = [(lead + i, step) for i, step in enumerate(found.strides) if shape[i] != 1]
-        pointer, rest = self.task.part(source(mask), found.offset)
+        pointer, rest = self.task.part(source(self.mask), found.offset)
         where = {axis: step for axis, step in steps if step}
         terms = [str(rest)] + [f"h{axis} * {step}" for axis, step in where.items() if axis < len(self.batch)]
         if len(self.batch) in where:
-            terms.append(f"min(i0 + i, {self._queries - 1}) * {where[len(self.batch)]}")
+            terms.append(f"(i0 + i) * {where[len(self.batch)]}")
         self.along = where.get(len(self.batch) + 1, 0)
         return [f"allowed = at({pointer}, {' + '.join(terms)})"]
 
     along: int = field(default=0, init=False)  # stride of the mask along the keys
 
-    def _hidden(self, row: str, value: str, outside: bool = False) -> list[str]:
-        """Return lines that set what a query does not see; ``outside`` also sets what is no key at all."""
-        end, lines = "n" if outside else f"min(n, {self._count})", []
-        if self.mask is not None:
-            lines += [f"for j in range(min(n, {self._count})):"]
-            lines += [f"    {row}[j] = sel(allowed[j * {self.along}] != 0, {row}[j], {value})"]
-        if self.causal:
-            lines += [f"for j in range(seen, {end}):", f"    {row}[j] = {value}"]
-        elif outside and self.keys > self._count:
-            lines += [f"for j in range({self._count}, n):", f"    {row}[j] = {value}"]
-        return lines
+    def _masked(self, row: str, value: str) -> list[str]:
+        """Return lines that set what the mask hides."""
+        each = f"    {row}[j] = sel(allowed[j * {self.along}] != 0, {row}[j], {value})"
+        return [f"for j in range(min(n, {self._count})):", each] if self.mask is not None else []
 
     def _largest(self) -> list[str]:
         """Return lines that scale a row of scores, and find the largest.
 
         NaN aside: the exponentials of a row with one are all NaN.
         """
-        lanes, dtype = self.lanes, self.node.dtype
-        return [
-            f"top = spread{lanes}({literal(-float('inf'), dtype)})",
-            f"for j in range(0, n, {lanes}):",
-            f"    x = wide{lanes}(at(row, j)) * spread{lanes}({literal(1.0 / sqrt(self._widths[0]), dtype)})",
-            "    put(at(row, j), x)", "    top = sel(x > top, x, top)", "high = highest(top)",
-        ]  # fmt: skip
+        dtype = self.node.dtype
+        least, scale = literal(-float("inf"), dtype), self._spread(literal(1.0 / sqrt(self._widths[0]), dtype))
+        value = self._seen_only(f"{self._wide('row')} * {scale}", least)
+        inside = [f"x = {value}", "put(at(row, j), x)", "top = sel(x > top, x, top)"]
+        return [f"top = {self._spread(least)}", *self._vectors(inside), "high = highest(top)"]
 
     def _used(self, rooms: list[str]) -> list[str]:
         """Return lines that use the weights of a block: for the result, or for the gradients."""
@@ -384,18 +412,15 @@ class AttentionHeads:
 
     def _slopes(self, weights: str, flows: str) -> list[str]:
         """Return lines that compute the gradients of a row of scores."""
-        dtype, nothing = self.node.dtype, literal(0, self.node.dtype)
-        scale = literal(1.0 / sqrt(self._widths[0]), dtype)
-        lines = [f"row = at({weights}, i * {self.keys})", f"flow = at({flows}, i * {self.keys})"]
-        if self.causal:
-            lines.append(f"seen = min(i0 + i + 1, {self._count})")
-        if self.mask is not None:
-            lines += self._row_of_mask(self.mask)
+        nothing = literal(0, self.node.dtype)
+        scale = self._spread(literal(1.0 / sqrt(self._widths[0]), self.node.dtype))
+        kept = [f"x = {self._seen_only(self._wide('flow'), nothing)}", "put(at(flow, j), x)"]
+        slope = f"{self._wide('row')} * ({self._wide('flow')} - by) * {scale}"
         return [
-            *lines, *self._hidden("flow", nothing, outside=True), f"total = {nothing}",
-            "for j in range(n):", "    total = radd(total, row[j] * flow[j])",
-            "for j in range(n):", f"    flow[j] = row[j] * (flow[j] - total) * {scale}",
-            *self._hidden("flow", nothing, outside=True),
+            f"row = at({weights}, i * {self.keys})", f"flow = at({flows}, i * {self.keys})",
+            *self._limit(), *self._allowed(), *self._masked("flow", nothing),
+            *self._summed(f"{self._wide('row')} * x", kept), f"by = {self._spread('total')}",
+            *self._vectors([f"put(at(flow, j), {self._seen_only(slope, nothing)})"]), *self._masked("flow", nothing),
         ]  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from attrs import evolve
+
 from sigma_kernel.graph import OPS, Graph, Node, Shape, changed
 
 FUSED = frozenset({"attention", "attention_gradient"})
@@ -28,13 +30,11 @@ def without_others(graph: Graph) -> Graph:
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         expansion = OPS[node.op].expansion if node.op in FUSED and not kept(node) else None
-        return expansion(*inputs, **node.attrs) if expansion else _with(node, inputs)
+        if expansion:
+            return expansion(*inputs, **node.attrs)
+        return node if inputs == node.inputs else evolve(node, inputs=inputs)
 
     return changed(graph, change, without_others)
-
-
-def _with(node: Node, inputs: tuple[Node, ...]) -> Node:
-    return node if inputs == node.inputs else Node(node.op, inputs, node.attrs, node.shape, node.dtype)
 
 
 def order(rank: int) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from sigma_backend_numba.compiler.language import (
 )
 from sigma_backend_numba.compiler.tile_sizes import MIXED_COLUMNS, MIXED_ROWS
 
-some, stored, pairs, halves, transposed = map(LanguageWord, ("some", "stored", "pairs", "halves", "transposed"))
+some, stored, pairs, halves, turned16 = map(LanguageWord, ("some", "stored", "pairs", "halves", "turned16"))
 tiles_ready, tiles_done, tiles_cleared = map(LanguageWord, ("tiles_ready", "tiles_done", "tiles_cleared"))
 tiles_multiplied, tiles_kept = map(LanguageWord, ("tiles_multiplied", "tiles_kept"))
 TILE, PAIR = 256, 512  # words of a tile, and of two
@@ -96,7 +96,7 @@ def lay(tile: Any, spare: Any, start: Any, step: Any, along: Any, count: Any, in
             x = some(at(start, one), sel(2 * w < inner, count, i8(0)))
             pairs(at(as_i4(to), w * 16), x, some(at(start, two), sel(2 * w + 1 < inner, count, i8(0))))
     if to == address(spare):
-        transposed(tile, spare)
+        turned16(as_f4(address(tile)), 16, as_f4(address(spare)), 16)
 
 
 @compact
