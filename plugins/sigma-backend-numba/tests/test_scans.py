@@ -10,7 +10,7 @@ from sigma_backend_numba.execute import thread_pool
 from sigma_backend_numba.lower.batch_chunks import CHUNKS
 from sigma_backend_numba.lower.canonical import expanded
 from sigma_kernel import functions as f
-from sigma_kernel.graph import Graph, Node, gradient, interpret, numpy_namespace, rewrite, symbol
+from sigma_kernel.graph import Graph, Node, gradient, interpret, numpy_namespace, ops, rewrite, symbol
 
 TIME, UNITS = 6, 40
 
@@ -84,6 +84,23 @@ def test_matrices_that_every_step_multiplies_by_are_packed_before_the_loop():
         assert inside.count("packed") >= 1
         assert "matmul" not in inside
         assert len(scan.inputs) == len(scan.attrs["split"])
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_matrices_that_are_rounded_are_packed_before_the_loop_and_the_batch_is_cut(dtype):
+    x, h, w = symbol((50, 32, 128)), symbol((32, 128)), symbol((128, 128))
+
+    def body(h: Node, now: Node) -> tuple[list[Node], list[Node]]:
+        return [f.tanh(0.3 * ops.mixed_matmul(h, w, dtype=dtype) + now)], []
+
+    (last,), _ = f.scan(body, [h], [x])
+    graph = Graph((x, h, w), (last, *gradient(f.sum(last * last), [h, w])))
+    for scan in scans(graph):
+        inside = scan.attrs["body"]
+        assert scan.attrs["chunks"] == 4
+        assert "packed" in [node.op for node in inside]
+        assert {node.shape[0] for node in inside if node.op == "reduce_precision"} == {8}  # rows, and no matrix
+    agrees(graph, 2e-2)  # a sum may round to the next number
 
 
 MIXED = {

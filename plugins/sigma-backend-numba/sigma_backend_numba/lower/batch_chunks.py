@@ -19,6 +19,7 @@ from sigma_kernel.graph import Graph, Node, ordered, symbol
 CHUNKS = 8  # maximum number of pieces of a task: the number of threads that can help
 ROWS = 8  # minimum rows of a chunk: as many share one pass over the weights
 CHUNK = 1e6  # minimum operations of a chunk
+PRODUCTS = frozenset({"matmul", "mixed"})
 REDUCTIONS = frozenset({"sum", "max", "argmax"})
 Wanted = dict[Node, set[int | None]]  # the axes at which nodes are cut; None: a whole node
 
@@ -40,7 +41,7 @@ def cut(scan: Node) -> Node:
 
 def work(body: Graph) -> int:
     """Return the approximate operations of a body."""
-    inner = (2 * node.inputs[0].shape[-1] if node.op == "matmul" else 1 for node in body)
+    inner = (2 * node.inputs[0].shape[-1] if node.op in PRODUCTS else 1 for node in body)
     return sum(prod(node.shape) * each for node, each in zip(body, inner, strict=True))
 
 
@@ -75,7 +76,7 @@ def _axes(node: Node, axis: int) -> Sequence[int | None] | None:
     if node.op in REDUCTIONS:
         return [axis]
     match node.op:
-        case "matmul":
+        case "matmul" | "mixed":
             return _of_product(node, axis)
         case "reshape":
             return _before_reshape(operands[0].shape, node.shape, axis)

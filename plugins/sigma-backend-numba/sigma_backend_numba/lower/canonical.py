@@ -8,6 +8,7 @@ for each sample), ``mixed`` (a product of matrices that are rounded to bfloat16)
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -27,6 +28,7 @@ from sigma_kernel.graph import Graph, Node, changed, constant, ordered, rewrite
 WORK = 3e6  # minimum floating-point operations of a part of a sum of products, or of a piece for BLAS
 TILED = 500_000  # minimum floating-point operations of a product of bfloat16 that packs its operands
 LEAST = 16  # and its smallest side
+MANY = 128  # and its rows, in a scan
 ALL = 50_000  # minimum elements of a full reduction: a smaller one is done before a second thread has started
 STATE, DATA, STEER = "state", "data", "steer"
 FLOATS = frozenset({"float32", "float64"})
@@ -160,23 +162,28 @@ class _Kept:
         return op in attention.FUSED or op in LOWERINGS
 
 
-def _multiplied(graph: Graph) -> Graph:
-    """Return a graph in which mixed products are products in tiles of bfloat16, or of rounded numbers."""
+def _multiplied(graph: Graph, within: bool = False) -> Graph:
+    """Return a graph in which mixed products are products in tiles of bfloat16, or of rounded numbers.
+
+    ``within`` a scan, products of few rows are of rounded numbers: their second operands are packed once (see
+    ``packing``), while tiles would be packed in each step.
+    """
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op != "mixed_matmul":
             return node if inputs == node.inputs else evolve(node, inputs=inputs)
-        if node.dtype == "float32" and node.attrs["dtype"] == "bfloat16" and has_tiles() and _large(node):
+        if node.dtype == "float32" and node.attrs["dtype"] == "bfloat16" and has_tiles() and _large(node, within):
             return evolve(node, op="mixed", inputs=inputs)
         return evolve(node, op="matmul", inputs=tuple(_rounded(x, node.attrs) for x in inputs), attrs={})
 
-    return changed(graph, change, _multiplied)
+    return changed(graph, change, partial(_multiplied, within=True))
 
 
-def _large(node: Node) -> bool:
+def _large(node: Node, within: bool) -> bool:
     """Return whether a product is faster in tiles, although both operands are packed."""
     (rows, columns), inner = node.shape[-2:], node.inputs[0].shape[-1]
-    return min(rows, columns, inner) >= LEAST and 2 * rows * columns * inner >= TILED
+    least = MANY if within else LEAST
+    return min(rows, columns, inner) >= LEAST and rows >= least and 2 * rows * columns * inner >= TILED
 
 
 def _rounded(x: Node, attrs: Mapping[str, Any]) -> Node:

@@ -6,6 +6,8 @@ many columns as a tile of the product, so that a tile reads contiguous memory; t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import evolve
 
 from sigma_backend_numba.compiler.processor import registers
@@ -24,27 +26,33 @@ def packed(scan: Node) -> Node:
     """Return a scan that is given the panels of the matrices by which its body multiplies, or the same node."""
     attrs, body = scan.attrs, scan.attrs["body"]
     first, split = attrs["carries"] + attrs["sequences"], attrs.get("split", (False,) * len(body.inputs))
-    whole = [x for x, cut in zip(body.inputs[first:], split[first:], strict=True) if not cut]
-    factors = {node.inputs[1] for node in body if _is_product(node)}
-    found = [x for x in whole if x in factors] if attrs["length"] >= STEPS else []
-    if not found:
+    operands = zip(body.inputs[first:], scan.inputs[first:], split[first:], strict=True)
+    outer = {x: given for x, given, cut in operands if not cut}
+    factors = dict.fromkeys(node.inputs[1] for node in body if _is_product(node)) if attrs["length"] >= STEPS else {}
+    panels = {x: _panels(made) for x in factors if (made := _outside(x, outer)) is not None}
+    if not panels:
         return scan
-    outer = dict(zip(body.inputs, scan.inputs, strict=True))
-    panels = {x: _panels(outer[x]) for x in found}
     inside = {x: symbol(made.shape, made.dtype) for x, made in panels.items()}
     results = changed(body, lambda node, inputs: _multiplied(node, inputs, inside), lambda inner: inner).outputs
     used = {*body.inputs[:first], *ordered(results)}
-    kept = [(x, outer[x], cut) for x, cut in zip(body.inputs, split, strict=True) if x in used]
-    kept += [(inside[x], panels[x], False) for x in found]
-    inputs, operands, cuts = zip(*kept, strict=True)
+    kept = [one for one in zip(body.inputs, scan.inputs, split, strict=True) if one[0] in used]
+    kept += [(inside[x], made, False) for x, made in panels.items()]
+    inputs, given, cuts = zip(*kept, strict=True)
     more = {"body": Graph(inputs, results), "split": cuts}
-    return evolve(scan, inputs=operands, attrs={**attrs, **more})
+    return evolve(scan, inputs=given, attrs={**attrs, **more})
+
+
+def _outside(x: Node, outer: Mapping[Node, Node]) -> Node | None:
+    """Return a matrix of the body as it is before the loop: a constant, perhaps rounded or transposed."""
+    if x in outer or x.op not in ("reduce_precision", "permute"):
+        return outer.get(x)
+    made = _outside(x.inputs[0], outer)
+    return None if made is None else evolve(x, inputs=(made,))
 
 
 def _is_product(node: Node) -> bool:
     """Return whether a node is a product of two matrices, wide enough to be packed."""
-    plain = node.op == "matmul" and node.dtype in FLOATS and "dtype" not in node.attrs  # that of mixed products
-    flat = plain and all(len(x.shape) == 2 for x in node.inputs)
+    flat = node.op == "matmul" and node.dtype in FLOATS and all(len(x.shape) == 2 for x in node.inputs)
     return flat and node.shape[1] >= COLUMNS and node.inputs[0].shape[1] > 0
 
 
