@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
@@ -86,7 +87,9 @@ def prepared(of: Sides, choice: Route) -> Callable[[int], None]:
 
 def measured(runs: Sequence[Callable[[int], None]]) -> list[float]:
     """Return the least seconds of each, which take turns."""
-    counts = [max(1, round(LEAST / max(_seconds(run, 1), 1e-7))) for run in runs if _seconds(run, 1) >= 0]
+    for run in runs:
+        run(1)  # touch all memory
+    counts = [max(1, round(LEAST / max(_seconds(run, 1), 1e-7))) for run in runs]
     best = [float("inf")] * len(runs)
     for _ in range(TIMES):
         for k, (run, count) in enumerate(zip(runs, counts, strict=True)):
@@ -124,13 +127,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     tables = json.loads(FILE.read_text("utf-8"))
     table = tables.setdefault(str(registers()), {"products": {}})
-    table["measured"] = f"{processor()[0]}, {blas()}"
+    table["measured"] = _provenance(table.get("measured", "") if given.only else "")
+    given.to.write_text(_text(tables), "utf-8")
     for of in sides():
         name = entry(*of)
         if given.only in name:
             table["products"][name], rates = tuned(of)
             print(f"{name}: {table['products'][name]}, GFLOP/s: {rates}", file=sys.stderr, flush=True)
             given.to.write_text(_text(tables), "utf-8")
+
+
+def _provenance(before: str) -> str:
+    """Return what measured the table: the line before, if there is one, else this processor and its BLAS."""
+    core = os.environ.get("OPENBLAS_CORETYPE")
+    return before or f"{processor()[0]}, {blas()}" + (f" ({core})" if core else "")
 
 
 def _text(tables: dict[str, Any]) -> str:

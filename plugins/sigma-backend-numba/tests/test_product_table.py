@@ -10,6 +10,7 @@ import pytest
 
 from sigma_backend_numba import tune
 from sigma_backend_numba.backend import NumbaBackend
+from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.compiler import processor
 from sigma_backend_numba.emit import product_table
 from sigma_backend_numba.emit.product_table import BLAS, FILE, PANELS, TILES, WAYS, Route, chosen, entry, forced
@@ -32,6 +33,7 @@ def test_a_product_takes_the_entry_whose_sides_are_nearest_as_ratios() -> None:
     assert entry(100, 1000, 784, True) == "64 x 1024 x 1024 transposed"
     assert entry(130, 10, 40, False) == "256 x 16 x 64"
     assert entry(0, 5000, 1, False) == "1 x 1024 x 16"
+    assert entry(128, 512, 32, False) == "256 x 1024 x 64"  # as near to 64, 256 and 16
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -46,7 +48,8 @@ def test_processors_that_were_not_measured_leave_large_products_to_blas(monkeypa
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_each_way_gives_the_same_product(way: str) -> None:
+def test_each_way_gives_the_same_product(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "makers", lambda: f"in {way}")  # the program of another way has the same key
     draw = np.random.default_rng(0)
     x, w = draw.standard_normal((20, 30)), draw.standard_normal((30, 17))
     a, b = symbol(x.shape, "float64"), symbol(w.shape, "float64")
@@ -69,6 +72,17 @@ def test_the_tuner_writes_what_it_measured_and_keeps_the_rest(
     other = {one: value for one, value in TABLES["512"]["products"].items() if "64 x 64 x 64" not in one}
     assert {one: written["512"]["products"][one] for one in other} == other
     assert written["256"] == TABLES["256"]
+    assert written["512"]["measured"] == TABLES["512"]["measured"]  # most entries are from then
+
+
+def test_a_whole_table_says_as_which_processor_blas_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tune, "sides", list)
+    monkeypatch.setattr(tune, "registers", lambda: 512)
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    tune.main(["--to", str(tmp_path / "table.json")])
+    assert json.loads((tmp_path / "table.json").read_text("utf-8"))["512"]["measured"].endswith("(Haswell)")
 
 
 def test_a_large_product_is_cut_into_no_more_pieces_than_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
