@@ -103,6 +103,36 @@ def test_matrices_that_are_rounded_are_packed_before_the_loop_and_the_batch_is_c
     agrees(graph, 2e-2)  # a sum may round to the next number
 
 
+def test_the_gradient_of_a_bias_inside_a_body_is_summed_after_the_loop():
+    x, h, w, b, c = symbol((20, 32, 64)), symbol((32, 64)), symbol((64, 64)), symbol((64,)), symbol((1,))
+
+    def body(h: Node, now: Node) -> tuple[list[Node], list[Node]]:
+        wide = f.tanh(h @ w + b) * now
+        return [0.5 * (wide + h) + c], [wide]
+
+    (last,), (wide,) = f.scan(body, [h], [x])
+    graph = Graph((x, h, w, b, c), (last, *gradient(f.sum(last * last) + f.sum(wide), [x, h, w, b, c])))
+    assert [(scan.attrs["carries"], scan.attrs["chunks"]) for scan in scans(graph)] == [(1, 4)] * 2
+    agrees(graph)
+
+
+@pytest.mark.parametrize("read", ["every sum", "the last sum and its rows"])
+def test_a_sum_stays_in_the_loop_only_if_each_step_reads_it(read, monkeypatch):
+    monkeypatch.setattr("sigma_backend_numba.lower.batch_chunks.CHUNK", 1e4)
+    x, h, total = symbol((40, 32, 32)), symbol((32, 32)), symbol((32,))
+
+    def body(h: Node, total: Node, now: Node) -> tuple[list[Node], list[Node]]:
+        new = f.tanh(h * 0.5 + now)
+        more = total + f.sum(new, 0)
+        return [new, more], [more * 2.0] if read == "every sum" else [new]
+
+    (last, total_), (outputs,) = f.scan(body, [h, total], [x])
+    graph = Graph((x, h, total), (last, total_, outputs))
+    [scan] = scans(graph)
+    assert scan.attrs["carries"] == (2 if read == "every sum" else 1)
+    agrees(graph)
+
+
 MIXED = {
     "a sum over the batch": lambda h, x, fixed: h + x + f.sum(h, 0, keepdims=True),
     "a product of rows": lambda h, x, fixed: h * 0.1 + f.softmax(h @ f.swap_axes(h, 0, 1)) @ x,

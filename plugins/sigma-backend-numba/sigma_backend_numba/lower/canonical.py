@@ -21,6 +21,7 @@ from sigma_backend_numba.lower.kernels import LOWERINGS, called
 from sigma_backend_numba.lower.layout import VIEWS, is_regular, layout, source
 from sigma_backend_numba.lower.packing import packed
 from sigma_backend_numba.lower.pieces import side_by_side
+from sigma_backend_numba.lower.running_sums import summed_later
 from sigma_backend_numba.scalars import SCALARS
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import Graph, Node, changed, constant, ordered, rewrite
@@ -152,7 +153,7 @@ def expanded(graph: Graph) -> Graph:
     Its arrays of constants stay, as they become inputs; those in the body of a scan do not.
     """
     graph = _multiplied(attention.without_others(graph))
-    return _looped(side_by_side(_called(rewrite(graph, keep=_Kept()), KNOWN | {"array"})))
+    return _looped(summed_later(side_by_side(_called(rewrite(graph, keep=_Kept()), KNOWN | {"array"}))))
 
 
 class _Kept:
