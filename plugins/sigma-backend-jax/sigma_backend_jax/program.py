@@ -1,4 +1,7 @@
-"""A step as one jitted loop, which runs a burst in one call."""
+"""A step as one jitted loop, which runs a burst in one call; steps with convolutions on a CPU are called one by one.
+
+In the body of a loop, XLA's convolutions on a CPU take 15 to 30 times as long.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from sigma_kernel.contracts import Array, Arrays, Burst, Numbers, Step
 from sigma_kernel.graph import Graph, interpret
 
 ROOM = 64  # iterations, at least, that a compiled loop has room for
+CONVOLUTIONS = ("convolution", "convolution_input", "convolution_kernel")
 READERS = ("take", "scatter_add")  # ops that read indices
 Traced = Callable[..., tuple[tuple[Array, ...], list[Reach]]]
 
@@ -43,6 +47,11 @@ def reads(graph: Graph) -> bool:
     return any(x.op in READERS or (x.op == "scan" and reads(x.attrs["body"])) for x in graph)
 
 
+def convolves(graph: Graph) -> bool:
+    """Return whether a step computes convolutions."""
+    return any(x.op in CONVOLUTIONS for x in graph)
+
+
 @define(eq=False, slots=False)
 class JaxProgram:
     """A compiled step: bursts of up to 64 iterations, and then up to each power of two, share a loop."""
@@ -51,11 +60,14 @@ class JaxProgram:
     device: jax.Device
     in_place: bool
     _burst: Any = field(init=False)
+    _alone: bool = field(init=False)  # whether each iteration is a call of its own
 
     def __attrs_post_init__(self) -> None:
         """Prepare the loop, compiled at the first burst of each size; state that may be lost is not donated."""
-        donated = (0,) if self.in_place and not reads(self.step.graph) else ()
-        self._burst = jax.jit(partial(loop, self.step), donate_argnums=donated)
+        spent = self.in_place and not reads(self.step.graph)
+        self._alone = self.device.platform == "cpu" and convolves(self.step.graph)
+        run = iteration if self._alone else loop
+        self._burst = jax.jit(partial(run, self.step), donate_argnums=(0,) if spent else ())
 
     @cached_property
     def peak_bytes(self) -> int:
@@ -66,19 +78,50 @@ class JaxProgram:
         return 0 if planned is None else int(planned.temp_size_in_bytes + planned.output_size_in_bytes)
 
     def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Numbers, n: int) -> Burst:
-        """Run ``n`` steps in one call; see :class:`sigma_kernel.contracts.Program`."""
-        step, room = self.step, max(ROOM, 1 << (n - 1).bit_length())
+        """Run ``n`` steps; see :class:`sigma_kernel.contracts.Program`."""
+        step = self.step
         written = {name: state[name] for name in step.writes}
         read = {name: state[name] for name in step.state if name not in step.writes}
         kinds = [x.dtype for x in step.graph.inputs[len(step.state) + len(step.data) :]]
+        room = n if self._alone else max(ROOM, 1 << (n - 1).bit_length())
         live = [_filled(steer[name], room, kind) for name, kind in zip(step.steer, kinds, strict=True)]
         with jax.enable_x64(True), jax.default_device(self.device):
-            data = [block[name] for name in step.data]
-            done, new, ring, found = self._burst(written, read, data, _filled(rows, room, "int32"), live, np.int32(n))
+            run = self._each if self._alone else self._at_once
+            new, records, done = run(written, (read, [block[name] for name in step.data]), rows, live, n)
+        return Burst({**state, **new}, dict(zip(step.ring, records, strict=True)), done)
+
+    def _at_once(
+        self, written: Arrays, given: Any, rows: np.ndarray, live: Sequence[np.ndarray], n: int
+    ) -> tuple[Arrays, list[np.ndarray], int]:
+        """Run a burst in one call; return the new state, the records and the number of iterations."""
+        room = max(ROOM, 1 << (n - 1).bit_length())
+        done, new, ring, found = self._burst(written, *given, _filled(rows, room, "int32"), live, np.int32(n))
+        check(found)
+        return new, [np.array(x)[: int(done)] for x in jax.device_get(ring)], int(done)
+
+    def _each(
+        self, written: Arrays, given: Any, rows: np.ndarray, live: Sequence[np.ndarray], n: int
+    ) -> tuple[Arrays, list[np.ndarray], int]:
+        """Run a burst with a call for each iteration; return what :meth:`_at_once` returns."""
+        kept: list[list[np.ndarray]] = []
+        losses = [place for place, name in enumerate(self.step.ring) if name == "loss"]
+        for i in range(n):
+            written, records, found = self._burst(written, *given, rows[i].astype("int32"), [x[i] for x in live])
             check(found)
-            count = int(done)
-            records = {name: np.array(x)[:count] for name, x in zip(step.ring, jax.device_get(ring), strict=True)}
-        return Burst({**state, **new}, records, count)
+            kept.append([np.array(x) for x in jax.device_get(records)])
+            if not all(np.isfinite(kept[-1][place]).all() for place in losses):
+                break
+        return written, [np.stack(column) for column in zip(*kept, strict=True)], len(kept)
+
+
+def iteration(
+    step: Step, written: Arrays, read: Arrays, data: Sequence[Array], row: Array, live: Sequence[Array]
+) -> tuple[Arrays, Sequence[Array], list[Reach]]:
+    """Return the new state, the records, and what the step read."""
+    state = [written[name] if name in written else read[name] for name in step.state]
+    results, found = traced(step.graph)(*state, *(x[row] for x in data), *live)
+    count = len(step.writes)
+    return dict(zip(step.writes, results[:count], strict=True)), results[count:], found
 
 
 def loop(
@@ -89,22 +132,19 @@ def loop(
     ``rows`` and ``live`` have room for more. Return the number of iterations, the new state, the records, and what
     the last iteration read.
     """
-    call, loss = traced(step.graph), [place for place, name in enumerate(step.ring) if name == "loss"]
+    loss = [place for place, name in enumerate(step.ring) if name == "loss"]
 
-    def iteration(i: Array, written: Arrays) -> tuple[Arrays, Sequence[Array], list[Reach]]:
-        state = [written[name] if name in written else read[name] for name in step.state]
-        results, found = call(*state, *(x[rows[i]] for x in data), *(x[i] for x in live))
-        count = len(step.writes)
-        return dict(zip(step.writes, results[:count], strict=True)), results[count:], found
+    def numbered(i: Array, written: Arrays) -> tuple[Arrays, Sequence[Array], list[Reach]]:
+        return iteration(step, written, read, data, rows[i], [x[i] for x in live])
 
     def one(carry: Any) -> Any:
         i, _, written, ring, _ = carry
-        new, records, found = iteration(i, written)
+        new, records, found = numbered(i, written)
         ring = [held.at[i].set(record) for held, record in zip(ring, records, strict=True)]
         fine = [jnp.isfinite(records[place]).all() for place in loss] + [one.fits for one in found]
         return i + 1, jnp.all(jnp.array([True, *fine])), new, ring, found
 
-    _, records, found = jax.eval_shape(iteration, jnp.int32(0), written)
+    _, records, found = jax.eval_shape(numbered, jnp.int32(0), written)
     ring = [jnp.zeros((rows.shape[0], *x.shape), x.dtype) for x in records]
     found = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), found)
     begin = jnp.int32(0), jnp.array(True), written, ring, found

@@ -56,6 +56,7 @@ class TorchBackend(Backend):
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Array]]:
         """Return a function that computes a graph; results take no storage of inputs."""
         place, ns = self._place(), namespace()
+        check(graph, place)
         with on(place), torch.no_grad():
             run = function(simplified(graph), ns)
         compute = torch.compile(run, dynamic=False) if self.compiled else run
@@ -72,7 +73,8 @@ class TorchBackend(Backend):
 
     def compile(self, step: Step, in_place: bool = True) -> TorchProgram:
         """Return the program of a step."""
-        return TorchProgram(step, self._place(), in_place, self.compiled)
+        check(step.graph, place := self._place())
+        return TorchProgram(step, place, in_place, self.compiled)
 
     def to_device(self, host: Any) -> Array:
         """Return a copy on the device; an array of another library that is there already is copied there."""
@@ -93,6 +95,12 @@ class TorchBackend(Backend):
     def take(self, array: Array, rows: np.ndarray) -> Array:
         """Return rows of an array, on the device."""
         return array[torch.from_numpy(rows.astype(np.int64)).to(array.device)]
+
+
+def check(graph: Graph, device: torch.device) -> None:
+    """Raise SigmaConfigError if a device lacks a dtype of a graph."""
+    if device.type == "mps" and any(x.dtype == "float64" for x in (*graph.inputs, *graph)):
+        raise SigmaConfigError("backend 'torch': the device 'mps' has no float64. Use another precision, or device.")
 
 
 def _given(x: Any, kind: torch.dtype, place: torch.device) -> Array:

@@ -118,17 +118,21 @@ def _random_bits(
     size, width = prod(shape), prod(shape[1:])
     if width % 4 or not size:
         return philox.random_bits(ns, key, iteration, row, scan, shape=shape, stream=stream)
-    even, odd = torch.empty((2, 2, size // 4), dtype=torch.int64, device=key.device)  # counters 0 and 2, and 1 and 3
+    even, high, first, second = torch.empty((4, 2, size // 4), dtype=torch.int64, device=key.device)
     even[0] = torch.arange(size // 4, device=key.device).add_(row * (width // 4)).bitwise_and_(WORD)
-    odd[0], even[1], odd[1] = stream, iteration, scan
+    even[1] = iteration
+    odd = (torch.full_like(even[0], stream), scan.expand(size // 4))  # of odd words, only the lower 32 bits count
     factors = torch.tensor(philox.MULTIPLIERS, device=key.device).unsqueeze(1)
-    weyl = torch.tensor(philox.WEYL, device=key.device)
-    for number in range(philox.ROUNDS):
-        spare = even.mul_(factors).bitwise_and(WORD).flip(0)  # a product has 64 bits: its sign is one of them
-        high = even.bitwise_right_shift_(32).bitwise_and_(WORD).flip(0)
-        even = high.bitwise_xor_(odd).bitwise_xor_((key + number * weyl).bitwise_and_(WORD).unsqueeze(1))
-        odd = spare
-    return torch.stack([even[0], odd[0], even[1], odd[1]], -1).view(tuple(shape))
+    rounds = torch.arange(philox.ROUNDS, device=key.device).unsqueeze(1)
+    keys = (rounds * torch.tensor(philox.WEYL, device=key.device)).add_(key).bitwise_and_(WORD).unsqueeze(2)
+    for one in keys.unbind():
+        torch.mul(even, factors, out=first)  # both words of a product: 64 bits, of which the sign is one
+        torch.bitwise_right_shift(first, 32, out=high)
+        torch.bitwise_xor(high[1], odd[0], out=even[0])
+        torch.bitwise_xor(high[0], odd[1], out=even[1])
+        even.bitwise_xor_(one).bitwise_and_(WORD)
+        odd, first, second = (first[1], first[0]), second, first
+    return torch.stack([even[0], odd[0] & WORD, even[1], odd[1] & WORD], -1).view(tuple(shape))
 
 
 OWN: dict[str, Callable[..., Any]] = {

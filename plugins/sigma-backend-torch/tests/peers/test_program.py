@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from sigma_backend_torch import TorchBackend
+from sigma_backend_torch.backend import check
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.errors import SigmaConfigError, SigmaGraphError
@@ -33,6 +35,13 @@ def test_an_index_out_of_range_is_refused_and_the_state_stays() -> None:
 def test_a_device_that_does_not_exist_is_refused(name: str) -> None:
     with pytest.raises(SigmaConfigError, match=f"there is no device '{name}' here .* Use 'cpu', or install"):
         TorchBackend(name)
+
+
+def test_float64_is_refused_for_a_device_that_lacks_it() -> None:
+    x = symbol((2,), "float64")
+    with pytest.raises(SigmaConfigError, match="'mps' has no float64. Use another precision, or device"):
+        check(Graph((x,), (f.cast(x, dtype="float32"),)), torch.device("mps"))
+    check(Graph((x,), (x,)), torch.device("cpu"))
 
 
 def test_the_device_is_told() -> None:
