@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from figures import voices
+from figures import files
 from sigma_kernel import catalogue, config
 from sigma_recipes.plugin import RECIPES
 
@@ -25,7 +25,7 @@ FEW = {
 @cache
 def trained(name: str, backend: str) -> dict[str, np.ndarray]:
     """Return the whole state after a few iterations, in float64: parameters, slots, layer state, the random key."""
-    few = [one.replace("VOICES", str(voices.table())) for one in FEW.get(name, [])]
+    few = [one.replace("VOICES", str(files.voices())) for one in FEW.get(name, [])]
     settings = [f"run.backend={backend}", "run.precision=float64", *few]
     text = catalogue().load("recipe", name).text
     with config.build(config.load(text, settings, name=name)) as environment:
