@@ -15,7 +15,7 @@ from itertools import chain
 from attrs import define, field
 
 from sigma_backend_cupy.graphs.points import Points
-from sigma_backend_cupy.graphs.reads import LEAVES, LOOPS, MOVES, REDUCTIONS, reads
+from sigma_backend_cupy.graphs.reads import LEAVES, LOOPS, MOVES, PULLED, REDUCTIONS, reads
 from sigma_kernel.graph import Graph, Node
 
 Form = tuple[tuple[int, bool], ...]  # sides, and whether they are reduced
@@ -147,7 +147,7 @@ def grouped(graph: Graph) -> list[Loop | Node]:
     """Return the kernels of a graph in order: loops, and nodes with kernels of their own."""
     made: list[Loop | Node] = []
     order: dict[Node, int] = {}
-    for node in graph:
+    for node in _updates_last(graph):
         if node.op in INLINE or node.op in GIVEN:
             continue
         if node.op == "part":
@@ -158,6 +158,16 @@ def grouped(graph: Graph) -> list[Loop | Node]:
         elif math.prod(node.shape):
             order[node] = _join(node, made, order)
     return made
+
+
+def _updates_last(graph: Graph) -> list[Node]:
+    """Return the nodes with those last that only elementwise ops follow: updates may then overwrite what was read."""
+    heavy: set[Node] = set()
+    every = [*graph]
+    for node in reversed(every):
+        if node in heavy or node.op not in LOOPS or node.op in (*REDUCTIONS, *PULLED):
+            heavy.update((node, *node.inputs))
+    return [*(x for x in every if x in heavy), *(x for x in every if x not in heavy)]
 
 
 def _join(node: Node, made: list[Loop | Node], order: dict[Node, int]) -> int:

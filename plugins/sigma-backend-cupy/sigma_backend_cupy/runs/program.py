@@ -22,6 +22,8 @@ from sigma_kernel.contracts import Array, Arrays, Burst, Numbers, Step
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import Graph, Node
 
+AT_ONCE = 64  # arrays that one kernel copies
+
 
 @define(eq=False, slots=False)
 class CompiledFunction:
@@ -189,13 +191,12 @@ def _before(step: Step, unit: LaunchList) -> list[Launch]:
 def _after(step: Step, unit: LaunchList) -> list[Launch]:
     """Return the launches that keep the state, write the records and end the iteration."""
     table, made = ArrayPlace("input", len(unit.inputs)), []
-    for out, position in step.donations.items():
-        if out not in unit.in_place and size(unit.outputs[out]):
-            made.append(
-                Launch(bursts.keep(unit.outputs[out]), (ArrayPlace("output", out), ArrayPlace("input", position)))
-            )
+    moved = [(o, i) for o, i in step.donations.items() if o not in unit.in_place and size(unit.outputs[o])]
+    for some in (moved[k : k + AT_ONCE] for k in range(0, len(moved), AT_ONCE)):
+        places = [*(ArrayPlace("output", o) for o, _ in some), *(ArrayPlace("input", i) for _, i in some)]
+        made.append(Launch(bursts.keep(*(unit.outputs[o] for o, _ in some)), tuple(places)))
     first, entry = len(step.writes), 1 + len(step.data) + len(step.steer)
-    short, checked, places = [], [], []
+    short, checked, read = [], [], []
     for k, name in enumerate(step.ring):
         node, place = unit.outputs[first + k], ArrayPlace("output", first + k)
         if size(node) > 8 * bursts.AT_ONCE:
@@ -203,5 +204,5 @@ def _after(step: Step, unit: LaunchList) -> list[Launch]:
         else:
             short.append((node, entry + k))
         checked += [node] if name == "loss" else []
-        places += [place] if name == "loss" or (node, entry + k) in short else []
-    return [*made, Launch(bursts.advance(short, checked), (table, *places))]
+        read += [place] if name == "loss" or (node, entry + k) in short else []
+    return [*made, Launch(bursts.advance(short, checked), (table, *read))]

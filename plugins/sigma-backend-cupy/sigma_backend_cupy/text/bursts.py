@@ -47,16 +47,17 @@ def live(values: Sequence[Node], first: int) -> Kernel:
     return finished(["SIGMA_EACH(32) {", *lines, "}"], 1, 32, _pointers(True, *((x, "write") for x in values)))
 
 
-def keep(node: Node) -> Kernel:
-    """Return the kernel that copies a result to where the next iteration reads it."""
-    count = prod(node.shape)
+def keep(*nodes: Node) -> Kernel:
+    """Return the kernel that copies results to where the next iteration reads them: all results, then all copies."""
+    sizes, count = [prod(node.shape) for node in nodes], len(nodes)
     body = [
         f"SIGMA_EACH({THREADS}) {{",
         f"const int e = SIGMA_BLOCK * {THREADS} + t;",
-        f"if (e < {count}) p1[e] = p0[e];",
+        *(f"if (e < {size}) p{count + k}[e] = p{k}[e];" for k, size in enumerate(sizes)),
         "}",
     ]
-    return finished(body, -(-count // THREADS), THREADS, _pointers(False, (node, "read"), (node, "write")))
+    pointers = _pointers(False, *((x, "read") for x in nodes), *((x, "write") for x in nodes))
+    return finished(body, -(-max(sizes) // THREADS), THREADS, pointers)
 
 
 def record(node: Node, number: int) -> Kernel:
