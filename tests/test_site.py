@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("sigma_plot", reason="the figures have the colours of this room's charts")
 
 from extensions import cells, components, functions, gallery, generated, links
-from figures import benchmarks, diagrams, drawing, first
+from figures import FOLDER, benchmarks, diagrams, drawing, first
 from sigma_kernel import catalogue
 from sigma_kernel.graph import OPS, Op
 
@@ -91,12 +91,12 @@ def test_every_generated_block_is_known():
 @pytest.mark.parametrize("name", GENERATED)
 def test_a_figure_is_up_to_date(name):
     drawn = GENERATED[name]()
-    assert (drawing.FOLDER / name).read_text("utf-8") == drawn, "Run python -m figures in docs/"
+    assert (FOLDER / name).read_text("utf-8") == drawn, "Run python -m figures in docs/"
 
 
 @pytest.mark.rooms
 def test_the_figure_of_the_first_page_shows_its_run():
-    shown, drawn = ((drawing.FOLDER / "first.svg").read_text("utf-8"), first.first())
+    shown, drawn = ((FOLDER / "first.svg").read_text("utf-8"), first.first())
     before, after = (re.findall(r'class="key s\d"[^>]*+>(\w+) ([\d.e-]+)<', text) for text in (shown, drawn))
     assert [name for name, _ in before] == [name for name, _ in after]
     assert [name for name, _ in after] == ["training", "validation", "validation", "live"]

@@ -10,19 +10,18 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import attrs
 import numpy as np
 
+from figures import FOLDER
 from sigma_kernel import Lowerings, catalogue
 from sigma_kernel.contracts import Backend, LoopProgram, Step
 from sigma_kernel.graph import OPS, Graph, dtypes, interpret, numpy_namespace, op, shapes, symbol
 from sigma_kernel.testing import BackendSuite, Sample, samples
 
-FOLDER = Path(__file__).parent
 PAGE, KEPT = FOLDER.parent / "backends.md", FOLDER / "capabilities.json"
 BEGIN, END = "<!-- capabilities: begin -->\n", "<!-- capabilities: end -->\n"
 PRECISIONS = ("float32", "float64")
@@ -54,6 +53,7 @@ FEATURES = {  # what tests of the suite stand for
     "in-place updates": "a_donated_input_gives_the_same_result a_donated_input_that_is_also_a_result_survives"
     " results_survive_the_next_call arrays_on_the_device_are_copies results_share_no_memory_with_operands"
     " inputs_that_a_step_only_reads_stay_valid",
+    "data read where they are": "rows_that_are_shared_train_to_the_same_bits_and_are_not_changed",
     "bursts": "one_burst_equals_single_steps_bit_for_bit training_steps_agree_with_a_handwritten_numpy_loop"
     " a_live_value_may_be_one_number_or_one_per_step a_burst_ends_after_a_non_finite_loss",
     "several threads": "many_threads_may_use_one_backend_at_once many_threads_may_call_one_program_at_once",

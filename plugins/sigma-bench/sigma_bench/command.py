@@ -76,15 +76,19 @@ def bench(
         say(str(advice))
     if roofline:
         say(best(on["roofline"]))
-    everything = saved(every, on)
+    _keep(saved(every, on), save, chart)
+    if as_json:
+        document(described(every, what is not None, on) | ({"advice": advice.described} if advice else {}))
+
+
+def _keep(everything: dict[str, Any], save: Path | None, chart: Path | None) -> None:
+    """Write the results and the chart, if they are wanted."""
     if save:
         with _written("--save", save):
             save.write_text(json.dumps(everything, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if chart:
         with _written("--chart", chart):
             draw(everything["results"], chart)
-    if as_json:
-        document(described(every, what is not None, on) | ({"advice": advice.described} if advice else {}))
 
 
 def _nets(
