@@ -51,7 +51,7 @@ def _checks(run: Run) -> Iterator[tuple[str, bool]]:
     suite = Path(__file__).with_name("suite.py")
     yield "the conformance suite", run([sys.executable, "-m", "pytest", "-q", str(suite)], check=False).returncode == 0
     listed = run([*SIGMA, "recipes", "--json"], check=False, capture_output=True, text=True)
-    for recipe in json.loads(listed.stdout or "[]"):
+    for recipe in json.loads(listed.stdout)["recipes"]:
         name = recipe["name"]
         print(f"training {name}", file=sys.stderr)
         yield name, run([*SIGMA, "run", name, "--backend", "cupy", "--quiet"], check=False).returncode == 0

@@ -117,3 +117,21 @@ def test_a_repeated_value_of_a_transpose_lies_in_memory_where_both_orders_read_i
         NumbaBackend().lower(graph, {})(*arrays), interpret(graph, numpy_namespace())(*arrays), strict=True
     ):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_values_that_are_read_as_they_are_and_transposed_are_those_of_the_reference() -> None:
+    """A nest that needs a repeated value with two maps reads it from memory, whatever the others do."""
+    x, y, z = symbol((2, 2, 2)), symbol((2, 2)), symbol((2, 2))
+    p, q, picture = symbol((2, 2, 2)), symbol((2, 2, 2)), symbol((2, 2, 2))
+    first = -f.sum(x, (0,))
+    second = y * ((first - f.permute(first, (1, 0))) * 0.25) + z
+    third = -(second + f.permute(-second, (1, 0)))
+    turned = f.permute(f.stretch(third, (2, 2, 2)), (2, 1, 0))
+    fourth = f.permute(-(turned * p) * q + f.permute(turned, (1, 0, 2)), (0, 2, 1))
+    window = {"stride": (2,), "padding": ((0, 0),), "window": (2,)}
+    found = ops.pool_select(fourth, ops.pool_argmax(picture, **window), **window)
+    graph = Graph((x, y, z, p, q, picture), (found,))
+    arrays = drawn(graph)
+    computed = NumbaBackend(threads=1).lower(graph, {})(*arrays)
+    for mine, wanted in zip(computed, interpret(graph, numpy_namespace())(*arrays), strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=1e-5, atol=1e-6)

@@ -33,7 +33,7 @@ def test_it_tests_trains_and_measures_and_writes_the_table(monkeypatch: pytest.M
         commands.append(command[1:])
         failed = "bench-cnn" in command or "xor" in command
         contestants = {"contestants": [{"name": "cupy", "median_s": 1e-4}, {"name": "torch", "median_s": 4e-4}]}
-        said = [{"name": "iris"}, {"name": "xor"}] if "recipes" in command else contestants
+        said = {"recipes": [{"name": "iris"}, {"name": "xor"}]} if "recipes" in command else contestants
         return SimpleNamespace(returncode=int(failed), stdout=json.dumps(said), stderr="it failed")
 
     monkeypatch.setattr(selftest, "CupyBackend", lambda: SimpleNamespace(about={"CuPy": "14.2", "device": "a GPU"}))

@@ -107,16 +107,14 @@ class Place:
         """Return the place at which the source of a view is needed."""
         return Place(self.group, self.space, None if self.map is None else below(x, self.map))
 
+    def forget(self, root: Node) -> None:
+        """Read a repeated value from memory in this nest: it is needed with two maps."""
+        self.space.maps.pop(root, None)
+        if not any(space is not None and root in space.maps for space in (self.group.head, self.group.space)):
+            self.group.repeated.discard(root)
+
 
 Wish = tuple[Node, Place | None]  # an operand, and the place at which it is needed; None: in memory
-
-
-@frozen
-class Repeated:
-    """What a repeated value is computed from: values in memory, and the number of ops."""
-
-    leaves: tuple[Node, ...]
-    ops: int
 
 
 @define(eq=False)
@@ -135,7 +133,7 @@ class Grouping:
     _late: set[Node] = field(factory=set, init=False)  # floating nodes that read a node that no longer floats
     _begun: dict[Node, Group] = field(factory=dict, init=False)  # the latest loop that reads a value or a slice
     _folds: dict[tuple[Any, ...], Group] = field(factory=dict, init=False)  # the latest group that folds a value
-    _repeated: dict[Node, Repeated] = field(factory=dict, init=False)
+    _repeated: dict[Node, int] = field(factory=dict, init=False)  # the number of ops that compute it
     _uses: Counter[Node] = field(factory=Counter, init=False)  # the number of readers
     _kept: set[Node] = field(factory=set, init=False)  # values that must lie in memory
     _hubs: set[Node] = field(factory=set, init=False)  # first members of loops
@@ -218,8 +216,8 @@ class Grouping:
         """Return the values, or slices of values, that are read for some operands: those of repeated ones."""
         found: dict[Node, None] = {}
         for x in operands:
-            repeated = self._repeated.get(source(x))
-            found |= dict.fromkeys(repeated.leaves if repeated else (x if x.op == "slice" else source(x),))
+            leaf = x if x.op == "slice" else source(x)
+            found |= dict.fromkeys(self._leaves(source(x).inputs) if source(x) in self._repeated else (leaf,))
         return (*found,)
 
     def _producers(self, operands: Iterable[Node]) -> list[Group]:
@@ -240,8 +238,8 @@ class Grouping:
             self._float(node)
             return
         m = self._fit(node, group)
-        if (m is None or self._after_memory(node, group)) and (repeated := self._without_memory(node)):
-            self._repeated[node] = repeated
+        if (m is None or self._after_memory(node, group)) and (ops := self._without_memory(node)):
+            self._repeated[node] = ops
             return
         if m is None:
             self._hubs.add(node)
@@ -262,17 +260,17 @@ class Grouping:
         stored = (self._hubs, self._folded, self._kept, self._delivered)
         return group.kind == "loop" and all(any(root in some for some in stored) for root in roots)
 
-    def _without_memory(self, node: Node) -> Repeated | None:
-        """Return how a node is repeated, if all its readers can do so and move fewer bytes than with it in memory."""
+    def _without_memory(self, node: Node) -> int:
+        """Return the ops that repeat a node, or 0 if it moves fewer bytes in memory, or readers cannot repeat it."""
         stored = node in self._kept or node in self._delivered or node.dtype == "bool"
         if stored or node.op in COSTLY | NEVER_FREE or prod(node.shape) <= 1:
-            return None
+            return 0
         leaves, roots = self._leaves(node.inputs), dict.fromkeys(map(source, node.inputs))
-        ops = 1 + sum(self._repeated[root].ops for root in roots if root in self._repeated)
+        ops = 1 + sum(self._repeated.get(root, 0) for root in roots)
         read = sum(prod(leaf.shape) * BYTES[leaf.dtype] for leaf in leaves) / (prod(node.shape) * BYTES[node.dtype])
         readers = self._uses[node]
         fewer = readers * read <= read + WRITTEN + readers
-        return Repeated(leaves, ops) if fewer and ops <= REPEATED else None
+        return ops if fewer and ops <= REPEATED else 0
 
     def _fit(self, node: Node, group: Group) -> Map | None:
         """Return the map that a node would have in a group, or None if it cannot join."""
@@ -322,14 +320,17 @@ class Grouping:
         wanted: dict[Node, dict[Place | None, None]] = {}
         while True:
             for x, place in wishes:
-                if source(x) in self._floating or source(x) in self._repeated:
-                    wanted.setdefault(source(x), {})[place and place.below(x)] = None
+                root, there = source(x), place and place.below(x)
+                if root in self._floating or root in self._repeated:
+                    wanted.setdefault(root, {})[there] = None
+                elif there is not None and root in there.group.repeated and there.space.maps.get(root) != there.map:
+                    there.forget(root)  # it is in memory, too
             if not wanted:
                 break
             root = max(wanted, key=self._order.__getitem__)
             places = [*wanted.pop(root)]
             if root in self._repeated:
-                wishes = [wish for place in places for wish in self._repeat(root, place)]
+                wishes = self._repeat(root, places)
                 continue
             group, space, m = self._placed(root, places)
             self._floating.discard(root)
@@ -338,27 +339,34 @@ class Grouping:
             wishes = self._wishes(root, group, space, m)
         self._follow()
 
-    def _repeat(self, root: Node, place: Place | None) -> list[Wish]:
-        """Compute a repeated value at a place as well, or in memory from now on; return what that needs."""
-        if root not in self._repeated:
-            return []  # another place needed it in memory
-        if place is not None and place.map is not None:
-            known = place.space.maps.get(root)
-            if known == place.map:
-                return []
-            if known is None and not place.space.full:
-                place.space.maps[root] = place.map
-                place.group.repeated.add(root)
-                self._begin(root, place.group)
-                return self._wishes(root, place.group, place.space, place.map)
-        if place is not None:
-            place.space.maps.pop(root, None)  # two axis maps in one nest
-            place.group.repeated.discard(root)
+    def _repeat(self, root: Node, places: list[Place | None]) -> list[Wish]:
+        """Compute a repeated value at all its places, or in memory if one cannot; return what that needs."""
+        fitting = {place.space: place for place in places if place is not None and self._repeats(root, place)}
+        if all(place is not None and fitting.get(place.space) == place for place in places):
+            new = [place for place in fitting.values() if root not in place.space.maps]
+            return [wish for place in new for wish in self._repeated_at(root, place, place.map)]
+        for place in places:
+            if place is not None and place.space.maps.get(root, place.map) != place.map:
+                place.forget(root)
         space, latest = Space(sides(root.shape)), self._latest(root)
         del self._repeated[root]
         group = self._new("loop", space, first=True) if latest is None else self._inserted(space, latest)
         self._enter(root, group, space, identity(root.shape))
         return self._wishes(root, group, space, identity(root.shape))
+
+    def _repeats(self, root: Node, place: Place) -> bool:
+        """Return whether a nest can compute a repeated value at a place."""
+        known = place.space.maps.get(root)
+        return place.map is not None and (not place.space.full if known is None else known == place.map)
+
+    def _repeated_at(self, root: Node, place: Place, m: Map | None) -> list[Wish]:
+        """Compute a repeated value at a place as well; return what that needs."""
+        if m is None:
+            raise AssertionError("a value is repeated where a map fits")
+        place.space.maps[root] = m
+        place.group.repeated.add(root)
+        self._begin(root, place.group)
+        return self._wishes(root, place.group, place.space, m)
 
     def _placed(self, root: Node, wanted: list[Place | None]) -> tuple[Group, Space, Map]:
         """Return where a floating node is computed: at its reader if that is cheap or computes each element once."""
