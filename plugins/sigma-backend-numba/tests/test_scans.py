@@ -116,6 +116,21 @@ def test_the_gradient_of_a_bias_inside_a_body_is_summed_after_the_loop():
     agrees(graph)
 
 
+@pytest.mark.parametrize("wide", [(1, 32), (3, 32), (1, 1, 32)])
+def test_a_sum_after_the_loop_has_the_shape_of_its_carry_which_may_be_wider_than_its_terms(wide, monkeypatch):
+    monkeypatch.setattr("sigma_backend_numba.lower.batch_chunks.CHUNK", 1e4)
+    x, h, begin = symbol((40, 32, 32)), symbol((32, 32)), symbol(wide)
+
+    def body(h: Node, total: Node, now: Node) -> tuple[list[Node], list[Node]]:
+        after = f.tanh(h * 0.5 + now)
+        return [after, total + f.sum(after, 0)], []
+
+    (last, total), _ = f.scan(body, [h, begin], [x])
+    graph = Graph((x, h, begin), (last, f.concat(total, total)))
+    assert [scan.attrs["carries"] for scan in scans(graph)] == [1]
+    agrees(graph)
+
+
 @pytest.mark.parametrize("read", ["every sum", "the last sum and its rows"])
 def test_a_sum_stays_in_the_loop_only_if_each_step_reads_it(read, monkeypatch):
     monkeypatch.setattr("sigma_backend_numba.lower.batch_chunks.CHUNK", 1e4)

@@ -84,7 +84,7 @@ def _apart(scan: Node, terms: Mapping[int, list[Node]]) -> Apart:
     sums = {}
     for i, chain in terms.items():
         place = wanted.index(chain[-1].inputs[0], len(left))
-        sums[i] = Node("add", (scan.inputs[i], _total(made, place, chain)), {}, chain[0].shape, chain[0].dtype)
+        sums[i] = evolve(body.outputs[i], inputs=(scan.inputs[i], _total(made, place, chain)))  # it may be wider
     moved = {i: place for place, i in enumerate([*left, *range(carries, len(body.outputs))])}
     moved |= {len(body.outputs) + i: len(wanted) + place for place, i in enumerate(left)}
     return Apart(made, sums, moved)
