@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from sigma_bench.contest import CHECKED, ROUND, Result, Terms, agree, measure, same
 from sigma_bench.contestants import PEERS
@@ -58,7 +58,7 @@ class Entry:
             rows, iterations = ours[0].process.ask("epoch")
             terms = Terms(rows, iterations, self.rounds, self.least)
             results = measure(ours, theirs, terms, [one for one in theirs if _comparable(work, one.name)], begun)
-        return Measured(recipe, results[: len(ours)], results[len(ours) :])
+        return Measured(recipe, results[: len(ours)], apart(results[: len(ours)], results[len(ours) :]))
 
     def _able(
         self, wanted: Document, stack: ExitStack, begun: dict[str, float], tell: Callable[[str], None]
@@ -114,3 +114,9 @@ class Entry:
 
 def _comparable(work: Workload | None, name: str) -> bool:
     return work is not None and (PEERS[name].same_draws or not work.drops)
+
+
+def apart(backends: Sequence[Result], peers: Sequence[Result]) -> list[Result]:
+    """Return the peers, those with the name of a backend named as what they are: loops by hand."""
+    taken = {one.name for one in backends}
+    return [evolve(one, name=f"{one.name} by hand") if one.name in taken else one for one in peers]

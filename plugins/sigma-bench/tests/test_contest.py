@@ -7,6 +7,7 @@ import pytest
 from attrs import define, field
 
 from sigma_bench.contest import CHECKED, Contestant, Result, Terms, agree, alternate, length, measure
+from sigma_bench.entry import apart
 from sigma_kernel.errors import SigmaTrainingError
 
 
@@ -167,3 +168,12 @@ def test_warm_up_runs_to_the_end_of_an_epoch_if_rounds_are_whole_epochs(clock: C
     fake = Fake("a", clock, pace=0.01)
     n = length(fake, per_epoch=17, least=0.3)
     assert fake.calls[-1] == ("a", n)
+
+
+def test_a_peer_is_told_from_the_backend_of_the_same_framework():
+    ours, theirs = (
+        [Result(name, [1.0, 3.0], first=1.0, peak_bytes=0, rows=1.0) for name in names]
+        for names in (["one", "two"], ["two", "three"])
+    )
+    assert [one.name for one in apart(ours, theirs)] == ["two by hand", "three"]
+    assert [one.median_s for one in apart(ours, theirs)] == [2.0, 2.0]
