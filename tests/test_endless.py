@@ -74,8 +74,9 @@ def written_patterns(path: Path) -> Iterator[tuple[str, str | None]]:
     module = ".".join(package.with_suffix("").parts).removesuffix(".__init__")
     for call in filter(reads_with_one, ast.walk(ast.parse(path.read_text()))):
         source = ast.unparse(call.args[0])
+        literal = isinstance(call.args[0], ast.Constant)  # of rooms that are not installed, too
         try:
-            yield f"{module}: {source}", eval(source, {**vars(import_module(module)), **MARKS})
+            yield f"{module}: {source}", eval(source, {} if literal else {**vars(import_module(module)), **MARKS})
         except (NameError, AttributeError):
             yield f"{module}: {source}", None
 
