@@ -46,7 +46,8 @@ FAMILIES = {
 FEATURES = {  # what tests of the suite stand for
     "infinities, NaN, signed zeros": "edge_inputs_agree_with_the_meaning",
     "denormal numbers, or 0 for them": "denormals_are_kept_or_flushed_to_zero",
-    "indices outside are refused": "indices_outside_their_axis_are_refused",
+    "indices outside are refused": "indices_outside_their_axis_are_refused "
+    "a_burst_with_an_index_outside_its_axis_is_refused",
     "derivatives at ties": "derivatives_at_ties_are_the_documented_ones",
     "large arrays": "every_op_agrees_with_its_meaning large_arrays_agree_with_the_meaning scalars_stay_scalars",
     "strides": "arrays_that_are_not_contiguous_keep_their_values arrays_in_any_layout_give_the_same_results",

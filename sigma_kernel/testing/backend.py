@@ -24,7 +24,7 @@ from attrs import evolve
 
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Backend, Burst, Step
-from sigma_kernel.errors import SigmaError, SigmaTrainingError
+from sigma_kernel.errors import SigmaError, SigmaGraphError, SigmaTrainingError
 from sigma_kernel.graph import dtypes, shapes
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
@@ -109,6 +109,7 @@ class BackendSuite(Suite):
     """Conformance tests of a backend: inherit, and override :meth:`make`."""
 
     precisions: Sequence[str] = ("float32", "float64")
+    keeps_state: bool = False  # whether a refused burst leaves the state as it was
 
     @abstractmethod
     def make(self) -> Backend:
@@ -371,6 +372,25 @@ class BackendSuite(Suite):
         assert burst.done == 4
         assert np.isfinite(burst.ring["loss"][:3]).all()
         assert np.isnan(burst.ring["loss"][3])
+
+    def test_a_burst_with_an_index_outside_its_axis_is_refused(self) -> None:
+        """Raise SigmaGraphError for an index outside its axis, also in the middle of a burst."""
+        backend, table, places = self.make(), symbol((4,)), symbol((2,), "int32")
+        loss = f.sum(f.take(table, places, axis=0))
+        (slope,) = gradient(loss, [table])
+        step = Step(Graph((table, places), (table - slope, loss)), ("table",), ("places",), (), ("table",), ("loss",))
+        program = backend.compile(step)
+        state: dict[str, Any] = {}
+        for last in (4, -1, 3):
+            if not (state and self.keeps_state):
+                state = {"table": backend.to_device(np.ones(4, np.float32))}
+            block = {"places": backend.to_device(np.array([0, last, 0], np.int32))}
+            if last == 3:
+                burst = program.run(state, block, np.array([[0, 1]]), {}, 1)
+                np.testing.assert_array_equal(backend.to_host(burst.state["table"]), [0, 1, 1, 0])
+            else:
+                with pytest.raises(SigmaGraphError, match=r"\b(index|indices)\b"):
+                    program.run(state, block, np.array([[0, 0], [0, 1]]), {}, 2)
 
     def test_inputs_that_a_step_only_reads_stay_valid(self) -> None:
         """Overwrite donated inputs only."""

@@ -16,5 +16,7 @@ except SigmaConfigError as error:
 
 
 class TestOnAGpu(BackendSuite):
+    keeps_state = True
+
     def make(self) -> Backend:
         return CupyBackend()

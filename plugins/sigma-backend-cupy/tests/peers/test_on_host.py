@@ -9,6 +9,8 @@ from .host import HostBackend
 
 
 class TestOnHost(BackendSuite):
+    keeps_state = True
+
     def make(self) -> Backend:
         return HostBackend()
 

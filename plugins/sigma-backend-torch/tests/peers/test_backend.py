@@ -6,5 +6,7 @@ from sigma_kernel.testing import BackendSuite
 
 
 class TestTorchBackend(BackendSuite):
+    keeps_state = True
+
     def make(self) -> Backend:
         return TorchBackend()

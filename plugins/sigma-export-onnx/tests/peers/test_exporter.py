@@ -50,34 +50,18 @@ def test_large_parameters_are_written_beside_the_model(tmp_path: Path, external:
     close(running.run(None, samples)[0], reference(network, samples)["it"])
 
 
-TEXT = """
-format = 1
-[run]
-name = "small"
-backend = "numpy"
-[data]
-dataset = "iris"
-preprocessors.scale = "standardise"
-[network]
-architecture = 'input(4) + dense(5, activation="tanh") + dropout(0.2) + output(3) + softmax_cross_entropy()'
-[trainer]
-optimiser = "adam"
-epochs = 1
-"""
-
-
 def test_the_command_exports_a_run_and_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "small.toml").write_text(TEXT)
-    assert main(["run", str(tmp_path / "small.toml"), "--set", f"run.folder='{tmp_path / 'runs'}'", "--quiet"]) == 0
+    settings = [f"run.folder='{tmp_path / 'runs'}'", "run.backend=numpy", "hooks.finish.when=epoch reaches 1"]
+    assert main(["run", "iris", "--quiet", *(word for text in settings for word in ("--set", text))]) == 0
     (run,) = (tmp_path / "runs").iterdir()
-    file = tmp_path / "small.onnx"
+    file = tmp_path / "iris.onnx"
     assert main(["export", str(run), str(file)]) == 0
     flowers = np.random.default_rng(0).normal(5.0, 2.0, (7, 4)).astype(np.float32)
     running = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     close(running.run(None, {"inputs": flowers})[0], load(run).predict(flowers))
     about = running.get_modelmeta().custom_metadata_map
     assert about["classes"] == '["setosa", "versicolor", "virginica"]'
-    assert about["run"] == f"{run.name}/checkpoints/trainer/2"
+    assert about["run"] == f"{run.name}/checkpoints/trainer/8"
     prepared = tmp_path / "prepared.onnx"
     assert main(["export", str(run), str(prepared), "--as", "{ type = 'onnx', preprocessing = false }"]) == 0
     plain = onnxruntime.InferenceSession(str(prepared), providers=["CPUExecutionProvider"])
