@@ -129,8 +129,14 @@ def test_a_custom_iterator_is_used() -> None:
     assert _taken(_feed(4, batch=2, iterator=Backwards()), 2) == [[3, 2], [1, 0]]
 
 
-@pytest.mark.parametrize("order", [[0, 0, 1, 2], [1, 2, 3, 3], [0, 1, 2, 4], [-1, 0, 1, 2], [0, 1, 2], [0.0, 1, 2, 3]])
-def test_an_order_that_is_no_permutation_is_refused(order: list[float]) -> None:
+@pytest.mark.parametrize(
+    "order",
+    [
+        [0, 0, 1, 2], [1, 2, 3, 3], [0, 1, 2, 4], [-1, 0, 1, 2], [0, 1, 2], [0.0, 1, 2, 3], [0, 1, 2, 2**64 - 1],
+        [[0, 1], [2, 3]],
+    ],
+)  # fmt: skip
+def test_an_order_that_is_no_permutation_is_refused(order: list[Any]) -> None:
     class Wrong(Iterator):
         def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
             return np.array(order)

@@ -6,7 +6,8 @@ import json
 import sys
 import threading
 from base64 import b64decode
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,10 +25,13 @@ from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaStateEr
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.testing.steering import Sweep, small_environment
+from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.history.messages import Messages
 from sigma_kernel.training.history.metrics import History
-from sigma_kernel.training.history.recorder import Recorder
+from sigma_kernel.training.history.recorder import MOST_LOSSES, Recorder
+from sigma_kernel.training.history.replay import Replay
+from sigma_kernel.training.hooks.order import HookOrder
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -282,6 +286,20 @@ def test_every_journal_row_names_its_trainer_and_time(tmp_path: Path) -> None:
     values = {"validation.loss": {"last": 0.5, "low": 0.5, "high": 0.5}}
     place = {"branch": 0, "session": 0, "start": 0}
     assert _rows(tmp_path / "metrics.jsonl") == [{"format": 1}, {**head, **place, "values": values}]
+
+
+def test_a_digest_holds_the_latest_losses_as_float32() -> None:
+    rows: list[Mapping[str, Any]] = []
+    records = Recorder("trainer", tell=rows.append)
+    records.compare(Replay(deque(), goes_on=False))
+    kept = Checkpoint({}, {"clock": {}, "cursor": [], "live": {}, "published": {}, "hooks": {}})
+    losses = np.arange(MOST_LOSSES + 5, dtype=np.float64)
+    for part in (losses[:2], losses[2:], np.array([0.1])):
+        records.measured({"training.loss": part}, Moment(), Moment())
+    for _ in range(2):
+        records.digest(Moment(), kept, HookOrder({}))
+    assert rows[0]["losses"] == np.append(losses[6:], 0.1).astype("<f4").tobytes().hex()
+    assert rows[1]["losses"] == ""
 
 
 def test_a_hook_that_publishes_every_iteration_does_not_flood_the_metrics(tmp_path: Path) -> None:

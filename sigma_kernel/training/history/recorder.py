@@ -44,7 +44,7 @@ class Recorder:
     _rows: int = field(default=0, init=False)  # of this trainer in the journal
     _samples: Samples = field(default=Factory(lambda made: Samples(Lines(), made.history), takes_self=True))
     _early: deque[Mapping[str, Any]] = field(factory=lambda: deque(maxlen=1000))  # rows before the journal was opened
-    _losses: deque[float] = field(factory=lambda: deque(maxlen=MOST_LOSSES))
+    _losses: bytearray = field(factory=bytearray)  # float32, for the next digest
 
     # -- files ---------------------------------------------------------------------------------------------------------
     def open(self, journal: Journal, metrics: Lines) -> None:
@@ -73,7 +73,8 @@ class Recorder:
 
     def measured(self, values: Mapping[str, np.ndarray], before: Moment, after: Moment) -> None:
         """Record the values of a burst between two moments, one per iteration."""
-        self._losses.extend(values.get("training.loss", ()))  # for the next digest
+        self._losses += np.asarray(values.get("training.loss", ()), "<f4").tobytes()
+        del self._losses[: -4 * MOST_LOSSES]
         self.history.record(values, before, after)
 
     def settled(self, numbers: Mapping[str, float], moment: Moment) -> None:
@@ -171,9 +172,8 @@ class Recorder:
         """Write the digests of a snapshot, and the losses since the previous digest, if there is a journal."""
         if self.journal.path is None and self.replay is None:
             return
-        text = np.array(self._losses, "<f4").tobytes().hex()
+        self.note(moment, {"event": "digest", "state": digests(snapshot, order), "losses": self._losses.hex()})
         self._losses.clear()
-        self.note(moment, {"event": "digest", "state": digests(snapshot, order), "losses": text})
 
     def keep(self, moment: Moment, snapshot: Checkpoint) -> None:
         """Keep a snapshot for rewind; during replay, for as long as a later one goes back to it."""
