@@ -67,7 +67,7 @@ def _block(stages: Stages) -> None:
 def _parameters(stages: Stages) -> None:
     """Draw initial values by each rule, stopping at its first failure."""
     initial, failed = stages.initial, set[str]()
-    for address, parameter in stages.model.shapes.parameters.items():
+    for address, parameter in initial.held.items():
         rule = initial.rule(address)
         if rule is not None and rule not in failed:
             failed.add(rule)

@@ -108,7 +108,7 @@ Draws = Draw  # random numbers for one parameter, the same on every backend
 
 
 class Initialiser(Settled):
-    """Draw the initial values of a parameter.
+    """Draw the initial values of a parameter, or of an entry of layer state.
 
     One whose values come from ``outside``, such as from a file that may change or go, declares that. A run folder then
     keeps the values, so that a resume, a replay and a reset do not need it any more.

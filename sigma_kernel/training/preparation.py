@@ -203,12 +203,12 @@ class Stages:
 
     @stage("initialisers")
     def initial(self) -> Initial:
-        """Return the initial state, with initialiser rules that each match a parameter."""
-        rules = {}
-        for name, rule in self.chosen.initialisers.items():
+        """Return the initial state, with initialiser rules that each match a parameter or layer state."""
+        rules, among = {}, [*self.model.shapes.parameters, *self.model.shapes.state]
+        for name, (match, chosen) in self.chosen.initialisers.items():
             with self.mistakes.at("initialisers", name, "match"):
-                check_matches(self.settings.name, {f"initialisers.{name}": rule[0]}, self.model)
-                rules[name] = rule
+                check_matches(self.settings.name, {f"initialisers.{name}": match}, self.model, among=among)
+                rules[name] = match, self.settings.resolve("initialiser", chosen)
         return Initial(self.model, rules, self.settings.seed, kept=self.settings.learned.initial)
 
     def traced(self, sections: Mapping[str, Spec]) -> Model:

@@ -29,7 +29,8 @@ BROKEN = (
 class FromFile(Initialiser):
     """Read the array of the same address from a file, such as one that ``sigma export`` wrote.
 
-    It is NPZ or safetensors, or of another exporter that reads its files, such as ONNX (sigma-export-onnx).
+    Parameters and layer state, such as running statistics, are read alike: an exported network predicts the same.
+    The file is NPZ or safetensors, or of another exporter that reads its files, such as ONNX (sigma-export-onnx).
     Arrays have the layouts of Sigma's layers: weights of a dense layer are ``(inputs, outputs)``. Nothing in the file
     is executed: pickled objects are refused. Raises SigmaDataError if the file cannot be read, and SigmaConfigError if
     it lacks the array, or if the array has another shape or holds no real numbers.

@@ -28,31 +28,31 @@ class Initial:
     fitted: Mapping[str, np.ndarray] = field(factory=dict)  # fitted values of preprocessors
     kept: Mapping[str, np.ndarray] = field(factory=dict)
 
+    @property
+    def held(self) -> dict[str, Parameter]:
+        """Return the parameters and the layer state, by address."""
+        return {**self.model.shapes.parameters, **self.model.shapes.state}
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Return parameters, layer state, optimiser slots, random key, and fitted values, by name."""
-        held = {**self.model.shapes.parameters, **self.model.shapes.state}
-        state = {LAYERS + address: self.values(address, parameter) for address, parameter in held.items()}
-        state |= self.model.first_slots()
-        state["random.iteration"] = np.zeros((), np.uint32)
-        state["random.key"] = np.array([self.seed & 0xFFFFFFFF, self.seed >> 32 & 0xFFFFFFFF], np.uint32)
-        return {**state, **self.fitted}
+        state = {LAYERS + address: self.values(address, parameter) for address, parameter in self.held.items()}
+        key = np.array([self.seed & 0xFFFFFFFF, self.seed >> 32 & 0xFFFFFFFF], np.uint32)
+        random = {"random.iteration": np.zeros((), np.uint32), "random.key": key}
+        return {**state, **self.model.first_slots(), **random, **self.fitted}
 
     def outside(self) -> dict[str, np.ndarray]:
         """Return the values that come from outside, by address, for a run to keep."""
-        held = {**self.model.shapes.parameters, **self.model.shapes.state}
-        chosen = {address: self.initialiser(address, one) for address, one in held.items()}
-        given = {a: x for a, x in chosen.items() if not isinstance(x, int | float)}
-        there = [a for a, x in given.items() if getattr(self.model.resolve("initialiser", x), "outside", False)]
-        return {address: self.values(address, held[address]) for address in there}
+        chosen = {a: self.model.resolve("initialiser", self.initialiser(a, one)) for a, one in self.held.items()}
+        return {a: self.values(a, self.held[a]) for a, one in chosen.items() if getattr(one, "outside", False)}
 
     def rule(self, address: str) -> str | None:
-        """Return the name of the rule that applies to a parameter, or None for the layer's own initialiser."""
+        """Return the name of the rule that applies to an address, or None for the layer's own initialiser."""
         rules = {name: match for name, (match, _) in self.rules.items()}
         return next(iter(hits(self.model, rules, address)), None)
 
     def initialiser(self, address: str, parameter: Parameter) -> Any:
         """Return the initialiser of a parameter, in any form, or a number."""
-        rule = self.rule(address)
+        rule = None if parameter.each_epoch else self.rule(address)
         return self.rules[rule][1] if rule is not None else parameter.initialiser
 
     def values(self, address: str, parameter: Parameter) -> np.ndarray:

@@ -33,12 +33,14 @@ CASES = {
     "dense": ((5, 3), "float32", "input(5, 3) + flatten() + dense(6, activation='tanh')"),
     "convolution": ((2, 8, 7), "float32", "input(2, 8, 7) + conv2d(4, 3) + max_pool(2) + flatten()"),
     "recurrent": ((5, 3), "float32", "input(5, 3) + lstm(4, sequence=true) + gru(3)"),
+    "state": ((2, 8, 7), "float32", "input(2, 8, 7) + conv2d(4, 3) + batch_norm() + flatten() + batch_norm()"),
+    "state of an epoch": ((5, 3), "float32", "input(5, 3) + gru(4, carried=8) + batch_norm()"),
     "attention": ((6,), "int32", "input(6, dtype='int32') + embedding(9, 4) + attention(2) + layer_norm() + flatten()"),
 }
 
 
 def fresh(folder: Path, network: str, data: Any, path: Path) -> Trained:
-    """Return a network that has not been trained, with the parameters of a file."""
+    """Return a network that has not been trained, with the parameters and the layer state of a file."""
     sigma = Environment("fresh", folder=folder, seed=99)
     trainer = sigma.create_trainer(
         data=data, network=network, batch_size=8, backend="numpy",
