@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,7 +29,7 @@ class SigmaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             a whole architecture, with its output layer and cost.
         cost: Name or text of the cost, such as ``huber(delta=2.0)``; None for the usual one.
         optimiser: Name, table or object of an optimiser.
-        learning_rate: Learning rate of the optimiser; None for its own, or for 0.01 if it is only a name.
+        learning_rate: Learning rate of the optimiser; None for its own, or for 0.01 with ``"adam"``.
         epochs: Epochs that ``fit`` trains, at most.
         batch_size: Rows of a batch; None for all rows if there are at most 1,000, else 200.
         early_stopping: Hold rows out to validate on, stop once their loss improves no more, and restore the best.
@@ -123,14 +124,19 @@ class SigmaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         stops = self.early_stopping and epochs is None
         splits = self._divided(rows, chosen["seed"]) if stops else {"training": rows}
         count = len(splits["training"]["inputs"])
-        whole = count if count <= FULL else BATCH
         made, history = trained(
             self._name, chosen, splits, self.epochs if epochs is None else epochs, before, bool(self.verbose),
-            batch_size=whole if self.batch_size is None else min(self.batch_size, count),
+            batch_size=self._batch(count),
             hooks=settings.hooks(self.hooks, self.patience if stops else None),
         )  # fmt: skip
         self.network_, self.history_ = made, {name: np.array(values) for name, values in history.items()}
         self.n_iter_ = made.epochs
+
+    def _batch(self, count: int) -> Any:
+        """Return the rows of a batch: at most all of them; what is no number is left for the trainer to refuse."""
+        if self.batch_size is None:
+            return count if count <= FULL else BATCH
+        return min(self.batch_size, count) if isinstance(self.batch_size, Integral) else self.batch_size
 
     def _settings(self, rows: Rows, before: TrainedNetwork | None) -> dict[str, Any]:
         """Return the settings of the trainer; a network that is trained on keeps its seed and precision."""

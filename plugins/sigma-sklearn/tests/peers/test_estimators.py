@@ -239,6 +239,17 @@ def test_a_regressor_takes_the_costs_of_regression() -> None:
     assert model.score(X[:, :3], X[:, 3]) > 0.8
 
 
+@pytest.mark.parametrize(("name", "rate"), [("adam", 0.01), ("l_bfgs", 1.0)])
+def test_an_optimiser_by_name_has_its_own_rate_but_for_the_default(name: str, rate: float) -> None:
+    found = regressor(optimiser=name).fit(X[:, :3], X[:, 3]).trainer_.registry.find("optimiser.learning_rate")
+    assert found == [("optimiser.learning_rate", rate)]
+
+
+def test_an_optimiser_without_a_rate_can_be_given_by_name() -> None:
+    model = regressor(optimiser="random_search").fit(X[:, :3], X[:, 3])
+    assert model.trainer_.optimiser == {"type": "random_search"}
+
+
 @pytest.mark.parametrize(("settings", "error", "message"), [
     ({"network": "dens(3)"}, SigmaConfigError, "no plugin offers it. Did you mean 'dense'"),
     ({"network": "dense(3"}, SigmaNetworkError, re.escape("expected ')'")),
@@ -247,6 +258,11 @@ def test_a_regressor_takes_the_costs_of_regression() -> None:
     ({"network": "input(4) + output(5) + softmax_cross_entropy()"}, SigmaConfigError, "shape (5,) for 3 classes"),
     ({"cost": "squared_difference"}, SigmaNetworkError, "For classes, use softmax_cross_entropy"),
     ({"optimiser": "sgd"}, SigmaConfigError, "Sigma calls it 'gradient_descent'"),
+    ({"optimiser": 5, "learning_rate": 0.1}, SigmaConfigError, "must be of the kind optimiser"),
+    ({"cost": 5}, SigmaConfigError, "must be the name or the text of a cost, such as 'huber(delta=2.0)' (got 5)."),
+    ({"cost": " "}, SigmaConfigError, "cost: must be the name or the text of a cost"),
+    ({"hooks": "accuracy"}, SigmaConfigError, "hooks: must be hooks by name, such as {'score': 'accuracy'} (got 'acc"),
+    ({"batch_size": "3"}, SigmaConfigError, "classifier.batch_size: must be 1, 2, 3"),
     ({"batch_size": 0}, SigmaConfigError, "classifier.batch_size: must be 1, 2, 3"),
     ({"epochs": 1.5}, SigmaConfigError, "epochs must be a whole number"),
     ({"backend": "nope"}, SigmaConfigError, "backend 'nope'"),
