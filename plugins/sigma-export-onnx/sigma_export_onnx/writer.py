@@ -15,7 +15,7 @@ TYPES = {
     "bool": TensorProto.BOOL, "float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16,
     "float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "int32": TensorProto.INT32,
     "int64": TensorProto.INT64, "uint32": TensorProto.UINT32, "int8": TensorProto.INT8, "uint8": TensorProto.UINT8,
-    "int16": TensorProto.INT16, "uint16": TensorProto.UINT16,
+    "int16": TensorProto.INT16, "uint16": TensorProto.UINT16, "uint64": TensorProto.UINT64,
 }  # fmt: skip
 SMALL = 64  # bytes of constants that are shared
 COUNT = "rows"  # the number of rows, as a vector of one entry

@@ -48,8 +48,8 @@ class OneHot(Preprocessor):
 
     def graph(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
         """Return one-hot vectors as a node; vectors of zeros for what is no class."""
-        places = f.reshape(f.cast(values, "int32"), (*values.shape, 1))
-        return f.cast(f.equal(places, np.arange(int(state["classes"]), dtype=np.int32)), "float32")
+        places = f.reshape(f.cast(values, "int64"), (*values.shape, 1))
+        return f.cast(f.equal(places, np.arange(int(state["classes"]))), "float32")
 
     def _greatest(self, values: np.ndarray) -> int:
         self._whole(values)

@@ -131,7 +131,16 @@ def test_classes_become_one_hot_vectors_within_the_model(tmp_path: Path) -> None
     assert types(made) == {"inputs": "tensor(int8) ['batch']"}
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64", "uint16"])
+def test_an_integer_of_more_than_32_bits_is_no_class(tmp_path: Path) -> None:
+    steps = {"inputs": {"type": "one_hot", "section": "inputs", "classes": 4}}
+    given = {"inputs": DRAW.integers(0, 4, 24), "targets": LABELS}
+    made = Onnx().model(trained(tmp_path, f"input(4) {CHAIN}", given, preprocessors=steps).inference())
+    beyond, far, zero = (results(made, {"inputs": np.array([x])})["2-output"] for x in (2**32, 2**40, 0))
+    close(beyond, far)  # both are vectors of zeros
+    assert not np.allclose(beyond, zero)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint16", "uint64"])
 def test_tokens_keep_their_type(tmp_path: Path, dtype: str) -> None:
     words = DRAW.integers(0, 9, (24, 6)).astype(dtype)
     network = f"input(6, dtype='int32') + embedding(9, 4) + attention(2) + flatten() {CHAIN}"
