@@ -68,7 +68,7 @@ class FromFile(Initialiser):
 def read(path: Path) -> Mapping[str, np.ndarray]:
     """Return the arrays of a file by name; raises SigmaDataError if it cannot be read."""
     try:
-        return READERS.get(path.suffix, _of_exporter)(path)
+        return READERS.get(path.suffix.lower(), _of_exporter)(path)
     except OSError as error:
         raise SigmaDataError(f"{path}: cannot be read: {error.strerror or error}. Check the path.") from error
     except AttributeError:  # of an array alone, which is no mapping
@@ -88,7 +88,7 @@ def _npz(path: Path) -> Mapping[str, np.ndarray]:
 def _of_exporter(path: Path) -> Mapping[str, np.ndarray]:
     """Return what the exporter of the extension reads."""
     try:
-        exporter: Any = catalogue().load("exporter", path.suffix[1:])
+        exporter: Any = catalogue().load("exporter", path.suffix[1:].lower())
     except SigmaConfigError:
         known = f"arrays are read from {' and '.join(READERS)} files, and those of exporters that read them"
         raise SigmaDataError(f"{path}: {known}. Save them as one of these.") from None

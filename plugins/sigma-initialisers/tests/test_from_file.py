@@ -48,6 +48,10 @@ def test_the_array_of_the_address_is_returned_in_float64(tmp_path, suffix, dtype
     np.testing.assert_array_equal(values(FromFile(str(path))), WEIGHTS * 7)
 
 
+def test_the_extension_may_be_in_capitals(tmp_path):
+    np.testing.assert_array_equal(values(FromFile(saved(tmp_path / "x.npz").rename(tmp_path / "X.NPZ"))), WEIGHTS)
+
+
 @pytest.mark.parametrize("names", [{"2-dense": "encoder"}, {NAME: "encoder.weights", "2-dense": "none"}])
 def test_names_in_the_file_can_be_mapped(tmp_path, names):
     path = saved(tmp_path / "x.npz", **{"encoder.weights": WEIGHTS})
