@@ -28,9 +28,7 @@ class Advice:
     @property
     def close(self) -> bool:
         """Return whether the next is as fast, as far as the rounds can tell."""
-        if self.next is None:
-            return False
-        return self.next.median_s - self.best.median_s <= max(self.best.spread_s, self.next.spread_s)
+        return self.next is not None and _close(self.best, self.next)
 
     def __str__(self) -> str:
         return "\n".join(textwrap.fill(sentence, COLUMNS) for sentence in self.sentences)
@@ -49,15 +47,17 @@ class Advice:
         yield "It is what you have set." if name == self.configured else f'Set backend = "{name}".'
         if self.sooner is not None:
             ahead = time(begins(self.best) - begins(self.sooner))
-            yield (
-                f"For fewer than {self.even:,} iterations, {self.sooner.name} is done first: it starts and compiles "
-                f"{ahead} sooner."
-            )
+            close = _close(self.best, self.sooner)
+            few = f"For fewer than {self.even:,} iterations, {self.sooner.name} is done first: it"
+            yield f"{self.sooner.name if close else few} starts and compiles {ahead} sooner."
 
     @property
     def described(self) -> dict[str, Any]:
         """Return the entry of the JSON document."""
-        sooner = None if self.sooner is None else {"name": self.sooner.name, "up_to_iterations": self.even}
+        sooner: dict[str, Any] | None = None
+        if self.sooner is not None:
+            even = None if _close(self.best, self.sooner) else self.even
+            sooner = {"name": self.sooner.name, "up_to_iterations": even}
         return {"take": self.best.name, "close": self.close, "sooner": sooner}
 
 
@@ -72,6 +72,11 @@ def take(results: Sequence[Result], configured: str) -> Advice:
     sooner = max(others, key=lambda one: _even(best, one), default=None)
     even = 0.0 if sooner is None else _even(best, sooner)
     return Advice(best, others[0] if others else None, sooner if even >= 1 else None, ceil(min(even, 1e15)), configured)
+
+
+def _close(best: Result, other: Result) -> bool:
+    """Return whether the other is as fast as the best one, as far as the rounds can tell."""
+    return other.median_s - best.median_s <= max(best.spread_s, other.spread_s)
 
 
 def _even(best: Result, other: Result) -> float:

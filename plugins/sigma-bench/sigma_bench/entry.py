@@ -45,6 +45,7 @@ class Entry:
 
     def measured(self, recipe: str, wanted: Document, tell: Callable[[str], None]) -> Measured:
         """Return the results for a configuration; SigmaTrainingError if a peer's losses differ."""
+        structured(wanted, catalogue())  # raises for its mistakes, before a process is started
         if self.peers:
             tell(self._agreed(override(wanted, "run.precision=float64")))
         work = self._work(wanted)
@@ -65,19 +66,24 @@ class Entry:
     ) -> list[Remote]:
         """Return the backends that have run their first iteration, and note its seconds; tell why others have not.
 
-        Raises SigmaConfigError if none has, and SigmaTrainingError if their losses differ by more than any rounding.
+        Raises SigmaConfigError if none has, or the error that all raise, and SigmaTrainingError if their losses differ
+        by more than any rounding.
         """
-        able = list[Remote]()
+        able, errors = list[Remote](), dict[str, SigmaError]()
         for name in self.backends:
             with ExitStack() as own:
                 try:
                     one = own.enter_context(closing(self._ours(wanted, name)))
                     begun[one.name] = one.seconds(one.unit)
                 except SigmaError as error:
-                    tell(f"{name}: left out: {str(error).splitlines()[0]}")
+                    errors[name] = error
                     continue
                 able.append(one)
                 stack.push(own.pop_all())
+        if not able and len({*map(str, errors.values())}) == 1:
+            raise next(iter(errors.values()))
+        for name, why in errors.items():
+            tell(f"{name}: left out: {str(why).splitlines()[0]}")
         if not able:
             raise SigmaConfigError("bench: no installed backend trains this network. Run `sigma check` on it.")
         for one in able[1:]:

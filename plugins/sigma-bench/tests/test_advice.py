@@ -54,11 +54,12 @@ def test_one_that_begins_sooner_is_named_with_the_iterations_that_make_up_for_it
     assert advice.described["sooner"] == {"name": "slow", "up_to_iterations": 2000}
 
 
-def test_equal_times_give_an_advice() -> None:
-    advice = take([result("a", [0.1], 2.0), result("b", [0.1], 1.0)], "a")
+@pytest.mark.parametrize("seconds", [[0.1], [0.1, 0.101, 0.102]])
+def test_equal_times_give_an_advice_without_a_number_of_iterations(seconds: Sequence[float]) -> None:
+    advice = take([result("a", [0.1], 2.0), result("b", seconds, 1.0)], "a")
     assert (advice.best.name, advice.close) == ("a", True)
-    assert advice.sooner is not None
-    assert advice.sooner.name == "b"
+    assert str(advice).endswith("\nb starts and compiles 1 s sooner.")
+    assert advice.described["sooner"] == {"name": "b", "up_to_iterations": None}
 
 
 def test_first_losses_that_no_rounding_explains_end_the_measurement() -> None:

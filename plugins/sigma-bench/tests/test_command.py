@@ -124,9 +124,23 @@ def test_a_backend_that_cannot_train_the_network_is_a_line_with_its_reason(
     assert [one["name"] for one in json.loads(out)["contestants"]] == ["numpy"]
     assert "abacus: left out: " in err
     assert "backend 'abacus': no plugin offers it." in err
-    monkeypatch.setattr(command, "installed_backends", lambda tell: ["abacus"])
+    monkeypatch.setattr(command, "installed_backends", lambda tell: ["abacus", "slide-rule"])
     assert main(["bench", str(small), "--rounds", "1"]) == 2
     assert "bench: no installed backend trains this network." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mistake", [
+    ("trainer.optimiser.learning_rat=0.1", "learning_rat: unknown key. Did you mean 'learning_rate'?"),
+    ("network.architecture=input(99) + output(2) + softmax_cross_entropy()", "have shape"),
+], ids=lambda one: one[0].partition("=")[0])  # fmt: skip
+def test_a_mistake_that_no_backend_causes_is_told_once(
+    mistake: tuple[str, str], small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "installed_backends", lambda tell: ["numpy", "numba"])
+    assert main(["bench", str(small), "--set", mistake[0], "--rounds", "1"]) == 2
+    *_, last = lines = capsys.readouterr().err.splitlines()
+    assert mistake[1] in last
+    assert not any("left out" in line for line in lines)
 
 
 NET = "--random=1"

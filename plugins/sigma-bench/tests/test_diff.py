@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 from sigma_backend_numpy import NumpyBackend
 from sigma_bench.differ.command import diff
 from sigma_bench.differ.isolated import chunks, units
-from sigma_bench.differ.lockstep import WHOLE, Compared, Deviation, Lockstep
+from sigma_bench.differ.lockstep import WHOLE, Compared, Deviation, Lockstep, distance
 from sigma_kernel import functions as f
 from sigma_kernel.config import load
 from sigma_kernel.contracts import Array, Backend, Program, Step
@@ -203,6 +203,13 @@ class TestDiff(CommandSuite):
 
     def mistakes(self) -> Sequence[Sequence[str]]:
         return [["no-such-recipe"], [str(self.file), "--steps", "0"], [str(self.file), "--tolerance", "0"]]
+
+
+def test_the_drift_of_a_run_is_infinite_where_it_alone_is_not_finite() -> None:
+    wanted = {"first": np.array([1.0, 4.0]), "second": np.array([1.0, np.inf, np.nan])}
+    assert distance({"first": np.array([1.0, 5.0]), "second": wanted["second"]}, wanted) == 0.25
+    for bad in (np.nan, np.inf):
+        assert distance({"first": np.array([1.0, 5.0]), "second": np.array([bad, np.inf, np.nan])}, wanted) == np.inf
 
 
 def test_the_tables_fit_80_columns_and_end_with_a_sentence(table: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,7 @@ class Difference:
     @property
     def off(self) -> float:
         """Return the distance; infinity if only one of both is finite."""
-        return float(_distance(np.array(self.found), np.array(self.wanted)))
+        return float(distances(np.array(self.found), np.array(self.wanted)))
 
     @property
     def share(self) -> float:
@@ -58,11 +58,11 @@ def _allowed(wanted: np.ndarray, moved: Sequence[np.ndarray], tolerance: float) 
     """Return the tolerance of each element; infinity where rounding decides whether it is finite."""
     if not wanted.size:
         return np.zeros(wanted.shape)
-    distances = np.stack([_distance(one, wanted) for one in moved])
-    finite = distances[np.isfinite(distances)]
+    each = np.stack([distances(one, wanted) for one in moved])
+    finite = each[np.isfinite(each)]
     with np.errstate(over="ignore"):
         usual = np.sqrt(np.mean(np.square(finite))) if finite.size else 0.0
-        return np.asarray(tolerance * (distances.max(0) + usual + _unit(wanted)))
+        return np.asarray(tolerance * (each.max(0) + usual + _unit(wanted)))
 
 
 def _unit(wanted: np.ndarray) -> np.ndarray:
@@ -72,7 +72,7 @@ def _unit(wanted: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(wanted), np.abs(np.asarray(wanted, np.float64)) * np.finfo(wanted.dtype).eps, 0.0)
 
 
-def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return absolute differences in float64: 0 between equal infinities or NaNs, infinity if only one is one."""
     x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -89,6 +89,6 @@ def _share(over: np.ndarray, allowed: np.ndarray) -> np.ndarray:
 
 
 def _worst(name: str, found: np.ndarray, wanted: np.ndarray, allowed: np.ndarray) -> Difference:
-    shares = _share(_distance(found, wanted), allowed)
+    shares = _share(distances(found, wanted), allowed)
     place = tuple(int(i) for i in np.unravel_index(int(np.argmax(shares)), shares.shape))
     return Difference(name, place, float(found[place]), float(wanted[place]), float(allowed[place]))

@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 from sigma_bench.contestants.sigma import SoleTrainer
 from sigma_bench.differ.engines import Engine, Tracing
 from sigma_bench.differ.isolated import FEW, MANY, Isolated, OpDeviation, magnitude
-from sigma_hooks.agreement import Difference, deviations
+from sigma_hooks.agreement import Difference, deviations, distances
 from sigma_hooks.locating import Locator, nearest
 from sigma_hooks.reference import Reference
 from sigma_kernel import TimeStep, every
@@ -149,13 +149,10 @@ class Lockstep:
 
 
 def distance(found: Records, wanted: Records) -> float:
-    """Return the greatest deviation of any array, relative to the array's greatest element."""
+    """Return the greatest deviation of any array, relative to its greatest element; infinity if only one is finite."""
     floats = [name for name, x in wanted.items() if x.dtype.kind == "f" and x.size]
-    sizes = [
-        (float(np.max(np.abs(np.asarray(found[name], np.float64) - wanted[name]))), magnitude(wanted[name]))
-        for name in floats
-    ]
-    return max((off / (size or 1.0) for off, size in sizes), default=0.0)
+    greatest = {name: float(np.max(distances(found[name], wanted[name]))) for name in floats}
+    return max((off / (magnitude(wanted[name]) or 1.0) for name, off in greatest.items()), default=0.0)
 
 
 def _of_op(step: int, backend: str, one: OpDeviation, near: Sequence[str], order: tuple[int, ...]) -> Deviation:
