@@ -11,7 +11,7 @@ def as_numpy(values: Any) -> np.ndarray:
     """Convert an array of any library, or what NumPy converts, without a copy where that is possible.
 
     Tensors lose their gradient and are copied from their device, floats of fewer bits than NumPy has become float32,
-    and rows that are arrays themselves, as in lists of Arrow, become axes.  Raises what their library does.
+    and rows that are arrays or lists themselves, as in lists of Arrow, become axes.  Raises what their library does.
     """
     if hasattr(values, "detach"):  # a tensor of PyTorch
         values = values.detach().cpu()
@@ -20,6 +20,6 @@ def as_numpy(values: Any) -> np.ndarray:
         values = [as_numpy(one) for one in values]
     only_dlpack = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
     array = np.from_dlpack(values) if only_dlpack else np.asarray(values)
-    if array.dtype.kind == "O" and array.ndim == 1 and {*map(type, array)} == {np.ndarray}:
+    if array.dtype.kind == "O" and array.ndim == 1 and {*map(type, array)} in ({np.ndarray}, {list}):
         return np.stack([as_numpy(row) for row in array])
     return array.astype(np.float32) if array.dtype.kind == "V" and "float" in array.dtype.name else array

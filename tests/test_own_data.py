@@ -320,6 +320,7 @@ ALIKE: dict[str, Any] = {
     "polars.List": pl.Series(X.tolist(), dtype=pl.List(pl.Float32)),
     "polars.Array": pl.Series(X.tolist(), dtype=pl.Array(pl.Float32, 3)),
     "pandas of arrays": pd.Series([*X], index=range(9, 49)),
+    "pandas of lists": pd.Series(X.tolist()),
 }
 
 
@@ -334,6 +335,17 @@ def test_images_in_lists_of_lists_are_arrays() -> None:
     found = as_numpy(images)
     assert found.shape == (4, 2, 3)
     assert found.ravel().tolist() == [*range(24)]
+
+
+@pytest.mark.parametrize("frame", [
+    pa.table({"x": [1.0, 2.0], "kind": [0, 1]}), pl.DataFrame({"x": [1.0, 2.0], "kind": [0, 1]}),
+    pd.DataFrame({"x": [1.0, 2.0], "kind": [0, 1]}),
+], ids=lambda frame: type(frame).__module__.partition(".")[0])  # fmt: skip
+def test_a_frame_alone_is_refused_with_the_name_of_its_last_column(frame: Any) -> None:
+    with pytest.raises(SigmaDataError, match=r"Name its target column: Frame\(frame, target='kind'\)\.$"):
+        trained(frame)
+    with pytest.raises(SigmaDataError, match=r"Frame\(frame, target='price'\)"):
+        trained(pd.DataFrame())
 
 
 def test_bytes_of_images_are_numbers() -> None:

@@ -169,9 +169,10 @@ def _sections(block: Any, where: str) -> Mapping[str, Any]:
 def _no_data(given: Any, where: str) -> SigmaDataError:
     what = f"{type(given).__name__} of {len(given)}" if isinstance(given, tuple | list) else type(given).__name__
     if is_frame(given):
+        names = given.column_names if hasattr(type(given), "column_names") else given.columns  # Arrow has both
         return SigmaDataError(
             f"{where}: a frame does not say what to predict (got {what}). Name its target column: "
-            f"Frame(frame, target={str(list(given.columns)[-1])!r})."
+            f"Frame(frame, target={[*map(str, names), 'price'][len(names) - 1]!r})."
         )
     return SigmaDataError(
         f"{where}: not data (got {what}). Give arrays by section, {{'inputs': x, 'targets': y}}, a tuple "
