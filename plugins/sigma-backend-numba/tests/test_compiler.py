@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sigma_backend_numba.cache import lookup
+from sigma_backend_numba.compiler import machine_code
 from sigma_backend_numba.compiler.language import Routine, f4
 from sigma_backend_numba.compiler.machine_code import compiled
 
@@ -84,3 +85,23 @@ def test_routines_cannot_be_called_from_python():
 
 def burst() -> None:
     """A routine for the tests."""
+
+
+def test_the_elements_of_short_rows_are_not_gathered_one_by_one(monkeypatch):
+    text = """def task0(x, y, out):
+    for row in range(128):
+        for column in range(14):
+            out[row * 14 + column] = x[row * 15 + column] + y[row * 15 + column]
+
+
+def burst(table, n, t, T):
+    tab = as_i8(table)
+    task0(as_f4(tab[0]), as_f4(tab[1]), as_f4(tab[2]))
+    return 0
+"""
+    target = machine_code._target(machine_code.SPEED)
+    monkeypatch.setattr(target, "emit_object", target.emit_assembly)
+    listing, _ = compiled(text, lookup._names(text))
+    found = [line for line in str(listing).splitlines() if "gather" in line or "scatter" in line]
+    assert not found
+    assert "task0" in str(listing)
