@@ -36,7 +36,7 @@ def test_every_kind_of_component_has_a_suite() -> None:
 def in_suites(room: str) -> dict[str, set[str]]:
     """Return the names and texts in the test classes of a room, by the suite that they inherit."""
     found: dict[str, set[str]] = {}
-    for path in (ROOT / "plugins" / room / "tests").glob("test_*.py"):
+    for path in (ROOT / "plugins" / room / "tests").rglob("test_*.py"):
         classes = {one.name: one for one in ast.parse(path.read_text()).body if isinstance(one, ast.ClassDef)}
         for one in classes.values():
             line = [*_line(one, classes)]

