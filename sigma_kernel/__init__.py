@@ -19,7 +19,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "criteria": "when",
         "environment": "Environment",
         "errors": "SigmaAddressError SigmaCheckpointError SigmaConfigError SigmaDataError SigmaError SigmaGraphError"
-        " SigmaNetworkError SigmaPluginError SigmaStateError SigmaTrainingError SigmaWarning",
+        " SigmaMemoryError SigmaNetworkError SigmaPluginError SigmaStateError SigmaTrainingError SigmaWarning",
         "graph.node": "Node Spec",
         "lazy": "lazy_exports",
         "minimisation": "minimise",

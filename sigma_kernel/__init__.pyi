@@ -88,6 +88,7 @@ from sigma_kernel.errors import SigmaConfigError as SigmaConfigError
 from sigma_kernel.errors import SigmaDataError as SigmaDataError
 from sigma_kernel.errors import SigmaError as SigmaError
 from sigma_kernel.errors import SigmaGraphError as SigmaGraphError
+from sigma_kernel.errors import SigmaMemoryError as SigmaMemoryError
 from sigma_kernel.errors import SigmaNetworkError as SigmaNetworkError
 from sigma_kernel.errors import SigmaPluginError as SigmaPluginError
 from sigma_kernel.errors import SigmaStateError as SigmaStateError

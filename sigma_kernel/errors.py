@@ -67,6 +67,10 @@ class SigmaTrainingError(SigmaError):
     """Training failed: the loss is not finite, or a hook raised an error."""
 
 
+class SigmaMemoryError(SigmaError, MemoryError):
+    """The device of a backend has too little memory."""
+
+
 class SigmaCheckpointError(SigmaError):
     """A checkpoint is damaged, incomplete or incompatible."""
 

@@ -134,6 +134,13 @@ def test_debug_may_be_anywhere_on_the_command_line(capsys):
     assert "Traceback" in capsys.readouterr().err
 
 
+def test_memory_that_is_not_there_is_told_with_a_remedy(failing, capsys):
+    failing(MemoryError("Unable to allocate 1 TiB"))
+    assert main(["recipes"]) == 1
+    told = "there is too little memory: Unable to allocate 1 TiB. Choose a smaller batch_size, or fewer units."
+    assert capsys.readouterr() == ("", f"{told}\n")
+
+
 def test_an_unexpected_error_is_one_line_and_advice(failing, capsys):
     failing(ZeroDivisionError("division by zero"))
     assert main(["recipes"]) == 1

@@ -152,7 +152,8 @@ class Backend(Settled):
     """Compile graphs and hold arrays on a device.
 
     A backend implements :meth:`lower`, which the default :meth:`compile` calls once per iteration; a backend that runs
-    whole bursts itself overrides :meth:`compile`. Backends and programs are used from several threads at once.
+    whole bursts itself overrides :meth:`compile`. Backends and programs are used from several threads at once. A device
+    without enough memory is a MemoryError, such as SigmaMemoryError, whatever a library raises.
     """
 
     dtypes: ClassVar[frozenset[str]] = frozenset({"float32", "float64", "int32", "int64", "uint32", "bool"})

@@ -165,6 +165,9 @@ def fail(error: Exception, debug: bool) -> int:
     if isinstance(error, SigmaError):
         say(str(error), "red")
         return error.exit_code
+    if isinstance(error, MemoryError):  # NumPy's tells how much
+        say(f"there is too little memory: {error}. Choose a smaller batch_size, or fewer units.", "red")
+        return 1
     if isinstance(error, UnicodeEncodeError):
         say(f"{error.object!a}: cannot be encoded in this locale ({error.encoding}). Set PYTHONUTF8=1.", "red")
         return 1

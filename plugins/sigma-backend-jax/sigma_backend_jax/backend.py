@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from attrs import evolve, frozen
 
+from sigma_backend_jax.devices import on
 from sigma_backend_jax.namespace import OWN
 from sigma_backend_jax.program import JaxProgram, check, traced
 from sigma_kernel.contracts import Array, Backend, Step
@@ -56,7 +57,7 @@ class JaxBackend(Backend):
             compiled = jax.jit(traced(rewrite(graph, keep=OWN)))
 
         def call(*arrays: Array) -> Sequence[Array]:
-            with jax.enable_x64(True), jax.default_device(place):
+            with on(place):
                 results, found = compiled(*arrays)
                 check(found)
             return list(results)
@@ -70,8 +71,8 @@ class JaxBackend(Backend):
     def to_device(self, host: Any) -> Array:
         """Return a copy on the device; an array of another library that is there already is copied there."""
         own = not hasattr(host, "__dlpack__") or isinstance(host, np.ndarray | np.generic | jax.Array)
-        with jax.enable_x64(True):
-            return jnp.array(host if own else jax.dlpack.from_dlpack(host), device=self._place())
+        with on(place := self._place()):
+            return jnp.array(host if own else jax.dlpack.from_dlpack(host), device=place)
 
     def share(self, host: np.ndarray) -> Array:
         """Return an array of the same memory if the device is the processor and JAX can read it there, else a copy."""

@@ -15,6 +15,7 @@ import numpy as np
 from attrs import define, field
 from jax import lax
 
+from sigma_backend_jax.devices import on
 from sigma_backend_jax.namespace import Reach, namespace, reading
 from sigma_kernel.contracts import Array, Arrays, Burst, Numbers, Step
 from sigma_kernel.graph import Graph, interpret
@@ -85,7 +86,7 @@ class JaxProgram:
         kinds = [x.dtype for x in step.graph.inputs[len(step.state) + len(step.data) :]]
         room = n if self._alone else max(ROOM, 1 << (n - 1).bit_length())
         live = [_filled(steer[name], room, kind) for name, kind in zip(step.steer, kinds, strict=True)]
-        with jax.enable_x64(True), jax.default_device(self.device):
+        with on(self.device):
             run = self._each if self._alone else self._at_once
             new, records, done = run(written, (read, [block[name] for name in step.data]), rows, live, n)
         return Burst({**state, **new}, dict(zip(step.ring, records, strict=True)), done)

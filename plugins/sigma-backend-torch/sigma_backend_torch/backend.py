@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from attrs import frozen
 
+from sigma_backend_torch.devices import brief, on
 from sigma_backend_torch.namespace import namespace
-from sigma_backend_torch.program import WORDS, TorchProgram, on, simplified
+from sigma_backend_torch.program import WORDS, TorchProgram, simplified
 from sigma_backend_torch.source import function
 from sigma_kernel.contracts import Array, Backend, Step
 from sigma_kernel.errors import SigmaConfigError
@@ -42,7 +43,7 @@ class TorchBackend(Backend):
             return torch.device(self.device)
         except (RuntimeError, AssertionError) as error:
             raise SigmaConfigError(
-                f"backend 'torch': there is no device {self.device!r} here ({_brief(error)}). Use 'cpu', or install "
+                f"backend 'torch': there is no device {self.device!r} here ({brief(error)}). Use 'cpu', or install "
                 "the PyTorch of that device: https://pytorch.org/get-started"
             ) from error
 
@@ -78,10 +79,11 @@ class TorchBackend(Backend):
 
     def to_device(self, host: Any) -> Array:
         """Return a copy on the device; an array of another library that is there already is copied there."""
-        if not hasattr(host, "__dlpack__") or isinstance(host, np.ndarray | np.generic):
-            return torch.from_numpy(np.array(host, order="C")).to(self._place())
-        given = host.detach() if isinstance(host, torch.Tensor) else torch.from_dlpack(host)
-        return given.to(self._place(), copy=True, memory_format=torch.contiguous_format)
+        with on(place := self._place()):
+            if not hasattr(host, "__dlpack__") or isinstance(host, np.ndarray | np.generic):
+                return torch.from_numpy(np.array(host, order="C")).to(place)
+            given = host.detach() if isinstance(host, torch.Tensor) else torch.from_dlpack(host)
+            return given.to(place, copy=True, memory_format=torch.contiguous_format)
 
     def share(self, host: np.ndarray) -> Array:
         """Return a tensor of the same memory if the device is the processor, else a copy."""
@@ -118,7 +120,3 @@ def _own(x: Array, taken: set[int], word: bool) -> Array:
         found = found.clone(memory_format=torch.contiguous_format)
     taken.add(found.untyped_storage().data_ptr())
     return found
-
-
-def _brief(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 from attrs import define, field
 
+from sigma_backend_torch.devices import on
 from sigma_backend_torch.fusing import fused
 from sigma_backend_torch.namespace import OWN, namespace
 from sigma_backend_torch.source import Run, function, new
@@ -29,11 +29,6 @@ def simplified(graph: Graph) -> Graph:
 def reads(graph: Graph) -> bool:
     """Return whether an op of a graph reads indices, so that its step may fail."""
     return any(x.op in READERS or (x.op == "scan" and reads(x.attrs["body"])) for x in graph)
-
-
-def on(device: torch.device) -> AbstractContextManager[Any]:
-    """Let ops make arrays on a device."""
-    return nullcontext() if device.type == "cpu" else device
 
 
 @define(eq=False, slots=False)
