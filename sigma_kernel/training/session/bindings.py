@@ -75,8 +75,7 @@ class Time(Kind):
 class Binding:
     """How the value at an address is read, and its kind: if it can be set, and else for those that look at it."""
 
-    read: Callable[[Readable, str], Any]
-    name: str
+    read: Callable[[Readable, str], Any] = field(eq=False)  # takes the address, which determines it
     kind: Kind | None = None
     shown: Kind = Kind()
 
@@ -86,7 +85,7 @@ def bindings(setup: Setup, published: Iterable[str] = ()) -> dict[str, Binding]:
     """Return the bindings of all addresses, including those ``published`` under a hook's pattern."""
     hooks = setup.order.hooks.values()
     written = [a for hook in hooks if hook.scope == "global" for a in hook.writes if literal(a)]
-    numbers = {address: Binding(_published, address, Kind(float)) for address in settable(setup)}
+    numbers = {address: Binding(_published, Kind(float)) for address in settable(setup)}
     return {**shown(published), **fixed(setup), **shown(written), **numbers}
 
 
@@ -97,38 +96,21 @@ def fixed(setup: Setup) -> dict[str, Binding]:
     flags = [f"{head}.frozen" for head in model.optimisers] + [f"{h}.{a}.frozen" for a, h in model.owners.items()]
     times = [(hook, what) for hook in setup.parts.hooks for what in TIMES]
     return {
-        **{f"phases.{phase}": Binding(_phase, phase, None, SECONDS) for phase in PHASES},
-        **{scale.value: Binding(_count, scale.value, None, count) for scale, count in COUNTS.items()},
-        "goal": Binding(_goal, "goal", None, Kind(int, 0, doc="The iteration at which training ends at the latest.")),
-        "epochs": Binding(_epochs, "epochs", Kind(int, 1, doc="The total number of epochs.")),
-        "batch_size": Binding(_batch_size, "batch_size", Kind(int, 1, doc="Rows of a batch, from the next epoch on.")),
-        "data.batch_size": Binding(_used_size, "data.batch_size", None, Kind(int, 1, doc="Rows of a batch, in force.")),
-        **{
-            f"data.{name}": Binding(_counted, name, None, Kind(int, 0))
-            for split in _splits(setup)
-            for name in _counts(split)
-        },
-        **{name: Binding(_array, name, Elements(spec=spec)) for name, spec in model.held().items()},
-        **{name: _scaling(name) for name in model.scales()},
-        **{name: Binding(_base, name, number(setting=x.setting)) for name, x in setup.live.values.items()},
-        **{name: Binding(_group, name, number(setting=setting)) for name, setting in groups.items()},
-        **{name: Binding(_frozen, name, Kind(bool)) for name in flags},
-        **{f"hooks.{hook}.{what}": Binding(_time, f"{hook}.{what}", Time(what=what)) for hook, what in times},
+        **dict.fromkeys((f"phases.{phase}" for phase in PHASES), Binding(_phase, None, SECONDS)),
+        **{scale.value: Binding(_count, None, count) for scale, count in COUNTS.items()},
+        "goal": Binding(_goal, None, Kind(int, 0, doc="The iteration at which training ends at the latest.")),
+        "epochs": Binding(_epochs, Kind(int, 1, doc="The total number of epochs.")),
+        "batch_size": Binding(_batch_size, Kind(int, 1, doc="Rows of a batch, from the next epoch on.")),
+        "data.batch_size": Binding(_used_size, None, Kind(int, 1, doc="Rows of a batch, in force.")),
+        **dict.fromkeys(_counts(setup), Binding(_counted, None, Kind(int, 0))),
+        **{name: Binding(_array, Elements(spec=spec)) for name, spec in model.held().items()},
+        **{name: _SCALING[name.rpartition(".")[2]] for name in model.scales()},
+        **{name: Binding(_base, number(setting=x.setting)) for name, x in setup.live.values.items()},
+        **{name: Binding(_group, number(setting=setting)) for name, setting in groups.items()},
+        **dict.fromkeys(flags, Binding(_frozen, Kind(bool))),
+        **{f"hooks.{hook}.{what}": Binding(_time, Time(what=what)) for hook, what in times},
         **shown(head + name for name in model.measured() for head in ("training.", EPOCH)),
     }
-
-
-def _scaling(name: str) -> Binding:
-    """Return the binding of the factor of a loss, which can be set, or of a count."""
-    docs = {
-        SCALE: "The factor of the loss whose gradients are computed in float16.",
-        GOOD: f"Updates since the loss scale changed; after {RISE:,} it doubles.",
-        SKIPS: "Updates that were skipped, as a gradient overflowed float16.",
-    }
-    what = name.rpartition(".")[2]
-    if what == SCALE:
-        return Binding(_number, name, Kind(float, *SCALES, doc=docs[what]))
-    return Binding(_number, name, None, Kind(int, 0, doc=docs[what]))
 
 
 def settable(setup: Setup) -> dict[str, float]:
@@ -138,7 +120,7 @@ def settable(setup: Setup) -> dict[str, float]:
 
 def shown(addresses: Iterable[str]) -> dict[str, Binding]:
     """Return the bindings of published values."""
-    return {address: Binding(_published, address) for address in addresses}
+    return dict.fromkeys(addresses, Binding(_published))
 
 
 def numbers(session: Readable) -> dict[str, float]:
@@ -181,8 +163,8 @@ def _published(session: Readable, address: str) -> Any:
     return published[address] if address in published else settable(session.setup).get(address, NOTHING)
 
 
-def _phase(session: Readable, phase: str) -> float:
-    return session.phases[phase]
+def _phase(session: Readable, address: str) -> float:
+    return session.phases[address.removeprefix("phases.")]
 
 
 def _goal(session: Readable, _: str) -> int | None:
@@ -193,17 +175,14 @@ def _epochs(session: Readable, _: str) -> float | None:
     return session.epochs
 
 
-def _splits(setup: Setup) -> list[str]:
-    """Return the splits whose names can be part of an address."""
-    return [split for split in setup.factory.splits if literal(split) and split != "batch_size"]
+def _counts(setup: Setup) -> list[str]:
+    """Return the addresses of the counts of each split whose name can be part of one."""
+    splits = [split for split in setup.factory.splits if literal(split) and split != "batch_size"]
+    return [f"data.{split}.{what}" for split in splits for what in ("rows", "excluded", "relabelled")]
 
 
-def _counts(split: str) -> list[str]:
-    return [f"{split}.{what}" for what in ("rows", "excluded", "relabelled")]
-
-
-def _counted(session: Readable, name: str) -> int:
-    split, _, what = name.rpartition(".")
+def _counted(session: Readable, address: str) -> int:
+    split, _, what = address.removeprefix("data.").rpartition(".")
     return session.setup.counts(split)[what]
 
 
@@ -226,8 +205,17 @@ def _array(session: Readable, name: str) -> Any:
 
 
 def _number(session: Readable, name: str) -> float:
-    number: float = session.ask(partial(session.host, name)).item()
+    number: float = _array(session, name).item()
     return number
+
+
+_SCALING = {  # the factor of a loss, which can be set, and counts
+    SCALE: Binding(
+        _number, Kind(float, *SCALES, doc="The factor of the loss whose gradients are computed in float16.")
+    ),
+    GOOD: Binding(_number, None, Kind(int, 0, doc=f"Updates since the loss scale changed; after {RISE:,} it doubles.")),
+    SKIPS: Binding(_number, None, Kind(int, 0, doc="Updates that were skipped, as a gradient overflowed float16.")),
+}
 
 
 def _base(session: Readable, name: str) -> float:
@@ -247,7 +235,7 @@ def _frozen(session: Readable, name: str) -> bool:
 
 
 def _time(session: Readable, name: str) -> str:
-    hook, _, what = name.rpartition(".")
+    hook, _, what = name.removeprefix("hooks.").rpartition(".")
     found = getattr(session.setup.parts.hooks[hook], what)
     return "" if found is None else str(found)
 

@@ -879,7 +879,7 @@ class Session:
         for address, binding in new.items():
             put = None if binding.kind is None else partial(self.set, address)
             kind = binding.kind or binding.shown
-            self.registry.bind(address, partial(binding.read, self, binding.name), put, kind, remote=True)
+            self.registry.bind(address, partial(binding.read, self, address), put, kind, remote=True)
             self._bound[address] = binding
 
     # -- reading and publishing ----------------------------------------------------------------------------------------
