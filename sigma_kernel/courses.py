@@ -102,19 +102,7 @@ class TrainingHandle:
 
     _name: str
     stop: Callable[[], None] = field(repr=False)
-    _train: Callable[[], Summary] = field(repr=False)
-    _future: Future[Summary] = field(factory=Future, init=False)
-
-    def start(self) -> TrainingHandle:
-        """Start to train, once."""
-        threading.Thread(target=self._work, name=f"sigma-{self._name}", daemon=True).start()
-        return self
-
-    def _work(self) -> None:
-        try:
-            self._future.set_result(self._train())
-        except BaseException as error:  # raised by result()
-            self._future.set_exception(error)
+    _future: Future[Summary]
 
     @property
     def done(self) -> bool:

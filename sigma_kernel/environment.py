@@ -33,6 +33,7 @@ from sigma_kernel.plugins.resolver import Resolver as Resolver
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import SAVING, Signals
+from sigma_kernel.threads import in_thread
 from sigma_kernel.training import files as folder
 from sigma_kernel.training.arguments import BELONGS
 from sigma_kernel.training.checkpoints.format import Log
@@ -212,8 +213,9 @@ class Environment(settings.Settled):
         self._check("run")
         course = Course([*self.trainers.values()])
         self._begin(course, progress)
-        self._handles.append(TrainingHandle(self.name, self.stop, partial(self._complete, course)))
-        return self._handles[-1].start()
+        summary = in_thread(partial(self._complete, course), f"sigma-{self.name}")
+        self._handles.append(TrainingHandle(self.name, self.stop, summary))
+        return self._handles[-1]
 
     def _fit(self, trainer: Trainer, goals: Goals, progress: bool | None) -> None:
         """Train one trainer in this thread; then pass on the signal that ended it, as it was meant for the program."""

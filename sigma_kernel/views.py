@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from concurrent.futures import Future, wait
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaSt
 from sigma_kernel.network.architecture import Architecture
 from sigma_kernel.network.outline import outline
 from sigma_kernel.registry.registry import Kind, Registry
+from sigma_kernel.threads import in_thread
 from sigma_kernel.training.checkpoints.encoding import packed
 from sigma_kernel.training.checkpoints.store import numbered, read_manifest
 from sigma_kernel.training.components import name_of
@@ -65,35 +66,24 @@ class Watchable(Protocol):
 
 @define(eq=False)
 class Sender:
-    """Send commands in order, in a thread of its own that ends when none is left."""
+    """Send commands in order, each in a thread that first waits for the one before."""
 
     send: Callable[..., Mapping[str, Moment]]
     log: Messages[Ticket]
-    _waiting: deque[Ticket] = field(factory=deque, init=False)
-    _working: bool = field(default=False, init=False)
+    _last: Future[Mapping[str, Moment]] | None = field(default=None, init=False)
     _gate: threading.Lock = field(factory=threading.Lock, init=False)
 
     def ticket(self, command: str, arguments: Mapping[str, Any]) -> Ticket:
         """Return the ticket of a command that is sent now."""
         with self._gate:
-            made = self.log.add(lambda number: Ticket(number, command, dict(arguments)))
-            self._waiting.append(made)
-            if not self._working:
-                self._working = True
-                threading.Thread(target=self._work, name="sigma-commands", daemon=True).start()
-        return made
+            answer = in_thread(partial(self._sent, self._last, command, arguments), "sigma-commands")
+            self._last = answer
+            return self.log.add(lambda number: Ticket(number, command, dict(arguments), answer))
 
-    def _next(self) -> Ticket | None:
-        with self._gate:
-            self._working = bool(self._waiting)
-            return self._waiting.popleft() if self._waiting else None
-
-    def _work(self) -> None:
-        while (ticket := self._next()) is not None:
-            try:
-                ticket.answer.set_result(self.send(ticket.command, **ticket.arguments))
-            except Exception as error:  # whatever refuses it
-                ticket.answer.set_exception(error)
+    def _sent(self, earlier: Future[Any] | None, command: str, arguments: Mapping[str, Any]) -> Mapping[str, Moment]:
+        if earlier is not None:
+            wait([earlier])
+        return self.send(command, **arguments)
 
 
 @frozen(eq=False)

@@ -14,24 +14,23 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Thread
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.threads import in_thread
 from sigma_kernel.training.checkpoints.encoding import packed
 from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Checkpoint, Log, manifest_of
 from sigma_kernel.training.files import LARGEST, digest, document, get_bytes, put_bytes as _put, sync as _sync
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
+SAVER = "sigma-saver"  # threads
 NUMBER = re.compile("0|[1-9][0-9]*+")
-T = TypeVar("T")
 LEFT_OVER = re.compile(r"\.([0-9]++)\.(?:part|old)")
 
 
@@ -228,23 +227,9 @@ def _seal(manifest: bytes) -> bytes:
 def _synced(path: Path) -> str:
     """Sync a file to the disk, and return its sha256, computed meanwhile."""
     with path.open("rb+") as file:
-        digest = in_thread(lambda: hashlib.file_digest(file, "sha256").hexdigest())
+        digest = in_thread(lambda: hashlib.file_digest(file, "sha256").hexdigest(), SAVER, daemon=False)
         os.fsync(file.fileno())
         return digest.result()
-
-
-def in_thread(act: Callable[[], T]) -> Future[T]:
-    """Call a function in a thread of its own, which also ends what it does when the interpreter exits."""
-    answer: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(act())
-        except BaseException as error:  # raised by the future's result()
-            answer.set_exception(error)
-
-    Thread(target=run, name="sigma-saver").start()  # an executor's thread cannot start while the interpreter exits
-    return answer
 
 
 def _damaged(path: Path) -> SigmaCheckpointError:

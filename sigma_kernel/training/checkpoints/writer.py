@@ -19,8 +19,9 @@ from attrs import define, evolve, field, frozen
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.settings import ge, in_, optional
+from sigma_kernel.threads import in_thread
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
-from sigma_kernel.training.checkpoints.store import in_thread, numbered, read_manifest, refuse_link, remove, write
+from sigma_kernel.training.checkpoints.store import SAVER, numbered, read_manifest, refuse_link, remove, write
 
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is marked to keep
 
@@ -72,7 +73,7 @@ class Saver:
             self._gate.wait_for(lambda: self._waiting is None or not self._wanted(*self._waiting))
             idle, self._waiting = self._waiting is None, (number, checkpoint)
             if idle:  # else a thread is about to write what is queued
-                self._done = in_thread(partial(self._work, self._done))
+                self._done = in_thread(partial(self._work, self._done), SAVER, daemon=False)
         return self.home / str(number)
 
     def set_aside(self, after: int, branch: int) -> None:

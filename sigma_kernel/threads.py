@@ -1,0 +1,27 @@
+"""Call functions in threads of their own, with futures for their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Thread
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def in_thread(act: Callable[[], T], name: str, daemon: bool = True) -> Future[T]:
+    """Call a function in a new thread of this name; return the future of what it returns or raises.
+
+    One that is no ``daemon`` ends what it does even when the interpreter exits; executors cannot start threads then.
+    """
+    answer: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(act())
+        except BaseException as error:  # raised by the future's result()
+            answer.set_exception(error)
+
+    Thread(target=run, name=name, daemon=daemon).start()
+    return answer
