@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import pairwise
 
 Sources = Mapping[str, Sequence[str]]  # of each layer, by name, sources first
 
+MARKS = " ╵╷│╴╯╮┤╶╰╭├─┴┬┼"  # by what a lane leads to: 1 above, 2 below, 4 left, 8 right
 HIGH, ARC = 24, 8  # of a layer in SVG, and of an arc for each layer that it passes, in pixels
 
 
@@ -28,47 +29,29 @@ def lanes(sources: Sources) -> list[str]:
         ●─╯  2-add
     """
     last = {source: i for i, each in enumerate(sources.values()) for source in each}
-    open_: list[str | None] = []  # the layer whose value each lane holds
+    held: list[str | None] = []  # the layer whose value each lane holds
     lines = []
     for i, (name, own) in enumerate(sources.items()):
-        joined = [place for place, held in enumerate(open_) if held in own]
-        ending = [place for place in joined if last[str(open_[place])] == i]
-        place = _place(open_, ending)
-        open_ += [None] * (place + 1 - len(open_))
-        passing = {q for q, held in enumerate(open_) if held is not None and q not in ending}
-        lines.append(_line(place, joined, ending, passing, len(open_)))
-        for q in ending:
-            open_[q] = None
-        open_[place] = name if name in last else None
+        after = [None if one is None or last[one] == i else one for one in held]
+        free = [place for place, one in enumerate(after) if one is None]
+        place = min(free, key=lambda q: held[q] is None, default=len(held))  # the first that ends there, else is free
+        held, after = ([*lane, *[None] * (place == len(lane))] for lane in (held, after))
+        lines.append(_line(place, [q for q, one in enumerate(held) if one in own], held, after))
+        after[place] = name if name in last else None
+        held = after
     width = max(map(len, lines), default=0)
     return [line.ljust(width) for line in lines]
 
 
-def _place(lanes: Sequence[str | None], ending: Sequence[int]) -> int:
-    """Return the lane of a new layer: the first that ends there, else the first that is free."""
-    free = [place for place, held in enumerate(lanes) if held is None]
-    return [*ending, *free, len(lanes)][0]
-
-
-def _line(place: int, joined: Collection[int], ending: Collection[int], passing: Collection[int], count: int) -> str:
+def _line(place: int, joined: Sequence[int], before: Sequence[str | None], after: Sequence[str | None]) -> str:
+    """Return the line of a layer in a lane: which lanes come from above, and go on below, and which it joins."""
     low, high = min([place, *joined]), max([place, *joined])
-    marks = (_mark(q, place, low, high, joined, ending, passing) for q in range(count))
+    marks = [
+        MARKS[(one is not None) + 2 * (after[q] is not None) + 4 * (low < q <= high) + 8 * (low <= q < high)]
+        for q, one in enumerate(before)
+    ]
+    marks[place] = "●"
     return "".join(mark + ("─" if low <= q < high else " ") for q, mark in enumerate(marks)).rstrip()
-
-
-def _mark(
-    q: int, place: int, low: int, high: int, joined: Collection[int], ending: Collection[int], passing: Collection[int]
-) -> str:
-    """Return the character of one lane in the line of a layer."""
-    if q == place:
-        return "●"
-    if low < q < high:
-        return "┴" if q in ending else "┼" if q in passing else "─"
-    if q in ending:
-        return "╰" if q < place else "╯"
-    if q in joined:
-        return "├" if q < place else "┤"
-    return "│" if q in passing else " "
 
 
 # -- SVG ---------------------------------------------------------------------------------------------------------------
