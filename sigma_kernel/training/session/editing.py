@@ -75,30 +75,23 @@ def edited(setup: Setup, changes: Changes, command: Edit) -> Changes:
     rows.check_rows(f"{name}: {split!r}", command.rows, len(splits[split]))
     known = changes.get("edits", {})
     before = known.get(split, {})
-    after = _edited(setup, before, command)
+    after, already = _edited(setup, before, command)
     if after == before:
-        raise SigmaStateError(f"{name}: changes nothing, as {_reason(command)}. Name other rows.")
+        raise SigmaStateError(f"{name}: changes nothing, as {already}. Name other rows.")
     return updated(changes, edits={one: each for one, each in {**known, split: after}.items() if each})
 
 
-def _edited(setup: Setup, before: rows.Edits, command: Edit) -> rows.Edits:
+def _edited(setup: Setup, before: rows.Edits, command: Edit) -> tuple[rows.Edits, str]:
+    """Return the edits after a command, and what is so already if they are the same as before."""
     match command:
         case Exclude():
-            return rows.excluded(before, command.rows)
+            return rows.excluded(before, command.rows), "these rows are left out already"
         case Include():
-            return rows.included(before, command.rows)
+            return rows.included(before, command.rows), "none of these rows is left out"
         case Relabel():
-            return rows.relabelled(before, command.rows, _labels(setup, command))
+            label = _labels(setup, command)
+            return rows.relabelled(before, command.rows, label), "these rows have this label already"
     raise TypeError(command)
-
-
-def _reason(command: Edit) -> str:
-    match command:
-        case Exclude():
-            return "these rows are left out already"
-        case Include():
-            return "none of these rows is left out"
-    return "these rows have this label already"
 
 
 def _labels(setup: Setup, command: Relabel) -> Mapping[str, Any] | None:
