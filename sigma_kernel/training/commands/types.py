@@ -21,6 +21,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 SLOTS = ("optimiser", "backend", "iterator")  # what ``swap`` replaces, and any of several ``optimisers.<name>``
 SCALE = settings.in_((TimeScale.ITERATION.value, TimeScale.EPOCH.value))
 TEXT = settings.instance_of(str, "a string")
+NUMBER = settings.must(lambda x: isinstance(x, int | float) and not isinstance(x, bool), "a number")  # or infinite, NaN
 
 
 @frozen
@@ -30,12 +31,6 @@ class Command:
     def to_dict(self) -> dict[str, Any]:
         """Return the command as its journal row holds it."""
         return {"command": NAMES[type(self)], **asdict(self)}
-
-
-def _score(made: Command, _: Any, score: Any) -> None:
-    """Refuse anything but a number; non-finite ones are allowed."""
-    if score is not None and (not isinstance(score, int | float) or isinstance(score, bool)):
-        raise SigmaConfigError(f"{type(made).__name__}.score: must be a number (got {score!r}).")
 
 
 def _written(made: Command, attribute: Any, component: Any) -> None:
@@ -142,7 +137,7 @@ class Save(Command):
     """Write a checkpoint; ``score`` ranks it for retention of the best, ``keep`` exempts it from removal."""
 
     cause: str = ""
-    score: float | None = field(default=None, validator=_score)
+    score: float | None = field(default=None, validator=settings.optional(NUMBER))
     keep: bool = False
 
 
