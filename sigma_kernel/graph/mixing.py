@@ -13,13 +13,8 @@ from sigma_kernel.graph.node import Graph, Node, mark, originating
 from sigma_kernel.graph.ops import mixed_matmul, reduce_precision
 from sigma_kernel.graph.rewriting import changed
 
-ROUNDED = {
-    "convolution",
-    "convolution_input",
-    "convolution_kernel",
-    "attention",
-    "attention_gradient",
-}  # not ``matmul``
+# products whose operands are rounded one by one; ``mixed_matmul`` stands in for ``matmul``
+ROUNDED = {"convolution", "convolution_input", "convolution_kernel", "attention", "attention_gradient"}
 
 
 def mixed(graph: Graph, dtype: str, concerned: Callable[[str], bool]) -> Graph:
