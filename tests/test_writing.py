@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from sigma_data import Text
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment, HookContext, load
 from sigma_kernel.config import build, load as read
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import Draw
+from sigma_kernel.testing.doing import Do
 from sigma_kernel.training.step.writing import _drawn
 from sigma_layers import Embedding, Input, Output, SoftmaxCrossEntropy, TransformerDecoder
 
@@ -133,6 +134,17 @@ def test_writing_changes_nothing_in_training(pattern: Path) -> None:
     alone.fit(epochs=2)
     for name, value in alone.session.snapshot().arrays.items():
         assert value.tobytes() == watched.session.snapshot().arrays[name].tobytes(), name
+
+
+def test_a_hook_writes_the_same_in_the_background(pattern: Path) -> None:
+    made, written = trainer(pattern, BODIES["lstm"]), list[str]()
+
+    def write(context: HookContext) -> None:
+        written.append(context.generate("hello", length=9, temperature=0.5, seed=3))
+
+    made.hooks = {str(aside): Do(does=write, splits=("training",), background=aside) for aside in (False, True)}
+    made.fit(epochs=1)
+    assert written == [made.generate("hello", 9, 0.5, 3)] * 2
 
 
 def test_averaged_weights_write_as_well(pattern: Path) -> None:

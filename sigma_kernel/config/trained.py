@@ -119,7 +119,7 @@ class Trained:
         """Return the same characters one after another, as they are computed."""
         tokens = {name: np.zeros((1, *shape), np.int32) for name, shape in self.shapes.items()}
         evaluator, steps, _ = self._ready(tokens)
-        return continued(steps, evaluator.prepare, evaluator.learned, text, length, temperature, seed)
+        return continued(steps, evaluator, text, length, temperature, seed)
 
     def activations(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the output of each layer before the costs for samples, by its name, one row per sample."""

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
@@ -19,7 +18,7 @@ from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import FLOATS, Graph, Spec, symbol
 from sigma_kernel.network.network import Network
-from sigma_kernel.network.tracing import Continuation, Resolve, Shapes, Trace
+from sigma_kernel.network.tracing import Continuation, Parameter, Resolve, Shapes, Trace
 from sigma_kernel.settings import brief
 
 CHECKED = 3  # entries of which results are compared with those for whole sequences
@@ -79,11 +78,8 @@ class _Tracer:
 
     def traced(self, rows: int, count: int | None = None, every: bool = False) -> Continued:
         """Return the network for pieces, or else for whole sequences; ``every`` layer is an output, if wanted."""
-        known: dict[str, Any] = {
-            **self.shapes.parameters,
-            **self.shapes.state,
-            **dict.fromkeys(self.shapes.live, Spec(())),
-        }
+        live = dict.fromkeys(self.shapes.live, Spec(()))
+        known: dict[str, Parameter | Spec] = {**self.shapes.parameters, **self.shapes.state, **live}
         values = {a: symbol(one.shape, self._dtype(one.dtype), a) for a, one in known.items()}
         time = count or self.length
         given = {

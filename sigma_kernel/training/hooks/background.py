@@ -97,10 +97,9 @@ class Firing:
         """Return a layer's output for samples of an input section, and its slopes along directions."""
         return self.evaluator.excite(self._placed("excite"), samples, directions, **at)
 
-    def generate(self, *how: Any) -> str:
+    def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> str:
         """Return the continuation of a text, at the parameters of the snapshot."""
-        steps, evaluator = self._placed("generate text"), self.evaluator
-        return "".join(continued(steps, evaluator.prepare, evaluator.learned, *how))
+        return "".join(continued(self._placed("generate text"), self.evaluator, text, length, temperature, seed))
 
     def _placed(self, what: str) -> Steps:
         """Return the snapshot, with its parameters copied to the device."""

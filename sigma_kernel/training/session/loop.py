@@ -926,8 +926,7 @@ class Session:
     def generate(self, *how: Any, weights: str = "") -> str:
         """Return the continuation of a text, at the current parameters."""
         with Timed(self.phases, "evaluation"):
-            evaluator = self.setup.evaluator
-            return "".join(continued(self.steps(weights), evaluator.prepare, evaluator.learned, *how))
+            return "".join(continued(self.steps(weights), self.setup.evaluator, *how))
 
     # -- for monitors, from any thread ---------------------------------------------------------------------------------
     def copied(self, weights: str = "") -> Steps:

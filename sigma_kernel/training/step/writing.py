@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -15,8 +15,8 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.network.continuing import Continued
 from sigma_kernel.settings import is_finite, seed as as_seed
-from sigma_kernel.training.data.dataset import Host
 from sigma_kernel.training.data.preprocessing import conform
+from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.steps import Steps
 
@@ -24,19 +24,17 @@ MEMORY, POSITION = "memory.", "position"  # in the state and among the live valu
 STREAM = 0xFFFF_FF20  # of random numbers
 SHOWN = 8  # characters named in an error
 
-Prepare = Callable[[Mapping[str, np.ndarray]], Host]  # preprocesses samples as it did the training data
-
 
 def next_entry(model: Model) -> Step:
     """Return the step that predicts the next entry of a sequence, and what its layers remember then."""
     piece = Continued.of(model.network, model.shapes, model.sections, model.precision, model.resolve)
-    given, found, live = iter(piece.graph.inputs), iter(piece.graph.outputs), [LAYERS + x for x in model.shapes.live]
-    data = {name: next(given) for name in model.network.sections(costs=False)}
-    values = {name: next(given) for name in (POSITION, *(LAYERS + address for address in piece.values))}
-    steer = {name: values.pop(name) for name in (POSITION, *live)}
-    memory = {MEMORY + address: next(given) for address in piece.memory}
-    predictions = {name: next(found) for name in piece.outputs}
-    return model.step({**values, **memory}, data, steer, dict(zip(memory, found, strict=True)), predictions)
+    sections, memory = model.network.sections(costs=False), [MEMORY + address for address in piece.memory]
+    names = (*sections, POSITION, *(LAYERS + address for address in piece.values), *memory)
+    state = dict(zip(names, piece.graph.inputs, strict=True))
+    data = {name: state.pop(name) for name in sections}
+    steer = {name: state.pop(name) for name in (POSITION, *(LAYERS + address for address in model.shapes.live))}
+    found = dict(zip((*piece.outputs, *memory), piece.graph.outputs, strict=True))
+    return model.step(state, data, steer, {name: found.pop(name) for name in memory}, found)
 
 
 @define(eq=False)
@@ -48,7 +46,7 @@ class TextWriter:
     """
 
     steps: Steps
-    prepare: Prepare
+    evaluator: Evaluator
     start: int = field(default=0, init=False)  # of what is remembered
     done: int = field(default=0, init=False)
     memory: dict[str, Any] = field(factory=dict, init=False)
@@ -63,7 +61,7 @@ class TextWriter:
         if self.start == self.done:
             inputs = zip(step.state, step.graph.inputs, strict=False)
             self.memory = {n: place(np.zeros(x.shape, x.dtype)) for n, x in inputs if n.startswith(MEMORY)}
-        new = self.prepare({name: np.array(codes[self.done :], np.int32)[:, None]})
+        new = self.evaluator.prepare({name: np.array(codes[self.done :], np.int32)[:, None]})
         block = conform(new, {name: Spec((1, *spec.shape[1:]), spec.dtype)}, "generate")
         rows = np.arange(len(codes) - self.done, dtype=np.int32)
         steer = {**self.steps.steer(step, len(rows)), POSITION: rows + np.int32(self.done - self.start)}
@@ -75,9 +73,8 @@ class TextWriter:
 
 
 def continued(
-    steps: Steps, prepare: Prepare, learned: Mapping[str, Any],
-    text: str, length: int = 200, temperature: float = 1.0, seed: int = 0,
-) -> Iterator[str]:  # fmt: skip
+    steps: Steps, evaluator: Evaluator, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0
+) -> Iterator[str]:
     """Return the continuation of a text, character by character.
 
     At ``temperature`` 0, it is the most probable character, the first of equal ones. Otherwise characters are drawn
@@ -85,7 +82,7 @@ def continued(
     SigmaConfigError for wrong settings, SigmaDataError for unknown characters, SigmaNetworkError for a network that was
     not trained on text, or does not continue any.
     """
-    known, output = _trained(steps.programs.model, learned)
+    known, output = _trained(steps.programs.model, evaluator.learned)
     if not isinstance(length, Integral) or length < 0:
         raise SigmaConfigError(f"generate: length must be a whole number from 0 on (got {length!r}).")
     if not is_finite(temperature) or temperature < 0:
@@ -95,7 +92,7 @@ def continued(
         raise SigmaDataError(f"generate: the network has not learned {told}. It knows these characters: {known!r}.")
     if not text:
         raise SigmaDataError("generate: the text is empty. Give at least one character to go on from.")
-    codes, draw, writer = [known.index(one) for one in text], Draw(as_seed(seed), STREAM), TextWriter(steps, prepare)
+    codes, draw, writer = [known.index(one) for one in text], Draw(as_seed(seed), STREAM), TextWriter(steps, evaluator)
 
     def grown() -> str:
         codes.append(_drawn(writer.after(codes)[output][: len(known)], temperature, draw))
