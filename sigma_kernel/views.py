@@ -205,11 +205,11 @@ class EnvironmentView:
 
     def classes(self, trainer: str) -> list[Any]:
         """Return the class names by index."""
-        return list(self._session(trainer).setup.classes)
+        return list(self._session(trainer).setup.evaluator.classes)
 
     def columns(self, trainer: str) -> dict[str, list[str]]:
         """Return the names of columns by section."""
-        return dict(self._session(trainer).setup.learned.get("columns", {}))
+        return dict(self._session(trainer).setup.evaluator.learned.get("columns", {}))
 
     def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split."""
@@ -222,9 +222,7 @@ class EnvironmentView:
     def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of each output for samples."""
         evaluator, steps = self._session(trainer).beside()
-        found = evaluator.predict(steps, samples)
-        outputs = evaluator.programs.model.network.outputs
-        return found if isinstance(found, dict) else {outputs[0].name: found}
+        return evaluator.predictions(steps, samples)
 
     def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Return the output of each layer for samples."""

@@ -119,7 +119,7 @@ def test_parts_of_a_data_set_may_be_names_and_tables(tmp_path: Path, form: Any) 
             data=data, optimiser="adam", network=Input(1) + Output(2) + SoftmaxCrossEntropy()
         )
         trainer.fit(epochs=1)
-        assert trainer.session.setup.classes == ("x", "y")
+        assert trainer.session.setup.evaluator.classes == ("x", "y")
 
 
 @pytest.mark.parametrize(
@@ -463,7 +463,7 @@ def test_a_named_data_set_is_divided_in_python_as_in_a_file(way: str) -> None:
     trainer.fit(epochs=1)
     rows = trainer.session.setup.evaluator.splits
     assert {name: len(one) for name, one in rows.items()} == {"training": 90, "validation": 60}
-    assert trainer.session.setup.classes == ("setosa", "versicolor", "virginica")
+    assert trainer.session.setup.evaluator.classes == ("setosa", "versicolor", "virginica")
 
 
 @pytest.mark.parametrize(("data", "rows"), [

@@ -144,7 +144,7 @@ def test_a_frame_is_read_like_the_same_table_in_a_file(
     settings: dict[str, Any] = {"encode": "colour", "missing": missing, "split": {"training": 0.7, "validation": 0.3}}
     first = trained(Csv(tmp_path / "t.csv", "kind", **settings), 6)
     second = trained(Frame(LIBRARIES[library](table), "kind", **settings), 6)
-    assert first.session.setup.classes == second.session.setup.classes == ("aster", "rose")
+    assert first.session.setup.evaluator.classes == second.session.setup.evaluator.classes == ("aster", "rose")
     assert first.evaluate() == second.evaluate()
     whole = table.dropna()[["colour", "b", "a", "c"]]
     assert np.array_equal(first.predict(whole), second.predict(whole))
@@ -231,7 +231,7 @@ def test_booleans_of_a_frame_count_as_numbers_and_as_classes() -> None:
     frame = pd.DataFrame({"a": [True, False, True], "y": [True, False, False]})
     assert Frame(frame, "y")["training"].block(0)["inputs"].tolist() == [[1.0], [0.0], [1.0]]
     made = trained(Frame(frame, "y"), 1)
-    assert made.session.setup.classes == (False, True)
+    assert made.session.setup.evaluator.classes == (False, True)
     nullable = frame.astype("boolean")
     assert np.array_equal(made.predict(nullable[["a"]]), made.predict(frame))
 
@@ -286,7 +286,7 @@ def test_targets_are_several_columns_or_numbers(flowers: pd.DataFrame) -> None:
 
 def test_a_frame_of_one_word_column_holds_the_classes(flowers: pd.DataFrame) -> None:
     made = trained((flowers[["a", "b", "c"]], flowers[["kind"]]))
-    assert made.session.setup.classes == ("aster", "rose")
+    assert made.session.setup.evaluator.classes == ("aster", "rose")
 
 
 def test_blocks_of_frames_are_refused_as_their_columns_may_differ_in_order(flowers: pd.DataFrame) -> None:

@@ -120,4 +120,4 @@ def test_words_of_a_table_are_refused_unless_a_setting_encodes_them(tmp_path: Pa
     made = trainer(Csv(tmp_path / "a.csv", "y", encode="a", split={"training": 1.0}))
     made.network = Input(3) + Output(1) + SquaredDifference()
     made.fit(epochs=1)
-    assert made.session.setup.learned["categories"] == {"0": sorted(["other", cells])}
+    assert made.session.setup.evaluator.learned["categories"] == {"0": sorted(["other", cells])}

@@ -106,7 +106,7 @@ def test_a_resumed_run_and_its_rows_keep_the_types(tmp_path: Path) -> None:
     _, checkpoint = newest_good(made.run_folder, "trainer")
     assert checkpoint.values["clock"]["epoch"] == 31
     assert checkpoint.values["classes"] == [5, 7, 11]
-    assert load(made.run_folder).trainer.session.setup.classes == (5, 7, 11)  # of the rows saved with the run
+    assert load(made.run_folder).trainer.session.setup.evaluator.classes == (5, 7, 11)  # of the rows saved with the run
 
 
 def test_labels_of_older_checkpoints_are_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def test_words_are_classes_in_alphabetical_order_like_those_of_a_file(name: str,
     pd.DataFrame(X.astype(float), columns=["a", "b", "c"]).assign(y=WORDS).to_csv(tmp_path / "t.csv", index=False)
     file = trained(Csv(tmp_path / "t.csv", "y", split={"training": 1.0}))
     made = trained((X, LABELS[name]))
-    assert made.session.setup.classes == file.session.setup.classes == ("ant", "cat", "dog")
+    assert made.session.setup.evaluator.classes == file.session.setup.evaluator.classes == ("ant", "cat", "dog")
     assert np.array_equal(made.predict(X), file.predict(X))
 
 
@@ -71,7 +71,7 @@ def test_classes_are_named_by_classify_and_kept_in_the_checkpoint(tmp_path: Path
 @pytest.mark.parametrize("cost", [BinaryCrossEntropy, SoftmaxCrossEntropy])
 def test_booleans_are_the_classes_false_and_true(values: Any, cost: Any) -> None:
     made = trained((X, values), 1 if cost is BinaryCrossEntropy else 2, cost())
-    assert made.session.setup.classes == (False, True)
+    assert made.session.setup.evaluator.classes == (False, True)
     assert set(made.classify(X).tolist()) <= {False, True}
 
 

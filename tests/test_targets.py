@@ -118,7 +118,7 @@ def splits(**targets: Any) -> dict[str, Arrays]:
 def shares(units: int, training: Any) -> Any:
     """Return the probabilities that softmax learns from constant inputs, which are the classes' shares."""
     found = trained(Input(1) + Output(units) + SoftmaxCrossEntropy(), training, 2000, 1.0)
-    return found.predict(np.zeros((1, 1)))[0], tuple(found.session.setup.classes)
+    return found.predict(np.zeros((1, 1)))[0], tuple(found.session.setup.evaluator.classes)
 
 
 @pytest.mark.parametrize(("cells", "units", "wanted", "names"), [
@@ -195,7 +195,7 @@ def test_labels_in_a_column_are_one_label_for_each_row(kind: str, metric: str) -
     assert weights(one).tolist() == weights(other).tolist()
     assert one.evaluate("training", {metric: metric}) == other.evaluate("training", {metric: metric})
     if kind in ("words", "objects", "booleans"):
-        assert one.session.setup.classes == other.session.setup.classes
+        assert one.session.setup.evaluator.classes == other.session.setup.evaluator.classes
 
 
 # -- inputs ------------------------------------------------------------------------------------------------------------

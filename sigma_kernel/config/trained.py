@@ -109,7 +109,7 @@ class Trained:
     def classify(self, samples: Any) -> Any:
         """Return the most probable class of each sample, as ``trainer.classify`` does."""
         evaluator, steps, arrays = self._ready(samples)
-        return evaluator.classify(steps, arrays, self.classes)
+        return evaluator.classify(steps, arrays)
 
     def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> str:
         """Return the ``length`` characters that continue a text, as ``trainer.generate`` does."""
@@ -243,7 +243,8 @@ class Trained:
         if key not in self._evaluators:
             programs = Programs(self._model(types), self._stages.backend)
             learned = self.checkpoint.values.get("learned", {})
-            self._evaluators[key] = Evaluator(programs, {}, self._batch_size, prepare, prepare, learned)
+            known = learned, self.classes
+            self._evaluators[key] = Evaluator(programs, {}, self._batch_size, prepare, prepare, *known)
         return self._evaluators[key]
 
     @property

@@ -253,8 +253,6 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
         shards=choices.operator(settings).shards,
         others=settings.others,
         evaluator=Evaluator(programs, splits, feed.batch_size, preparation, ready, learned, labels),
-        learned=learned,
-        classes=labels,
     )
     check_declared(setup)
     check_one(f"{name}.metrics", Prospect(model).measure, chosen.metrics)

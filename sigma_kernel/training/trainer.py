@@ -226,8 +226,7 @@ class Trainer(Settings):
         dictionary by output layer.  ``weights`` are those of :meth:`evaluate`.
         """
         session = self.session
-        setup = session.setup
-        return session.ask(lambda: setup.evaluator.classify(session.steps(weights), samples, setup.classes))
+        return session.ask(lambda: session.setup.evaluator.classify(session.steps(weights), samples))
 
     def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0, weights: str = "") -> str:
         """Return the ``length`` characters that continue a text, by a network that was trained on characters.

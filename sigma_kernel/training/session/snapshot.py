@@ -27,8 +27,8 @@ def snapshot(state: RunState, setup: Setup) -> Checkpoint:
         "configured": dict(setup.live.base),
         "hooks": {name: _copied(name, memory) for name, memory in state.memory.items()},
         "streams": dict(setup.model.shapes.streams.numbers),
-        "classes": list(setup.classes),  # this and the next two are for predictions without the data
-        "learned": setup.learned,
+        "classes": list(setup.evaluator.classes),  # this and the next two are for predictions without the data
+        "learned": setup.evaluator.learned,
         **_configured(setup),
         "published": plain(state.published),
         "sums": dict(state.sums),

@@ -16,7 +16,6 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Label
 from sigma_kernel.training.checkpoints.format import LAST
 from sigma_kernel.training.commands.changes import Changes, Factory, Parts
 from sigma_kernel.training.data.edits import Edited
@@ -43,8 +42,6 @@ class Setup:
     epochs: float | None = None  # in total
     shards: int = 1  # into which the operator cuts every batch
     others: Mapping[str, Any] = field(factory=dict)  # all trainers of the environment, by name
-    classes: Sequence[Label] = ()  # labels of the data set's classes, by index
-    learned: Mapping[str, Any] = field(factory=dict)  # what the data set needs to read samples for predictions
     order: HookOrder = field(default=attrs.Factory(lambda it: HookOrder(it.parts.hooks), takes_self=True), init=False)
     # the live values as configured
     live: Live = field(default=attrs.Factory(lambda made: live_values(made.model), takes_self=True), init=False)

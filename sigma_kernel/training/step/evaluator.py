@@ -31,6 +31,11 @@ def joined(parts: Sequence[RowLosses]) -> RowLosses:
     return RowLosses(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in known})
 
 
+def _alone(found: Mapping[str, np.ndarray]) -> Any:
+    """Return the array of the only output, or those of several by output."""
+    return next(iter(found.values())) if len(found) == 1 else found
+
+
 def _array(labels: Sequence[Label]) -> np.ndarray:
     """Return labels as an array of their type; of objects if they have several."""
     return np.array(labels, None if len({*map(type, labels)}) == 1 else object)
@@ -41,7 +46,8 @@ class Evaluator:
     """Evaluate and predict with a model, for a state given as its ``steps``.
 
     ``prepare`` preprocesses samples as it did the training data; ``ready`` also checks a whole block.  ``edits`` are
-    those in force, by split; ``classes`` are the labels of classes, by index.
+    those in force, by split; ``classes`` are the labels of the data set's classes, by index; ``learned`` is what the
+    data set needs to read samples for predictions.
     """
 
     programs: Programs
@@ -49,8 +55,8 @@ class Evaluator:
     batch_size: int
     prepare: Callable[[Mapping[str, np.ndarray]], Host]
     ready: Callable[[Mapping[str, np.ndarray]], Host]
-    learned: Mapping[str, Any] = field(factory=dict)  # from the data
-    classes: Sequence[Any] = ()
+    learned: Mapping[str, Any] = field(factory=dict)
+    classes: Sequence[Label] = ()
     edits: Mapping[str, Edits] = field(factory=dict)
     alone: threading.Lock = field(factory=threading.Lock, init=False)  # held while a split is read
     _edited: dict[str, Dataset] = field(factory=dict, init=False)
@@ -159,8 +165,11 @@ class Evaluator:
 
         Without samples there are no rows.  Those of several outputs are a dictionary by output.
         """
-        found = self._of(steps, samples, Model.prediction)
-        return next(iter(found.values())) if len(found) == 1 else found
+        return _alone(self.predictions(steps, samples))
+
+    def predictions(self, steps: Steps, samples: Any) -> dict[str, np.ndarray]:
+        """Return the predictions of each output for samples."""
+        return self._of(steps, samples, Model.prediction)
 
     def activations(self, steps: Steps, samples: Any) -> dict[str, np.ndarray]:
         """Return what each layer before the costs makes of samples, by its name, as when it predicts them."""
@@ -181,18 +190,17 @@ class Evaluator:
             parts.append(self._predicted(steps, Batches(block, rows[full:][None]), kind))
         return {name: np.concatenate([part[name] for part in parts])[:there] for name in parts[0]}
 
-    def classify(self, steps: Steps, samples: Any, names: Sequence[Label]) -> Any:
+    def classify(self, steps: Steps, samples: Any) -> Any:
         """Return the most probable class of each sample for each output, by its label if classes have labels.
 
-        ``names`` are the labels of all outputs, unless each has learned its own from the data.
+        The labels are those of all outputs, unless each has learned its own from the data.
         """
-        network, found = self.programs.model.network, self.predict(steps, samples)
-        values = found if isinstance(found, dict) else {network.outputs[0].name: found}
-        chosen = {name: network.chosen(name, each) for name, each in values.items()}
-        own = self.learned.get("classes", {})
-        known = {name: own.get(network.targets(name), ()) if own else names for name in chosen}
-        named = {n: _array(known[n])[i] if len(known[n]) == count else i for n, (i, count) in chosen.items()}
-        return named if isinstance(found, dict) else next(iter(named.values()))
+        network, own, found = self.programs.model.network, self.learned.get("classes", {}), dict[str, np.ndarray]()
+        for name, each in self.predictions(steps, samples).items():
+            places, count = network.chosen(name, each)
+            labels = own.get(network.targets(name), ()) if own else self.classes
+            found[name] = _array(labels)[places] if len(labels) == count else places
+        return _alone(found)
 
     def _samples(self, samples: Any) -> Host:
         model = self.programs.model
