@@ -24,8 +24,9 @@ from sigma_kernel.graph.calculus import (
     evaluate as evaluate, gradient as gradient, hessian_vector_product as hessian_vector_product,
 )  # fmt: skip
 from sigma_kernel.graph.meaning import MEANINGS as MEANINGS
-from sigma_kernel.graph.methods import Axis, axes, place
-from sigma_kernel.graph.node import Node, Shape, Spec, constant as constant, opened, symbol as symbol, trace as trace
+from sigma_kernel.graph.node import (
+    Axis, Node, Shape, Spec, axes, constant as constant, opened, place, symbol as symbol, trace as trace,
+)  # fmt: skip
 from sigma_kernel.graph.ops import (
     Array, abs as abs, add as add, cos as cos, div as div, dropout as dropout, equal as equal,
     erf as erf, exp as exp, expm1 as expm1, floor as floor, full as full, gelu as gelu, greater as greater,

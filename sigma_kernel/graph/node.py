@@ -6,19 +6,23 @@ The rules of the ops (shape, dtype, gradient, expansion) are rows of :mod:`sigma
 from __future__ import annotations
 
 import hashlib
+import math
+import reprlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from operator import index
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError, near
-from sigma_kernel.graph.methods import REFLECTED, ArrayMethods, Constant, Shape as Shape
 from sigma_kernel.settings import brief
 
+Shape = tuple[int, ...]
+Axis = int | Sequence[int] | None
+Constant = np.ndarray | Sequence[Any] | float  # an array, a nested list, a number
 Row = tuple[str, tuple[int, ...], Mapping[str, Any], Shape, str]
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -32,6 +36,11 @@ RENAMED = {
     "absolute": "abs", "divide": "div", "isfinite": "is_finite", "multiply": "mul", "negative": "neg", "power": "pow",
     "remainder": "mod", "subtract": "sub",
 }  # fmt: skip  # ops that NumPy has by another name
+REFLECTED = {  # methods for ``array * node`` and the like, which NumPy calls as ufuncs
+    np.add: "__radd__", np.subtract: "__rsub__", np.multiply: "__rmul__", np.divide: "__rtruediv__",
+    np.power: "__rpow__", np.remainder: "__rmod__", np.matmul: "__rmatmul__", np.greater: "__lt__",
+    np.greater_equal: "__le__", np.less: "__gt__", np.less_equal: "__ge__",
+}  # fmt: skip
 _HELD = {np.dtype(name).type for name in DTYPES if name != "bfloat16"}  # types of the entries of NumPy's arrays
 ALIGNMENT = 64  # bytes; the alignment of arrays: one cache line, and the widest vector register
 
@@ -87,10 +96,11 @@ def originating(what: str) -> Iterator[None]:
 
 
 @frozen(eq=False)
-class Node(ArrayMethods):
+class Node:
     """A value in the graph: an op, its operands and its attributes. Nodes are compared by identity.
 
-    ``origin`` names the layer or the optimiser that made it, for messages alone: it is no part of a graph's text.
+    Operators and methods have the names and the meaning that they have for arrays in NumPy. ``origin`` names the layer
+    or the optimiser that made it, for messages alone: it is no part of a graph's text.
     """
 
     op: str
@@ -104,9 +114,6 @@ class Node(ArrayMethods):
     def spec(self) -> Spec:
         """Return shape and dtype."""
         return Spec(self.shape, self.dtype)
-
-    def _apply(self, op: str, *operands: Node | Constant, **attrs: Any) -> Node:
-        return apply(op, *operands, **attrs)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **settings: Any) -> Node:
         """Return what an operator makes of an array on the left and a node.
@@ -126,6 +133,168 @@ class Node(ArrayMethods):
 
     def __repr__(self) -> str:
         return f"{self.op} {self.dtype}{list(self.shape)}"
+
+    # -- operators -----------------------------------------------------------------------------------------------------
+    # fmt: off
+    def __add__(self, other: Node | Constant) -> Node: return apply("add", self, other)
+    def __radd__(self, other: Constant) -> Node: return apply("add", other, self)
+    def __sub__(self, other: Node | Constant) -> Node: return apply("sub", self, other)
+    def __rsub__(self, other: Constant) -> Node: return apply("sub", other, self)
+    def __mul__(self, other: Node | Constant) -> Node: return apply("mul", self, other)
+    def __rmul__(self, other: Constant) -> Node: return apply("mul", other, self)
+    def __truediv__(self, other: Node | Constant) -> Node: return apply("div", self, other)
+    def __rtruediv__(self, other: Constant) -> Node: return apply("div", other, self)
+    def __rpow__(self, other: Constant) -> Node: return apply("pow", other, self)
+    def __mod__(self, other: Node | Constant) -> Node: return apply("mod", self, other)
+    def __rmod__(self, other: Constant) -> Node: return apply("mod", other, self)
+    def __matmul__(self, other: Node | Constant) -> Node: return _product(self, other)
+    def __rmatmul__(self, other: Constant) -> Node: return _product(other, self)
+    def __neg__(self) -> Node: return apply("neg", self)
+    def __abs__(self) -> Node: return apply("abs", self)
+    def __invert__(self) -> Node: return apply("logical_not", self)
+    def __and__(self, other: Node | Constant) -> Node: return apply("logical_and", self, other)
+    def __or__(self, other: Node | Constant) -> Node: return apply("logical_or", self, other)
+    def __gt__(self, other: Node | Constant) -> Node: return apply("greater", self, other)
+    def __ge__(self, other: Node | Constant) -> Node: return apply("greater_equal", self, other)
+    def __lt__(self, other: Node | Constant) -> Node: return apply("greater", other, self)
+    def __le__(self, other: Node | Constant) -> Node: return apply("greater_equal", other, self)
+    # fmt: on
+
+    def __pow__(self, other: Node | Constant) -> Node:
+        """Return a power; a square is a product."""
+        return self * self if np.ndim(other) == 0 and other == 2 else apply("pow", self, other)
+
+    def __bool__(self) -> NoReturn:
+        raise SigmaGraphError(
+            f"{self!r}: its value is unknown while the graph is built. Use where(condition, x, y) instead of if."
+        )
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise SigmaGraphError(
+            f"{self!r}: its value is unknown while the graph is built, so NumPy cannot compute with it. Use the "
+            "functions of sigma_kernel.functions."
+        )
+
+    # -- entries -------------------------------------------------------------------------------------------------------
+    def __len__(self) -> int:
+        if not self.shape:
+            raise SigmaGraphError(f"{self!r}: a single number has no length.")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Node]:
+        """Yield the entries along the first axis."""
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Node:
+        """Return the entries that indices select, as in NumPy; a node of them selects along one axis, as ``take`` does.
+
+        Raises SigmaGraphError for what NumPy refuses, and for masks that are nodes.
+        """
+        parts = key if isinstance(key, tuple) else (key,)
+        if any(isinstance(part, Node) for part in parts):
+            return self._taken(parts)
+        try:
+            shape = np.broadcast_to(0, self.shape)[key].shape
+        except (IndexError, TypeError, ValueError) as error:
+            raise SigmaGraphError(f"{self!r}[{reprlib.repr(key)}]: {error}.") from None
+        listed = any(np.ndim(part) or isinstance(part, bool) for part in parts if part is not ...)
+        spans = [] if listed else _spans(parts, self.shape)
+        if listed or any(span.step < 0 for span in spans):
+            places = np.arange(math.prod(self.shape)).reshape(self.shape)[key]
+            return apply("take", self.reshape(-1), places, axis=0)
+        start, step = [span.start for span in spans], [span.step for span in spans]
+        stop = [max(span.start, span.stop) for span in spans]
+        return apply("slice", self, start=start, stop=stop, step=step).reshape(shape)
+
+    def _taken(self, parts: Sequence[Any]) -> Node:
+        """Select by a node, beside which all axes are whole."""
+        at = next(at for at, part in enumerate(parts) if isinstance(part, Node))
+        places = parts[at]
+        if places.dtype == "bool":
+            raise SigmaGraphError(
+                f"{self!r}[{places!r}]: how many entries a mask selects is unknown here. Use where(mask, x, y)."
+            )
+        if any(part not in (slice(None), ...) for i, part in enumerate(parts) if i != at):
+            raise SigmaGraphError(f"{self!r}[{places!r}]: a node selects along one axis. Slice the others before.")
+        return apply("take", self, places, axis=place(self.shape, at - len(parts) if ... in parts[:at] else at))
+
+    # -- form ----------------------------------------------------------------------------------------------------------
+    @property
+    def ndim(self) -> int:
+        """Return the number of axes."""
+        return len(self.shape)
+
+    @property
+    def T(self) -> Node:  # noqa: N802
+        """Return the transpose: all axes in reverse order."""
+        return apply("permute", self, axes=range(self.ndim)[::-1])
+
+    def reshape(self, *shape: Any) -> Node:
+        """Return the entries in another shape; a side of -1 is inferred."""
+        sides = [index(side) for side in (shape[0] if len(shape) == 1 and np.ndim(shape[0]) else shape)]
+        if -1 in sides:
+            rest = math.prod(side for side in sides if side != -1)
+            sides[sides.index(-1)] = math.prod(self.shape) // rest if rest else 0
+        return apply("reshape", self, shape=tuple(sides))
+
+    def astype(self, dtype: Any) -> Node:
+        """Return the entries in another dtype; see :func:`sigma_kernel.functions.cast`."""
+        return apply("cast", self, dtype=dtype if isinstance(dtype, str) else np.dtype(dtype).name)
+
+    # -- reductions ----------------------------------------------------------------------------------------------------
+    def sum(self, axis: Axis = None, keepdims: bool = False) -> Node:
+        """Return the sum over axes, all by default."""
+        return self._reduced("sum", axis, keepdims)
+
+    def max(self, axis: Axis = None, keepdims: bool = False) -> Node:
+        """Return the maximum over axes, all by default; equal maxima share the gradient evenly."""
+        return self._reduced("max", axis, keepdims)
+
+    def min(self, axis: Axis = None, keepdims: bool = False) -> Node:
+        """Return the minimum over axes, all by default; equal minima share the gradient evenly."""
+        return -(-self).max(axis, keepdims)
+
+    def mean(self, axis: Axis = None, keepdims: bool = False) -> Node:
+        """Return the mean over axes, all by default."""
+        return self.sum(axis, keepdims) / float(math.prod(self.shape[a] for a in axes(self.shape, axis)))
+
+    def _reduced(self, op: str, axis: Axis, keepdims: bool) -> Node:
+        gone = axes(self.shape, axis)
+        kept = apply(op, self, axis=gone)
+        return kept if keepdims else kept.reshape([side for i, side in enumerate(self.shape) if i not in gone])
+
+
+def _product(x: Any, y: Any) -> Node:
+    """Return a matrix product; a vector is a row on the left, and a column on the right."""
+    x, y = (value if hasattr(value, "shape") else np.asarray(value) for value in (x, y))
+    row, column = len(x.shape) == 1, len(y.shape) == 1
+    made = apply("matmul", x[None] if row else x, y[:, None] if column else y)
+    made = made[..., 0] if column else made
+    return made[..., 0, :] if row and not column else made[..., 0] if row else made
+
+
+def _spans(parts: Sequence[Any], shape: Shape) -> list[range]:
+    """Return which entries of each axis integers and slices select; axes that are not named are whole."""
+    named = [part for part in parts if part is not None]
+    gap = next((at for at, part in enumerate(named) if part is ...), len(named))
+    whole = [slice(None)] * (len(shape) - len(named) + (gap < len(named)))
+    each = zip((*named[:gap], *whole, *named[gap + 1 :]), map(range, shape), strict=True)
+    return [span[part] if isinstance(part, slice) else range(span[part], span[part] + 1) for part, span in each]
+
+
+def place(shape: Shape, axis: int, extra: int = 0) -> int:
+    """Return an axis counted from the front; ``extra`` is 1 if it is a place between axes."""
+    rank = len(shape) + extra
+    if not -rank <= axis < rank:
+        raise SigmaGraphError(f"axis {axis} of shape {shape}: the rank is {len(shape)}")
+    return axis % rank
+
+
+def axes(shape: Shape, axis: Axis) -> Shape:
+    """Return sorted axes counted from the front; None means all."""
+    if axis is None:
+        return tuple(range(len(shape)))
+    return tuple(sorted({place(shape, a) for a in ([axis] if isinstance(axis, int) else axis)}))
 
 
 @frozen(eq=False, repr=False)

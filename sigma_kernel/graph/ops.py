@@ -24,9 +24,8 @@ from attrs import frozen
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import dtypes, shapes
-from sigma_kernel.graph.methods import Constant
 from sigma_kernel.graph.namespace import evaluated
-from sigma_kernel.graph.node import MEANINGS, OPS, Graph, Node, Rules, Shape, constant
+from sigma_kernel.graph.node import MEANINGS, OPS, Constant, Graph, Node, Rules, Shape, constant
 from sigma_kernel.settings import brief
 
 Array = TypeVar("Array", Node, np.ndarray)
