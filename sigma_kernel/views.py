@@ -1,9 +1,9 @@
-"""What monitors see of an environment, and the tickets of the commands that they send."""
+"""What monitors see of an environment, and how they send commands."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import lru_cache, partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import attrs
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
@@ -65,38 +65,13 @@ class Watchable(Protocol):
 
 
 @define(eq=False)
-class Sender:
-    """Send commands in order, each in a thread that first waits for the one before."""
-
-    send: Callable[..., Mapping[str, Moment]]
-    log: Messages[Ticket]
-    _last: Future[Mapping[str, Moment]] | None = field(default=None, init=False)
-    _gate: threading.Lock = field(factory=threading.Lock, init=False)
-
-    def ticket(self, command: str, arguments: Mapping[str, Any]) -> Ticket:
-        """Return the ticket of a command that is sent now."""
-        with self._gate:
-            answer = in_thread(partial(self._sent, self._last, command, arguments), "sigma-commands")
-            self._last = answer
-            return self.log.add(lambda number: Ticket(number, command, dict(arguments), answer))
-
-    def _sent(self, earlier: Future[Any] | None, command: str, arguments: Mapping[str, Any]) -> Mapping[str, Moment]:
-        if earlier is not None:
-            wait([earlier])
-        return self.send(command, **arguments)
-
-
-@frozen(eq=False)
 class EnvironmentView:
     """The view of a monitor: read values and messages, send commands, from its own threads."""
 
     environment: Watchable
     over: threading.Event
-    _sender: Sender = field(init=False)
-
-    @_sender.default
-    def _(self) -> Sender:
-        return Sender(self.environment.send, self.environment.tickets)
+    _sent: Future[Mapping[str, Moment]] | None = field(default=None, init=False)  # the answer to the last command
+    _gate: threading.Lock = field(factory=threading.Lock, init=False)
 
     @property
     def name(self) -> str:
@@ -239,8 +214,16 @@ class EnvironmentView:
 
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: str, **arguments: Any) -> Ticket:
-        """Send a command; return its ticket at once."""
-        return self._sender.ticket(command, arguments)
+        """Send a command, in a thread that waits for the one before; return its ticket at once."""
+        with self._gate:
+            answer = in_thread(partial(self._send, self._sent, command, arguments), "sigma-commands")
+            self._sent = answer
+            return self.environment.tickets.add(lambda number: Ticket(number, command, arguments, answer))
+
+    def _send(self, earlier: Future[Any] | None, command: str, arguments: Mapping[str, Any]) -> Mapping[str, Moment]:
+        if earlier is not None:
+            wait([earlier])
+        return self.environment.send(command, **arguments)
 
     def tickets(self, after: int = 0) -> list[Ticket]:
         """Return the tickets after a number."""
