@@ -43,7 +43,7 @@ from sigma_kernel.training.hooks.outlook import check_end, ended, renew
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, numbers, settable, shown, written
 from sigma_kernel.training.session.editing import edited, foresee, wanted
-from sigma_kernel.training.session.progress import Phase, TrainingProgress, concerned
+from sigma_kernel.training.session.progress import NONE, Goal, Phase, TrainingProgress, concerned
 from sigma_kernel.training.session.reconfigure import reconfigured
 from sigma_kernel.training.session.snapshot import reconciled, restored, snapshot
 from sigma_kernel.training.session.state import RunState, Setup
@@ -116,8 +116,8 @@ class Session:
             self.progress = evolve(before, interrupted=False)
         else:
             phase = Phase.PAUSED if before.phase is Phase.PAUSED else Phase.RUNNING
-            until, last = self._goals(iterations, epochs)
-            self.progress = TrainingProgress(phase, until=until, last=last, start=self.moment.start + 1)
+            goal = self._goal_after(iterations, epochs)
+            self.progress = TrainingProgress(phase, end=goal, start=self.moment.start + 1)
         self._own_goals = before if before.underway else self.progress
         self._settle_numbers()  # again after a resume
         if self._at_end() and self.progress.phase is not Phase.ENDED:
@@ -131,7 +131,7 @@ class Session:
             self.tick(TimeScale.START)
         elif replay is None:
             self._train_on()
-        if self._at_end() and not self.progress.aimed:
+        if self._at_end() and self.progress.end == NONE:
             self.recorder.log(f"nothing to train: {self.epochs:g} epochs are over already")
         if reason := ended(self.setup.order, self.state.memory, self.lookup, self.moment):
             self.recorder.log(f"nothing to train: {reason}")
@@ -212,7 +212,7 @@ class Session:
         per_epoch, done = feed.iterations_per_epoch, feed.iteration_in_epoch(self.state.cursor)
         steps = [order.hooks[name].every for name in order.active(self.state.memory)]
         due = until_due(steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=feed.batch_size)
-        goals = (self._first(self.progress.pause_at, self.progress.pause_after), self.until)
+        goals = (self._first(*self.progress.pause), self.until)
         ahead = [goal - now.iteration for goal in goals if goal is not None]
         if (replay := self.recorder.replay) is not None and (next_ := replay.ahead(now.iteration)) is not None:
             ahead.append(next_)
@@ -281,8 +281,8 @@ class Session:
         if not self.progress.over:
             self.progress = self.progress.to(Phase.ENDING)
 
-    def _goals(self, iterations: int | None, epochs: int | None) -> tuple[int | None, int | None]:
-        """Return the iteration and the epoch that are so many ahead."""
+    def _goal_after(self, iterations: int | None, epochs: int | None) -> Goal:
+        """Return the goal that is so many iterations or epochs ahead."""
         now = self.moment
         until = None if iterations is None else now.iteration + iterations
         return until, None if epochs is None else now.epoch + epochs
@@ -312,8 +312,8 @@ class Session:
         A total that was set during ``fit`` takes the place of its goal.
         """
         progress, since = self.progress, self.state.changes.get("epochs", {}).get("start")
-        own = progress.aimed and since != progress.start
-        return self._first(progress.until, progress.last) if own else self._first(None, self.epochs)
+        own = progress.end != NONE and since != progress.start
+        return self._first(*progress.end) if own else self._first(None, self.epochs)
 
     def _at_end(self) -> bool:
         return self.until is not None and self.moment.iteration >= self.until
@@ -636,8 +636,8 @@ class Session:
             return
         if isinstance(command, commands.StepBy):
             iterations = command.scale == TimeScale.ITERATION.value
-            at, after = self._goals(*((command.count, None) if iterations else (None, command.count)))
-            self.progress = evolve(self.progress, pause_at=at, pause_after=after)
+            goal = self._goal_after(*((command.count, None) if iterations else (None, command.count)))
+            self.progress = evolve(self.progress, pause=goal)
         self.progress = self.progress.to(Phase.RUNNING)
         self._seconds()
         self.tick(TimeScale.RESUME)
@@ -799,7 +799,7 @@ class Session:
         """Continue a run that was interrupted while paused or stepping, unless it is to stay paused."""
         if self._stays_paused:
             return
-        if self.progress.stepping and self.progress.phase is Phase.RUNNING:
+        if self.progress.pause != NONE and self.progress.phase is Phase.RUNNING:
             self.act(commands.Pause())
         if self.progress.phase is Phase.PAUSED:
             self.act(commands.Go())

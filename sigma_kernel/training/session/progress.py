@@ -39,19 +39,21 @@ def concerned(command: str) -> tuple[str, ...]:
     return tuple(state for state, moves in LEGAL.items() if moves.get(command, state) != state != "created")
 
 
+Goal = tuple[int | None, int | None]  # the iteration, and the number of epochs, after which training pauses or ends
+NONE: Goal = (None, None)
+
+
 @frozen
 class TrainingProgress:
-    """The phase of training, and its goals: the iterations or epochs after which it pauses and ends.
+    """The phase of training, and its goals: when it pauses, and when it ends.
 
     Goals in epochs are kept as such, because later epochs may have other numbers of iterations. ``interrupted``
     training ends at the next boundary, but keeps the phase that a resume continues with.
     """
 
     phase: Phase = Phase.PREPARED
-    pause_at: int | None = None  # iteration
-    until: int | None = None
-    pause_after: int | None = None  # epochs
-    last: int | None = None
+    pause: Goal = NONE
+    end: Goal = NONE  # in place of the number of epochs in the settings
     start: int | None = None  # which start of training it is
     interrupted: bool = False
 
@@ -67,31 +69,22 @@ class TrainingProgress:
 
     def to(self, phase: Phase) -> TrainingProgress:
         """Return this progress in another phase; pausing clears the goal to pause at."""
-        found = evolve(self, phase=phase)
-        return evolve(found, pause_at=None, pause_after=None) if phase is Phase.PAUSED else found
-
-    @property
-    def stepping(self) -> bool:
-        """Return whether training has a goal to pause at."""
-        return (self.pause_at, self.pause_after) != (None, None)
-
-    @property
-    def aimed(self) -> bool:
-        """Return whether training has goals of its own, in place of the number of epochs in the settings."""
-        return (self.until, self.last) != (None, None)
+        return evolve(self, phase=phase, pause=NONE if phase is Phase.PAUSED else self.pause)
 
     def due_to_pause(self, iteration: int, epoch: int) -> bool:
         """Return whether training pauses at this iteration, of this epoch."""
-        goals = ((self.pause_at, iteration), (self.pause_after, epoch))
+        goals = zip(self.pause, (iteration, epoch), strict=True)
         return any(goal is not None and now >= goal for goal, now in goals)
 
     def saved(self) -> list[int | str | None]:
         """Return phase and goals for a snapshot; training that is not in progress starts anew when restored."""
-        goals = [self.pause_at, self.until, self.pause_after, self.last, self.start]
-        return [self.phase.value, *goals] if self.underway else [Phase.PREPARED.value]
+        pairs = zip(self.pause, self.end, strict=True)
+        goals = [goal for pair in pairs for goal in pair]  # both in iterations, then both in epochs
+        return [self.phase.value, *goals, self.start] if self.underway else [Phase.PREPARED.value]
 
     @classmethod
     def restored(cls, saved: list[int | str | None] | None) -> TrainingProgress:
         """Return the progress in a snapshot."""
-        phase, *goals = saved or (Phase.PREPARED,)
-        return cls(Phase(str(phase)), *goals)  # type: ignore[arg-type]
+        phase, *rest = saved or (Phase.PREPARED,)
+        iteration, until, epoch, last, start = (*rest, *[None] * 5)[:5]  # an earlier version saved fewer
+        return cls(Phase(str(phase)), (iteration, epoch), (until, last), start)  # type: ignore[arg-type]
