@@ -222,18 +222,11 @@ def until_due(
     ``batch`` is the largest number of samples per iteration. Seconds and events do not bound the number: the operator
     limits the duration of bursts.
     """
-    bounds: list[float] = []
-    for step in steps:
-        point = step.next(moment.on(step.scale))
-        if point is None:
-            continue
-        ahead = point - moment.on(step.scale)
-        if step.scale is TimeScale.ITERATION:
-            bounds.append(ahead)
-        elif step.scale is TimeScale.EPOCH:
-            bounds.append(ahead * iterations_per_epoch - iteration_in_epoch)
-        elif step.scale is TimeScale.SAMPLE:
-            bounds.append(-(-ahead // batch))
+    points = [(step.scale, step.next(moment.on(step.scale))) for step in steps]
+    ahead = [(scale, point - moment.on(scale)) for scale, point in points if point is not None]
+    bounds = [count for scale, count in ahead if scale is TimeScale.ITERATION]
+    bounds += [n * iterations_per_epoch - iteration_in_epoch for scale, n in ahead if scale is TimeScale.EPOCH]
+    bounds += [-(-count // batch) for scale, count in ahead if scale is TimeScale.SAMPLE]
     return max(1, int(min(bounds))) if bounds else None
 
 

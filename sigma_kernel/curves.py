@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -59,10 +60,7 @@ class Branch:
 
 def limits(branches: Sequence[Branch]) -> list[float]:
     """Return for each branch, the present one last, the iteration up to which it led to the present state."""
-    found = [inf]
-    for branch in reversed(branches[1:]):
-        found.append(min(found[-1], branch.start))
-    return found[::-1]
+    return [*accumulate((branch.start for branch in reversed(branches[1:])), min, initial=inf)][::-1]
 
 
 @frozen(eq=False)

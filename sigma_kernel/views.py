@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import lru_cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -263,8 +264,7 @@ def _entry(registry: Registry, address: str, kind: Kind, settable: bool) -> Addr
 
 def _tags(registry: Registry, address: str) -> tuple[str, ...]:
     """Return the tags of all levels above a value."""
-    levels = address.split(".")[:-1]
-    heads = (".".join(levels[: n + 1]) for n in range(len(levels)))
+    heads = accumulate(address.split(".")[:-1], "{}.{}".format)
     return tuple(tag for head in heads for tag in sorted(registry.tags(head)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any
@@ -87,9 +88,9 @@ def counted(parameters: int | None) -> str:
 def outline(layers: Sequence[Placed], shapes: Shapes | None = None) -> Outline:
     """Return the outline of layers in order; without ``shapes``, those that follow from the shapes of inputs."""
     outputs, known = (shapes.outputs, shapes) if shapes else _inferred(layers)
-    counts = dict.fromkeys(outputs, 0)
+    counts = Counter(dict.fromkeys(outputs, 0))
     for address, parameter in known.parameters.items():
-        counts[address.partition(".")[0]] = counts.get(address.partition(".")[0], 0) + prod(parameter.shape)
+        counts[address.partition(".")[0]] += prod(parameter.shape)
     rows = (Row(x.name, x.sources, getattr(outputs.get(x.name), "shape", None), counts.get(x.name)) for x in layers)
     return Outline(tuple(rows))
 

@@ -9,6 +9,7 @@ depend on a failed one are skipped.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cached_property, partial, wraps
@@ -311,13 +312,12 @@ def check_shards(settings: Settings, mistakes: Mistakes = FIRST) -> None:
 
 def check_memory(model: Model) -> None:
     """Raise SigmaNetworkError if the parameters need more memory than this machine has."""
-    sizes: dict[str, int] = {}
+    sizes = Counter[str]()
     for address, spec in model.parameters().items():
-        layer = address.partition(".")[0]
-        sizes[layer] = sizes.get(layer, 0) + prod(spec.shape) * np.dtype(spec.dtype).itemsize
-    if sum(sizes.values()) > _machine():
-        layer = max(sizes, key=lambda name: sizes[name])
-        wanted, there = (f"{size / 2**30:,.0f}" for size in (sizes[layer], _machine()))
+        sizes[address.partition(".")[0]] += prod(spec.shape) * np.dtype(spec.dtype).itemsize
+    if sizes.total() > _machine():
+        ((layer, size),) = sizes.most_common(1)
+        wanted, there = (f"{count / 2**30:,.0f}" for count in (size, _machine()))
         raise SigmaNetworkError(
             f"{layer}: its parameters need {wanted} GiB; this machine has {there}. "
             "Choose fewer units, or make what leads to it smaller."

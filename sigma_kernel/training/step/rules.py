@@ -21,12 +21,8 @@ LISTED = 12  # parameters that an error message lists
 
 def hits(model: Model, rules: Mapping[str, str], address: str) -> list[str]:
     """Return the rules whose pattern matches an address, most specific first; on a tie the later one wins."""
-    found = [
-        (specificity(pattern), i, name)
-        for i, (name, pattern) in enumerate(rules.items())
-        if matches(pattern, address, model.tags)
-    ]
-    return [name for *_, name in sorted(found, reverse=True)]
+    found = [name for name, pattern in reversed([*rules.items()]) if matches(pattern, address, model.tags)]
+    return sorted(found, key=lambda name: specificity(rules[name]), reverse=True)  # which is stable
 
 
 def setting_rule(model: Model, address: str, setting: str) -> str | None:
