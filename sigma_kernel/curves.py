@@ -89,15 +89,12 @@ class BranchedCurves:
 
     def table(self) -> dict[str, np.ndarray]:
         """Return the columns of :func:`table` for all branches, one after the other, after a column ``branch``."""
-        found: dict[str, list[np.ndarray]] = {name: [] for name in ("branch", *AXES, *self.lines)}
+        tables = []
         for at, branch in enumerate(self.branches):
-            own = {name: curves[at] for name, curves in self.lines.items() if at in curves}
-            columns = table(own)
-            count = len(columns["iteration"])
-            columns["branch"] = np.full(count, branch.number)
-            for name, parts in found.items():
-                parts.append(columns.get(name, np.full(count, np.nan)))
-        return {name: np.concatenate(parts) if parts else np.zeros(0) for name, parts in found.items()}
+            own = table({name: curves[at] if at in curves else _curve([]) for name, curves in self.lines.items()})
+            tables.append({"branch": np.full(len(own["iteration"]), branch.number), **own})
+        names = ("branch", *AXES, *self.lines)
+        return {name: np.concatenate([one[name] for one in tables]) if tables else np.zeros(0) for name in names}
 
     def left(self, joined: bool = True) -> dict[str, list[Stretch]]:
         """Return the values on branches after these were left, by name; ``joined`` with the last one before that."""

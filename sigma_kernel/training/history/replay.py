@@ -170,14 +170,18 @@ def _mark_resumed(rows: list[Row], resumed: Row) -> None:
         rows.sort(key=lambda row: (row["place"], row.get("event") != RESUMED, row.get("from")))
 
 
+def last_edited(rows: Sequence[Row]) -> int | None:
+    """Return the index of the last change of settings, if there is one."""
+    return max((n for n, row in enumerate(rows) if row.get("edits")), default=None)
+
+
 def tail(rows: Sequence[Row], position: int) -> list[Row]:
     """Return the rows to apply after a checkpoint written at ``position``; the last row is the ``resumed`` event.
 
     Rows since the last change of settings are compared; those from outside before it that were not replayed yet are
     only applied (``again``).
     """
-    edited = max((n for n, row in enumerate(rows) if row.get("edits")), default=None)
-    if edited is None:
+    if (edited := last_edited(rows)) is None:
         return _since(position, seamless(rows))
     done = seamless(rows[edited + 1 :])
     before = tail([*rows[:edited], {"event": "resumed"}], rows[edited].get("at") or 0)

@@ -18,7 +18,7 @@ from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import newest_good, read, read_manifest, saved, write
 from sigma_kernel.training.files import LARGEST, digest, get_bytes
 from sigma_kernel.training.history import chain
-from sigma_kernel.training.history.replay import RESUMED, Replay, Row, seamless, tail
+from sigma_kernel.training.history.replay import RESUMED, Replay, Row, last_edited, seamless, tail
 from sigma_kernel.training.hooks.outlook import renew
 from sigma_kernel.training.session.loop import Session
 
@@ -112,8 +112,7 @@ def replay(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
             f"{path}: begins at iteration {rows[0]['iteration']}: the journal before it was lost. The run can be "
             "resumed, but not replayed."
         )
-    edited = max((n for n, row in enumerate(rows) if row.get("edits")), default=None)
-    if edited is not None:
+    if (edited := last_edited(rows)) is not None:
         start = rows[edited]["from"]
         log(f"{name}: settings were changed at iteration {start}; the replay begins there")
         if rows[edited].get("at") != 0:

@@ -918,11 +918,6 @@ class Session:
         with Timed(self.phases, "evaluation"):
             return self.setup.evaluator.evaluate(self.steps(weights), on, metrics, edited)
 
-    def losses(self, on: str, most: int | None = None, weights: str = "") -> RowLosses:
-        """Return the loss of each row of a split, at the current parameters."""
-        with Timed(self.phases, "evaluation"):
-            return self.setup.evaluator.losses(self.steps(weights), on, most)
-
     def generate(self, *how: Any, weights: str = "") -> str:
         """Return the continuation of a text, at the current parameters."""
         with Timed(self.phases, "evaluation"):
@@ -1053,7 +1048,8 @@ class HookView:
 
     def losses(self, on: str, most: int | None = None) -> RowLosses:
         """Return the loss of each row of a split of the data."""
-        return self.session.losses(on, most, self.hook.weights)
+        with Timed(self.session.phases, "evaluation"):
+            return self.session.setup.evaluator.losses(self.session.steps(self.hook.weights), on, most)
 
     def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
         """Return the specs of one sample of an input section, and of one row of a layer's output."""
