@@ -28,7 +28,7 @@ from sigma_kernel.graph.node import (
     Axis, Node, Shape, Spec, axes, constant as constant, opened, place, symbol as symbol, trace as trace,
 )  # fmt: skip
 from sigma_kernel.graph.ops import (
-    Array, abs as abs, add as add, cos as cos, div as div, dropout as dropout, equal as equal,
+    Array, Body, Looped, abs as abs, add as add, cos as cos, div as div, dropout as dropout, equal as equal,
     erf as erf, exp as exp, expm1 as expm1, floor as floor, full as full, gelu as gelu, greater as greater,
     greater_equal as greater_equal, is_finite as is_finite, log as log, log1p as log1p, logical_and as logical_and,
     logical_not as logical_not, logical_or as logical_or, matmul as matmul, maximum as maximum, minimum as minimum,
@@ -357,13 +357,13 @@ def _pairs(padding: Padding, rank: int) -> tuple[tuple[int, ...], ...]:
 
 # -- loops -------------------------------------------------------------------------------------------------------------
 def scan(
-    body: Callable[..., tuple[Sequence[Node], Sequence[Node]]],
+    body: Body,
     carry: Sequence[Node],
     sequences: Sequence[Node],
     constants: Sequence[Node] = (),
     reverse: bool = False,
     length: int | None = None,
-) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+) -> Looped:
     """Loop over the leading axis of the sequences; return the last carries and the stacked outputs of all steps.
 
     ``body(*carry, *one entry of each sequence, *constants)`` returns the new carries and the outputs of a step. Other

@@ -30,6 +30,8 @@ from sigma_kernel.settings import brief
 
 Array = TypeVar("Array", Node, np.ndarray)
 Gradient = Callable[..., Node | tuple[Node | None, ...] | None]
+Body = Callable[..., tuple[Sequence[Node], Sequence[Node]]]  # of a loop: it returns new carries, and outputs of a step
+Looped = tuple[tuple[Node, ...], tuple[Node, ...]]  # the last carries, and the stacked outputs of all steps
 # Scores of hidden keys: below all others, and far enough from infinity for the difference of two scores to be finite.
 HIDDEN = {"float16": -3e4, "bfloat16": -1e38, "float32": -1e38, "float64": -1e307}
 
@@ -102,7 +104,7 @@ def pieces(x: Array, sizes: Sequence[int], axis: int) -> tuple[Array, ...]:
 
 def loop(
     body: Graph, carry: Sequence[Node], sequences: Sequence[Node], constants: Sequence[Node], length: int, reverse: bool
-) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+) -> Looped:
     """Scan with a body given as a graph; return the last carries and the stacked outputs."""
     counts = {"carries": len(carry), "sequences": len(sequences)}
     node = scan(*carry, *sequences, *constants, body=body, **counts, length=length, reverse=reverse)

@@ -27,6 +27,7 @@ from sigma_kernel.errors import (
     near,
 )
 from sigma_kernel.graph.node import Node, Spec, ordered, originating, symbol
+from sigma_kernel.graph.ops import Body, Looped
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Chain, Placed, place
 from sigma_kernel.registry.registry import Kind
@@ -230,13 +231,9 @@ class Context:
         return self._trace.owned(self.address, name, owned, inputs)
 
     def scan(
-        self,
-        body: Callable[..., tuple[Sequence[Node], Sequence[Node]]],
-        carry: Sequence[Node],
-        sequences: Sequence[Node],
-        reverse: bool = False,
-        length: int | None = None,
-    ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        self, body: Body, carry: Sequence[Node], sequences: Sequence[Node],
+        reverse: bool = False, length: int | None = None,
+    ) -> Looped:  # fmt: skip
         """Loop like :func:`sigma_kernel.functions.scan`, with a body that may run owned layers and draw numbers.
 
         ``body(*carry, *one entry of each sequence)`` returns the new carries and the outputs of a step. Parameters and
@@ -320,17 +317,12 @@ class Trace:
 
     # -- loops ---------------------------------------------------------------------------------------------------------
     def scan(
-        self,
-        body: Callable[..., Any],
-        carry: Sequence[Node],
-        sequences: Sequence[Node],
-        reverse: bool,
-        length: int | None,
-    ) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        self, body: Body, carry: Sequence[Node], sequences: Sequence[Node], reverse: bool, length: int | None
+    ) -> Looped:
         """Loop; traced once more if layers in the body have state, which is then carried."""
         state, runs = dict(self.state), dict(self._runs)
 
-        def loop(kept: Sequence[str]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+        def loop(kept: Sequence[str]) -> Looped:
             first = [self._remembered(address, self.shapes.state[address]) for address in kept]
             numbers = self._numbers(sequences, length) if self.key else []
             step = partial(self._step, body, kept, len(carry))
@@ -354,7 +346,7 @@ class Trace:
         numbers = f.iota((count,), dtype="uint32")
         return [self._loops[-1] * count + numbers if self._loops else numbers]
 
-    def _step(self, body: Callable[..., Any], kept: Sequence[str], carries: int, *operands: Node) -> Any:
+    def _step(self, body: Body, kept: Sequence[str], carries: int, *operands: Node) -> Any:
         """Run the body of a loop; the state of layers is behind its own carries, the number of the step is last."""
         own, state, rest = operands[:carries], operands[carries:][: len(kept)], operands[carries + len(kept) :]
         self.state.update(zip(kept, state, strict=True))

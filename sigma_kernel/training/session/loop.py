@@ -21,7 +21,7 @@ import numpy as np
 from attrs import asdict, define, evolve, field
 
 from sigma_kernel.clock import Moment, Timed, TimeScale, scaled, until_due
-from sigma_kernel.contracts import Batches, Burst, Compute, Hook, Metric, RowLosses
+from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Hook, Metric, RowLosses
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
@@ -52,7 +52,7 @@ from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.measuring import curves, latest, measured, summed
 from sigma_kernel.training.step.model import LAYERS, OPTIMISERS
-from sigma_kernel.training.step.steps import Arrays, Iteration, Steps, fused
+from sigma_kernel.training.step.steps import Iteration, Steps, fused
 from sigma_kernel.training.step.weights import weighed
 from sigma_kernel.training.step.writing import continued
 

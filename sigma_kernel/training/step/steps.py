@@ -15,12 +15,11 @@ from attrs import define, evolve, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations, Metric, Program, Share, Step
+from sigma_kernel.contracts.compute import Arrays, Records
 from sigma_kernel.errors import expect, inside
 from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import GRADIENTS, WEIGHTS, Model
 
-Arrays = Mapping[str, Any]  # on the device, by name
-Records = dict[str, np.ndarray]
 Compiled = tuple[Step, Program]
 _NOTHING = np.zeros((1, 0), np.int32)
 
@@ -125,13 +124,7 @@ class Steps:
         return {name: values[0] / len(rows) for name, values in ring.items()}
 
     def share(
-        self,
-        arrays: Arrays,
-        block: Arrays,
-        rows: np.ndarray,
-        start: int,
-        offset: int,
-        weights: Mapping[str, np.ndarray],
+        self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, offset: int, weights: Records
     ) -> Share:
         """Return the share of a shard: these ``rows`` of a batch, starting at row ``start``."""
         step, program = self.programs.get(Model.gradients, len(rows))
@@ -143,9 +136,7 @@ class Steps:
         state = {name: found.pop(name) for name in ring if name in arrays}
         return Share(found, gradients, state)
 
-    def updated(
-        self, arrays: Arrays, gradients: Mapping[str, np.ndarray], state: Mapping[str, np.ndarray], offset: int
-    ) -> Arrays:
+    def updated(self, arrays: Arrays, gradients: Records, state: Records, offset: int) -> Arrays:
         """Return the arrays after the update with merged gradients, and with merged layer state."""
         step, program = self.programs.get(Model.update)
         place = self.programs.backend.to_device
