@@ -50,7 +50,7 @@ class Course:
     def claim(self) -> None:
         """Let the threads answer all requests to their trainers from now on."""
         for trainer in self.trainers:
-            trainer.session.claim(self._own(trainer) if self.goals is None else None)
+            trainer.session.queue.claim(self._own(trainer) if self.goals is None else None)
             self.sessions.append(trainer.session)
 
     def _own(self, trainer: Trainer) -> threading.Thread:

@@ -14,13 +14,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from attrs import evolve
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import differentiation, ops
 from sigma_kernel.graph.namespace import evaluated
 from sigma_kernel.graph.node import Graph, Node, array_of, constant, symbol
-from sigma_kernel.graph.rewriting import changed
+from sigma_kernel.graph.rewriting import replaced
 
 Held = dict[Node, np.ndarray]  # the values of inputs
 Tree = Any  # an array, number or node, or a dictionary, list or tuple of trees
@@ -132,9 +131,4 @@ def _computed(result: Tree, held: Held, arguments: Sequence[Tree]) -> Tree:
 
 def _with_constants(graph: Graph, held: Held) -> tuple[Node, ...]:
     """Return the outputs of a graph with constant arrays in place of its own inputs."""
-    constants = {node: constant(array, node.dtype) for node, array in held.items()}
-
-    def change(node: Node, operands: tuple[Node, ...]) -> Node:
-        return constants.get(node, node) if operands == node.inputs else evolve(node, inputs=operands)
-
-    return changed(Graph((), graph.outputs), change, lambda body: body).outputs
+    return replaced(graph.outputs, {node: constant(array, node.dtype) for node, array in held.items()})

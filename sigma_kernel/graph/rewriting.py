@@ -61,8 +61,7 @@ def lifted(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
     inputs = {node: symbol(node.shape, node.dtype) for node in graph if node.op == "array"}
     if not inputs:
         return graph, ()
-    made = changed(graph, lambda node, operands: inputs.get(node, _with(node, operands)), lambda body: body)
-    return Graph((*graph.inputs, *inputs.values()), made.outputs), tuple(inputs)
+    return Graph((*graph.inputs, *inputs.values()), replaced(graph.outputs, inputs)), tuple(inputs)
 
 
 def closed(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:

@@ -182,7 +182,7 @@ class Trainer(Settings):
             session.relive(replay)  # commands from after its end, before new ones act
             if not replay.rows and not (replay.goes_on and session.progress.interrupted):
                 return session.leave()
-            session.claim(again=True)
+            session.queue.claim(again=True)
 
     def parameters(self) -> dict[str, Array]:
         """Return a copy of every parameter by its address: arrays of the backend, on its device, that export DLPack."""

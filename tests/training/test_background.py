@@ -300,7 +300,7 @@ def test_a_reset_discards_background_work_in_progress() -> None:
     hooks: dict[str, Hook] = {"slow": beside(lambda c: [freed.wait(60), c.publish("x", 1)], writes=["x"])}
     with small(hooks) as sigma:
         session = sigma.trainer("trainer").session
-        session.claim()
+        session.queue.claim()
         session.begin(iterations=9)
         session.advance(1)
         session.settle()

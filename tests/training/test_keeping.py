@@ -186,7 +186,7 @@ def test_a_run_without_commands_never_waits_for_the_disk(tmp_path: Path, monkeyp
         sigma._open_folder()
         monkeypatch.setattr(journal.os, "fsync", watch)
         session = sigma.trainer("trainer").session
-        session.claim()
+        session.queue.claim()
         session.begin(iterations=10)
         while session.boundary():
             session.advance(1)

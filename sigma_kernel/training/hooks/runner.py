@@ -68,8 +68,6 @@ class Budgets:
 
     def spent(self, order: HookOrder, memory: Memory) -> dict[str, str]:
         """Return the hooks that exceeded their budgets too often, each with its consequence; reset the counts."""
-        if not self._strikes:
-            return {}
         over = [name for name, strikes in self._strikes.items() if strikes >= STRIKES]
         for name in over:
             del self._strikes[name]

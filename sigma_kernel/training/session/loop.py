@@ -7,7 +7,6 @@ training thread; other threads send requests, which are answered at a boundary.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -100,10 +99,6 @@ class Session:
         self._settle_numbers()
 
     # -- the loop ------------------------------------------------------------------------------------------------------
-    def claim(self, thread: threading.Thread | None = None, again: bool = False) -> None:
-        """Make a thread, by default the calling one, the training thread; raise SigmaStateError if there is one."""
-        self.queue.claim(thread, again)
-
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:
         """Start training, optionally for this many more epochs or iterations, in the thread that was claimed.
 
