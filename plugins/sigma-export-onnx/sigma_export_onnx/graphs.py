@@ -33,11 +33,12 @@ def graph(
 ) -> Any:
     """Return a graph in ONNX; of its inputs, called ``names``, those of ``arrays`` are initialisers.
 
-    Others may have types that graphs of Sigma lack, such as uint8.
+    Others may have types that graphs of Sigma lack, such as uint8.  An output whose name is taken gets another one.
     """
     known: dict[Any, str] = dict(zip(merged.inputs, names, strict=True))
     given = {known[x]: x for x in merged.inputs if known[x] not in arrays}
-    writer = GraphWriter(SharedNames(next(iter(given)), {*names, *outputs}))
+    writer = GraphWriter(SharedNames(next(iter(given)), {*names}))
+    outputs = [writer.shared.name(name) for name in outputs]
     known |= {x: writer.cast(n, x.dtype) for n, x in given.items() if types.get(n, x.dtype) != x.dtype}
     _written(writer, merged.outputs, outputs, known)
     read = {name for node in writer.nodes for name in _read(node)}

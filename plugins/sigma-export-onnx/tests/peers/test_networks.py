@@ -168,6 +168,13 @@ def test_several_inputs_and_outputs_have_the_names_of_sections_and_layers(tmp_pa
     assert [one.name for one in made.graph.output] == ["kind", "number"]
 
 
+def test_an_output_with_the_name_of_a_section_gets_another_one(tmp_path: Path) -> None:
+    data = {"inputs": TABLE, "targets": LABELS}
+    model = trained(tmp_path, "input(4) + output(3, name='inputs') + softmax_cross_entropy()", data)
+    found = results(Onnx().model(model.inference()), {"inputs": TABLE.astype(np.float32)})
+    close(found["inputs_2"], model.predict(TABLE.astype(np.float32)))
+
+
 def test_running_statistics_and_recurrent_state_are_exported(tmp_path: Path) -> None:
     data = {"inputs": DRAW.normal(size=(24, 5, 3)), "targets": LABELS}
     model = trained(tmp_path, f"input(5, 3) + lstm(4, sequence=true) + batch_norm(axis=-1) + gru(3) {CHAIN}", data)
