@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import math
 
 import numpy as np
 import pytest
 
 from sigma_backend_numba.cache import lookup
-from sigma_backend_numba.compiler import machine_code
+from sigma_backend_numba.compiler import language, machine_code
 from sigma_backend_numba.compiler.language import Routine, f4
 from sigma_backend_numba.compiler.machine_code import compiled
 
@@ -105,3 +106,12 @@ def burst(table, n, t, T):
     found = [line for line in str(listing).splitlines() if "gather" in line or "scatter" in line]
     assert not found
     assert "task0" in str(listing)
+
+
+def test_nothing_of_a_translation_stays_in_memory() -> None:
+    from llvmlite import ir
+
+    text = "def burst(table, n, t, T):\n    return n + 1\n"
+    compiled(text, vars(language))
+    left = [x for x in gc.get_objects() if isinstance(x, ir.Module | ir.Function | ir.Instruction)]
+    assert not left

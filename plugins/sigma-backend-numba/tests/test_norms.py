@@ -135,3 +135,18 @@ def test_values_that_are_read_as_they_are_and_transposed_are_those_of_the_refere
     computed = NumbaBackend(threads=1).lower(graph, {})(*arrays)
     for mine, wanted in zip(computed, interpret(graph, numpy_namespace())(*arrays), strict=True):
         np.testing.assert_allclose(mine, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, 16, 203])
+@pytest.mark.parametrize("columns", [1, 5, 16, 83])
+def test_folds_of_any_number_of_rows_equal_those_of_numpy(rows: int, columns: int) -> None:
+    x, y, whole = symbol((rows, columns)), symbol((rows, columns)), symbol((3, rows, columns), "int32")
+    totals = (f.sum(x * y, 0), f.max(x, 0), f.sum(x * x, 0), f.sum(whole, (0, 1)))
+    graph = Graph((x, y, whole), totals)
+    draw = np.random.default_rng(rows * columns)
+    a, b = draw.standard_normal((2, rows, columns)).astype(np.float32)
+    c = draw.integers(-99, 99, (3, rows, columns)).astype(np.int32)
+    found = NumbaBackend().lower(graph, {})(a, b, c)
+    wide = a.astype(np.float64)
+    for value, wanted in zip(found, ((wide * b).sum(0), a.max(0), (wide * wide).sum(0), c.sum((0, 1))), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-5 * rows)

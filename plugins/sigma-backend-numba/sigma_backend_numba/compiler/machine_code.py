@@ -6,6 +6,7 @@ External functions are resolved by symbol, so that object files can be kept on d
 from __future__ import annotations
 
 import ctypes
+import gc
 import platform
 import threading
 from collections.abc import Callable, Mapping
@@ -76,19 +77,40 @@ def compiled(
     ``kernels`` are LLVM texts with the name of the function in each.  A kernel that calls anything local to its process
     stays external.
     """
+    with _lock:
+        made = _emitted(_assembly(text, names), kernels)
+        _trim()
+        return made
+
+
+def _assembly(text: str, names: Mapping[str, Any]) -> str:
+    """Return a program as LLVM's text.  Objects of llvmlite refer to each other: only the collector frees them."""
     from sigma_backend_numba.compiler.translate import Module  # not needed if the code is cached
 
-    with _lock:
-        target = _target(SPEED)
-        translated = Module(names)
-        translated.program(text)
-        translated.ir.triple, translated.ir.data_layout = target.triple, str(target.target_data)
-        module = llvm().parse_assembly(str(translated.ir))
-        within = {symbol for symbol, (code, name) in kernels.items() if _joined(module, symbol, code, name)}
-        module.verify()
-        _optimise(module)
-        code: bytes = target.emit_object(module)
-        return code, within
+    translated, target = Module(names), _target(SPEED)
+    translated.program(text)
+    translated.ir.triple, translated.ir.data_layout = target.triple, str(target.target_data)
+    made = str(translated.ir)
+    del translated
+    gc.collect()
+    return made
+
+
+def _emitted(assembly: str, kernels: Mapping[str, tuple[str, str]]) -> tuple[bytes, set[str]]:
+    """Return the object code of LLVM's text, and the symbols of the kernels that are linked into it."""
+    module = llvm().parse_assembly(assembly)
+    within = {symbol for symbol, (code, name) in kernels.items() if _joined(module, symbol, code, name)}
+    module.verify()
+    _optimise(module)
+    code: bytes = _target(SPEED).emit_object(module)
+    return code, within
+
+
+def _trim() -> None:
+    """Return freed memory to the system, if the C library keeps it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if platform.system() == "Linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def _optimise(module: Any) -> None:

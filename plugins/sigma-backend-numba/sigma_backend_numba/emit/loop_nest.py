@@ -22,6 +22,7 @@ from sigma_backend_numba.scalars import COSTLY, arithmetic, literal, lowest, tex
 from sigma_kernel.graph import Node, ordered
 
 Range = tuple[str, str]
+DOWN = 8  # rows of a fold whose sum stays in registers
 
 
 @frozen
@@ -68,6 +69,7 @@ class Nest:
     _within: list[list[list[str]]] = field(init=False)
     _stores: list[tuple[list[str], str]] = field(factory=list, init=False)
     _saved: dict[Node, str] = field(factory=dict, init=False)
+    _sums: list[tuple[str, str]] = field(factory=list, init=False)  # lines that read and write the sum of a fold
 
     def __attrs_post_init__(self) -> None:
         """Write the lines."""
@@ -275,8 +277,10 @@ class Nest:
                 self._within[number][full].append(f"{name} = {combined(node, name, value)}")
         for fold in self.folds if not number else ():
             value = self.read(fold.value, identity(fold.value.shape), 0)
-            target = self.at(fold.to)
-            self.place(full, 0, 0).append(f"{target} = {combined(fold.core, target, value)}")
+            name, target = self.task.variable(), self.at(fold.to)
+            ends = f"{name} = {target}", f"{target} = {name}"
+            self._sums.append(ends)
+            self.place(full, 0, 0).extend([ends[0], f"{name} = {combined(fold.core, name, value)}", ends[1]])
 
     def _store(self, node: Node) -> None:
         """Write an output to memory, after everything that is read at the same depth."""
@@ -291,6 +295,8 @@ class Nest:
 
     def lines(self) -> list[str]:
         """Return the text of the whole nest."""
+        if self._sums and len(self.loops) == 2 and self.passes == 1 and not (self._before[1] or 0 in self.ranges):
+            return [*self._before[0], *self._down()]
         inside: list[str] = []
         for number in range(self.passes):
             inside += [*self._between[number], *self._row(number)]
@@ -298,6 +304,21 @@ class Nest:
         for k in reversed(range(self.split)):
             inside = self._around(k, [*self._before[k + 1], *inside])
         return [*self._before[0], *inside]
+
+    def _down(self) -> list[str]:
+        """Return folds of rows, some rows at a time: their sums stay in registers meanwhile."""
+        ends = [line for pair in self._sums for line in pair]
+        each, rows = self._within[0][2], prod(self.space.sides[axis] for axis in self.loops[0])
+        body = [line for line in each if line not in ends]
+        whole = rows // DOWN * DOWN
+        lines = [
+            f"for d in range(0, {whole}, {DOWN}):",
+            *indented([self._loop(1), *indented(ends[::2])]),
+            *indented([f"for v0 in range(d, d + {DOWN}):", *indented(body)], 2),
+            *indented(ends[1::2], 2),
+        ]
+        rest = [f"for v0 in range({whole}, {rows}):", *indented([self._loop(1), *indented(each)])]
+        return [*(lines if whole else []), *(rest if rows > whole else [])]
 
     def _row(self, number: int) -> list[str]:
         found: list[str] = []
