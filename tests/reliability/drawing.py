@@ -225,6 +225,29 @@ def _by_rows(draw: Drawing) -> Sequence[Node]:
     return [_again(draw, x, y), y]
 
 
+def _over_batch(draw: Drawing) -> Sequence[Node]:
+    """Read a value, its sums over some axes, and differences from these, as norms and their gradients do."""
+    x = draw.like(*draw.shape(2, 3))
+    axes = [k for k in range(len(x.shape) - 1) if draw.happens(0.7)] or [0]
+    sums, whole = [f.sum(x, axes, keepdims=True)], [x, draw.like(*x.shape)]
+    if draw.happens(0.3):
+        sums.append(draw.like(*sums[0].shape))
+    for _ in range(draw.one([2, 3, 4, 6])):
+        other = draw.one([sums, sums, whole])
+        difference = draw.one(PLAIN)(draw.one(whole), draw.one(other))
+        whole.append(draw.one(UNARY)(difference) if draw.happens(0.2) else difference)
+        if draw.happens(0.2):
+            whole.append(f.where(draw.truths(whole[-1]), whole[-1], draw.one(other)))
+        if draw.happens(0.6):
+            part = draw.one(whole[-2:]) * draw.one(whole[-2:] if draw.happens(0.5) else other)
+            sums.append(draw.one([f.sum, f.sum, f.max])(part, axes, keepdims=True))
+        if draw.happens(0.4):  # parts, or permuted ones, next to sums of the whole
+            sums.append(draw.one(PLAIN)(draw.one(sums), draw.fitted(draw.one(whole), sums[0].shape)))
+        if draw.happens(0.2):
+            whole.append(draw.one(PLAIN)(draw.one(whole), draw.fitted(draw.one(other), x.shape)))
+    return [*(z for z in (*whole, *sums) if draw.happens(0.3)), draw.one(sums), whole[-1]]
+
+
 def _again(draw: Drawing, x: Node, y: Node) -> Node:
     """Return a value minus a reduction of its row, with another of its shape."""
     return draw.one(PLAIN)(y, x - draw.one([f.sum, f.max])(x, -1, keepdims=True))  # type: ignore[no-any-return]
@@ -384,7 +407,7 @@ COMPOSITES: tuple[Move, ...] = (
     lambda draw: draw.one([f.softmax, f.log_softmax])(draw.any(), draw.one([0, -1])), _classes, _attention, _dropped,
     _scan, _scan, _recurrence,
 )  # fmt: skip
-MOVES = (*INSIDE, PRODUCTS, (_convolution, _pool), COMPOSITES, (_shared, _both_ways, _by_rows, _parts))
+MOVES = (*INSIDE, PRODUCTS, (_convolution, _pool), COMPOSITES, (_shared, _both_ways, _by_rows, _parts), (_over_batch,))
 
 
 def moved(draw: Drawing, moves: Sequence[Sequence[Move]]) -> None:
@@ -448,6 +471,9 @@ def _case(draw: Drawing, seed: int, inputs: Mapping[str, Node], results: Sequenc
 def _new(draw: Drawing, state: Node, rate: Node) -> Node:
     """Return the next value of a state: a step along a value, or anything else."""
     other = draw.like(*state.shape)
+    if alike := [x for x in draw.pool if _long(x) == _long(state) and draw.happens(0.4)]:
+        one, two = (f.reshape(draw.one(found), state.shape) for found in (alike, [state, *alike]))
+        return draw.one(PLAIN)(one, two)  # type: ignore[no-any-return]
     if len(state.shape) > 1 and draw.happens(0.4):  # a product that needs the storage of its operand or is subtracted
         inner = draw.one([state.shape[-1], draw.one(draw.sides)])
         same = inner == state.shape[-1] and draw.happens(0.5)
@@ -455,6 +481,11 @@ def _new(draw: Drawing, state: Node, rate: Node) -> Node:
     elif draw.happens(0.1):
         other = f.take(state, f.argmax(draw.like(state.shape[0], state.shape[0]), axis=1), 0)
     return state - rate * other if draw.happens(0.6) else draw.tamed(other)
+
+
+def _long(x: Node) -> list[int]:
+    """Return the sides other than 1."""
+    return [side for side in x.shape if side != 1]
 
 
 def _values(draw: Drawing, x: Node, name: str) -> np.ndarray:

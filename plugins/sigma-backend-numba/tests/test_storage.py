@@ -77,6 +77,13 @@ def repeated(x: Node) -> list[Node]:
     return [f.concat(total, total), f.sum(x)]
 
 
+def spread(x: Node) -> list[Node]:
+    """Return squares of differences, added up over samples, plus the first difference, and products of all of them."""
+    difference = x - f.sum(x, 0)
+    total = f.sum(difference * difference, 0)
+    return [total + difference[0], difference * f.sum(total)]
+
+
 GRAPHS: dict[str, tuple[Built, tuple[tuple[int, ...], ...]]] = {
     "a square product, transposed": (lambda x, y: [turned(x @ y)], ((3, 4), (4, 3))),
     "a square product, scaled and transposed": (lambda x, y: [turned(x @ y) * 2.0], ((3, 4), (4, 3))),
@@ -108,6 +115,8 @@ GRAPHS: dict[str, tuple[Built, tuple[tuple[int, ...], ...]]] = {
     "all pairs of sums": (lambda x: [f.expand(f.sum(x, 1), 1) + f.expand(f.sum(x, 1), 0)], ((3, 4),)),
     "a value and its elements in another order": (rearranged, ((4, 2, 2),)),
     "a sum, repeated": (repeated, ((3, 5),)),
+    "a sum of squares, and the first of what is squared": (spread, ((6, 3),)),
+    "only a sum of squares, and the first of what is squared": (lambda x: spread(x)[:1], ((3, 3),)),
     "one count": (lambda x: [x + f.cast(f.iota((1,), 0), "float64") + 1.0], ((3,),)),
 }  # fmt: skip
 
@@ -142,3 +151,15 @@ def test_an_overwritten_input_may_be_read_through_any_view(name: str) -> None:
     results = backend.lower(graph, {0: 0})(backend.to_device(array))
     for found, expected in zip(results, wanted, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+def test_an_input_is_not_overwritten_by_one_thread_while_the_sums_of_another_still_read_it() -> None:
+    weights, x, y = (symbol(shape, "float64") for shape in ((256,), (256, 256), (64, 16, 16)))
+    rows = weights - f.reshape(f.sum(y, 0), (256,))  # computed again where it is multiplied and where it is added up
+    graph = Graph((weights, x, y), (rows * f.sum(x * f.expand(rows, 1), 0),))
+    draw = np.random.default_rng(0)
+    arrays = [draw.normal(size=given.shape) for given in graph.inputs]
+    (wanted,) = interpret(graph, numpy_namespace())(*arrays)
+    backend = NumbaBackend(threads=1)
+    (found,) = backend.lower(graph, {0: 0})(*map(backend.to_device, arrays))
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)

@@ -94,6 +94,14 @@ class Group:
         """Return the nodes that this group alone computes: others may read them from memory."""
         return [node for node in self.members if node not in self.repeated]
 
+    @property
+    def operands(self) -> list[Node]:
+        """Return what the nests read from memory.  Each computes its own members only: not those of the other."""
+        folded = self.cores if self.head else []
+        nests = [(self.head, [*self.head.maps, *folded])] if self.head else []
+        nests.append((self.space, [node for node in self.space.maps if node not in folded]))
+        return [x for space, nodes in nests for node in nodes for x in node.inputs if source(x) not in space.maps]
+
 
 @frozen
 class Place:

@@ -98,10 +98,8 @@ class GroupSchedule:
         return self._scalars.get(root, [root])
 
     def _note(self, group: Group) -> None:
-        """Record which values of other groups a group reads."""
-        own = set(group.members)
-        every = _once(self._roots(source(x)) for node in group.members for x in node.inputs)
-        self.reads[group] = [root for root in every if root not in own]
+        """Record which values a group reads from memory."""
+        self.reads[group] = _once(self._roots(source(x)) for x in group.operands)
         made = [root for root in self.reads[group] if root in self.grouping.of]
         for root in self.reads[group]:
             self._readers.setdefault(root, []).append(group)
@@ -255,8 +253,11 @@ def _once(found: Iterable[Iterable[Found]]) -> list[Found]:
 
 
 def _harmless(group: Group, node: Node, given: Node) -> bool:
-    """Return whether a group may write a node over an input: it reads each element only where it writes it."""
-    space = group.space
+    """Return whether a group may write a node over an input: it reads each element only where it writes it.
+
+    The nest of the operands of folds reads all of them, while another thread has begun to write.
+    """
+    space, head = group.space, group.head.maps if group.head else {}
     if group.kind == "plain" or node not in space.maps:
         return False
     wanted = own_strides(node, space.maps[node], space.sides)
@@ -264,7 +265,7 @@ def _harmless(group: Group, node: Node, given: Node) -> bool:
         for position, x in enumerate(member.inputs):
             if source(x) is not given:
                 continue
-            if node in group.cores or member in group.cores or member not in space.maps:
+            if node in group.cores or member in (*group.cores, *head) or member not in space.maps:
                 return False
             if position not in values(member):
                 return False
