@@ -59,7 +59,7 @@ class TorchBackend(Backend):
         place, ns = self._place(), namespace()
         check(graph, place)
         with on(place), torch.no_grad():
-            run = function(simplified(graph), ns)
+            run = function(simplified(graph), ns, None if self.compiled else {})
         compute = torch.compile(run, dynamic=False) if self.compiled else run
         kinds = [ns.dtype(x.dtype) for x in graph.inputs]
         words = [x.dtype == "uint32" for x in graph.outputs]

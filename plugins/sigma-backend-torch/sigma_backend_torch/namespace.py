@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from array_api_compat import torch as xp
+from torch.nn import functional
 
 from sigma_backend_torch import windows
 from sigma_kernel.contracts import Array
@@ -75,7 +76,48 @@ def _kept(ns: Namespace, condition: Array, x: Array) -> Array:
     return aten.threshold_backward(x, condition.to(x.dtype), 0.5)
 
 
+def _attend(ns: Namespace, q: Array, k: Array, v: Array, *, causal: bool) -> tuple[Array, Array]:
+    """Return attention, and the logarithms of the sums of its exponentials, which only a processor's has."""
+    if q.device.type != "cpu":
+        found = functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return found, found
+    run = aten._scaled_dot_product_flash_attention_for_cpu.default
+    return run(_rows(q), _rows(k), _rows(v), 0.0, causal)  # type: ignore[no-any-return]
+
+
+def _attend_back(
+    ns: Namespace, g: Array, q: Array, k: Array, v: Array, result: Array, sums: Array, *, causal: bool
+) -> tuple[Array, ...]:
+    """Return the gradients of queries, keys and values; other devices than a processor attend again."""
+    if q.device.type == "cpu":
+        run = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+        return run(g, _rows(q), _rows(k), _rows(v), result, sums, 0.0, causal)  # type: ignore[no-any-return]
+    with torch.enable_grad():
+        own = [x.detach().requires_grad_() for x in (q, k, v)]
+        found = functional.scaled_dot_product_attention(own[0], own[1], own[2], is_causal=causal)
+    slopes: tuple[Array, ...] = torch.autograd.grad(found, own, g)
+    return slopes
+
+
+def _rows(x: Array) -> Array:
+    """Return an array whose rows lie in one piece, as the fused call takes it."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def _norm(ns: Namespace, x: Array, *, side: int, epsilon: float) -> tuple[Array, ...]:
+    """Return rows with mean 0 and variance 1, the means, and the reciprocals of the deviations."""
+    return torch.native_layer_norm(x, [side], None, None, epsilon)  # type: ignore[no-any-return]
+
+
+def _norm_back(ns: Namespace, g: Array, x: Array, mean: Array, scale: Array, *, side: int) -> Array:
+    return aten.native_layer_norm_backward(g, x, [side], mean, scale, None, None, [True, False, False])[0]
+
+
 FUSED: dict[str, Callable[..., Any]] = {
+    "torch:attend": _attend,
+    "torch:attend_back": _attend_back,
+    "torch:norm": _norm,
+    "torch:norm_back": _norm_back,
     "torch:addcdiv": lambda ns, x, y, z, *, value: torch.addcdiv(x, y, z, value=value),
     "torch:addcmul": lambda ns, x, y, z, *, value: torch.addcmul(x, y, z, value=value),
     "torch:addmm": _addmm,

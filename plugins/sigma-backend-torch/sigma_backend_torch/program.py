@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from attrs import define, field
 
+from sigma_backend_torch.composing import ATTENTION, composed
 from sigma_backend_torch.devices import on
 from sigma_backend_torch.fusing import fused
 from sigma_backend_torch.namespace import OWN, namespace
@@ -23,7 +24,7 @@ READERS = ("take", "scatter_add")  # ops that read indices
 
 def simplified(graph: Graph) -> Graph:
     """Return a graph in PyTorch's functions."""
-    return fused(rewrite(graph, keep=OWN))
+    return fused(rewrite(composed(rewrite(graph, keep=(*OWN, *ATTENTION))), keep=OWN))
 
 
 def reads(graph: Graph) -> bool:
@@ -43,6 +44,7 @@ class TorchProgram:
     in_place: bool
     compiled: bool = False
     peak_bytes: int = 0
+    _places: dict[int, int] = field(init=False)  # of results that replace state: the places of that
     _call: Run = field(init=False)
     _kinds: list[torch.dtype] = field(init=False)
     _shared: list[int] = field(init=False)  # results that may be a part of something else
@@ -50,9 +52,9 @@ class TorchProgram:
 
     def __attrs_post_init__(self) -> None:
         """Write the function of the step; ``torch.compile`` plans the storage of results itself."""
-        graph, ns = simplified(self.step.graph), namespace()
+        graph, ns, self._places = simplified(self.step.graph), namespace(), self.step.donations
         with on(self.device), torch.no_grad():
-            call = function(graph, ns, {} if self.compiled else self.step.donations)
+            call = function(graph, ns, None if self.compiled else self._places)
         self._call = torch.compile(call, dynamic=False) if self.compiled else call
         self._kinds = [ns.dtype(x.dtype) for x in graph.inputs]
         self._shared = [out for out, alone in enumerate(new(graph)) if not alone]
@@ -74,7 +76,7 @@ class TorchProgram:
                 results = [*self._call(*values, *batch, *(x[i] for x in live))]
                 for out in self._shared:
                     results[out] = results[out].clone()
-                for out, position in step.donations.items():
+                for out, position in self._places.items():
                     values[position] = results[out]
                 records.append(results[count:])
                 if not all(_finite(results[out]) for out in watched):
@@ -96,8 +98,7 @@ class TorchProgram:
     def _ended(self, values: Sequence[Array]) -> Arrays:
         """Return the entries that the step writes, in the types that are held."""
         nodes = self.step.graph.inputs
-        places = [self.step.donations[out] for out in range(len(self.step.writes))]
-        return {self.step.state[i]: _held(values[i], nodes[i].dtype) for i in places}
+        return {self.step.state[i]: _held(values[i], nodes[i].dtype) for i in self._places.values()}
 
     def _live(self, steer: Numbers, n: int) -> list[Sequence[Array]]:
         """Return each live value as one array for every iteration; equal numbers are one array."""

@@ -27,17 +27,21 @@ NEW = {  # ops whose results take storage of their own; any other may return a p
     *("torch:addmm", "torch:addcmul", "torch:addcdiv", "torch:kept", "torch:rectified", "torch:total"),
     *("torch:tanh_slope", "torch:logistic_slope"),
 }
-INTO = {"add", "sub", "mul", "div", "sqrt", "maximum", "minimum", "torch:addcmul", "torch:addcdiv"}  # take ``out``
+INTO = {  # ops that take ``out``
+    *("add", "sub", "mul", "div", "maximum", "minimum", "neg", "abs", "exp", "log", "sqrt", "tanh", "sigmoid"),
+    *ATTRIBUTES,
+}
 
 
 def function(graph: Graph, ns: Namespace, replaced: Mapping[int, int] | None = None) -> Run:
     """Return a function from input arrays to output arrays.
 
     ``replaced`` maps outputs to inputs that are not used any more: where possible, results are written into these.
+    Without it, nothing is written into anything.
     """
     place = graph.places()
     fixed = dict(_fixed(graph, ns))
-    order, into = _scheduled(graph, fixed, replaced or {})
+    order, into = _scheduled(graph, fixed, replaced)
     names: dict[str, Any] = {f"v{place[node]}": value for node, value in fixed.items()}
     lines = [*_lines(order, graph, place, into, fixed, ns, names)]
     arguments = ", ".join(f"v{place[x]}" for x in graph.inputs)
@@ -61,13 +65,16 @@ def _fixed(graph: Graph, ns: Namespace) -> Iterator[tuple[Node, Array]]:
 
 # -- order -------------------------------------------------------------------------------------------------------------
 def _scheduled(
-    graph: Graph, fixed: Mapping[Node, Array], replaced: Mapping[int, int]
+    graph: Graph, fixed: Mapping[Node, Array], replaced: Mapping[int, int] | None
 ) -> tuple[list[Node], dict[Node, Node]]:
-    """Return nodes in the order of their computation, and the inputs that results are written into.
+    """Return nodes in the order of their computation, and the values that results are written into.
 
-    Updates come last, so that nothing reads an input that has been overwritten.
+    Updates come last, so that nothing reads an input that has been overwritten. Other results are written into
+    operands that nothing reads any more.
     """
     nodes = [x for x in graph if x.op not in OPENS and x not in fixed]
+    if replaced is None:
+        return nodes, {}
     wanted = {graph.outputs[out]: graph.inputs[into] for out, into in replaced.items() if _alone(graph, out)}
     late: set[Node] = set()
     for node in nodes:
@@ -76,11 +83,14 @@ def _scheduled(
     order = [*(x for x in nodes if x not in late), *(x for x in nodes if x in late)]
     shared = _shared(graph, order)
     last = {origin: i for i, node in enumerate(order) for x in node.inputs for origin in shared[x]}
-    return order, {
-        node: into for i, node in enumerate(order)
-        if (into := wanted.get(node)) is not None and _fits(node, into, shared)
-        and last.get(into, -1) <= i and not any(into in shared[x] for x in graph.outputs)
-    }  # fmt: skip
+    last |= {origin: len(order) for x in graph.outputs for origin in shared[x]}
+    into: dict[Node, Node] = {}
+    for i, node in enumerate(order):
+        free = (x for x in node.inputs if x.op in NEW and x not in fixed)
+        places = (x for x in (wanted.get(node), *free) if x is not None and last.get(x, -1) <= i)
+        if (place := next((x for x in places if _fits(node, x, shared)), None)) is not None:
+            into[node] = place
+    return order, into
 
 
 def _alone(graph: Graph, out: int) -> bool:
@@ -88,14 +98,15 @@ def _alone(graph: Graph, out: int) -> bool:
 
 
 def _fits(node: Node, into: Node, shared: Mapping[Node, frozenset[Node]]) -> bool:
-    """Return whether a result may be written into an input: no operand is a part of it, in another order."""
+    """Return whether a result may be written into a value: no operand is a part of it, in another order."""
     alike = node.op in INTO and node.shape == into.shape and node.dtype == into.dtype != "uint32"
     return alike and all(x is into or into not in shared[x] for x in node.inputs)
 
 
 def _shared(graph: Graph, order: Sequence[Node]) -> dict[Node, frozenset[Node]]:
-    """Return the inputs whose storage each value may share."""
-    shared: dict[Node, frozenset[Node]] = {x: frozenset() for x in graph} | {x: frozenset((x,)) for x in graph.inputs}
+    """Return the values whose storage each value may share: inputs, and results with storage of their own."""
+    shared = {x: frozenset((x,) if x.op == "input" or x.op in NEW else ()) for x in graph}
+    shared |= {x: frozenset((x,)) for x in graph.inputs}
     for node in order:
         if node.op not in NEW:
             shared[node] = frozenset().union(*(shared[x] for x in node.inputs))
