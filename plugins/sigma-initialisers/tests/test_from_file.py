@@ -134,11 +134,13 @@ def test_an_archive_whose_directory_declares_too_much_is_refused(tmp_path):
     path = saved(tmp_path / "x.npz")
     whole, size = bytearray(path.read_bytes()), (tmp_path / "x.npz").stat().st_size
     entry = whole.rindex(b"PK\x01\x02")
-    whole[entry + 24 : entry + 28] = struct.pack("<I", 2**31)  # the uncompressed size
-    path.write_bytes(whole)
     assert size < 2000
-    with pytest.raises(SigmaDataError, match=rf"'{NAME}\.npy' declares {2**31} bytes, more than there are"):
-        values(FromFile(path))
+    for compressed in (whole[entry + 20 : entry + 24], struct.pack("<I", 2**31)):
+        whole[entry + 20 : entry + 24] = compressed
+        whole[entry + 24 : entry + 28] = struct.pack("<I", 2**31)  # the uncompressed size
+        path.write_bytes(whole)
+        with pytest.raises(SigmaDataError, match=rf"'{NAME}\.npy' declares {2**31} bytes, more than there are"):
+            values(FromFile(path))
 
 
 @pytest.mark.parametrize("ends", [[0, 24 * HUGE], [0, 47], [0, 49], [8, 56], [-1, 47]])

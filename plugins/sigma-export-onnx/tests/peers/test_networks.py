@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 pytest.importorskip("onnxruntime")
 
@@ -228,3 +229,13 @@ def test_a_preprocessor_without_a_graph_is_named_and_can_be_left_out(tmp_path: P
     x = DRAW.normal(size=(3, 3)).astype(np.float32)
     found = results(Onnx(preprocessing=False).model(network), {"inputs": x})["2-output"]
     close(found, results(Onnx().model(inference()), {"inputs": x})["2-output"])
+
+
+def test_a_run_of_an_earlier_version_that_does_not_know_its_samples_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    steps = {"inputs": {"type": "one_hot", "section": "inputs", "classes": 4}}
+    data = {"inputs": DRAW.integers(0, 4, 24), "targets": LABELS}
+    network = trained(tmp_path, f"input(4) {CHAIN}", data, preprocessors=steps).inference()
+    with pytest.raises(
+        SigmaConfigError, match=r"^section 'inputs': .* unknown; .*Resume it for an epoch\. Pass `prepro"
+    ):
+        Onnx().model(evolve(network, samples={}))
