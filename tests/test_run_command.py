@@ -605,6 +605,12 @@ def test_explain_shows_the_rule_of_each_parameter_and_the_reasons_for_the_hook_o
     assert re.search(r"^BLAS: (OpenBLAS|MKL)", sigma("explain", file, "--set", "run.backend=numba")[1], re.MULTILINE)
 
 
+def test_explain_leaves_out_the_memory_of_a_step_that_a_backend_does_not_know(file, sigma):
+    said = {backend: sigma("explain", file, "--set", f"run.backend={backend}")[1] for backend in ("numpy", "debug")}
+    assert re.search(r"^memory: \S+ KiB for the state, \S+ KiB at the peak of a step$", said["numpy"], re.MULTILINE)
+    assert re.search(r"^memory: \S+ KiB for the state$", said["debug"], re.MULTILINE)
+
+
 def test_explain_draws_the_layers(file, sigma):
     assert sigma("explain", file, "--save", "layers.svg")[0] == 0
     drawn = Path("layers.svg").read_text()

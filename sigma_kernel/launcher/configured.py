@@ -18,7 +18,7 @@ from sigma_kernel.plugins.catalogue import catalogue
 
 beyond = later("sigma_kernel.launcher.partial:beyond")  # called only if the file has mistakes
 
-_debug = "Compute op by op on the backend 'debug', and name the op from which NaN or infinity comes."
+_debug = "The same as --backend debug: compute op by op, and name the op from which NaN or infinity comes."
 debug_option = click.option("--debug-ops", "backend", flag_value="debug", help=_debug)
 
 

@@ -113,8 +113,8 @@ def _show(found: dict[str, Any], layers: str) -> None:
         click.echo(f"\nprecision: products read {low} and add in float32; all else is float32{scaled}")
     memory, bursts = found["memory"], found["bursts"]
     ends = f"where {' or '.join(bursts['ended_by'])} is due" if bursts["ended_by"] else "with the epoch"
-    state, peak = _bytes(memory["state_bytes"]), _bytes(memory["peak_bytes"])
-    click.echo(f"\nmemory: {state} for the state, {peak} at the peak of a step")
+    peak = f", {_bytes(memory['peak_bytes'])} at the peak of a step" if memory["peak_bytes"] else ""  # 0: not known
+    click.echo(f"\nmemory: {_bytes(memory['state_bytes'])} for the state{peak}")
     work = found["work"]
     each = _bytes(work["bytes"])
     click.echo(f"work: {_flops(work['flops'])} a step of {work['batch']} rows, which reads and writes {each} at least")
