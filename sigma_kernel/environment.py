@@ -151,7 +151,7 @@ class Environment(settings.Settled):
     def trainer(self, name: str) -> Trainer:
         """Return the trainer of a name."""
         if name not in self.trainers:
-            raise SigmaConfigError(f"trainer {name!r}: no such trainer.{near(name, self.trainers)}")
+            raise SigmaConfigError(f"trainer {name!r}: no such trainer.{near(name, self.trainers, 'There is')}")
         return self.trainers[name]
 
     def sessions(self) -> dict[str, Session]:
