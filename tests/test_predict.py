@@ -325,7 +325,7 @@ def test_an_invalid_command_is_refused_before_anything_is_computed(digits, sigma
     assert "must be a .csv or .npy file" in refused(sigma, digits, "x.npy", "--output", "x.txt")
     assert "'nowhere' is not a directory" in refused(sigma, digits, "x.npy", "--output", "nowhere/x.csv")
     assert "nowhere: not a run folder" in refused(sigma, "nowhere", "x.npy")
-    assert "trainer 'other': no such trainer. There is trainer." in refused(sigma, digits, "x.npy", "--trainer", "other")
+    assert "trainer 'other': no such trainer. There is trainer" in refused(sigma, digits, "x.npy", "--trainer", "other")
     assert sigma("predict", digits)[0] == 2
     assert sigma("predict", digits, "x.npy", "--top", "0")[0] == 2
     code, _, err = sigma("predict", digits, "x.npy", "--checkpoint", "3")
