@@ -52,6 +52,7 @@ DIRECT: dict[str, Callable[..., Any]] = {  # which take the operands and nothing
 }
 PLAIN: dict[str, Callable[..., Any]] = {
     **{name: _plain(run) for name, run in DIRECT.items()},
+    "array": lambda ns, *, value, dtype: torch.tensor(value.array, dtype=ns.dtype(dtype)),  # a copy: it is read-only
     "reshape": lambda ns, x, *, shape: x.reshape(shape),
     "permute": lambda ns, x, *, axes: x.permute(*axes),
     "stretch": lambda ns, x, *, shape: x.expand(*shape),

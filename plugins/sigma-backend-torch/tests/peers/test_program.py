@@ -37,6 +37,16 @@ def test_nothing_is_recorded_for_a_gradient_of_pytorchs_own() -> None:
     assert not result.requires_grad
 
 
+def test_constant_arrays_are_copied_without_a_warning() -> None:
+    torch.set_warn_always(True)  # else once in a process
+    try:
+        backend, x, numbers = TorchBackend(), symbol((3,)), np.array([1.0, 2.0, 3.0], "float32")
+        (result,) = backend.lower(Graph((x,), (x * numbers,)), {})(backend.to_device(numbers))
+    finally:
+        torch.set_warn_always(False)
+    np.testing.assert_array_equal(backend.to_host(result), numbers**2)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch.compile's own imports
 def test_a_compiled_step_has_the_results_of_the_others() -> None:
     x = symbol((4, 4), "float64")
