@@ -63,7 +63,8 @@ class Points:
         if len(sides) < 2 or point == "0":
             return (point,) if len(sides) == 1 else ("0",) * len(sides)
         if (point, sides) not in self._parts:
-            groups = _groups(self._split[point][1], sides) if point in self._split else []
+            known = self._split[point][1] if point in self._split else ()  # perhaps of a part of the array
+            groups = _groups(known, sides) if math.prod(known) == math.prod(sides) else []
             found = self._aligned(point, groups) if len(groups) > 1 else self._divided(point, sides)
             self._parts[point, sides] = found
             self._joined.setdefault((found, sides), point)

@@ -6,7 +6,7 @@ import numpy as np
 
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
-from sigma_kernel.graph import Graph, gradient, symbol
+from sigma_kernel.graph import Graph, gradient, interpret, numpy_namespace, symbol
 
 from .host import HostBackend
 
@@ -36,3 +36,11 @@ def test_the_working_memory_of_a_step_is_known_before_it_runs() -> None:
     product = f.tanh(x @ x)
     step = Step(Graph((x,), (product, f.sum(product @ product))), ("x",), (), (), ("x",), ("loss",))
     assert 2 * 64 * 64 * 8 <= HostBackend().compile(step).peak_bytes <= 6 * 64 * 64 * 8
+
+
+def test_parts_of_arrays_of_two_shapes_may_lie_at_the_same_places() -> None:
+    x, y = symbol((5, 3)), symbol((3, 4))
+    graph = Graph((x, y), (f.narrow(x, 0, 0, 2) + f.narrow(f.permute(y, (1, 0)), 0, 0, 2),))
+    arrays = [np.arange(15, dtype="float32").reshape(5, 3), np.arange(12, dtype="float32").reshape(3, 4)]
+    (found,) = HostBackend().lower(graph, {})(*arrays)
+    np.testing.assert_array_equal(found, interpret(graph, numpy_namespace())(*arrays)[0])
