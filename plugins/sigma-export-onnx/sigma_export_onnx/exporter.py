@@ -9,23 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 from attrs import field, frozen
 from onnx import helper
-from onnx.external_data_helper import convert_model_to_external_data
 
 import sigma_kernel
 from sigma_export_onnx.graphs import KEPT, graph
 from sigma_export_onnx.preprocessing import prepared, samples
 from sigma_export_onnx.reading import initialisers
 from sigma_export_onnx.sizes import for_any_rows
+from sigma_export_onnx.writer import tensors
 from sigma_kernel import Exporter, Inference
 from sigma_kernel.graph import rewrite
-from sigma_kernel.settings import ge, instance_of
+from sigma_kernel.settings import ge, instance_of, le
 
 OPSET, IR = 20, 9  # of 2023: read by ONNX 1.15, ONNX Runtime 1.17 and later
 LAYERS = "network.layers."
-FEW = 1024  # bytes of a tensor that stays in the model itself
+LARGEST = 2_000_000_000  # bytes of parameters in the model itself: Protocol Buffers end at 2 GiB
 
 
 @frozen
@@ -39,26 +38,35 @@ class Onnx(Exporter):
 
     Args:
         external: Bytes of parameters from which on they are written to a file beside the model, with ``.data`` added
-            to its name. A model itself holds less than 2 GiB.
+            to its name; at most 2,000,000,000, since a model itself holds less than 2 GiB.
         preprocessing: Whether the model preprocesses its inputs; otherwise they are what the first layer reads.
     """
 
-    external: int = field(default=1_500_000_000, validator=ge(0), kw_only=True)
+    external: int = field(default=1_500_000_000, validator=[ge(0), le(LARGEST)], kw_only=True)
     preprocessing: bool = field(default=True, validator=instance_of(bool, "true or false"), kw_only=True)
 
     def export(self, network: Inference, path: Path) -> None:
         """Write the file; raises SigmaConfigError, naming it, for what ONNX cannot express."""
-        model = self.model(network)
-        if sum(values.nbytes for values in network.arrays.values()) >= self.external:
-            convert_model_to_external_data(model, location=f"{path.name}.data", size_threshold=FEW)
-        onnx.save_model(model, str(path))
+        model, arrays = self._written(network)
+        if sum(values.nbytes for values in arrays.values()) >= self.external:
+            with path.with_name(f"{path.name}.data").open("wb") as beside:
+                model.graph.initializer.extend(tensors(arrays, beside))
+        else:
+            model.graph.initializer.extend(tensors(arrays))
+        path.write_bytes(model.SerializeToString())
 
     def arrays(self, path: Path) -> Mapping[str, np.ndarray]:
         """Return the initialisers of a model by name; raises SigmaDataError if it cannot be read."""
         return initialisers(path)
 
     def model(self, network: Inference) -> Any:
-        """Return the network as a model of the package ``onnx``."""
+        """Return the network as a model of the package ``onnx``, which has all of its parameters in itself."""
+        model, arrays = self._written(network)
+        model.graph.initializer.extend(tensors(arrays))
+        return model
+
+    def _written(self, network: Inference) -> tuple[Any, dict[str, np.ndarray]]:
+        """Return the model without initialisers, and these by name."""
         trace = partial(prepared, network) if self.preprocessing else network.step
         step = trace(1)
         types = {name: dtype for name, (_, dtype) in samples(network).items()} if self.preprocessing else {}
@@ -66,13 +74,13 @@ class Onnx(Exporter):
         names = [*(name.removeprefix(LAYERS) for name in step.state), *step.data, *step.steer]
         dtypes = {name: x.dtype for name, x in zip(names, step.graph.inputs, strict=True)}
         live = {name: np.asarray(value, dtypes[name]) for name, value in network.live.items() if name in dtypes}
-        made = graph(merged, names, step.ring, {**network.arrays, **live}, types)
+        made, arrays = graph(merged, names, step.ring, {**network.arrays, **live}, types)
         model = helper.make_model(
             made, producer_name="Sigma", producer_version=sigma_kernel.__version__, ir_version=IR,
             opset_imports=[helper.make_opsetid("", OPSET)], doc_string=network.architecture,
         )  # fmt: skip
         helper.set_model_props(model, self._about(network))
-        return model
+        return model, arrays
 
     def _about(self, network: Inference) -> dict[str, str]:
         """Return the metadata."""

@@ -10,7 +10,7 @@ from onnx import helper
 
 from sigma_export_onnx import elementwise, forms, products
 from sigma_export_onnx.sizes import AnyNode, AnyRows
-from sigma_export_onnx.writer import GraphWriter, SharedNames, declared, tensors
+from sigma_export_onnx.writer import GraphWriter, SharedNames, declared
 from sigma_kernel import SigmaConfigError
 
 TABLE = {**elementwise.TABLE, **forms.TABLE, **products.TABLE}
@@ -30,10 +30,11 @@ def graph(
     outputs: Sequence[str],
     arrays: Mapping[str, np.ndarray],
     types: Mapping[str, str],
-) -> Any:
-    """Return a graph in ONNX; of its inputs, called ``names``, those of ``arrays`` are initialisers.
+) -> tuple[Any, dict[str, np.ndarray]]:
+    """Return a graph in ONNX, and its initialisers, which are to be added; ``names`` are those of its inputs.
 
-    Others may have types that graphs of Sigma lack, such as uint8.  An output whose name is taken gets another one.
+    The inputs in ``arrays`` are initialisers. Others may have types that graphs of Sigma lack, such as uint8.  An output
+    whose name is taken gets another one.
     """
     known: dict[Any, str] = dict(zip(merged.inputs, names, strict=True))
     given = {known[x]: x for x in merged.inputs if known[x] not in arrays}
@@ -43,13 +44,13 @@ def graph(
     _written(writer, merged.outputs, outputs, known)
     read = {name for node in writer.nodes for name in _read(node)}
     initial = {name: values for name, values in arrays.items() if name in read} | writer.shared.arrays
-    return helper.make_graph(
+    made = helper.make_graph(
         [*writer.shared.heads, *writer.nodes],
         "network",
         [declared(name, x.shape, types.get(name, x.dtype)) for name, x in given.items()],
         [declared(name, x.shape, x.dtype) for name, x in zip(outputs, merged.outputs, strict=True)],
-        tensors(initial),
     )
+    return made, initial
 
 
 def _read(node: Any) -> Iterator[str]:

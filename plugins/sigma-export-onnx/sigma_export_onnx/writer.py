@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 from attrs import define, field
-from onnx import TensorProto, helper, numpy_helper
+from onnx import StringStringEntryProto, TensorProto, helper, numpy_helper
 
 from sigma_export_onnx.sizes import AnyNode, Multiple, Side, Sides
 
@@ -18,6 +19,7 @@ TYPES = {
     "int16": TensorProto.INT16, "uint16": TensorProto.UINT16, "uint64": TensorProto.UINT64,
 }  # fmt: skip
 SMALL = 64  # bytes of constants that are shared
+FEW = 1024  # bytes of a tensor that stays in the model itself
 COUNT = "rows"  # the number of rows, as a vector of one entry
 
 
@@ -130,6 +132,16 @@ def declared(name: str, shape: Sides, dtype: str) -> Any:
     return helper.make_tensor_value_info(name, TYPES[dtype], sides)
 
 
-def tensors(arrays: Mapping[str, np.ndarray]) -> list[Any]:
-    """Return arrays as initialisers."""
-    return [numpy_helper.from_array(np.ascontiguousarray(array), name) for name, array in arrays.items()]
+def tensors(arrays: Mapping[str, np.ndarray], beside: BinaryIO | None = None) -> Iterator[Any]:
+    """Yield arrays as initialisers; with a file ``beside`` the model, the numbers of large ones are written to it."""
+    for name, array in arrays.items():
+        values = np.ascontiguousarray(array)
+        if beside is None or array.nbytes < FEW:
+            yield numpy_helper.from_array(values, name)
+        else:
+            told = {"location": Path(beside.name).name, "offset": beside.tell(), "length": array.nbytes}
+            beside.write(values.astype(values.dtype.newbyteorder("<"), copy=False).data)
+            tensor = TensorProto(name=name, data_type=TYPES[array.dtype.name], dims=array.shape)
+            tensor.data_location = TensorProto.EXTERNAL
+            tensor.external_data.extend(StringStringEntryProto(key=key, value=str(x)) for key, x in told.items())
+            yield tensor
