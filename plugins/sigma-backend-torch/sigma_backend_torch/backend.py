@@ -28,10 +28,12 @@ class TorchBackend(Backend):
         device: Where to compute: ``cpu``, ``cuda``, ``cuda:1``, ``mps``. Raises SigmaConfigError if PyTorch has no
             such device.
         compiled: Compile each step with ``torch.compile``, which needs a C++ compiler.
+        graphs: On CUDA, record each step as a CUDA graph and replay it, unless it is compiled.
     """
 
     device: str = "cpu"
     compiled: bool = False
+    graphs: bool = True
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaConfigError if the device does not exist."""
@@ -75,7 +77,7 @@ class TorchBackend(Backend):
     def compile(self, step: Step, in_place: bool = True) -> TorchProgram:
         """Return the program of a step."""
         check(step.graph, place := self._place())
-        return TorchProgram(step, place, in_place, self.compiled)
+        return TorchProgram(step, place, in_place, self.compiled, self.graphs)
 
     def to_device(self, host: Any) -> Array:
         """Return a copy on the device; an array of another library that is there already is copied there."""

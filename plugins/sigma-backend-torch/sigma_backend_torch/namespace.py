@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
 import torch
 from array_api_compat import torch as xp
 from torch.nn import functional
@@ -165,9 +166,9 @@ def _random_bits(
     even[0] = torch.arange(size // 4, device=key.device).add_(row * (width // 4)).bitwise_and_(WORD)
     even[1] = iteration
     odd = (torch.full_like(even[0], stream), scan.expand(size // 4))  # of odd words, only the lower 32 bits count
-    factors = torch.tensor(philox.MULTIPLIERS, device=key.device).unsqueeze(1)
+    factors = _pair(*philox.MULTIPLIERS, key.device).unsqueeze(1)
     rounds = torch.arange(philox.ROUNDS, device=key.device).unsqueeze(1)
-    keys = (rounds * torch.tensor(philox.WEYL, device=key.device)).add_(key).bitwise_and_(WORD).unsqueeze(2)
+    keys = (rounds * _pair(*philox.WEYL, key.device)).add_(key).bitwise_and_(WORD).unsqueeze(2)
     for one in keys.unbind():
         torch.mul(even, factors, out=first)  # both words of a product: 64 bits, of which the sign is one
         torch.bitwise_right_shift(first, 32, out=high)
@@ -176,6 +177,11 @@ def _random_bits(
         even.bitwise_xor_(one).bitwise_and_(WORD)
         odd, first, second = (first[1], first[0]), second, first
     return torch.stack([even[0], odd[0] & WORD, even[1], odd[1] & WORD], -1).view(tuple(shape))
+
+
+def _pair(first: int, second: int, device: torch.device) -> Array:
+    """Return two numbers, without a copy from the host, which a CUDA graph cannot record."""
+    return torch.arange(2, device=device).mul_(second - first).add_(first)
 
 
 OWN: dict[str, Callable[..., Any]] = {
@@ -188,9 +194,19 @@ OWN: dict[str, Callable[..., Any]] = {
 }
 
 
+class TorchNamespace(Namespace):
+    """PyTorch's namespace; arrays that it makes lie on the default device."""
+
+    def array(self, value: Any, dtype: str) -> Array:
+        """Return a number or a nested list as an array; a number is not copied from the host."""
+        if np.ndim(value):
+            return super().array(value, dtype)
+        return torch.full((), np.asarray(value).item(), dtype=self.dtype(dtype))
+
+
 def namespace() -> Namespace:
-    """Return PyTorch's namespace; arrays that it makes lie on the default device."""
-    return Namespace(
+    """Return PyTorch's namespace."""
+    return TorchNamespace(
         "torch",
         xp,
         {name: getattr(torch, name) for name in NAMES} | {"uint32": torch.int64},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from attrs import define, field
 from sigma_backend_torch.composing import ATTENTION, composed
 from sigma_backend_torch.devices import on
 from sigma_backend_torch.fusing import fused
+from sigma_backend_torch.graphs import RecordedRun, recorded
 from sigma_backend_torch.namespace import OWN, namespace
 from sigma_backend_torch.source import Run, function, new
 from sigma_kernel.contracts import Array, Arrays, Burst, Numbers, Step
@@ -43,6 +45,7 @@ class TorchProgram:
     device: torch.device
     in_place: bool
     compiled: bool = False
+    graphs: bool = True  # whether a GPU records the step
     peak_bytes: int = 0
     _places: dict[int, int] = field(init=False)  # of results that replace state: the places of that
     _call: Run = field(init=False)
@@ -59,13 +62,15 @@ class TorchProgram:
         self._kinds = [ns.dtype(x.dtype) for x in graph.inputs]
         self._shared = [out for out, alone in enumerate(new(graph)) if not alone]
         self._spent = self.in_place and not reads(graph)
+        if self.graphs and not self.compiled:
+            self._call = recorded(self._call, self._places, self.device, reads(graph))
 
     def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Numbers, n: int) -> Burst:
         """Run ``n`` steps, one call each; see :class:`sigma_kernel.contracts.Program`."""
         step, count = self.step, len(self.step.writes)
         watched = [count + k for k, name in enumerate(step.ring) if name == "loss"]
         records: list[list[Array]] = []
-        with on(self.device), torch.no_grad():
+        with on(self.device), torch.no_grad(), self._alone():
             values = self._begun(state)
             kinds = self._kinds[len(step.state) : len(step.state) + len(step.data)]
             data = [block[name].to(kind) for name, kind in zip(step.data, kinds, strict=True)]
@@ -95,10 +100,15 @@ class TorchProgram:
             values.append(value)
         return values
 
+    def _alone(self) -> AbstractContextManager[None]:
+        """Return a context in which no other thread calls a recorded step."""
+        return self._call.alone() if isinstance(self._call, RecordedRun) else nullcontext()
+
     def _ended(self, values: Sequence[Array]) -> Arrays:
         """Return the entries that the step writes, in the types that are held."""
         nodes = self.step.graph.inputs
-        return {self.step.state[i]: _held(values[i], nodes[i].dtype) for i in self._places.values()}
+        kept = self._call.kept if isinstance(self._call, RecordedRun) else lambda x: x
+        return {self.step.state[i]: _held(kept(values[i]), nodes[i].dtype) for i in self._places.values()}
 
     def _live(self, steer: Numbers, n: int) -> list[Sequence[Array]]:
         """Return each live value as one array for every iteration; equal numbers are one array."""

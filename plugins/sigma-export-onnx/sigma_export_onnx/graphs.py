@@ -33,8 +33,8 @@ def graph(
 ) -> tuple[Any, dict[str, np.ndarray]]:
     """Return a graph in ONNX, and its initialisers, which are to be added; ``names`` are those of its inputs.
 
-    The inputs in ``arrays`` are initialisers. Others may have types that graphs of Sigma lack, such as uint8.  An output
-    whose name is taken gets another one.
+    The inputs in ``arrays`` are initialisers. Others may have types that graphs of Sigma lack, such as uint8. An
+    output whose name is taken gets another one.
     """
     known: dict[Any, str] = dict(zip(merged.inputs, names, strict=True))
     given = {known[x]: x for x in merged.inputs if known[x] not in arrays}
