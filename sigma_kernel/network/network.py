@@ -41,10 +41,9 @@ class Forward:
     state: dict[str, Node]
     totals: dict[str, Totals] = field(factory=dict)
 
-    loss: Node | None = field(init=False)
-
-    @loss.default
-    def _(self) -> Node | None:
+    @cached_property
+    def loss(self) -> Node | None:
+        """Return the sum of the costs; None without any."""
         first, *rest = self.costs.values() or (None,)
         return first if first is None else sum(rest, start=first)
 

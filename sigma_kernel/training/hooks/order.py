@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from itertools import combinations, pairwise
@@ -229,19 +229,22 @@ class HookOrder:
 
     hooks: Mapping[str, Hook]
     names: Sequence[str] = field(default=Factory(lambda order: ordered(order.hooks), takes_self=True), init=False)
-    observers: Mapping[str, tuple[str, ...]] = field(init=False)  # addresses that only an observing program computes
-    # hooks that depend on the wall clock
-    judged: frozenset[str] = field(default=Factory(lambda self: by_the_clock(self.hooks), takes_self=True), init=False)
-    timed: frozenset[str] = field(init=False)  # these, and hooks that depend on when background hooks are done
 
-    @observers.default
-    def _(self) -> dict[str, tuple[str, ...]]:
+    @cached_property
+    def observers(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the addresses that only an observing program computes, by hook."""
         observed = {name: [a for a in reads(self.hooks[name]) if a.startswith(OBSERVED)] for name in self.names}
         found = {n: (*a, REPEATED) if self.hooks[n].repeats else tuple(a) for n, a in observed.items()}
         return {name: addresses for name, addresses in found.items() if addresses}
 
-    @timed.default
-    def _(self) -> frozenset[str]:
+    @cached_property
+    def judged(self) -> frozenset[str]:
+        """Return the hooks that depend on the wall clock."""
+        return by_the_clock(self.hooks)
+
+    @cached_property
+    def timed(self) -> frozenset[str]:
+        """Return these, and the hooks that depend on when background hooks are done."""
         return _and_readers(self.hooks, {n for n, hook in self.hooks.items() if hook.background or n in self.judged})
 
     def blank(self) -> dict[str, dict[str, Any]]:

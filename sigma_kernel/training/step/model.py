@@ -83,10 +83,10 @@ class Model:
     metrics: Mapping[str, Metric] = field(factory=dict)
     frozen: frozenset[str] = frozenset()
     paused: frozenset[str] = frozenset()
-    _kinds: Mapping[str, frozenset[str]] = field(init=False)  # kinds of layers, by name
 
-    @_kinds.default
-    def _(self) -> dict[str, frozenset[str]]:
+    @cached_property
+    def _kinds(self) -> Mapping[str, frozenset[str]]:
+        """Return the kinds of layers, by name."""
         return {placed.name: frozenset([placed.kind]) for placed in self.network.layers}
 
     # -- what there is -------------------------------------------------------------------------------------------------

@@ -53,8 +53,7 @@ def patterns(head: str, optimiser: Optimiser) -> Iterator[tuple[str, str]]:
     for name, rule in optimiser.settings.items():
         if isinstance(rule.get("match"), str):  # other rules are refused elsewhere
             yield f"{head}.settings.{name}", rule["match"]
-    for kind in ("transforms", "modifiers"):
-        yield from ((f"{head}.{kind}.{name}", t.match) for name, t in getattr(optimiser, kind, {}).items())
+    yield from ((f"{head}.{name}", change.match) for name, change in optimiser.changes.items())
 
 
 # -- which optimiser updates a parameter -------------------------------------------------------------------------------
@@ -165,10 +164,9 @@ def _optimiser_values(model: Model, head: str, optimiser: Optimiser) -> dict[str
             rule = setting_rule(model, address, name)
             base = float(optimiser.settings[rule][name]) if rule else setting.value
             values[f"{head}.{address}.{name}"] = LiveValue(setting, base, optimiser.schedules.get(name))
-    for group in ("transforms", "modifiers"):
-        for owner, change in getattr(optimiser, group, {}).items():
-            for name, setting in live_settings(change).items():
-                values[f"{head}.{group}.{owner}.{name}"] = LiveValue(setting, setting.value)
+    for owner, change in optimiser.changes.items():
+        own = live_settings(change).items()
+        values |= {f"{head}.{owner}.{name}": LiveValue(setting, setting.value) for name, setting in own}
     return values
 
 
