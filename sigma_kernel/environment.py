@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -103,7 +103,7 @@ class Environment(settings.Settled):
     _gate: threading.RLock = field(factory=threading.RLock, init=False)  # the first opens files, the last closes them
     _handles: list[TrainingHandle] = field(factory=list, init=False)  # of training in the background
     _over: threading.Event = field(factory=threading.Event, init=False)
-    _watching: dict[str, threading.Thread] = field(factory=dict, init=False)
+    _watching: dict[str, Future[None]] = field(factory=dict, init=False)
     _replaying: bool = field(default=False, init=False)
     signal: int | None = field(default=None, init=False)  # what interrupted the last run
     _failure: BaseException | None = field(default=None, init=False)
@@ -292,11 +292,9 @@ class Environment(settings.Settled):
             if self._active:
                 return
             self._files.release()
-            over, threads, self._over, self._watching = self._over, self._watching, threading.Event(), {}
+            over, watching, self._over, self._watching = self._over, self._watching, threading.Event(), {}
         over.set()
-        end = time.monotonic() + (MOMENT if self._aborted else GRACE)
-        for thread in threads.values():
-            thread.join(max(0.0, end - time.monotonic()))
+        wait(watching.values(), MOMENT if self._aborted else GRACE)
 
     def _signalled(self, course: Course, number: int) -> None:
         """Act on a signal, in its handler: queue a command for the trainers of a course, or abort."""
@@ -602,9 +600,7 @@ class Environment(settings.Settled):
     def _start_monitors(self, progress: bool | None) -> None:
         for name, monitor in {**self._console(progress), **self.steering(), **self.monitors}.items():
             if name not in self._watching and (monitor.talks or not self._replaying):
-                thread = threading.Thread(target=self._watch, args=(name, monitor), name=f"sigma-{name}", daemon=True)
-                self._watching[name] = thread
-                thread.start()
+                self._watching[name] = in_thread(partial(self._watch, name, monitor), f"sigma-{name}")
 
     def _console(self, progress: bool | None) -> dict[str, Monitor]:
         """Return the monitor ``console`` if progress is to be shown, and no other monitor writes to the terminal."""
