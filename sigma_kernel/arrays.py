@@ -7,6 +7,14 @@ from typing import Any
 import numpy as np
 
 
+def readable(values: Any) -> np.ndarray:
+    """Convert what :func:`as_numpy` does; return an array of None for anything else, such as lists of two lengths."""
+    try:
+        return as_numpy(values)
+    except (ValueError, TypeError, RuntimeError):  # RuntimeError: a tensor that cannot be read
+        return np.asarray(None)
+
+
 def as_numpy(values: Any) -> np.ndarray:
     """Convert an array of any library, or what NumPy converts, without a copy where that is possible.
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from sigma_kernel.arrays import readable
 from sigma_kernel.contracts import Optimiser, Parameter
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
@@ -128,10 +129,7 @@ def _checked(tree: Tree, name: str = "") -> Tree:
         return {inner: _checked(value, f"{name}.{inner}".lstrip(".")) for inner, value in tree.items()}
     if isinstance(tree, list | tuple) and any(isinstance(x, np.ndarray | Mapping) for x in tree):
         return [_checked(value, f"{name}.{number}") for number, value in enumerate(tree)]
-    try:
-        array = np.asarray(tree)
-    except ValueError:  # rows of different lengths
-        array = np.asarray(None)
+    array = readable(tree)
     if array.dtype.kind not in "iuf":
         got = f"(got {type(tree).__name__})"
         raise SigmaConfigError(f"minimise: parameter {name!r} must be an array of numbers {got}. Convert it first.")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from sigma_kernel.arrays import readable
 from sigma_kernel.contracts import Dataset
 from sigma_kernel.errors import SigmaDataError, near
 from sigma_kernel.graph.node import Spec
@@ -170,10 +171,7 @@ def as_stored(dataset: Dataset, section: str, label: Any, classes: Sequence[Any]
 
 def check_stored(section: str, stored: Any, held: np.ndarray) -> None:
     """Raise SigmaDataError unless a value can be put into a section, of which ``held`` are rows."""
-    try:
-        value = np.asarray(stored)
-    except ValueError:  # lists of different lengths
-        value = np.asarray(None)
+    value = readable(stored)
     kinds = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}.get(held.dtype.kind, "")
     fits = value.dtype.kind in kinds and value.shape == held.shape[1:]
     if fits and held.dtype.kind in "iuf":

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from sigma_kernel.arrays import as_numpy
+from sigma_kernel.arrays import readable
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Schedule, Step
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, expect, inside
@@ -116,13 +116,9 @@ class Elements(Kind):
 
     def check(self, address: str, value: Any) -> Any:
         """Return the value; raise SigmaAddressError for a wrong shape, non-numbers, or values beyond the precision."""
-        shape, dtype = self.spec.shape, self.spec.dtype
-        try:
-            new = as_numpy(value)
-            got = f"{new.dtype} of shape {new.shape}"
-        except (ValueError, TypeError, RuntimeError):  # rows of different lengths, tensors that cannot be read
-            new, got = np.asarray(None), repr(value)[:200]
+        shape, dtype, new = self.spec.shape, self.spec.dtype, readable(value)
         if new.dtype.kind not in "fiu" or new.shape not in ((), shape):
+            got = f"{new.dtype} of shape {new.shape}" if new.dtype.kind != "O" else repr(value)[:200]
             raise SigmaAddressError(f"{address}: holds {dtype} of shape {shape} (got {got}).")
         check_fits(address, new, dtype, SigmaAddressError)
         return value
