@@ -31,6 +31,7 @@ from sigma_kernel.graph.calculus import leaves
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.network.network import Forward
 from sigma_kernel.network.tracing import Resolve, Shapes, Totals, Trace
+from sigma_kernel.settings import is_whole
 from sigma_kernel.training.data.dataset import dataset
 from sigma_kernel.training.session.loop import Session
 
@@ -185,7 +186,7 @@ def _length(data: Any, epochs: int | None, iterations: int | None, every: int) -
         raise SigmaConfigError("minimise: epochs and iterations exclude each other. Leave one out.")
     count, scale = (1 if epochs is None else epochs, "epochs") if iterations is None else (iterations, "iterations")
     for name, number, least in ((scale, count, 0), ("every", every, 1)):
-        if not isinstance(number, int) or number < least:
+        if not is_whole(number, least):
             raise SigmaConfigError(f"minimise: {name} must be a whole number from {least} on (got {number!r}).")
     return count, scale
 

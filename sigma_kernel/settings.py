@@ -13,7 +13,7 @@ from inspect import Signature, cleandoc, signature as inspected
 from math import inf, isfinite
 from numbers import Integral, Real
 from textwrap import shorten
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeGuard, get_args
 
 from attrs import Attribute, field, fields, frozen, validators
 from attrs.validators import and_ as and_, optional as optional
@@ -233,9 +233,14 @@ def is_finite(value: Any) -> bool:
         return False
 
 
+def is_whole(value: Any, least: int) -> TypeGuard[int]:
+    """Return whether a value is a whole number, and at least so great; a truth value is none."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+
+
 def is_total(value: Any) -> bool:
     """Return whether a value is a total number of epochs: whole and positive, or infinite."""
-    return value == inf or (isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1)
+    return value == inf or is_whole(value, 1)
 
 
 whole = must(lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number")
@@ -245,7 +250,7 @@ finite = must(is_finite, "a finite number")
 
 def seed(value: Any) -> int:
     """Convert a seed to an int; raises SigmaConfigError unless it is a whole number from 0 to 2**64 - 1."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or not 0 <= int(value) < 2**64:
+    if not is_whole(value, 0) or int(value) >= 2**64:
         raise SigmaConfigError(f"seed: must be a whole number from 0 to 2**64 - 1 (got {value!r}).")
     return int(value)
 

@@ -20,7 +20,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.scanning import OWN
-from sigma_kernel.settings import Settled, brief, signature
+from sigma_kernel.settings import Settled, brief, is_whole, signature
 
 A = TypeVar("A", bound="Architecture")
 MOST = 10_000  # layers in a network
@@ -52,7 +52,7 @@ class Architecture(Settled):
         return Chain((*chained(self), *chained(other))) if isinstance(other, Architecture) else NotImplemented
 
     def __rmul__(self, n: float) -> Architecture:
-        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        if not is_whole(n, 1):
             raise SigmaNetworkError(f"{n!r} * {label(chained(self)[0])}: the number of copies must be 1, 2, 3 ...")
         check_size(int(n) * size(self))
         return Chain(tuple(_copy(layer) for _ in range(n) for layer in chained(self)))

@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cached_property, partial, wraps
 from math import inf, prod
-from numbers import Integral
 from typing import TypeVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from sigma_kernel.contracts import Backend, Dataset, Hook
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaDataError, SigmaNetworkError, inside, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
-from sigma_kernel.settings import MIXED, is_total
+from sigma_kernel.settings import MIXED, is_total, is_whole
 from sigma_kernel.training import components as choices
 from sigma_kernel.training.commands.changes import Factory, Parts
 from sigma_kernel.training.components import Settings
@@ -151,7 +150,7 @@ class Stages:
         size, last = settings.batch_size, settings.last_batch
         if size is None:
             size = min(BATCH, len(training))
-        elif not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
+        elif not is_whole(size, 1):
             raise SigmaConfigError(f"{settings.name}.batch_size: must be 1, 2, 3 ... (got {size!r}).")
         if last not in ("keep", "drop"):
             raise SigmaConfigError(f"{settings.name}.last_batch: must be 'keep' or 'drop' (got {last!r}).")

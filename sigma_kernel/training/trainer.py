@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NoReturn
@@ -18,7 +17,7 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateE
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import fix
 from sigma_kernel.registry.registry import Registry
-from sigma_kernel.settings import is_table, precision, seed
+from sigma_kernel.settings import is_table, is_whole, precision, seed
 from sigma_kernel.training.arguments import BELONGS, advise
 from sigma_kernel.training.components import SETTINGS, Settings, network, operator
 from sigma_kernel.training.data.dataset import kept
@@ -241,6 +240,6 @@ class Trainer(Settings):
 
 def _goals(**given: int | None) -> Goals:
     for name, count in given.items():
-        if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or count < 0):
+        if count is not None and not is_whole(count, 0):
             raise SigmaConfigError(f"fit: {name} must be a whole number from 0 on (got {count!r}).")
     return given["epochs"], given["iterations"]

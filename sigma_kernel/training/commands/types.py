@@ -55,9 +55,7 @@ def _rows(made: Command, attribute: Any, rows: Any) -> None:
     plain = rows.tolist() if hasattr(rows, "tolist") else rows
     listed = [plain] if isinstance(plain, Integral) else plain
     listed = [*listed] if isinstance(listed, Iterable) and not isinstance(listed, str | Mapping) else []
-    if not listed or not all(
-        isinstance(row, Integral) and not isinstance(row, bool) and int(row) >= 0 for row in listed
-    ):
+    if not listed or not all(settings.is_whole(row, 0) for row in listed):
         raise SigmaConfigError(
             f"{type(made).__name__}.{attribute.name}: must be the number of a row, or several, counted from 0 (got "
             f"{rows!r:.80})."

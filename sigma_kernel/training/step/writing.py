@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkEr
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.network.continuing import Continued
-from sigma_kernel.settings import is_finite, seed as as_seed
+from sigma_kernel.settings import is_finite, is_whole, seed as as_seed
 from sigma_kernel.training.data.preprocessing import conform
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.model import LAYERS, Model
@@ -83,7 +82,7 @@ def continued(
     not trained on text, or does not continue any.
     """
     known, output = _trained(steps.programs.model, evaluator.learned)
-    if not isinstance(length, Integral) or length < 0:
+    if not is_whole(length, 0):
         raise SigmaConfigError(f"generate: length must be a whole number from 0 on (got {length!r}).")
     if not is_finite(temperature) or temperature < 0:
         raise SigmaConfigError(f"generate: temperature must be a number from 0 on (got {temperature!r}).")
