@@ -17,8 +17,8 @@ from attrs import define, field
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaStateError
-from sigma_kernel.network.architecture import Architecture
-from sigma_kernel.network.outline import outline
+from sigma_kernel.network.architecture import Architecture, Placed
+from sigma_kernel.network.tracing import Shapes
 from sigma_kernel.registry.registry import Kind, Registry
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training.checkpoints.encoding import packed
@@ -135,37 +135,18 @@ class EnvironmentView:
     def network(self, trainer: str) -> list[LayerEntry]:
         """Return the layers of a trainer."""
         model = self._session(trainer).setup.model
-        shapes = {row.name: row.shape for row in outline(model.network.layers, model.shapes).rows}
-        own = {address: spec.shape for address, spec in model.parameters().items()}
-        return [
-            LayerEntry(
-                placed.name,
-                placed.kind,
-                placed.sources,
-                shapes[placed.name],
-                {f"{trainer}.{LAYERS}{a}": shape for a, shape in own.items() if a.startswith(f"{placed.name}.")},
-                _settings(placed.layer),
-            )
-            for placed in model.network.layers
-        ]
+        return [_layer(f"{trainer}.{LAYERS}", placed, model.shapes) for placed in model.network.layers]
 
     def hooks(self, trainer: str) -> list[HookEntry]:
         """Return the hooks of a trainer in callback order."""
         session = self._session(trainer)
         order, memory = session.setup.order, session.state.memory
-        why = decided(order.hooks, order.names)
-        return [
-            HookEntry(
-                name,
-                name_of(hook),
-                str(hook.every),
-                "" if hook.when is None else str(hook.when),
-                tuple(str(reason) for reason in why if reason.then == name),
-                bool(memory.get(name, {}).get("muted")),
-                hook.background,
-            )
-            for name, hook in ((name, order.hooks[name]) for name in order.names)
-        ]
+        why, found = decided(order.hooks, order.names), list[HookEntry]()
+        for name in order.names:
+            hook, muted = order.hooks[name], bool(memory.get(name, {}).get("muted"))
+            when, reasons = str(hook.when or ""), tuple(str(reason) for reason in why if reason.then == name)
+            found.append(HookEntry(name, name_of(hook), str(hook.every), when, reasons, muted, hook.background))
+        return found
 
     def states(self, trainer: str) -> list[StateEntry]:
         """Return the states that a trainer can be rewound to."""
@@ -266,6 +247,12 @@ def _tags(registry: Registry, address: str) -> tuple[str, ...]:
     """Return the tags of all levels above a value."""
     heads = accumulate(address.split(".")[:-1], "{}.{}".format)
     return tuple(tag for head in heads for tag in sorted(registry.tags(head)))
+
+
+def _layer(head: str, placed: Placed, shapes: Shapes) -> LayerEntry:
+    shape = getattr(shapes.outputs.get(placed.name), "shape", None)
+    own = {head + a: one.shape for a, one in shapes.parameters.items() if a.startswith(f"{placed.name}.")}
+    return LayerEntry(placed.name, placed.kind, placed.sources, shape, own, _settings(placed.layer))
 
 
 def _settings(layer: Any) -> dict[str, Any]:

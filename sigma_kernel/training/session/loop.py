@@ -276,7 +276,7 @@ class Session:
         if not self.progress.over:
             self.progress = self.progress.to(Phase.ENDING)
 
-    def _goal_after(self, iterations: int | None, epochs: int | None) -> Goal:
+    def _goal_after(self, iterations: int | None = None, epochs: int | None = None) -> Goal:
         """Return the goal that is so many iterations or epochs ahead."""
         now = self.moment
         until = None if iterations is None else now.iteration + iterations
@@ -630,9 +630,7 @@ class Session:
             self._pause()
             return
         if isinstance(command, commands.StepBy):
-            iterations = command.scale == TimeScale.ITERATION.value
-            goal = self._goal_after(*((command.count, None) if iterations else (None, command.count)))
-            self.progress = evolve(self.progress, pause=goal)
+            self.progress = evolve(self.progress, pause=self._goal_after(**{f"{command.scale}s": command.count}))
         self.progress = self.progress.to(Phase.RUNNING)
         self._seconds()
         self.tick(TimeScale.RESUME)
