@@ -42,16 +42,24 @@ class Summary:
 
 
 def summarise(sessions: Mapping[str, Session], reachable: bool = True, **about: Any) -> Summary:
-    """Summarise sessions; ``about`` are the fields that they do not know."""
+    """Summarise sessions; ``about`` are the fields that they do not know.
+
+    Addresses of metrics, and names of edited splits, start at the trainer if there are several.
+    """
     moments = [session.moment for session in sessions.values()]
+    metrics, edited = dict[str, float](), dict[str, dict[str, int]]()
+    for name, session in sessions.items():
+        head = f"{name}." if len(sessions) > 1 else ""
+        metrics |= {head + address: value for address, value in _metrics(session).items()}
+        edited |= {head + split: session.setup.counts(split) for split in session.state.data.get("edits", ())}
     return Summary(
         backend=", ".join(dict.fromkeys(session.backend_name for session in sessions.values())),
         epochs=max((moment.epoch for moment in moments), default=0),
         iterations=max((moment.iteration for moment in moments), default=0),
         seconds=round(max((moment.second for moment in moments), default=0.0), 3),
-        metrics=_metrics(sessions),
+        metrics=metrics,
         parameters_sha256=_digest(sessions) if reachable else None,
-        edited=_edited(sessions),
+        edited=edited,
         **about,
     )
 
@@ -64,28 +72,12 @@ def reached(sessions: Mapping[str, Session], state: str, ended_by: str) -> str:
     return next((status for status in ("failed", "running", "paused") if status in begun), ended_by)
 
 
-def _metrics(sessions: Mapping[str, Session]) -> dict[str, float]:
-    """Return the last value of each metric, of training the mean over the last epoch, or over its part so far.
-
-    Addresses start at the trainer if there are several.
-    """
-    return {
-        address if len(sessions) == 1 else f"{name}.{address}": value
-        for name, session in sessions.items()
-        for address, last in dict(session.state.published).items()  # to which the training thread may add
-        if isinstance(value := session.state.published.get(address.replace("training.", EPOCH, 1), last), int | float)
-        and not isinstance(value, bool)
-        and not address.startswith(("workers.", EPOCH))
-    }
-
-
-def _edited(sessions: Mapping[str, Session]) -> dict[str, dict[str, int]]:
-    """Return the counts of each edited split; names start at the trainer if there are several."""
-    return {
-        split if len(sessions) == 1 else f"{name}.{split}": session.setup.counts(split)
-        for name, session in sessions.items()
-        for split in session.state.data.get("edits", ())
-    }
+def _metrics(session: Session) -> dict[str, float]:
+    """Return the last value of each metric, of training the mean over the last epoch, or over its part so far."""
+    last = dict(session.state.published)  # to which the training thread may add
+    there = [address for address in last if not address.startswith(("workers.", EPOCH))]
+    found = {address: last.get(address.replace("training.", EPOCH, 1), last[address]) for address in there}
+    return {name: x for name, x in found.items() if isinstance(x, int | float) and not isinstance(x, bool)}
 
 
 def _digest(sessions: Mapping[str, Session]) -> str:
