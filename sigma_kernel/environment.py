@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from attrs import Factory, define, field
+from attrs import define, field
 from attrs.converters import optional
 
 from sigma_kernel import settings
@@ -95,9 +95,7 @@ class Environment(settings.Settled):
     messages: Messages[str] = field(factory=Messages, init=False)
     rows: Messages[Mapping[str, Any]] = field(factory=Messages, init=False)  # of the journals, but digests
     tickets: Messages[Ticket] = field(factory=Messages, init=False)
-    _files: RunFolder = field(
-        default=Factory(lambda self: RunFolder(self.messages.log, self._note_plugins), takes_self=True), init=False
-    )
+    _files: RunFolder = field(init=False)
     _state: str = field(default="", init=False)  # how training ended
     _active: list[Course] = field(factory=list, init=False)  # what calls of run() and fit() train now
     _gate: threading.RLock = field(factory=threading.RLock, init=False)  # the first opens files, the last closes them
@@ -112,6 +110,7 @@ class Environment(settings.Settled):
     def __attrs_post_init__(self) -> None:
         """Resolve names and tables of monitors."""
         self.monitors = self.monitors  # as any that are set later
+        self._files = RunFolder(self.messages.log, self._note_plugins)
 
     def __enter__(self) -> Environment:
         return self

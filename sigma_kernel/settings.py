@@ -48,11 +48,8 @@ class Requirement:
 
 def limited(limits: Mapping[str, float]) -> str:
     """Return limits of a number in words: ``at least 0 and less than 1``."""
-    return " and ".join(
-        f"{word} {limits[name]:{',' if isinstance(limits[name], int) else 'g'}}"
-        for name, word in _LIMITS.items()
-        if name in limits
-    )
+    known = {word: limits[name] for name, word in _LIMITS.items() if name in limits}
+    return " and ".join(f"{word} {limit:{',' if isinstance(limit, int) else 'g'}}" for word, limit in known.items())
 
 
 def requirements(validator: Any) -> Iterator[Requirement]:

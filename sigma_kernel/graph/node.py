@@ -29,9 +29,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 NARROW = ("bfloat16", "float16")  # of 16 bits: mixed precision rounds the operands of products to them
 INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63), "uint32": range(2**32)}
 DTYPES = (*FLOATS, *INTEGERS, "bool")
-BYTES = {
-    "bool": 1, "float16": 2, "bfloat16": 2, "float32": 4, "int32": 4, "uint32": 4, "float64": 8, "int64": 8,
-}  # fmt: skip
+BYTES = {name: 2 if name == "bfloat16" else np.dtype(name).itemsize for name in DTYPES}
 RENAMED = {
     "absolute": "abs", "divide": "div", "isfinite": "is_finite", "multiply": "mul", "negative": "neg", "power": "pow",
     "remainder": "mod", "subtract": "sub",

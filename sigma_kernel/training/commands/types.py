@@ -36,9 +36,8 @@ class Command:
 def _written(made: Command, attribute: Any, component: Any) -> None:
     """Hold a component as the journal does: a name, or a table of plain values with its type."""
     try:
-        plain = json.loads(
-            json.dumps({"type": component} if isinstance(component, str) else dict(component), allow_nan=False)
-        )
+        table = {"type": component} if isinstance(component, str) else dict(component)
+        plain = json.loads(json.dumps(table, allow_nan=False))
     except (TypeError, ValueError):  # reported below
         plain = {}
     if not settings.is_table(plain):

@@ -34,9 +34,8 @@ def fed(setup: Setup, data: Mapping[str, Any]) -> Setup:
     """Return the setup with these edits and this batch size in force."""
     evaluator = evolve(setup.evaluator, edits=data.get("edits", {}))
     size = data.get("batch_size", evaluator.batch_size)
-    return evolve(
-        setup, evaluator=evaluator, feed=evolve(setup.feed, dataset=evaluator.data("training"), batch_size=size)
-    )
+    feed = evolve(setup.feed, dataset=evaluator.data("training"), batch_size=size)
+    return evolve(setup, evaluator=evaluator, feed=feed)
 
 
 def foresee(setup: Setup, changes: Changes) -> None:
