@@ -153,7 +153,8 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 def variance(x: Array, axis: Axis = None, keepdims: bool = False, correction: float = 0.0) -> Array:
     """Return the variance over axes: the sum of squared deviations over their number minus ``correction``."""
     centred: Array = x - mean(x, axis, keepdims=True)
-    return div(sum(square(centred), axis, keepdims), _count(x, axis) - correction)
+    count: int = math.prod(x.shape[a] for a in axes(x.shape, axis))
+    return div(sum(square(centred), axis, keepdims), count - correction)
 
 
 def norm(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -201,10 +202,6 @@ def attention(
 def attention_weights(queries: Node, keys: Node, mask: Node | None = None, causal: bool = False) -> Node:
     """Return the weights ``(..., l, s)`` of the values in :func:`attention`; each row adds up to 1, or is 0."""
     return ops.attention_weights(queries, keys, *(() if mask is None else (mask,)), causal=causal)
-
-
-def _count(x: Node | np.ndarray, axis: Axis) -> int:
-    return math.prod(x.shape[a] for a in axes(x.shape, axis))
 
 
 # -- form --------------------------------------------------------------------------------------------------------------

@@ -30,11 +30,7 @@ def gradient(loss: Node, targets: Sequence[Node]) -> tuple[Node, ...]:
     for target in targets:
         if target.dtype not in FLOATS:
             raise SigmaGraphError(f"gradient: the target {target!r} is not a float. Cast it before it is used.")
-    return _gradients([(loss, full(1.0, loss.shape, loss.dtype))], targets)
-
-
-def _gradients(seeds: Sequence[tuple[Node, Node]], targets: Sequence[Node]) -> tuple[Node, ...]:
-    flows = pull(seeds, targets)
+    flows = pull([(loss, full(1.0, loss.shape, loss.dtype))], targets)
     return tuple(flows[target] if target in flows else _zeros(target) for target in targets)
 
 

@@ -65,20 +65,13 @@ def _rows(made: Command, attribute: Any, rows: Any) -> None:
 def _label(made: Command, attribute: Any, label: Any) -> None:
     """Hold a label as the journal does."""
     try:
-        plain = json.loads(json.dumps(label, allow_nan=False, default=_listed))
-    except (TypeError, ValueError):
+        plain = json.loads(json.dumps(label, allow_nan=False, default=lambda value: value.tolist()))
+    except (AttributeError, TypeError, ValueError):  # AttributeError: neither plain nor an array
         raise SigmaConfigError(
             f"{type(made).__name__}.{attribute.name}: must be a word, finite numbers, or a table of these by section "
             f"(got {label!r:.80})."
         ) from None
     object.__setattr__(made, attribute.name, plain)
-
-
-def _listed(value: Any) -> Any:
-    """Return an array, or a number of an array, as plain values."""
-    if not hasattr(value, "tolist"):
-        raise TypeError(value)
-    return value.tolist()
 
 
 def _slot(made: Command, attribute: Any, slot: Any) -> None:

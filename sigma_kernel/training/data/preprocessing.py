@@ -87,7 +87,10 @@ class Preparation:
                 )
             return cast
         if values.dtype.kind in "iu":
-            _fits_int32(name, values)
+            if values.size and not -(2**31) <= values.min() <= values.max() < 2**31:
+                raise SigmaDataError(
+                    f"data: section {name!r} holds integers beyond 32 bits. Scale them, or use floats."
+                )
             return np.asarray(values, np.int32, order="C")
         if values.dtype.kind == "b":
             return np.asarray(values, order="C")
@@ -107,11 +110,6 @@ class Section(Iterable[np.ndarray]):
         for block in range(self.dataset.blocks):
             values = read(self.dataset, block)[self.name]
             yield self.before.applied({self.name: values})[self.name]
-
-
-def _fits_int32(name: str, values: np.ndarray) -> None:
-    if values.size and not -(2**31) <= values.min() <= values.max() < 2**31:
-        raise SigmaDataError(f"data: section {name!r} holds integers beyond 32 bits. Scale them, or use floats.")
 
 
 def check_finite(block: Host) -> None:

@@ -317,12 +317,6 @@ class Model:
         return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))
 
 
-def _same(place: Any, node: Any, spec: Spec) -> Node:
-    """Return a new value; raise SigmaComponentError unless it has the shape and dtype of the old one."""
-    expect(getattr(node, "spec", None) == spec, f"{place!r} is {spec}, and must keep shape and dtype", node)
-    return node  # type: ignore[no-any-return]
-
-
 def _named(head: str, nodes: Mapping[str, Node]) -> dict[str, Node]:
     return {head + name: node for name, node in nodes.items()}
 
@@ -530,7 +524,7 @@ def _check_update(update: Any, known: Mapping[Any, Spec], slots: Iterable[tuple[
             what = f"{type(node).__name__}{f' for {place!r}' if place else ''}"
             wanted = "an Update: a node for each parameter by its address, and for each slot by address and name"
             raise SigmaComponentError(f"build() must return {wanted} (got {what}).")
-        _same(place, node, known[place])
+        expect(node.spec == known[place], f"{place!r} is {known[place]}, and must keep shape and dtype", node)
     for address, slot in (place for place in slots if place not in update.slots):
         does_not = f"does not return the slot {slot!r} of {address!r}, which slots() declares"
         raise SigmaComponentError(f"build() {does_not}. Return it, if only as it was.")
