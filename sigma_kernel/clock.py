@@ -222,11 +222,17 @@ def until_due(
     ``batch`` is the largest number of samples per iteration. Seconds and events do not bound the number: the operator
     limits the duration of bursts.
     """
-    points = [(step.scale, step.next(moment.on(step.scale))) for step in steps]
-    ahead = [(scale, point - moment.on(scale)) for scale, point in points if point is not None]
-    bounds = [count for scale, count in ahead if scale is TimeScale.ITERATION]
-    bounds += [n * iterations_per_epoch - iteration_in_epoch for scale, n in ahead if scale is TimeScale.EPOCH]
-    bounds += [-(-count // batch) for scale, count in ahead if scale is TimeScale.SAMPLE]
+    bounds: list[float] = []
+    for step in steps:
+        scale, now = step.scale, moment.on(step.scale)
+        if (point := step.next(now)) is None:
+            continue
+        if scale is TimeScale.ITERATION:
+            bounds.append(point - now)
+        elif scale is TimeScale.EPOCH:
+            bounds.append((point - now) * iterations_per_epoch - iteration_in_epoch)
+        elif scale is TimeScale.SAMPLE:
+            bounds.append(-(-(point - now) // batch))
     return max(1, int(min(bounds))) if bounds else None
 
 

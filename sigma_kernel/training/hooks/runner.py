@@ -68,6 +68,8 @@ class Budgets:
 
     def spent(self, order: HookOrder, memory: Memory) -> dict[str, str]:
         """Return the hooks that exceeded their budgets too often, each with its consequence; reset the counts."""
+        if not self._strikes:  # as at nearly all boundaries
+            return {}
         over = [name for name, strikes in self._strikes.items() if strikes >= STRIKES]
         for name in over:
             del self._strikes[name]
