@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from sigma_backend_numba import NumbaBackend
+from sigma_backend_numba.emit.program_text import source
+from sigma_backend_numba.execute.program import graph_job
 from sigma_backend_numba.lower.canonical import STATE, Form, expanded, frame
 from sigma_backend_numba.plan.fusion import Grouping
 from sigma_backend_numba.plan.schedule import GroupSchedule
@@ -150,3 +152,10 @@ def test_folds_of_any_number_of_rows_equal_those_of_numpy(rows: int, columns: in
     wide = a.astype(np.float64)
     for value, wanted in zip(found, ((wide * b).sum(0), a.max(0), (wide * wide).sum(0), c.sum((0, 1))), strict=True):
         np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-5 * rows)
+
+
+@pytest.mark.parametrize(("side", "pieces"), [(32, 4), (2, 1)])
+def test_sums_over_large_channels_are_cut_between_few_of_them(side: int, pieces: int) -> None:
+    x = symbol((65536 // side**2, 16, side, side))
+    graph = Graph((x,), (ops.sum(x, axis=(0, 2, 3)),))
+    assert source(graph_job(graph, {})).threads == pieces

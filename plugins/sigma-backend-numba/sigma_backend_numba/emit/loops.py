@@ -15,6 +15,8 @@ from sigma_backend_numba.plan.strides import own_strides, spread
 from sigma_backend_numba.scalars import COSTLY
 from sigma_kernel.graph import Node
 
+ALONE = 4096  # elements folded between writes to one cache line, so that threads may share it
+
 
 def stored(task: Task) -> list[Node]:
     """Return the members that other groups read or that are outputs."""
@@ -75,7 +77,9 @@ def fold(task: Task) -> None:
     m = tuple(None if cores[0].shape[k] == 1 else axis for k, axis in enumerate(identity(shape)))
     kept = [axis for axis in m if axis is not None]
     ranges = {kept[0]: ("lo", "hi")} if kept else {}
-    task.share(costs.loop(prod(head.sides)), space.sides[0] if kept else 1, 16 if len(space.sides) == 1 else 1)
+    run = prod(head.sides[kept[0] + 1 :]) if kept else 1  # elements folded before the next of the result is written
+    least = max(1, min(16, ALONE // run)) if len(space.sides) == 1 else 1
+    task.share(costs.loop(prod(head.sides)), space.sides[0] if kept else 1, least)
     width, folds = prod(space.sides[1:]), []
     for core in cores:
         target = task.storage(core)
