@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings, strategies as st
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.compiler.processor import registers
-from sigma_backend_numba.emit import shifted_products
+from sigma_backend_numba.emit import convolutions, shifted_products
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.emit.shifted_products import shape
 from sigma_backend_numba.emit.windows import Windows
@@ -71,6 +71,18 @@ def test_a_convolution_of_any_geometry_and_its_gradients_equal_the_reference(
     agree(all_three(x, w, dtype, **how), dtype)
 
 
+@settings(max_examples=12, deadline=None)
+@given(geometries())
+def test_copies_of_planes_give_the_same_results_in_every_geometry(
+    geometry: tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]],
+) -> None:
+    x, w, how = geometry
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(convolutions, "ROW", -1e6)  # the more rows, the better
+        patch.setattr(lookup, "makers", lambda: "copies")
+        agree(all_three(x, w, "float32", **how), "float32")
+
+
 @pytest.mark.parametrize("bits", [512, 256, 128], ids=["AVX-512", "AVX2", "NEON"])
 @pytest.mark.parametrize(
     ("x", "w", "how"),
@@ -113,6 +125,19 @@ def test_rows_share_the_zeros_between_them() -> None:
     assert planes.steps == (9, 1)
     assert planes.distances(how.result) == 71
     assert planes.extent == 91
+
+
+def test_copies_of_planes_leave_no_zeros_between_rows_of_positions() -> None:
+    how = Windows(4, 8, (8, 8), (3, 3), (1, 1), (1, 1), (1, 1), (8, 8), 1)
+    assert [planes.distances((8, 8)) for planes in (how.copies(), how.slope_copies())] == [64, 64]
+    assert how.copies().size == 3 * 10 * 8
+
+
+@pytest.mark.parametrize(("filters", "copies"), [(64, 3), (1, 1)])
+def test_planes_are_copied_where_that_saves_more_than_it_takes(filters: int, copies: int) -> None:
+    graph = all_three((1, 8, 8, 8), (filters, 8, 3, 3), "float32", **PLAIN)
+    text = source(graph_job(Graph(graph.inputs, graph.outputs[:1]), {})).text
+    assert text.count("copied(at(a2") == copies
 
 
 def test_windows_that_skip_elements_need_no_planes_for_them() -> None:

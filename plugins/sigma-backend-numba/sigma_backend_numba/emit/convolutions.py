@@ -7,7 +7,7 @@ the kernel sums, over all positions, the planes times the gradient, transposed s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 from sigma_backend_numba.emit import costs
@@ -20,6 +20,7 @@ from sigma_backend_numba.emit.windows import Windows, windows
 from sigma_backend_numba.scalars import literal
 from sigma_kernel.graph import BYTES, Node
 
+ROW = 2  # estimated cycles to begin a row of a plane
 FEW = 4  # filters of a group below which positions, not filters, lie side by side in the gradient of a kernel
 
 
@@ -27,11 +28,15 @@ def convolution(task: Task, node: Node) -> None:
     """Write the kernel times the planes of each sample, and the epilogue while the result is in the cache."""
     x, w = operands(task, node)
     how = windows(node, node.inputs[0].shape, node.inputs[1].shape, node.shape)
-    (channels, filters), planes, samples = how.own, how.planes(), node.shape[0]
+    (channels, filters), samples = how.own, node.shape[0]
     task.share(costs.product(samples * how.work), samples)
-    product = Shifts(
-        node.dtype, filters, planes.distances(how.result), channels, channels * how.taps, how.taps, planes.size
-    )
+
+    def over(planes: Planes) -> Shifts:
+        positions = planes.distances(how.result)
+        return Shifts(node.dtype, filters, positions, channels, channels * how.taps, how.taps, planes.size)
+
+    planes = _quicker(how, how.planes(), how.copies(), over)
+    product = over(planes)
     room, far = _planes(task, planes, how.channels, product.beyond, node.dtype), task.room(how.taps, "int64")
     made = task.room(how.filters * product.apart, node.dtype)
     lines = [
@@ -58,12 +63,15 @@ def convolution_input(task: Task, node: Node) -> None:
     """Write the gradient of the operand."""
     (g, w), out = operands(task, node), task.storage(node)
     how = windows(node, node.shape, node.inputs[1].shape, node.inputs[0].shape)
-    (channels, filters), slopes, samples = how.own, how.slopes(), node.shape[0]
-    inside = how.operand(slopes)
+    (channels, filters), samples = how.own, node.shape[0]
     task.share(costs.product(samples * how.work), samples)
-    product = Shifts(
-        node.dtype, channels, slopes.distances(how.reached), filters, how.taps, channels * how.taps, slopes.size
-    )
+
+    def over(slopes: Planes) -> Shifts:
+        positions = slopes.distances(how.reached)
+        return Shifts(node.dtype, channels, positions, filters, how.taps, channels * how.taps, slopes.size)
+
+    slopes = _quicker(how, how.slopes(), how.slope_copies(), over)
+    product, inside = over(slopes), how.operand(slopes)
     room = _planes(task, slopes, how.filters, product.beyond, node.dtype)
     near, far = task.room(how.taps, "int64"), task.room(how.taps, "int64")
     made = task.room(how.channels * product.apart, node.dtype)
@@ -154,6 +162,18 @@ def _planes(task: Task, planes: Planes, channels: int, beyond: int, dtype: str) 
     return task.room(channels * planes.size + max(planes.covered - planes.extent, 0) + beyond, dtype)
 
 
+def _quicker(how: Windows, shared: Planes, copied: Planes, over: Callable[[Planes], Shifts]) -> Planes:
+    """Return the planes that take fewer cycles to fill and to multiply: with zeros between rows, or copies without."""
+
+    def cycles(planes: Planes) -> float:
+        product = over(planes)
+        rows = prod(axis.length * axis.remainders for axis in planes.axes[:-1]) * len(planes.shifts)
+        filled = rows * (ROW + planes.axes[-1].length / product.lanes)
+        return product.channels * (how.taps * product.cycles + filled)
+
+    return min(shared, copied, key=cycles)
+
+
 def _tight(planes: Planes, how: Windows) -> Planes:
     """Return the planes of a convolution's result: its positions, with the pitches of its operand's planes."""
     pairs = zip(how.result, planes.axes, strict=True)
@@ -172,7 +192,7 @@ def _reaching(how: Windows, slopes: Planes, near: str, far: str) -> list[str]:
     """Return loops that write which elements of a window reach the current remainders, and how far they lie away."""
     loops = [(f"k{k}", side) for k, side in enumerate(how.kernel)]
     tests, terms = list[str](), list[str]()
-    for k, (stride, dilation, step) in enumerate(zip(how.stride, how.dilation, slopes.steps, strict=True)):
+    for k, (stride, dilation, step) in enumerate(zip(how.stride, how.dilation, slopes.moves, strict=True)):
         away = f"(k{k} * {dilation} - r{k})"
         tests += [f"{away} % {stride} == 0"] if stride > 1 else []
         terms.append(f"({how.reach[k]} - {away} // {stride}) * {step}")

@@ -2,7 +2,9 @@
 
 Positions of windows are counted along the plane, row after row, so that an element of a window always lies at the same
 distance from the window's position.  The zeros after a row are those before the next one, too.  Windows that move by
-several elements at a time get one plane for each remainder of the elements' numbers, in which they move by one.
+several elements at a time get one plane for each remainder of the elements' numbers, in which they move by one.  Where
+the zeros would take many positions, there is a copy of the planes for each element of a window along the last axis,
+moved by so much that rows of positions follow each other without zeros between them.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from sigma_backend_numba.emit.task import indented
 from sigma_backend_numba.scalars import literal
@@ -54,9 +56,10 @@ class Axis:
 
 @frozen
 class Planes:
-    """The planes of a channel, one for each combination of remainders."""
+    """The planes of a channel, one for each combination of remainders, and copies of them, moved by ``shifts``."""
 
     axes: tuple[Axis, ...]
+    shifts: Sequence[int] = (0,)
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -75,9 +78,19 @@ class Planes:
         return tuple(self.extent * prod(counts[k + 1 :]) for k in range(len(counts)))
 
     @property
+    def apart(self) -> int:
+        """Return the distance between copies: the elements of the planes of a channel in one of them."""
+        return self.extent * prod(axis.remainders for axis in self.axes)
+
+    @property
     def size(self) -> int:
         """Return the elements of all planes of a channel."""
-        return self.extent * prod(axis.remainders for axis in self.axes)
+        return self.apart * len(self.shifts)
+
+    @property
+    def moves(self) -> tuple[int, ...]:
+        """Return the distances between the elements of a window along each axis."""
+        return self.steps if len(self.shifts) == 1 else (*self.steps[:-1], self.apart)
 
     @property
     def covered(self) -> int:
@@ -92,12 +105,19 @@ class Planes:
         """Return loops that copy a sample to its planes, with zeros around it."""
         pairs = [(k, block) for k, (axis, block) in enumerate(zip(self.axes, self.blocks, strict=True))
                  if axis.remainders > 1]  # fmt: skip
-        begin = " + ".join([f"c * {self.size}", *(f"r{k} * {block}" for k, block in pairs)])
-        copy = Copy(self, to, sample, dtype, literal(0, dtype))
-        lines = [f"b = {begin}", *copy.rows(0, "b", "c")]
-        if self.covered < self.extent:
-            lines += copy.zeros(f"b + {self.covered}", f"b + {self.extent}")
-        return [*nested([("c", channels), *((f"r{k}", self.axes[k].remainders) for k, _ in pairs)], lines)]
+        lines = list[str]()
+        for number, shift in enumerate(self.shifts):
+            begin = [f"c * {self.size} + {number * self.apart}", *(f"r{k} * {block}" for k, block in pairs)]
+            copy = Copy(self._moved(shift), to, sample, dtype, literal(0, dtype))
+            lines += [f"b = {' + '.join(begin)}", *copy.rows(0, "b", "c")]
+            if self.covered < self.extent:
+                lines += copy.zeros(f"b + {self.covered}", f"b + {self.extent}")
+        return nested([("c", channels), *((f"r{k}", self.axes[k].remainders) for k, _ in pairs)], lines)
+
+    def _moved(self, shift: int) -> Planes:
+        """Return planes whose elements are those of the sample that many places further along the last axis."""
+        *others, last = self.axes
+        return Planes((*others, evolve(last, low=last.low - shift)))
 
     def emptied(self, plane: str, apart: int, sample: str, channels: int, dtype: str) -> list[str]:
         """Return loops that copy planes, which are ``apart``, back to the sample: those of the current remainders."""

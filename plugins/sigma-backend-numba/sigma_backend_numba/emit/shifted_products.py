@@ -7,7 +7,7 @@ filters in the lanes, and is the gradient of a convolution's kernel; ``Dots`` is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 from attrs import frozen
 
@@ -31,17 +31,22 @@ def lanes(dtype: str, count: int) -> int:
 
 
 def shape(rows: int, vectors: int) -> tuple[int, int]:
-    """Return the rows and vectors of the tile that takes the fewest cycles: two products, or two loads, in each."""
-
-    def cycles(tile: tuple[int, int]) -> tuple[float, float]:
-        deep, across = tile
-        loads = (deep + 2 * across) / 2  # a vector at any distance lies across two cache lines
-        tiles = -(-rows // deep) * -(-vectors // across)
-        return tiles * (max(deep * across / 2, loads, 4) + 1), tiles * loads
-
+    """Return the rows and vectors of the tile that takes the fewest cycles."""
     most = REGISTERS[registers()]
     every = ((deep, across) for deep in range(1, min(rows, 8) + 1) for across in range(1, min(vectors, 6) + 1))
-    return min((tile for tile in every if tile[0] * tile[1] + tile[1] + 1 < most), key=cycles)
+    fit = (tile for tile in every if tile[0] * tile[1] + tile[1] + 1 < most)
+    return min(fit, key=lambda tile: cycles(tile, rows, vectors))
+
+
+def cycles(tile: tuple[int, int], rows: int, vectors: int) -> tuple[float, float]:
+    """Return the cycles of all tiles of a result, and those of their loads; the last tiles may have fewer vectors."""
+    deep, (whole, rest) = tile[0], divmod(vectors, tile[1])
+    found, loaded = 0.0, 0.0
+    for count, across in ((whole, tile[1]), (1, rest)):
+        loads = (deep + 2 * across) / 2  # two in each cycle; a vector at any distance lies across two cache lines
+        tiles = -(-rows // deep) * count if across else 0
+        found, loaded = found + tiles * (max(deep * across / 2, loads, 4) + 1), loaded + tiles * loads
+    return found, loaded
 
 
 @frozen
@@ -67,13 +72,22 @@ class Shifts:
     @property
     def tile(self) -> tuple[int, int]:
         """Return the rows and the vectors of a tile."""
-        return shape(self.rows, -(-self.positions // self.lanes))
+        return shape(self.rows, self.vectors)
 
     @property
     def apart(self) -> int:
-        """Return the elements of a row of the result: whole tiles."""
-        step = self.tile[1] * self.lanes
-        return -(-self.positions // step) * step
+        """Return the elements of a row of the result: whole vectors."""
+        return self.vectors * self.lanes
+
+    @property
+    def vectors(self) -> int:
+        """Return the vectors of a row of the result."""
+        return -(-self.positions // self.lanes)
+
+    @property
+    def cycles(self) -> float:
+        """Return the estimated cycles of one element of the sum, for the whole result."""
+        return cycles(self.tile, self.rows, self.vectors)[0]
 
     @property
     def beyond(self) -> int:
@@ -83,7 +97,23 @@ class Shifts:
     def lines(self, left: str, right: str, to: str, near: str, far: str, taps: str) -> list[str]:
         """Return loops over tiles; ``near`` is text of t, ``far`` a pointer, and ``taps`` the number of t."""
         (deep, across), step = self.tile, self.lanes
-        parts = [(r, u) for r in range(deep) for u in range(across)]
+        whole = self.vectors // across * across
+        lines, last = [], self.rows - deep  # the last tile overlaps the one before it
+        for begin, end, wider in ((0, whole, across), (whole, self.vectors, self.vectors - whole)):
+            tile = [f"i = min(m, {last})", *self._sums(deep, wider, left, right, near, far, taps)]
+            tile += [
+                f"put(at({to}, (i + {r}) * {self.apart} + j + {u * step}), s{r}_{u})"
+                for r, u in product(range(deep), range(wider))
+            ]
+            loops = [f"for j in range({begin * step}, {end * step}, {wider * step}):"]
+            loops += [f"    for m in range(0, {self.rows}, {deep}):", *indented(tile, 2)]
+            lines += loops if begin < end else []
+        return lines
+
+    def _sums(self, deep: int, across: int, left: str, right: str, near: str, far: str, taps: str) -> list[str]:
+        """Return the loops that add up one tile."""
+        step = self.lanes
+        parts = list(product(range(deep), range(across)))
         lines = [f"s{r}_{u} = {spread(step, literal(0, self.dtype))}" for r, u in parts]
         body = [
             f"there = at({right}, c * {self.plane} + {far}[t] + j)",
@@ -93,11 +123,7 @@ class Shifts:
         for r in range(deep):
             body += [f"l{r} = {spread(step, f'here[{r * self.down}]')}"]
             body += [f"s{r}_{u} += l{r} * e{u}" for u in range(across)]
-        lines += [f"for c in range({self.channels}):", f"    for t in range({taps}):", *indented(body, 2)]
-        lines += [f"put(at({to}, (i + {r}) * {self.apart} + j + {u * step}), s{r}_{u})" for r, u in parts]
-        last = self.rows - deep  # the last tile overlaps the one before it
-        heads = [f"for j in range(0, {self.apart}, {across * step}):", f"    for m in range(0, {self.rows}, {deep}):"]
-        return [*heads, *indented([f"i = min(m, {last})", *lines], 2)]
+        return [*lines, f"for c in range({self.channels}):", f"    for t in range({taps}):", *indented(body, 2)]
 
 
 @frozen

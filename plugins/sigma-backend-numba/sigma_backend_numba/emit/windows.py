@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd, prod
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from sigma_backend_numba.emit.planes import Axis, Planes
 from sigma_kernel.graph import Node
@@ -55,6 +55,12 @@ class Windows:
         """Return the planes of the operand."""
         return Planes(tuple(map(self._axis, range(self.rank))))
 
+    def copies(self) -> Planes:
+        """Return the planes of the operand with a copy for each element of a window along the last axis."""
+        *others, side = self.planes().axes
+        row = Axis(side.side, side.stride, side.low, 1, 1, self.result[-1], self.result[-1])
+        return Planes((*others, row), range(0, self.kernel[-1] * self.dilation[-1], self.dilation[-1]))
+
     def _axis(self, k: int) -> Axis:
         stride, apart, length = self.stride[k], self.dilation[k], self.result[k] + self.reach[k]
         gap = gcd(stride, apart)
@@ -63,6 +69,8 @@ class Windows:
 
     def distance(self, planes: Planes, k: int, tap: str) -> str:
         """Return the text of the distance that an element of a window has along an axis from the window's position."""
+        if len(planes.shifts) > 1 and k == self.rank - 1:
+            return f"{tap} * {planes.apart}"
         axis, moved = planes.axes[k], f"{tap} * {self.dilation[k]}"
         if axis.stride == 1:
             return f"{moved} * {planes.steps[k]}"
@@ -77,6 +85,12 @@ class Windows:
     def slopes(self) -> Planes:
         """Return the planes of the gradient, from which the gradient of the operand is computed."""
         return Planes(tuple(map(self._slope, range(self.rank))))
+
+    def slope_copies(self) -> Planes:
+        """Return those planes with a copy for each distance of a window's elements along the last axis."""
+        *others, side = self.slopes().axes
+        row = evolve(side, length=self.reached[-1], pitch=self.reached[-1])
+        return Planes((*others, row), range(self.reach[-1] + 1))
 
     def _slope(self, k: int) -> Axis:
         low, length = self.reach[k] - self.low[k] // self.stride[k], self.reached[k] + self.reach[k]
