@@ -16,6 +16,7 @@ LIMITS = {"float32": 3e-6, "float64": 1e-12}  # relative to the largest number o
 SHAPES = {  # queries, keys, values, mask
     "a single head": ((6, 4), (6, 4), (6, 4), None),
     "as many entries as a tile": ((2, 2, 64, 32), (2, 2, 64, 32), (2, 2, 64, 32), None),
+    "several blocks": ((2, 100, 20), (2, 100, 20), (2, 100, 20), None),
     "odd sides": ((2, 37, 5), (2, 37, 5), (2, 37, 3), None),
     "another sequence": ((3, 7, 4), (3, 50, 4), (3, 50, 18), (3, 7, 50)),
     "a mask of keys": ((2, 2, 9, 4), (2, 2, 33, 4), (2, 2, 33, 4), (2, 1, 1, 33)),
@@ -66,7 +67,7 @@ def test_attention_and_its_gradients_are_those_of_the_expansion(name):
 
 
 @pytest.mark.parametrize("dtype", LIMITS)
-@pytest.mark.parametrize("name", ["as many entries as a tile", "odd sides", "grouped heads"])
+@pytest.mark.parametrize("name", ["as many entries as a tile", "several blocks", "odd sides", "grouped heads"])
 def test_a_causal_query_sees_no_later_key(name, dtype):
     check(SHAPES[name], True, dtype)
 

@@ -1,9 +1,10 @@
 """Write attention and its gradients head by head: a block of queries at a time, its scores in the cache.
 
-For each block of queries, the scores of all keys that it may see are computed, turned into weights, and used.  Keys
-after the last query of a block are skipped if attention is causal, unless an operand is not finite: a weight of 0 times
-infinity is NaN.  The backward pass computes scores and weights again.  Products are tiles in registers; matrices whose
-sides do not fit these are copied to scratch, with zeros around them.
+For each block of queries, the scores of all keys that it may see are computed, turned into weights, and used.  If
+attention is causal, scores of keys after the last query of a block are skipped, and weights of keys after the last
+query of a tile, unless an operand is not finite: a weight of 0 times infinity is NaN.  The backward pass computes
+scores and weights again.  Products are tiles in registers; matrices whose sides do not fit these are copied to scratch,
+with zeros around them.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class HeadProduct:
     """The text of ``to = left @ right`` by tiles; sides must be multiples of a tile's.
 
     Rows and columns may be texts: then columns are a multiple of a tile.  Elements of ``left`` are ``down`` and
-    ``along`` apart.
+    ``along`` apart.  The inner axis begins at ``first``; its ends may depend on the row ``ii`` where a tile begins.
     """
 
     dtype: str
@@ -83,6 +84,7 @@ class HeadProduct:
     left: tuple[str, int, int]
     right: tuple[str, int]
     added: bool = False
+    first: str = "0"
 
     def lines(self, rows: int | str, columns: int | str, inner: int | str) -> list[str]:
         """Return the loops."""
@@ -106,7 +108,7 @@ class HeadProduct:
         for r in range(high):
             body.append(f"l{r} = spread{lanes}({left}[(ii + {r}) * {down} + kk * {along}])")
             body += [f"s{r}_{c} += l{r} * b{c}" for c in range(count)]
-        lines += [f"for kk in range({inner}):", *indented(body)]
+        lines += [f"for kk in range({self.first}, {inner}):", *indented(body)]
         for r, c in every:
             place = f"at({to}, (ii + {r}) * {apart} + jj + {c * lanes})"
             lines.append(f"put({place}, {f'wide{lanes}({place}) + ' if self.added else ''}s{r}_{c})")
@@ -286,7 +288,12 @@ class AttentionHeads:
         if not self.causal:
             return [f"n = i8({self.keys})"]
         last = f"min((i0 + {self.block + step - 1}) // {step} * {step}, {self.keys})"
-        return [f"n = sel(odd == odd, {last}, {self.keys})"]
+        return [f"n = sel(odd == odd, {last}, {self.keys})", f"past = sel(odd == odd, i0, {self.keys})"]
+
+    @property
+    def _last(self) -> str:
+        """Return the text of the keys that some rows of queries may see, the keys of a block at most."""
+        return f"min(past + ii + {tile()[0]}, n)" if self.causal else "n"
 
     def _weights(self, scores: str) -> list[str]:
         """Return lines that compute the scores of a block, and from them the weights: exponentials, still to scale."""
@@ -385,7 +392,7 @@ class AttentionHeads:
         product = HeadProduct(
             dtype, (f"at({o.used}, i0 * {o.apart})", o.apart), (rooms[0], self.keys, 1), (wide, apart)
         )
-        return product.lines(self.block, up(v.shape[-1], self.lanes), "n")
+        return product.lines(self.block, up(v.shape[-1], self.lanes), self._last)
 
     def _values(self) -> tuple[str, int]:
         return self.given["v"].used, self.given["v"].apart
@@ -404,9 +411,12 @@ class AttentionHeads:
                 lines += [f"for j in range({self._own} * {keys}, {block * keys}):"]
                 lines += [f"    {room}[j] = {literal(0, dtype)}"]
         to = f"at({dq.used}, i0 * {dq.apart})"
-        lines += HeadProduct(dtype, (to, dq.apart), (flows, keys, 1), (k.used, k.apart)).lines(block, dq.wide, "n")
+        lines += HeadProduct(dtype, (to, dq.apart), (flows, keys, 1), (k.used, k.apart)).lines(
+            block, dq.wide, self._last
+        )
+        first = "max(ii - past, 0)" if self.causal else "0"  # no query before sees a key
         for result, left, right, x in ((dk, flows, "rows", q), (dv, weights, "slopes", g)):
-            made = HeadProduct(dtype, (result.used, result.apart), (left, 1, keys), (right, x.apart), added=True)
+            made = HeadProduct(dtype, (result.used, result.apart), (left, 1, keys), (right, x.apart), True, first)
             lines += made.lines("n", result.wide, block)
         return lines
 
