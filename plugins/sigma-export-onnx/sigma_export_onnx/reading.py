@@ -42,17 +42,24 @@ def initialisers(path: Path) -> dict[str, np.ndarray]:
     found = model.graph.initializer
     if not found:
         raise SigmaDataError(f"{path}: holds no initialisers, hence no parameters. Export a trained model.")
-    return {one.name: _array(one, path) for one in found if one.data_type in NUMBERS}
+    arrays: dict[str, np.ndarray] = {}
+    left: dict[Path, int] = {}  # bytes of files beside the model that are not read yet
+    for one in found:
+        if one.name in arrays:
+            raise SigmaDataError(f"{path}: has two initialisers {one.name!r}. {DAMAGED}")
+        if one.data_type in NUMBERS:
+            arrays[one.name] = _array(one, path, left)
+    return arrays
 
 
-def _array(tensor: Any, path: Path) -> np.ndarray:
+def _array(tensor: Any, path: Path, left: dict[Path, int]) -> np.ndarray:
     where = f"{path}: initialiser {tensor.name!r}"
     dtype, shape = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)), tuple(tensor.dims)
     if min(shape, default=0) < 0:
         raise SigmaDataError(f"{where}: declares shape {shape}. {DAMAGED}")
     external = tensor.data_location == TensorProto.EXTERNAL
     if external:
-        data = _external(tensor, path, where)
+        data = _external(tensor, path, where, left)
     elif tensor.HasField("raw_data"):
         data = tensor.raw_data
     else:
@@ -74,8 +81,8 @@ def _known(array: np.ndarray) -> np.ndarray:
     return array if array.dtype.kind in "biuf" else array.astype(np.float32)
 
 
-def _external(tensor: Any, path: Path, where: str) -> bytes:
-    """Return the bytes of a tensor in a file beside the model."""
+def _external(tensor: Any, path: Path, where: str, left: dict[Path, int]) -> bytes:
+    """Return the bytes of a tensor in a file beside the model, of which as many fewer are ``left``."""
     told = {one.key: one.value for one in tensor.external_data}
     file = _beside(told.get("location", ""), path, where)
     sizes = {name: told.get(name, "0") for name in ("offset", "length")}
@@ -87,6 +94,9 @@ def _external(tensor: Any, path: Path, where: str) -> bytes:
         raise SigmaDataError(
             f"{where}: declares bytes {offset} to {offset + length} of {file.name}, which has {whole}. {DAMAGED}"
         )
+    left[file] = left.get(file, whole) - length
+    if left[file] < 0:
+        raise SigmaDataError(f"{where}: its bytes of {file.name} are those of other initialisers, too. {DAMAGED}")
     with file.open("rb") as stream:
         stream.seek(offset)
         return stream.read(length)

@@ -14,9 +14,11 @@ from sigma_kernel.errors import SigmaDataError
 DAMAGED = "The file is damaged: write it again."
 MOST = 1032  # bytes of one that deflate has compressed: RFC 1951 has no shorter code for a repetition of 258 bytes
 
+LARGE, FEW = 2**30, 100  # bytes in all, and in one of the file: more of both are a bomb
+
 
 def check_sizes(path: Path) -> None:
-    """Raise SigmaDataError for a member that is no array, or declares more than the file holds; others pass."""
+    """Raise SigmaDataError for a member that is no array, or declares more than the file holds, and for a bomb."""
     if not is_zipfile(path):
         return
     whole = path.stat().st_size
@@ -31,6 +33,11 @@ def check_sizes(path: Path) -> None:
                 declared = _declared(stream)
             if declared > member.file_size:
                 raise SigmaDataError(f"{where} declares {declared} bytes and has {member.file_size}. {DAMAGED}")
+        total = sum(member.file_size for member in archive.infolist())
+        if total > LARGE and total > FEW * whole:
+            raise SigmaDataError(
+                f"{path}: {whole} bytes become {total}, which trained parameters do not. Write them with numpy.savez."
+            )
 
 
 def _declared(stream: IO[bytes]) -> int:

@@ -6,6 +6,7 @@ import pickle
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, ClassVar
 from zipfile import BadZipFile
 
@@ -20,8 +21,8 @@ from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, near
 
 BROKEN = (
-    ValueError, KeyError, TypeError, EOFError, BadZipFile, zlib.error, pickle.UnpicklingError,
-    safetensors.SafetensorError,
+    ValueError, KeyError, TypeError, EOFError, SyntaxError, OverflowError, RuntimeError, BadZipFile, zlib.error,
+    pickle.UnpicklingError, TokenError, safetensors.SafetensorError,
 )  # fmt: skip
 
 
@@ -71,10 +72,13 @@ def read(path: Path) -> Mapping[str, np.ndarray]:
         return READERS.get(path.suffix.lower(), _of_exporter)(path)
     except OSError as error:
         raise SigmaDataError(f"{path}: cannot be read: {error.strerror or error}. Check the path.") from error
-    except AttributeError:  # of an array alone, which is no mapping
-        raise SigmaDataError(f"{path}: holds one array without a name. Write it with numpy.savez.") from None
+    except MemoryError as error:
+        raise SigmaDataError(
+            f"{path}: its arrays need more memory than there is. Write fewer, or smaller ones."
+        ) from error
     except BROKEN as error:
-        text = "holds pickled objects, which are not read" if "pickle" in str(error) else f"is damaged: {error}"
+        pickled = "pickled" in str(error) or "Object arrays" in str(error)
+        text = "holds pickled objects, which are not read" if pickled else f"is damaged: {error}"
         raise SigmaDataError(f"{path}: {text.rstrip('.')}. Write arrays of numbers.") from error
 
 
@@ -82,7 +86,18 @@ def _npz(path: Path) -> Mapping[str, np.ndarray]:
     check_sizes(path)
     with path.open("rb") as file:
         found = np.load(file, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            raise SigmaDataError(f"{path}: holds one array without a name. Write it with numpy.savez.")
         return {name: x for name, x in found.items() if isinstance(x, np.ndarray)}
+
+
+def _safetensors(path: Path) -> Mapping[str, np.ndarray]:
+    """Return the arrays of a file, those of bfloat16 in float32."""
+    try:
+        found = safetensors.numpy.load_file(path)
+    except AttributeError:  # NumPy has no such type
+        raise SigmaDataError(f"{path}: holds numbers of a type that NumPy lacks. Write them as float32.") from None
+    return {name: x.astype(np.float32) if x.dtype.name == "bfloat16" else x for name, x in found.items()}
 
 
 def _of_exporter(path: Path) -> Mapping[str, np.ndarray]:
@@ -98,5 +113,5 @@ def _of_exporter(path: Path) -> Mapping[str, np.ndarray]:
 
 READERS: dict[str, Callable[[Path], Mapping[str, np.ndarray]]] = {
     ".npz": _npz,
-    ".safetensors": safetensors.numpy.load_file,
+    ".safetensors": _safetensors,
 }

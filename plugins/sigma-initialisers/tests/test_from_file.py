@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from sigma_initialisers import FromFile
+from sigma_initialisers import FromFile, archives
 from sigma_kernel.contracts import Parameter
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.testing import InitialiserSuite, draw
@@ -128,6 +128,82 @@ def test_an_archive_that_declares_more_than_it_holds_is_refused_before_memory_is
         SigmaDataError, match=rf"'{NAME}\.npy' declares {24 * HUGE} bytes and has .*damaged: write it ag"
     ):
         values(FromFile(tmp_path / "x.npz"))
+
+
+def text(words):
+    """Return an .npy file of version 1.0 with this header, and data for 6 numbers."""
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(words) + 1) + words.encode() + b"\n" + bytes(48)
+
+
+HEADER = "{'descr': '%s', 'fortran_order': False, 'shape': %s}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "(" * 5000, "[" * 5000, "(" * 60000, "print(1)", HEADER % ("<f8", "(2, 3"), HEADER % ("<f8", (0, 2**70)),
+        HEADER % ("<f8", (-2, -3)), HEADER % ("<f8", (2**32, 2**32)), HEADER % ("<f8", (1,) * 70),
+        HEADER % ("x8", (2, 3)),
+    ],
+    ids=lambda words: words[:10] + words[-25:],
+)  # fmt: skip
+def test_headers_that_no_array_has_are_refused(tmp_path, words):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr(f"{NAME}.npy", text(words))
+    with pytest.raises(SigmaDataError, match=r"x\.npz: .*(is damaged|declares \d+ bytes)"):
+        values(FromFile(tmp_path / "x.npz"))
+
+
+@pytest.mark.parametrize(("place", "value"), [(8, 1), (10, 77)])
+def test_archives_with_a_password_or_an_unknown_compression_are_refused(tmp_path, place, value):
+    path = saved(tmp_path / "x.npz")
+    whole = bytearray(path.read_bytes())
+    whole[whole.rindex(b"PK\x01\x02") + place] = whole[place - 2] = value
+    path.write_bytes(whole)
+    with pytest.raises(SigmaDataError, match=r"x\.npz: is damaged: .*(encrypted|compression)"):
+        values(FromFile(path))
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_an_archive_of_little_that_becomes_much_is_refused(tmp_path, monkeypatch, members):
+    monkeypatch.setattr(archives, "LARGE", 3_000_000)
+    np.savez_compressed(tmp_path / "x.npz", **{f"a{i}": np.zeros(400_000 // members) for i in range(members)})
+    with pytest.raises(
+        SigmaDataError, match=r"x\.npz: \d+ bytes become 3200\d+, which trained parameters do not\. Write"
+    ):
+        values(FromFile(tmp_path / "x.npz"))
+    monkeypatch.setattr(archives, "LARGE", 4_000_000)
+    assert len(FromFile(tmp_path / "x.npz").arrays()) == members
+
+
+def test_arrays_that_need_more_memory_than_there_is_are_told(tmp_path, monkeypatch):
+    def full(file, **how):
+        raise MemoryError("Unable to allocate 8.00 TiB")
+
+    path = saved(tmp_path / "x.npz")
+    monkeypatch.setattr(np, "load", full)
+    with pytest.raises(SigmaDataError, match=r"x\.npz: its arrays need more memory than there is\. Write fewer"):
+        values(FromFile(path))
+
+
+def test_safetensors_in_bfloat16_are_read_in_float32_and_unknown_types_are_refused(tmp_path):
+    pytest.importorskip("ml_dtypes", reason="without it, no file of bfloat16 is read by safetensors")
+    numbers = np.array([[1.0, -2.5, 3.0], [0.0, 100.0, 7.0]], "<f4")
+    for kind, data in (("BF16", (numbers.view("<u4") >> 16).astype("<u2").tobytes()), ("F4", bytes(3))):
+        told = {NAME: {"dtype": kind, "shape": [2, 3], "data_offsets": [0, len(data)]}}
+        words = json.dumps(told).encode()
+        (tmp_path / f"{kind}.safetensors").write_bytes(struct.pack("<Q", len(words)) + words + data)
+    np.testing.assert_array_equal(values(FromFile(tmp_path / "BF16.safetensors")), numbers)
+    with pytest.raises(SigmaDataError, match=r"F4\.safetensors: holds numbers of a type that NumPy lacks\. Write them"):
+        values(FromFile(tmp_path / "F4.safetensors"))
+
+
+@pytest.mark.parametrize("shape", [[2**32, 2**32], [2**63, 2], [2**64], [1] * 70 + [6]])
+def test_shapes_that_no_tensor_has_are_refused(tmp_path, shape):
+    words = json.dumps({NAME: {"dtype": "F64", "shape": shape, "data_offsets": [0, 48]}}).encode()
+    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(words)) + words + bytes(48))
+    with pytest.raises(SigmaDataError, match=r"x\.safetensors: is damaged"):
+        values(FromFile(tmp_path / "x.safetensors"))
 
 
 def test_an_archive_whose_directory_declares_too_much_is_refused(tmp_path):

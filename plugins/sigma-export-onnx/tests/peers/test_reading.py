@@ -210,6 +210,54 @@ def test_external_data_of_another_size_are_refused(sizes: dict[str, Any], messag
         values(beside(folder, "weights", **sizes))
 
 
+def shared(name: str, offset: int) -> Any:
+    tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=(2, 3), data_location=TensorProto.EXTERNAL)
+    for key, value in {"location": "weights", "offset": offset, "length": 24}.items():
+        tensor.external_data.add(key=key, value=str(value))
+    return tensor
+
+
+@pytest.mark.parametrize("offsets", [(4, 4), (0, 4)])
+def test_external_data_that_are_declared_more_than_once_are_refused(offsets: tuple[int, int], folder: Path) -> None:
+    path = written(folder / "x.onnx", *(shared(name, at) for name, at in zip((NAME, "other"), offsets, strict=True)))
+    with pytest.raises(SigmaDataError, match=r"'other': its bytes of weights are those of other initialisers, too\."):
+        values(path)
+
+
+def test_two_initialisers_of_a_name_are_refused(tmp_path: Path) -> None:
+    one = numpy_helper.from_array(WEIGHTS, NAME)
+    with pytest.raises(SigmaDataError, match=rf"x\.onnx: has two initialisers '{NAME}'\. The file is damaged"):
+        values(written(tmp_path / "x.onnx", one, one))
+
+
+def varied(number: int, data: bytes) -> bytes:
+    """Return a field of a message that holds bytes."""
+    size, length = len(data), b""
+    while size > 127:
+        size, length = size >> 7, length + bytes([size & 127 | 128])
+    return bytes([number << 3 | 2]) + length + bytes([size]) + data
+
+
+@pytest.mark.parametrize("depth", [150, 5000])
+def test_graphs_in_graphs_without_end_are_refused(depth: int, tmp_path: Path) -> None:
+    graph = b""
+    for _ in range(depth):
+        graph = varied(1, varied(5, varied(6, graph)))  # a node, its attribute, the graph of that
+    (tmp_path / "x.onnx").write_bytes(varied(7, graph))
+    with pytest.raises(SigmaDataError, match=r"x\.onnx: is no ONNX model, or damaged"):
+        values(tmp_path / "x.onnx")
+
+
+@pytest.mark.parametrize("dims", [(2**32, 2**32), (2**63 - 1, 2), (0, 2**62), (1,) * 70 + (2, 3)])
+@pytest.mark.parametrize("raw", [False, True])
+def test_shapes_that_no_array_has_are_refused(dims: tuple[int, ...], raw: bool, tmp_path: Path) -> None:
+    tensor = made(WEIGHTS, TensorProto.FLOAT, raw)
+    del tensor.dims[:]
+    tensor.dims.extend(dims)
+    with pytest.raises(SigmaDataError, match=r"x\.onnx: .*(declares|is damaged)"):
+        values(written(tmp_path / "x.onnx", tensor))
+
+
 def test_external_data_that_are_missing_or_no_file_are_named(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     for location in ("missing", "below", "pipe"):
