@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from attrs import define, field
 
-from sigma_backend_torch.source import Run
+from sigma_backend_torch.loops import Run
 from sigma_kernel.contracts import Array
 
 DEVICES = ("cuda",)  # that record

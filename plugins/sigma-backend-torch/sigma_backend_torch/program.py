@@ -15,8 +15,9 @@ from sigma_backend_torch.composing import ATTENTION, composed
 from sigma_backend_torch.devices import on
 from sigma_backend_torch.fusing import fused
 from sigma_backend_torch.graphs import RecordedRun, recorded
+from sigma_backend_torch.loops import Run
 from sigma_backend_torch.namespace import OWN, namespace
-from sigma_backend_torch.source import Run, function, new
+from sigma_backend_torch.source import function, new
 from sigma_kernel.contracts import Array, Arrays, Burst, Numbers, Step
 from sigma_kernel.graph import Graph, rewrite
 

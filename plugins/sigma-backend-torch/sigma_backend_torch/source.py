@@ -6,15 +6,16 @@ Calling PyTorch's functions by name, with attributes bound beforehand, takes a t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
-from sigma_backend_torch.namespace import DIRECT
+from sigma_backend_torch.loops import Run, WrittenScan, stacks
+from sigma_backend_torch.namespace import DIRECT, aten
 from sigma_kernel.contracts import Array
 from sigma_kernel.graph import ELEMENTWISE, OPS, Graph, Namespace, Node, meaning_of
 
-Run = Callable[..., tuple[Array, ...]]
 OPENS = ("input", "constant")
 ATTRIBUTES: dict[str, Callable[..., Any]] = {"torch:addcmul": torch.addcmul, "torch:addcdiv": torch.addcdiv}
 NEW = {  # ops whose results take storage of their own; any other may return a part of an operand
@@ -27,24 +28,34 @@ NEW = {  # ops whose results take storage of their own; any other may return a p
     *("torch:addmm", "torch:addcmul", "torch:addcdiv", "torch:kept", "torch:rectified", "torch:total"),
     *("torch:tanh_slope", "torch:logistic_slope"),
 }
-INTO = {  # ops that take ``out``
-    *("add", "sub", "mul", "div", "maximum", "minimum", "neg", "abs", "exp", "log", "sqrt", "tanh", "sigmoid"),
-    *ATTRIBUTES,
+INTO = {  # ops of which each entry of the result depends on the same entries of operands, and the name of ``out``
+    **dict.fromkeys(("add", "sub", "mul", "div", "maximum", "minimum", "neg", "abs", "exp", "log", "sqrt"), "out"),
+    **dict.fromkeys(("tanh", "sigmoid", *ATTRIBUTES), "out"),
+    **dict.fromkeys(("torch:tanh_slope", "torch:logistic_slope"), "grad_input"),
+}
+ELSEWHERE = {**INTO, **dict.fromkeys(("matmul", "torch:addmm", "concat"), "out")}  # ops that write into other storage
+WRITING: dict[str, Callable[..., Any]] = {  # in place of those in DIRECT
+    "torch:tanh_slope": aten.tanh_backward.grad_input,
+    "torch:logistic_slope": aten.sigmoid_backward.grad_input,
 }
 
 
-def function(graph: Graph, ns: Namespace, replaced: Mapping[int, int] | None = None) -> Run:
+def function(
+    graph: Graph, ns: Namespace, replaced: Mapping[int, int] | None = None, written: Sequence[Node] = ()
+) -> Run:
     """Return a function from input arrays to output arrays.
 
     ``replaced`` maps outputs to inputs that are not used any more: where possible, results are written into these.
-    Without it, nothing is written into anything.
+    Without it, nothing is written into anything. ``written`` are nodes whose storage the function takes as its last
+    arguments.
     """
     place = graph.places()
     fixed = dict(_fixed(graph, ns))
     order, into = _scheduled(graph, fixed, replaced)
+    targets = {node: f"v{place[x]}" for node, x in into.items()} | {node: f"o{place[node]}" for node in written}
     names: dict[str, Any] = {f"v{place[node]}": value for node, value in fixed.items()}
-    lines = [*_lines(order, graph, place, into, fixed, ns, names)]
-    arguments = ", ".join(f"v{place[x]}" for x in graph.inputs)
+    lines = [*_lines(order, graph, place, targets, fixed, ns, names, replaced is not None)]
+    arguments = ", ".join([*(f"v{place[x]}" for x in graph.inputs), *(targets[x] for x in written)])
     results = "".join(f"v{place[x]}, " for x in graph.outputs)
     text = "\n    ".join([f"def run({arguments}):", *lines, f"return ({results})"])
     exec(compile(text, "<step>", "exec"), names)
@@ -120,8 +131,8 @@ def new(graph: Graph) -> list[bool]:
 
 # -- lines -------------------------------------------------------------------------------------------------------------
 def _lines(
-    order: Sequence[Node], graph: Graph, place: Mapping[Node, int], into: Mapping[Node, Node],
-    fixed: Mapping[Node, Array], ns: Namespace, names: dict[str, Any],
+    order: Sequence[Node], graph: Graph, place: Mapping[Node, int], targets: Mapping[Node, str],
+    fixed: Mapping[Node, Array], ns: Namespace, names: dict[str, Any], writes: bool,
 ) -> Iterator[str]:  # fmt: skip
     """Yield a line for each node, and one that forgets what nothing reads any more; name the functions."""
     kept = {*graph.outputs, *graph.inputs, *fixed}
@@ -132,44 +143,71 @@ def _lines(
             parts.setdefault(x.inputs[0], {})[x.attrs["index"]] = x
     for i, node in enumerate(order):
         number = place[node]
-        operands = ", ".join(f"v{place[x]}" for x in node.inputs)
-        target = f", out=v{place[into[node]]}" if node in into else ""
-        names[f"f{number}"] = _called(node, ns, parts.get(node, {}))
-        value = f", value={node.attrs['value']}" if node.op in ATTRIBUTES else ""
-        yield f"v{number} = f{number}({operands}{value}{target})"
+        if node.op == "scan":
+            names[f"f{number}"] = _scanned(node, ns, parts.get(node, {}), writes)
+        else:
+            names[f"f{number}"] = (node in targets and WRITING.get(node.op)) or _called(node, ns)
+        target = f", {ELSEWHERE[node.op]}={targets[node]}" if node in targets else ""
+        cut = _cut(node) if node.op == "slice" else None
+        called = f"f{number}({_operands(node, place)}{target})"
+        yield f"v{number} = " + (f"v{place[node.inputs[0]]}.narrow{cut}" if cut else called)
         done = sorted(f"v{place[x]}" for x in {*node.inputs} if last.get(x) == i)
         if done:
             yield f"del {', '.join(done)}"
 
 
-def _called(node: Node, ns: Namespace, wanted: Mapping[int, Node]) -> Callable[..., Any]:
-    """Return the function that computes a node."""
-    if node.op == "scan":
-        run = function(node.attrs["body"], ns)
-        how = {name: x for name, x in node.attrs.items() if name != "body"}
+def _operands(node: Node, place: Mapping[Node, int]) -> str:
+    """Return the operands of a call, and attributes that PyTorch's function takes as they are."""
+    listed = ", ".join(f"v{place[x]}" for x in node.inputs)
+    if node.op == "concat" and node.dtype != "uint32":
+        return f"({listed},), {node.attrs['axis']}"
+    return f"{listed}, value={node.attrs['value']}" if node.op in ATTRIBUTES else listed
+
+
+def _scanned(node: Node, ns: Namespace, wanted: Mapping[int, Node], writes: bool) -> Callable[..., Any]:
+    """Return the function of a scan, which writes its stacks row by row."""
+    how = {name: x for name, x in node.attrs.items() if name != "body"}
+    body: Graph = node.attrs["body"]
+    if not writes or not how["length"]:
+        run = function(body, ns)
         return lambda *operands: ns.own["scan"](ns, *operands, run=run, wanted=wanted, **how)
+    found, fixed = stacks(body.outputs, how["carries"], wanted, ns.dtype), dict(_fixed(body, ns))
+    able = {x for x in body.outputs if _writes(x) and x not in fixed}
+    first = {body.outputs[x.out]: x for x in reversed(found) if body.outputs[x.out] in able}
+    written = tuple(x for x in found if x in first.values())
+    copied = tuple(x for x in found if x not in written)
+    loop = WrittenScan(**how, outputs=body.outputs, written=written, copied=copied, wanted=frozenset(wanted))
+    return partial(loop.run, function(body, ns, {}, [body.outputs[x.out] for x in written]))
+
+
+def _writes(node: Node) -> bool:
+    """Return whether a node's result is written into given storage."""
+    return node.op in ELSEWHERE and node.dtype != "uint32" and (node.op != "torch:addmm" or len(node.shape) == 2)
+
+
+def _called(node: Node, ns: Namespace) -> Callable[..., Any]:
+    """Return the function that computes a node."""
     if node.dtype != "uint32" and node.op in DIRECT:
         return DIRECT[node.op]
     if node.op in ATTRIBUTES:
         return ATTRIBUTES[node.op]
-    return _bound(node) or meaning_of(node, ns, wanted)
+    return _bound(node) or meaning_of(node, ns)
 
 
 def _bound(node: Node) -> Callable[..., Any] | None:
     """Return a function of PyTorch's with the attributes in the order in which it takes them."""
     if node.op == "permute" and tuple(node.attrs["axes"]) == (1, 0):
         return DIRECT["torch:swap"]
-    if node.op == "slice":
-        return _cut(node)
-    return None
+    if node.op == "concat" and node.dtype != "uint32":
+        return torch.cat  # type: ignore[no-any-return]
+    return torch.addmm if node.op == "torch:addmm" and len(node.shape) == 2 else None
 
 
-def _cut(node: Node) -> Callable[..., Any] | None:
-    """Return the function of a slice along one axis."""
+def _cut(node: Node) -> tuple[int, int, int] | None:
+    """Return axis, start and length of a slice along one axis; None if it is another."""
     cuts = [*zip(node.attrs["start"], node.attrs["stop"], node.attrs["step"], node.inputs[0].shape, strict=True)]
     axes = [axis for axis, (start, stop, step, side) in enumerate(cuts) if (start, stop, step) != (0, side, 1)]
     if len(axes) != 1 or cuts[axes[0]][2] != 1:
         return None
-    (axis,) = axes
-    start, stop = cuts[axis][:2]
-    return lambda x: x.narrow(axis, start, stop - start)
+    start, stop = cuts[axes[0]][:2]
+    return axes[0], start, stop - start
