@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from sigma_kernel import load
-from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
 from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
 from sigma_optimisers import Adam
 from sigma_sklearn import SigmaClassifier, SigmaRegressor, network
@@ -273,6 +273,34 @@ def test_an_optimiser_without_a_rate_can_be_given_by_name() -> None:
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message if "\\" in message else re.escape(message)):
         classifier(**settings).fit(X, Y).predict(X)
+
+
+INDICES = "input(3, dtype='int32') + embedding(7, 5) + flatten() + output({}) + {}()"
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint8", "float64", "float32"])
+def test_a_network_that_reads_indices_learns_what_no_sum_of_the_columns_tells(kind: str) -> None:
+    rows = DRAW.integers(0, 7, (300, 3))
+    odd, worth = rows[:, 0] % 2, np.array([3.0, -1.0, 4.0, 1.0, -5.0, 9.0, 2.0])
+    model = classifier(network=INDICES.format(2, "softmax_cross_entropy"), epochs=200).fit(rows.astype(kind), odd)
+    assert model.score(rows, odd) == 1 > LogisticRegression().fit(rows, odd).score(rows, odd) + 0.3
+    assert pickle.loads(pickle.dumps(model)).predict(rows.astype("int32")).tolist() == odd.tolist()
+    guess = regressor(network=INDICES.format(1, "squared_difference"), epochs=300, learning_rate=0.05)
+    assert guess.fit(rows.astype(kind), worth[rows[:, 1]]).score(rows, worth[rows[:, 1]]) > 0.99
+
+
+@pytest.mark.parametrize("wrong", [7, -1, 2.5])
+def test_numbers_that_are_no_indices_of_the_network_are_refused(wrong: float) -> None:
+    rows = DRAW.integers(0, 7, (50, 3)).astype(float)
+    model = classifier(network=INDICES.format(2, "softmax_cross_entropy")).fit(rows, rows[:, 0] > 3)
+    bad = rows.copy()
+    bad[4, 1] = wrong
+    with pytest.raises(SigmaDataError, match=rf"row 4: {float(wrong)} is not an index from 0 to 6"):
+        model.predict(bad)
+    with pytest.raises(SigmaDataError, match=rf"{float(wrong)} is not an index from 0 to 6"):
+        model.fit(bad, rows[:, 0] > 3)
+    with pytest.raises(SigmaNetworkError, match=r"takes indices \(got float64\)\. Write Input\(3, dtype=\"int32\"\)"):
+        classifier(network="embedding(7, 5) + flatten()").fit(rows, rows[:, 0] > 3)
 
 
 def test_classes_that_training_did_not_have_are_refused() -> None:
