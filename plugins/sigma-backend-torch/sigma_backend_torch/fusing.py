@@ -72,7 +72,8 @@ def _step(node: Node, inputs: tuple[Node, ...], uses: Uses) -> Node | None:
 
 def _joined(node: Node, inputs: tuple[Node, ...], uses: Uses) -> Node | None:
     """Join two pieces that are padded with zeros and added, one after the other along an axis."""
-    if not all(_is_piece(x) and uses[old] == 1 for x, old in zip(inputs, node.inputs, strict=True)):
+    pieces = (_is_piece(x) and uses[old] == 1 for x, old in zip(inputs, node.inputs, strict=True))
+    if not all(pieces) or any(x.shape != node.shape for x in inputs):
         return None
     axes = {i for x in inputs for i, ends in enumerate(zip(*_ends(x), strict=True)) if any(ends)}
     if len(axes) != 1:

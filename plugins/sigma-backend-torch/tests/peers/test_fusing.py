@@ -60,6 +60,14 @@ def test_pieces_with_a_gap_or_an_overlap_are_not_joined() -> None:
         agree(Graph((x, y), (wide[0] + wide[1],)), DRAW.normal(size=x.shape), DRAW.normal(size=y.shape))
 
 
+def test_pieces_of_different_shapes_are_not_joined() -> None:
+    shapes = (1, 3), (3, 4), (3, 5), (2, 2, 7)
+    inputs = row, rows, one, others = tuple(symbol(shape, "float64") for shape in shapes)
+    broadcast = f.pad(row, (0, 0), (0, 4)) + f.pad(rows, (0, 3), (0, 0))
+    of_two_ranks = f.pad(one, (0, 2), (0, 0)) + f.pad(others, (0, 0, 0), (0, 1, 0))
+    agree(Graph(inputs, (broadcast, of_two_ranks)), *(DRAW.normal(size=shape) for shape in shapes))
+
+
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_maxima_and_their_places_are_one_call_for_every_padding(axes: int) -> None:
     for padding in (((0, 0),) * axes, ((1, 1),) * axes, PADDINGS[axes]):
