@@ -20,7 +20,6 @@ from sigma_kernel.graph import BYTES
 
 Parts = list[tuple[int, int]]  # first columns and widths of the vectors of a tile
 Sum = tuple[int, int, int, str]  # row, first column, width and name of a vector of sums
-TOGETHER = 96  # rows of a transposed operand that are packed at a time: several lines of the cache side by side
 APART = 4  # steps between two prefetches
 
 
@@ -106,16 +105,6 @@ class Tiles:
         return self.packed and (largest or (self.down == 1 and self.rows > self.columns))
 
     @property
-    def turns(self) -> bool:
-        """Return whether rows of the first operand are packed: they lie side by side in memory, in lines far apart."""
-        return self.by_rows and self.down == 1
-
-    @property
-    def beside(self) -> int:
-        """Return how many rows are packed at a time: whole tiles."""
-        return max(TOGETHER // self.shape.rows, 1) * self.shape.rows
-
-    @property
     def panels(self) -> bool:
         """Return whether columns are packed."""
         return self.packed or self.turned
@@ -125,8 +114,9 @@ class Tiles:
         """Return the number of scratch elements."""
         if not self.panels:
             return 0
-        panels = -(-self._span // self.wide) if self.by_rows else 1
-        return max(self.deep, 1) * (self.wide * panels + (self.beside if self.turns else 0))
+        return max(self.deep, 1) * (
+            self.wide * (-(-self._span // self.wide) if self.by_rows else 1) + 2 * self.shape.rows
+        )
 
     @property
     def _span(self) -> int:
@@ -197,16 +187,15 @@ class Tiles:
         return f"sel(j + {2 * self.wide} <= {columns}, {beside}, (k0 + {self.deep}) * {self.leading})"
 
     def _row_by_row(self, rows: str, first: str, last: str) -> list[str]:
-        """Return each row of tiles, over all panels; rows that lie side by side in memory are packed some at a time."""
-        where = "at(room, j * length)" if first == "0" else f"at(room, (j - {first}) * length)"
+        """Return each row of tiles, over all panels."""
 
         def inside(d: int) -> list[str]:
-            return self._across(first, last, lambda p: [f"panel = {where}", *self._tile(d, p, "i", False)])
+            turn = self._turn(d) if self.down == 1 else []
+            where = "at(room, j * length)" if first == "0" else f"at(room, (j - {first}) * length)"
+            tiles = self._across(first, last, lambda p: [f"panel = {where}", *self._tile(d, p, "i", False)])
+            return [*turn, *tiles]
 
-        if not self.turns:
-            return self._down(rows, inside)
-        some = [f"some = min({self.beside}, {rows} - g)", *self._turn(), *self._down("some", inside)]
-        return [f"for g in range(0, {rows}, {self.beside}):", *indented(some)]
+        return self._down(rows, inside)
 
     def _down(self, rows: str, inside: Callable[[int], list[str]]) -> list[str]:
         """Return loops over the rows of tiles."""
@@ -231,18 +220,12 @@ class Tiles:
             lines.append(f"    put(at(panel, q * {self.wide} + {place}), {value})")
         return lines
 
-    def _turn(self) -> list[str]:
-        """Return lines that pack some rows, which lie side by side, from g on: each row of tiles by itself."""
-        deep, rest = self.shape.rows, self.rows % self.shape.rows
-        lines = [f"laid = at(room, {self.room - self.deep * self.beside})"]
-        lines += [f"whole = some // {deep} * {deep}", "for q in range(length):"]
-        kinds = [("0", "whole", deep), *([("whole", "some", rest)] if rest else [])]
-        for first, last, d in kinds:
-            lines.append(f"    for r in range({first}, {last}, {d}):")
-            for place, width in powers(d):
-                value = wide(width, "left", f"g + r + {place} + (k0 + q) * {self.along}")
-                lines.append(f"        put(at(laid, r * length + q * {d} + {place}), {value})")
-        return lines
+    def _turn(self, d: int) -> list[str]:
+        """Return lines that pack the rows of one row of tiles, from i on."""
+        start = f"laid = at(room, {self.room - self.deep * self.shape.rows})"
+        parts = [(place, wide(width, "left", f"i + {place} + (k0 + q) * {self.along}")) for place, width in powers(d)]
+        each = [f"    put(at(laid, q * {d} + {place}), {value})" for place, value in parts]
+        return [start, "for q in range(length):", *each]
 
     # -- tiles ---------------------------------------------------------------------------------------------------------
     def _tile(self, d: int, parts: Parts, row: str, ahead: bool) -> list[str]:
@@ -255,8 +238,8 @@ class Tiles:
     def _some(self, d: int, of: int, parts: Parts, row: str, ahead: bool) -> list[str]:
         """Return a tile of a few of the rows that are packed together."""
         sums = [(r, place, width, f"s{r}_{place}_{width}") for r in range(d) for place, width in parts]
-        if self.turns:
-            start, (near, far) = [f"x = at(laid, i * length + {row} - i)"], (1, of)
+        if self.by_rows and self.down == 1:
+            start, (near, far) = [f"x = at(laid, {row} - i)"], (1, of)
         else:
             start, (near, far) = [f"x = at(left, {row} * {self.down} + k0 * {self.along})"], (self.down, self.along)
         if not self.panels:
@@ -285,12 +268,12 @@ class Tiles:
 
     def _ends(self, sums: list[Sum], row: str) -> list[str]:
         """Return lines that write a tile to the result, or add it."""
-        lines, first = [], f"g + {row}" if self.turns else row
+        lines = []
         if self.scale != literal(1, self.dtype):
             lines = [f"{name} = {name} * {spread(width, self.scale)}" for _, _, width, name in sums]
 
         def kept(added: bool) -> list[str]:
-            places = [(f"({first} + {r}) * {self.apart} + j + {place}", width, name) for r, place, width, name in sums]
+            places = [(f"({row} + {r}) * {self.apart} + j + {place}", width, name) for r, place, width, name in sums]
             return [f"put(at(to, {p}), {wide(w, 'to', p) + ' + ' if added else ''}{name})" for p, w, name in places]
 
         if self.deep == self.inner or self.added:
