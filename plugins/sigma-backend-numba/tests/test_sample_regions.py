@@ -111,3 +111,21 @@ def test_local_values_of_one_sample_do_not_overlap():
         ends = [(start, start + 4 * int(np.prod(node.shape[1:]))) for node, start in mine.items()]
         ordered = sorted(ends)
         assert all(a[1] <= b[0] for a, b in pairwise(ordered))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("shape", "window"), [((3, 4, 28, 28), (2, 2)), ((2, 3, 6, 2), (3, 2)), ((2, 3, 10), (2,)), ((2, 3, 9, 6), (3, 3))]
+)
+def test_windows_side_by_side_give_the_numbers_of_the_reference_also_for_nan_and_ties(dtype, shape, window):
+    how = {"window": window, "stride": window, "padding": ((0, 0),) * len(window)}
+    x, draw = symbol(shape, dtype), np.random.default_rng(0)
+    value, place = ops.max_pool(x, **how), ops.pool_argmax(x, **how)
+    slopes = symbol(value.shape, dtype)
+    graph = Graph((x, slopes), (value, place, ops.pool_scatter(slopes, place, shape=shape, **how)))
+    given = draw.integers(-3, 3, shape).astype(dtype)
+    given[draw.random(shape) < 0.05], given[0, 0] = np.nan, -np.inf
+    arrays = given, draw.integers(-9, 9, value.shape).astype(dtype)
+    expected = interpret(graph, numpy_namespace())(*arrays)
+    for found, wanted in zip(NumbaBackend().lower(graph, {})(*arrays), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -142,6 +142,27 @@ def _put(b: Any, pointer: Value, values: Value) -> None:
     b.store(values.ir, place, align=typed_values.BYTES[pointer.kind[1:]])
 
 
+def _alternate(lanes: int, first: int) -> Meaning:
+    """Load every other one of twice as many numbers."""
+
+    def meaning(b: Any, pointer: Value) -> Value:
+        kind = pointer.kind[1:]
+        both = ir.VectorType(TYPES[kind], 2 * lanes)
+        values = b.load(b.bitcast(pointer.ir, both.as_pointer()), align=typed_values.BYTES[kind])
+        mask = ir.Constant(ir.VectorType(_HALF, lanes), list(range(first, 2 * lanes, 2)))
+        return Value(f"{kind}x{lanes}", b.shuffle_vector(values, ir.Constant(both, ir.Undefined), mask))
+
+    return meaning
+
+
+def _zipped(b: Any, pointer: Value, x: Value, y: Value) -> None:
+    """Store the numbers of two vectors in turns."""
+    lanes = x.ir.type.count
+    mask = ir.Constant(ir.VectorType(_HALF, 2 * lanes), [k // 2 + k % 2 * lanes for k in range(2 * lanes)])
+    both = b.shuffle_vector(x.ir, y.ir, mask)
+    b.store(both, b.bitcast(pointer.ir, both.type.as_pointer()), align=typed_values.BYTES[pointer.kind[1:]])
+
+
 def _turned(lanes: int) -> Meaning:
     """Transpose this many rows of as many numbers: each round interleaves one half of the rows with the other."""
 
@@ -262,6 +283,8 @@ WORDS: dict[str, Meaning] = {
     "wide": _wide(), "spread": _spread(), "fetch": _fetch,
     **{f"wide{lanes}": _wide(lanes) for lanes in typed_values.LANES},
     **{f"spread{lanes}": _spread(lanes) for lanes in typed_values.LANES}, "put": _put,
+    **{f"evens{lanes}": _alternate(lanes, 0) for lanes in typed_values.LANES},
+    **{f"odds{lanes}": _alternate(lanes, 1) for lanes in typed_values.LANES}, "zipped": _zipped,
     **{f"turned{lanes}": _turned(lanes) for lanes in typed_values.LANES},
     "highest": _highest, "summed": _summed, "sel": typed_values.chosen, "radd": _reordered,
     "abs": _size, "min": _lesser, "max": _greater,

@@ -20,10 +20,10 @@ TYPES: dict[str, Any] = {
     "b1": BIT, "i1": BYTE, "i4": ir.IntType(32), "i8": WIDE, "u4": ir.IntType(32), "u8": WIDE, "f4": ir.FloatType(),
     "f8": ir.DoubleType(),
 }  # fmt: skip
-TYPES |= {f"{kind}x{n}": ir.VectorType(TYPES[kind], n) for kind in ("f4", "f8") for n in LANES}  # vectors of n numbers
+TYPES |= {f"{kind}x{n}": ir.VectorType(TYPES[kind], n) for kind in ("f4", "f8", "i4") for n in LANES}  # vectors
 UNSIGNED = ("b1", "u4", "u8")
 FLOATS = frozenset(kind for kind in TYPES if kind[0] == "f")
-BYTES = {"f4": 4, "f8": 8}
+BYTES = {"f4": 4, "f8": 8, "i4": 4}
 WIDTHS = {"b1": 1, "i1": 8, "i4": 32, "i8": 64, "u4": 32, "u8": 64}
 SCALARS = {"int8": "i1", "int32": "i4", "int64": "i8", "uint32": "u4", "uint64": "u8", "float32": "f4", "float64": "f8"}
 SIGNS = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -90,7 +90,7 @@ def _conversion(b: Any, value: Value, kind: str) -> Any:
 
 def common(x: str, y: str) -> str:
     """Return the common kind of two operands."""
-    if x == y and (x in FLOATS or x == "b1"):
+    if x == y and (x in FLOATS or x == "b1" or "x" in x):
         return x
     if x in FLOATS or y in FLOATS:
         return "f8"

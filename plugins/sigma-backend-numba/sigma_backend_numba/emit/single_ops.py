@@ -7,6 +7,7 @@ from itertools import product
 from math import prod
 
 from sigma_backend_numba.emit import costs
+from sigma_backend_numba.emit.shifted_products import widest
 from sigma_backend_numba.emit.task import Task, size
 from sigma_backend_numba.lower.layout import regular, source
 from sigma_backend_numba.scalars import SHORT, arithmetic, literal
@@ -189,10 +190,18 @@ def _tiled(node: Node, wide: Node) -> bool:
     return small and fits and attrs["stride"] == attrs["window"] and not any(map(any, attrs["padding"]))
 
 
-def _tiles(task: Task, node: Node, wide: Node, narrow: Node, body: Callable[[list[str]], list[str]]) -> None:
-    """Write loops over windows that do not overlap; ``body`` gets all indices of a window ``r``."""
+def _lanes(node: Node, result: Node) -> int:
+    """Return how many windows are computed side by side: more than one if they are two elements wide."""
+    most = 1 << (result.shape[-1].bit_length() - 1)
+    return min(widest(node.inputs[0].dtype), most) if node.attrs["window"][-1] == 2 else 1
+
+
+def _tiles(
+    task: Task, node: Node, wide: Node, narrow: Node, lanes: int, body: Callable[[list[str]], list[str]]
+) -> None:
+    """Write loops over windows that do not overlap; ``body`` gets all indices of the (first) window ``r``."""
     window, whole, result = node.attrs["window"], wide.shape[2:], narrow.shape[2:]
-    each = regular(whole).strides
+    each, last = regular(whole).strides, len(result) - 1
     task.share(costs.loop(size(wide) * 2), prod(wide.shape[:2]))
     lines = ["for c in range(lo, hi):"]
     lines += [f"{'    ' * (k + 1)}for o{k} in range({side}):" for k, side in enumerate(result)]
@@ -200,41 +209,72 @@ def _tiles(task: Task, node: Node, wide: Node, narrow: Node, body: Callable[[lis
         [f"c * {prod(whole)}", *(f"o{k} * {w * s}" for k, (w, s) in enumerate(zip(window, each, strict=True)))]
     )
     r = " + ".join([f"c * {prod(result)}", *(f"o{k} * {s}" for k, s in enumerate(regular(result).strides))])
+    begin = [f"r = {r}", f"q = {q}"]
+    if lanes > 1:  # the last windows may be written twice
+        lines[-1] = "    " * (last + 1) + f"for m in range(0, {result[-1]}, {lanes}):"
+        begin.insert(0, f"o{last} = min(m, {result[-1] - lanes})")
     places = [sum(k * s for k, s in zip(at, each, strict=True)) for at in product(*map(range, window))]
-    inside = [f"r = {r}", f"q = {q}", *body([f"q + {place}" for place in places])]
+    inside = [*begin, *body([f"q + {place}" for place in places])]
     task.lines += [*lines, *("    " * (1 + len(result)) + line for line in inside)]
 
 
-def _largest(x: str, places: Sequence[str]) -> list[str]:
-    """Return lines that read a window and find its largest element, or a NaN, without branches."""
-    lines = [f"v{k} = {x}[{place}]" for k, place in enumerate(places)]
-    return [*lines, "best = v0", *(f"best = larger(best, v{k})" for k in range(1, len(places)))]
+def _elements(x: str, places: Sequence[str], lanes: int) -> list[str]:
+    """Return lines that read a window, or several ones side by side."""
+    if lanes == 1:
+        return [f"v{k} = {x}[{place}]" for k, place in enumerate(places)]
+    return [f"v{k} = {'odds' if k % 2 else 'evens'}{lanes}(at({x}, {places[k - k % 2]}))" for k in range(len(places))]
 
 
-def _first(places: Sequence[str]) -> list[str]:
+def _number(value: str, lanes: int) -> str:
+    return value if lanes == 1 else f"spread{lanes}({value})"
+
+
+def _read(x: str, lanes: int) -> str:
+    return f"{x}[r]" if lanes == 1 else f"wide{lanes}(at({x}, r))"
+
+
+def _write(to: str, value: str, lanes: int) -> str:
+    return f"{to}[r] = {value}" if lanes == 1 else f"put(at({to}, r), {value})"
+
+
+def _largest(count: int) -> list[str]:
+    """Return lines that find the largest element of a window, or a NaN, without branches."""
+    return ["best = v0", *(f"best = larger(best, v{k})" for k in range(1, count))]
+
+
+def _first(count: int, lanes: int) -> list[str]:
     """Return lines that find the first position of the largest element in a window; NaN counts as the largest."""
-    lines = [f"place = i4({len(places) - 1})"]
-    for k in reversed(range(len(places) - 1)):
-        lines.append(f"place = sel((v{k} == best) | (v{k} != v{k}), i4({k}), place)")
+    lines = [f"place = {_number(f'i4({count - 1})', lanes)}"]
+    for k in reversed(range(count - 1)):
+        lines.append(f"place = sel((v{k} == best) | (v{k} != v{k}), {_number(f'i4({k})', lanes)}, place)")
     return lines
 
 
 def _scatter_tiles(task: Task, node: Node) -> None:
-    (g, index), out = operands(task, node), task.storage(node)
+    (g, index), out, lanes = operands(task, node), task.storage(node), _lanes(node, node.inputs[0])
+    zero = _number(literal(0, node.dtype), lanes)
 
     def body(places: list[str]) -> list[str]:
-        zero = literal(0, node.dtype)
-        lines = (f"{out}[{place}] = sel(named == i4({k}), v, {zero})" for k, place in enumerate(places))
-        return [f"v, named = {g}[r], {index}[r]", *lines]
+        values = [f"sel(named == {_number(f'i4({k})', lanes)}, v, {zero})" for k in range(len(places))]
+        lines = [f"{out}[{place}] = {value}" for place, value in zip(places, values, strict=True)]
+        if lanes > 1:
+            pairs = zip(places[::2], values[::2], values[1::2], strict=True)
+            lines = [f"zipped(at({out}, {place}), {x}, {y})" for place, x, y in pairs]
+        return [f"v, named = {_read(g, lanes)}, {_read(index, lanes)}", *lines]
 
-    _tiles(task, node, node, node.inputs[0], body)
+    _tiles(task, node, node, node.inputs[0], lanes, body)
 
 
 def max_pool(task: Task, node: Node) -> None:
     """Write the largest element of each window, or the first NaN."""
     (x,), out = operands(task, node), task.storage(node)
     if _tiled(node, node.inputs[0]):
-        _tiles(task, node, node.inputs[0], node, lambda places: [*_largest(x, places), f"{out}[r] = best"])
+        lanes = _lanes(node, node)
+
+        def body(places: list[str]) -> list[str]:
+            return [*_elements(x, places, lanes), *_largest(len(places)), _write(out, "best", lanes)]
+
+        _tiles(task, node, node.inputs[0], node, lanes, body)
         return
     inside = [f"v = {x}[q]", "if v > best or v != v:", "    best = v"]
     _pooling(
@@ -246,13 +286,14 @@ def pool_argmax(task: Task, node: Node) -> None:
     """Write the index of the largest element of each window, which may be known already; padding is minus infinity."""
     (x, *known), out, low = operands(task, node), task.storage(node), literal(-float("inf"), node.inputs[0].dtype)
     if _tiled(node, node.inputs[0]):
+        lanes = _lanes(node, node)
 
         def body(places: list[str]) -> list[str]:
-            read = [f"v{k} = {x}[{place}]" for k, place in enumerate(places)]
-            value = [*read, f"best = {known[0]}[r]"] if known else _largest(x, places)
-            return [*value, *_first(places), f"{out}[r] = place"]
+            value = [f"best = {_read(known[0], lanes)}"] if known else _largest(len(places))
+            found = [*value, *_first(len(places), lanes), _write(out, "place", lanes)]
+            return [*_elements(x, places, lanes), *found]
 
-        _tiles(task, node, node.inputs[0], node, body)
+        _tiles(task, node, node.inputs[0], node, lanes, body)
         return
     inside = [f"v = {x}[q]", "if v > best or (v != v and best == best):", "    best, place = v, i4(slot)"]
     _pooling(task, node, node.inputs[0], node, [f"best, place = {low}, i4(0)"], inside, [f"{out}[r] = place"])
