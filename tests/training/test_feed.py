@@ -264,6 +264,18 @@ def test_the_order_of_many_rows_is_drawn_in_another_thread(sizes: tuple[int, ...
     assert epochs == [(start + rows).tolist() for start, rows in zip(starts, wanted, strict=True)]
 
 
+def test_two_orders_are_drawn_ahead() -> None:
+    order = Noting()
+    feed = _feed(3000, batch=1000, iterator=order)
+    for drawn in ([0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2, 3]):
+        batches = feed.next(1)
+        for future in feed.feed._orders._following.values():
+            future.result()
+        assert sorted(epoch for epoch, _, _ in order.drawn) == drawn
+        feed.advance(batches, 1)
+    feed.close()
+
+
 def test_prefetched_orders_are_discarded_if_the_cursor_or_the_iterator_changes() -> None:
     feed = _feed(3000, batch=3000, iterator=Noting())
     feed.next(1)

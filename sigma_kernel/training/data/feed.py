@@ -38,20 +38,21 @@ V = TypeVar("V")
 
 @define(eq=False)
 class Prefetch(Generic[K, V]):
-    """The value for the current key, with the next one computed in the background."""
+    """The value for the current key, with those for the next keys computed in the background."""
 
     make: Callable[[K], V]
     executor: Executor
     _current: tuple[K, V] | None = None
-    _following: tuple[K, Future[V]] | None = None
+    _following: dict[K, Future[V]] = field(factory=dict)
 
-    def get(self, key: K, following: K | None) -> V:
-        """Return the value for a key, and start prefetching that of the ``following`` key, if there is one."""
+    def get(self, key: K, *following: K) -> V:
+        """Return the value for a key, and start prefetching those of the ``following`` keys."""
         if self._current is None or self._current[0] != key:
-            ahead, self._following = self._following, None
-            self._current = key, ahead[1].result() if ahead is not None and ahead[0] == key else self.make(key)
-        if following is not None and self._following is None:
-            self._following = following, self.executor.submit(self.make, following)
+            ahead = self._following.pop(key, None)
+            self._following = {k: future for k, future in self._following.items() if k in following}
+            self._current = key, self.make(key) if ahead is None else ahead.result()
+        for k in following:
+            self._following[k] = self._following.get(k) or self.executor.submit(self.make, k)
         return self._current[1]
 
 
@@ -140,8 +141,9 @@ class Feed:
         size = min(self.batch_size, left)
         n = max(1, min(most, left // size))
         many = self.dataset.rows(after.block) >= MANY  # for fewer, a thread is not worth it
-        order = self._orders.get((at.epoch, at.block), (after.epoch, after.block) if many else None)
-        resident = self._blocks.get(at.block, after.block if after.block != at.block else None)
+        coming = (after, self._next_block(after)) if many else ()  # two: nobody waits if a short burst ends first
+        order = self._orders.get((at.epoch, at.block), *((one.epoch, one.block) for one in coming))
+        resident = self._blocks.get(at.block, *({after.block} - {at.block}))
         return Batches(resident, order[at.row : at.row + n * size].reshape(n, size))
 
     def after(self, at: Cursor, batches: Batches, done: int) -> Cursor:
