@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from importlib import util
 from pathlib import Path
@@ -12,7 +13,10 @@ import numpy as np
 import pytest
 
 from sigma_backend_numba import NumbaBackend
+from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute import thread_pool
+from sigma_backend_numba.execute.program import graph_job, step_job
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Backend, LoopProgram, Step
 from sigma_kernel.errors import SigmaConfigError, SigmaGraphError, SigmaStateError
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, ops, rewrite, symbol
@@ -27,6 +31,7 @@ STEPS = {
     "dense": nets.dense(256, 320, 160, 10, slots=True, dropout=0.3),
     "odd": nets.dense(97, 131, 7, batch=13, slots=True),
     "one": nets.dense(1, 1, 3, batch=1),
+    "small": nets.dense(4, 12, 3, batch=10),
     "wide": nets.dense(300, 600, 10, batch=50),
     "convolutional": nets.convolutional(batch=20, filters=16, side=16),
     "convolutional of one sample": nets.convolutional(batch=1, filters=1, side=4),
@@ -90,6 +95,19 @@ def test_large_steps_are_cut_into_chunks():
     for name, most in {"dense": 2, "wide": 2, "convolutional": 3, "recurrent": 4}.items():
         assert NumbaBackend().compile(STEPS[name]).machine.needs["threads"] >= most
     assert NumbaBackend().compile(STEPS["one"]).machine.needs["threads"] == 1
+
+
+def test_labels_are_copied_before_the_loops_that_read_them() -> None:
+    text = source(step_job(STEPS["small"])).text
+    assert re.search(r"for v0 in range\(r0, r1\):\n +(a\d+)\[v0\] = a\d+\[i8\(a\d+\[v0\]\)\]\n", text)
+    assert len(re.findall(r"\[i8\(", text)) == 1  # rows of features are copied as a whole
+
+
+@pytest.mark.parametrize(("axis", "reordered"), [(0, False), (1, True)])
+def test_only_sums_along_the_innermost_loop_are_reordered(axis: int, reordered: bool) -> None:
+    x = symbol((10, 12))
+    text = source(graph_job(Graph((x,), (f.sum(x, axis),)), {})).text
+    assert ("radd(" in text) is reordered
 
 
 @pytest.mark.parametrize("name", STEPS)

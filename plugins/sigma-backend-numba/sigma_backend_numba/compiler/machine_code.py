@@ -24,6 +24,8 @@ FOR_KERNELS = (
     " nearbyint rint round sinh sqrt tan tgamma trunc"
 )
 SPEED = 3  # LLVM's optimisation level, 0 to 3
+# Short rows are read as whole vectors and shuffled, instead of gathered and scattered, which Zen 4 does slowly.
+INTERLEAVED = "-enable-masked-interleaved-mem-accesses"
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)  # releases the GIL
 _engines: list[Any] = []  # a function is valid as long as its engine exists
 _lock = threading.Lock()
@@ -33,6 +35,7 @@ _lock = threading.Lock()
 def _target(speed: int) -> Any:
     llvm().initialize_native_target()
     llvm().initialize_native_asmprinter()
+    llvm().set_option("sigma", INTERLEAVED)
     _register()
     name, features = processor()
     return llvm().Target.from_default_triple().create_target_machine(name, features, opt=speed, jit=True)

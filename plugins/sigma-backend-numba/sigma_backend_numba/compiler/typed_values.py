@@ -15,7 +15,7 @@ from attrs import frozen
 
 ir: Any = import_module("llvmlite.ir")  # without type annotations
 BIT, BYTE, WIDE = ir.IntType(1), ir.IntType(8), ir.IntType(64)
-LANES = (1, 2, 4, 8, 16)  # elements of a vector
+LANES = (1, 2, 3, 4, 8, 16)  # elements of a vector
 TYPES: dict[str, Any] = {
     "b1": BIT, "i1": BYTE, "i4": ir.IntType(32), "i8": WIDE, "u4": ir.IntType(32), "u8": WIDE, "f4": ir.FloatType(),
     "f8": ir.DoubleType(),

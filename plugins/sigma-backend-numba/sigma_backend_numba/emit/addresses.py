@@ -27,6 +27,11 @@ class Loops(Protocol):
     split: int
 
     @property
+    def ahead(self) -> list[str]:
+        """Return the lines before all loops."""
+        ...
+
+    @property
     def outside(self) -> list[str]:
         """Return the lines before a row."""
         ...
@@ -135,12 +140,20 @@ class Addresses:
         block = self.task.argument("input", node.attrs["input"], node.dtype)
         rows = self.task.argument("rows", 0, "int32")
         first, rest = self.own_steps(node)
-        width = prod(node.shape[1:])
+        width, test = prod(node.shape[1:]), " != 0" if node.dtype == "bool" else ""
+        if width == 1 and any(first):
+            return self._copied(node, nest, first, f"{block}[i8({rows}[{{}}])]", test)
         row = nest.hoisted(f"i8({rows}[{nest.index(first)}])", first, number)
         step = nest.index(rest)
         index = f"{row} * {width}" + (f" + {step}" if step != "0" else "") if width != 1 else row
-        test = " != 0" if node.dtype == "bool" else ""
         return lambda operands: f"{block}[{index}]{test}"
+
+    def _copied(self, node: Node, nest: Loops, first: Steps, element: str, test: str) -> Value:
+        """Copy single elements to scratch before all loops, which LLVM could not vectorise without gathering."""
+        k = next(k for k, loop in enumerate(nest.loops) if first[loop[-1]])
+        room, line = self.task.room(node.shape[0], node.dtype), f"for v{k} in range({', '.join(nest.range(k))}):"
+        nest.ahead.extend([line, f"    {room}[v{k}] = {element.format(f'v{k}')}"])
+        return lambda operands: f"{room}[v{k}]{test}"
 
     def _take(self, node: Node, nest: Loops, number: int) -> Value:
         x, axis = node.inputs[0], node.attrs["axis"]

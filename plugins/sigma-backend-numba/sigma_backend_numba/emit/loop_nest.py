@@ -39,11 +39,17 @@ def starting(node: Node) -> str:
     return literal(0, node.dtype) if node.op == "sum" else lowest(node.dtype)
 
 
-def combined(node: Node, so_far: str, value: str) -> str:
-    """Return the expression that combines a reduction with one more value."""
+def combined(node: Node, so_far: str, value: str, along: bool = True) -> str:
+    """Return the expression that combines a reduction with one more value.
+
+    A sum ``along`` the innermost loop may be reordered, so that it can be vectorised.  LLVM would gather the terms of
+    others, which lie side by side.
+    """
     if node.op == "max":
         return f"larger({so_far}, {value})"
-    return f"radd({so_far}, {value})" if node.dtype in FLOATS else arithmetic("add", node.dtype, so_far, value)
+    if along and node.dtype in FLOATS:
+        return f"radd({so_far}, {value})"
+    return arithmetic("add", node.dtype, so_far, value)
 
 
 @define(eq=False)
@@ -234,6 +240,11 @@ class Nest:
         return self._names[key]
 
     @property
+    def ahead(self) -> list[str]:
+        """Return the lines before all loops."""
+        return self._before[0]
+
+    @property
     def outside(self) -> list[str]:
         """Return the lines before a row."""
         return self._before[self.split]
@@ -277,10 +288,10 @@ class Nest:
                 self._within[number][full].append(f"{name} = {combined(node, name, value)}")
         for fold in self.folds if not number else ():
             value = self.read(fold.value, identity(fold.value.shape), 0)
-            name, target = self.task.variable(), self.at(fold.to)
+            name, target, along = self.task.variable(), self.at(fold.to), self._deep(fold.to.strides) < full
             ends = f"{name} = {target}", f"{target} = {name}"
             self._sums.append(ends)
-            self.place(full, 0, 0).extend([ends[0], f"{name} = {combined(fold.core, name, value)}", ends[1]])
+            self.place(full, 0, 0).extend([ends[0], f"{name} = {combined(fold.core, name, value, along)}", ends[1]])
 
     def _store(self, node: Node) -> None:
         """Write an output to memory, after everything that is read at the same depth."""

@@ -167,7 +167,7 @@ class Tiles:
     def _edge(self, columns: int) -> Parts:
         """Return the vectors of the last panel; parts that are added must not overlap."""
         tail = columns % self.lanes
-        split = powers if self.added or self.deep < self.inner else covering
+        split = disjoint if self.added or self.deep < self.inner else covering
         parts = [(columns - tail + place, width) for place, width in split(tail)] if tail else []
         return [*vectors(columns - tail, self.lanes), *parts]
 
@@ -223,7 +223,7 @@ class Tiles:
     def _turn(self, d: int) -> list[str]:
         """Return lines that pack the rows of one row of tiles, from i on."""
         start = f"laid = at(room, {self.room - self.deep * self.shape.rows})"
-        parts = [(place, wide(width, "left", f"i + {place} + (k0 + q) * {self.along}")) for place, width in powers(d)]
+        parts = [(place, wide(width, "left", f"i + {place} + (k0 + q) * {self.along}")) for place, width in disjoint(d)]
         each = [f"    put(at(laid, q * {d} + {place}), {value})" for place, value in parts]
         return [start, "for q in range(length):", *each]
 
@@ -310,17 +310,18 @@ def vectors(columns: int, lanes: int) -> Parts:
     return [(place, lanes) for place in range(0, columns, lanes)]
 
 
-def powers(columns: int) -> Parts:
-    """Split columns into starts and widths that are powers of two."""
-    width = 1 << (columns.bit_length() - 1)
-    rest = [(width + place, part) for place, part in powers(columns - width)] if columns > width else []
+def disjoint(columns: int) -> Parts:
+    """Split columns into starts and widths of vectors that do not overlap: powers of two, and three."""
+    width = 3 if columns == 3 else 1 << (columns.bit_length() - 1)
+    rest = [(width + place, part) for place, part in disjoint(columns - width)] if columns > width else []
     return [(0, width), *rest]
 
 
 def covering(columns: int) -> Parts:
-    """Split columns into one or two parts, which may overlap."""
+    """Split columns into one or two parts, which overlap if there would be three otherwise."""
     width = 1 << (columns.bit_length() - 1)
-    return [(0, width)] if width == columns else [(0, width), (columns - width, width)]
+    found = disjoint(columns)
+    return found if len(found) <= 2 else [(0, width), (columns - width, width)]
 
 
 def wide(width: int, pointer: str, place: str) -> str:

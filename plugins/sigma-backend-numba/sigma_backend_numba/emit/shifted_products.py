@@ -14,7 +14,7 @@ from attrs import frozen
 from sigma_backend_numba.compiler.processor import registers
 from sigma_backend_numba.compiler.tile_sizes import REGISTERS
 from sigma_backend_numba.emit.planes import nested
-from sigma_backend_numba.emit.register_tiles import powers, spread, wide
+from sigma_backend_numba.emit.register_tiles import disjoint, spread, wide
 from sigma_backend_numba.emit.task import indented
 from sigma_backend_numba.scalars import literal
 from sigma_kernel.graph import BYTES
@@ -176,7 +176,7 @@ class KernelSlopes:
         width = min(widest(self.dtype), 1 << (self.filters.bit_length() - 1))
         whole = self.filters // width * width
         lines = self._columns(0, whole, width, 1 if whole // width % 2 else 2, left, right, to)
-        for start, narrow in powers(self.filters - whole) if whole < self.filters else []:
+        for start, narrow in disjoint(self.filters - whole) if whole < self.filters else []:
             lines += self._columns(whole + start, whole + start + narrow, narrow, 1, left, right, to)
         return lines
 
@@ -235,7 +235,7 @@ class Dots:
         """Return loops for some elements: a row is many wide vectors, and then narrower ones."""
         whole = self.positions.width // self.lanes * self.lanes
         parts = [(0, whole, self.lanes)] if whole else []
-        rest = powers(self.positions.width - whole) if whole < self.positions.width else []
+        rest = disjoint(self.positions.width - whole) if whole < self.positions.width else []
         parts += [(whole + start, whole + start + width, width) for start, width in rest]
         sums = [(t, width, f"s{t}_{width}") for t in taps for *_, width in parts]
         lines, inside, ends = [f"{name} = {spread(w, literal(0, self.dtype))}" for _, w, name in sums], [], []
