@@ -89,7 +89,9 @@ class Workspace:
         self.fixed: list[Any] = [None] * len(self.place)
         self.views: list[tuple[int, int, View]] = []
         self.calls: list[tuple[Callable[..., Any], tuple[Any, ...] | None, list[int]]] = []
-        self.taken = [(self.place[value], self.place[given]) for value, given in self.plan.in_place.items()]
+        self.taken = [
+            (self.place[value], self.place[given], value.shape) for value, given in self.plan.in_place.items()
+        ]
         self.filled = [(self.place[value], out, value.shape) for value, out in self.plan.results.items()]
         for node in program.graph:
             self._settle(node)
@@ -101,8 +103,8 @@ class Workspace:
         """Compute all outputs: into their targets, or into donated inputs."""
         values = self.fixed.copy()
         values[: len(given)] = given
-        for place, source in self.taken:
-            values[place] = values[source]
+        for place, source, shape in self.taken:
+            values[place] = values[source].reshape(shape)
         for place, out, shape in self.filled:
             values[place] = targets[out].reshape(shape)  # type: ignore[union-attr]  # a result has a target
         for place, source, view in self.views:
