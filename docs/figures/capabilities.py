@@ -17,7 +17,6 @@ import attrs
 import numpy as np
 
 from figures import FOLDER
-from sigma_bench.installed import installed_backends
 from sigma_kernel import Lowerings, catalogue
 from sigma_kernel.contracts import Backend, LoopProgram, Step
 from sigma_kernel.graph import OPS, Graph, dtypes, interpret, numpy_namespace, op, shapes, symbol
@@ -170,6 +169,8 @@ def insert(page: str, columns: Mapping[str, Column]) -> str:
 
 
 if __name__ == "__main__":
+    from sigma_bench.installed import installed_backends  # this room is not needed to read the table
+
     columns = read() if KEPT.exists() else {}
     for name in sys.argv[1:] or installed_backends(print):
         columns[name] = examined(name)

@@ -94,7 +94,8 @@ def test_a_large_product_is_cut_into_no_more_pieces_than_cost_little(monkeypatch
 def test_a_processor_can_be_measured_as_if_its_registers_were_narrower(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processor, "llvm", lambda: _Host)
     monkeypatch.setenv("SIGMA_NUMBA_REGISTERS", "256")
-    assert processor.processor.__wrapped__() == ("host", "+avx2,-avx512f,-amx-tile,+fma")
+    features = "+avx2,-avx512f,-amx-tile,+fma,+prefer-no-gather,+prefer-no-scatter"
+    assert processor.processor.__wrapped__() == ("host", features)
 
 
 class _Host:
