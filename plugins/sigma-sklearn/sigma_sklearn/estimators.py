@@ -133,7 +133,7 @@ class SigmaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_iter_ = made.epochs
 
     def _batch(self, count: int) -> Any:
-        """Return the rows of a batch: at most all of them; what is no number is left for the trainer to refuse."""
+        """Return the rows of a batch: at most all of them. The trainer refuses a value that is not a number."""
         if self.batch_size is None:
             return count if count <= FULL else BATCH
         return min(self.batch_size, count) if isinstance(self.batch_size, Integral) else self.batch_size

@@ -21,7 +21,7 @@ def architecture(network: Any, inputs: int, outputs: int, cost: str) -> Any:
     """Return a whole architecture: the layers in ``network`` between an input and an output layer, and the cost.
 
     A text that begins with ``input(...)``, and layers of Python, are whole already.  Raises SigmaConfigError for a cost
-    that is no text.
+    that is not text.
     """
     if not isinstance(network, str | None) or (network and BEGINS.match(network)):
         return network
