@@ -132,6 +132,26 @@ def test_a_metrics_row_can_be_forced_and_is_never_empty(tmp_path: Path) -> None:
     assert _read(path)[-1]["values"]["loss"] == {"last": 2.0, "low": 2.0, "high": 2.0}
 
 
+def test_of_texts_between_two_rows_the_last_is_written(tmp_path: Path) -> None:
+    samples, now, path = _samples(tmp_path)
+    for second, text in enumerate(["old", "new"]):
+        samples.texts["said"] = text
+        samples.history.record({"loss": np.array([0.5])}, Moment(), Moment())
+        if second:
+            samples.write({"second": second})
+    now.seconds += 0.05
+    samples.texts["said"] = "late"
+    samples.write({"second": 1})  # too early
+    samples.write({"second": 2}, force=True)
+    samples.history.record({"loss": np.array([0.5])}, Moment(), Moment())
+    samples.write({"second": 3}, force=True)
+    loss = {"loss": {"last": 0.5, "low": 0.5, "high": 0.5}}
+    first, second, third = _read(path)[1:]
+    assert first == {"second": 1, "texts": {"said": "new"}, "values": loss}
+    assert second == {"second": 2, "texts": {"said": "late"}, "values": {}}
+    assert third == {"second": 3, "values": loss}
+
+
 @pytest.mark.filterwarnings("error")
 def test_a_non_finite_value_is_null_in_json_and_ignored_by_minimum_and_maximum(tmp_path: Path) -> None:
     samples, _, path = _samples(tmp_path)

@@ -327,6 +327,21 @@ def test_the_metrics_row_of_an_epoch_has_the_values_of_its_hooks(tmp_path: Path)
     assert rows[2]["values"]["training.loss"]["last"] == losses[-1]
 
 
+def test_texts_are_written_with_the_next_row(tmp_path: Path) -> None:
+    hooks = {"say": Say(value="word", every=every(1, "epoch")), "last": Say(value="end", every=every(1, "stop"))}
+    with small_environment(Sweep(), hooks=hooks) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder._samples.now = lambda: 0.0
+        trainer.fit(epochs=2)
+    told = [(row["epoch"], row.get("texts"), [*row["values"]]) for row in _rows(tmp_path / "metrics.jsonl")[2:]]
+    loss = ["training.loss"]
+    assert told == [(1, {"said": "word"}, loss), (2, {"said": "word"}, loss), (2, {"said": "end"}, [])]
+    curves = measured(tmp_path / "metrics.jsonl", pytest.fail)["trainer"].curves()
+    assert [*curves] == loss
+    assert curves["training.loss"].epochs[-2:].tolist() == [1, 2]
+
+
 def test_the_last_metrics_are_written_when_training_ends(tmp_path: Path) -> None:
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")

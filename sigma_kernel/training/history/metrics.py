@@ -242,12 +242,13 @@ class History(Mapping[str, np.ndarray]):
 
 @define(eq=False)
 class Samples:
-    """Downsample measurements to rows: the last, the least and the greatest value of each name."""
+    """Downsample measurements to rows: the last, the least and the greatest value of each name, and the last texts."""
 
     lines: Lines
     history: History
     interval: float = 0.1
     now: Callable[[], float] = time.monotonic
+    texts: dict[str, str] = field(factory=dict, init=False)  # since the last row
     _last: float = field(default=-np.inf, init=False)
     _row: dict[str, dict[str, float]] = field(factory=dict, init=False)
     _cursors: dict[str, int] = field(factory=dict, init=False)
@@ -264,6 +265,6 @@ class Samples:
             old = self._row.get(name, {"low": np.nan, "high": np.nan})
             low, high = np.fmin(old["low"], np.fmin.reduce(values)), np.fmax(old["high"], np.fmax.reduce(values))
             self._row[name] = {"last": float(values[-1]), "low": float(low), "high": float(high)}
-        if self._row and (force or not self.lines.waiting):
-            self.lines.append({**head, "values": self._row})
-            self._row, self._last = {}, self.now()
+        if (self._row or self.texts) and (force or not self.lines.waiting):
+            self.lines.append({**head, **({"texts": self.texts} if self.texts else {}), "values": self._row})
+            self._row, self.texts, self._last = {}, {}, self.now()

@@ -77,6 +77,10 @@ class Recorder:
         del self._losses[: -4 * MOST_LOSSES]
         self.history.record(values, before, after)
 
+    def text(self, name: str, value: str) -> None:
+        """Keep a text that was published for the next row of metrics."""
+        self._samples.texts[name] = value
+
     def settled(self, numbers: Mapping[str, float], moment: Moment) -> None:
         """Record the numbers that can be set, as far as they have changed."""
         for address, value in numbers.items():

@@ -901,6 +901,8 @@ class Session:
         self._published[address] = value
         if isinstance(value, NUMBERS) and value is not True and value is not False:
             self.recorder.history.add(address, float(value), self.state.moment)
+        elif isinstance(value, str):
+            self.recorder.text(address, value)
         if address not in self._bound:
             self._bind(shown([address]))
 
