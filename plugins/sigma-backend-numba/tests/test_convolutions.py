@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import combinations, product
 from math import prod
 from typing import Any
 
@@ -14,7 +16,7 @@ from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.compiler.processor import registers
 from sigma_backend_numba.emit import convolutions, shifted_products
 from sigma_backend_numba.emit.program_text import source
-from sigma_backend_numba.emit.shifted_products import shape
+from sigma_backend_numba.emit.shifted_products import KernelSlopes, PositionRows, shape
 from sigma_backend_numba.emit.windows import Windows
 from sigma_backend_numba.execute.program import graph_job
 from sigma_kernel import functions as f
@@ -152,4 +154,22 @@ def test_a_tile_fits_the_registers(monkeypatch, bits, count) -> None:
     for rows in (1, 3, 10, 64):
         for vectors in (1, 5, 66):
             deep, across = shape(rows, vectors)
-            assert deep * across + across + 1 < count
+            assert deep * across + across + 1 <= count
+
+
+@pytest.mark.parametrize(("bits", "count"), [(512, 32), (256, 16), (128, 32)])
+def test_a_tile_of_the_gradient_of_a_kernel_fits_the_registers(monkeypatch, bits, count) -> None:
+    monkeypatch.setattr(shifted_products, "registers", lambda: bits)
+    for filters, channels, taps in product((1, 7, 16, 40), (1, 3, 64), (1, 3, 9)):
+        slopes = KernelSlopes("float32", filters, PositionRows(8, []), channels, 81, taps, range(taps))
+        tiles = re.split(r"for c in", "\n".join(slopes.lines("left", "right", "to")))[1:]
+        for tile in tiles:
+            assert len(re.findall(r" s\w+ =", tile)) + len(re.findall(r" e\w+ =", tile)) + 1 <= count
+
+
+def test_no_tile_of_the_gradient_of_a_kernel_reads_what_it_has_read_for_the_position_before() -> None:
+    graph = all_three((2, 6, 9, 7), (20, 6, 3, 3), "float32", **PLAIN)
+    text = source(graph_job(Graph(graph.inputs, graph.outputs[2:]), {})).text
+    tiles = [[int(x) for x in re.findall(r"there\[j \+ (\d+)\]", part)] for part in text.split("for c in")]
+    assert any(tiles)
+    assert all(abs(one - other) > 7 for tile in tiles for one, other in combinations(sorted(set(tile)), 2))

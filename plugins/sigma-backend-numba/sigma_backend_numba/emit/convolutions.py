@@ -21,6 +21,8 @@ from sigma_backend_numba.scalars import literal
 from sigma_kernel.graph import BYTES, Node
 
 ROW = 2  # estimated cycles to begin a row of a plane
+MANY = 4  # channels of a group from which tiles of the gradient of a kernel have a single element of the windows: LLVM
+# would keep what it reads of one position for the next one, in registers that the sums need
 FEW = 4  # filters of a group below which positions, not filters, lie side by side in the gradient of a kernel
 
 
@@ -114,17 +116,18 @@ def _sums(task: Task, how: Windows, planes: Planes, room: str, dtype: str) -> tu
     """Return what adds a sample to sums of windows, filters side by side, and what puts these into order at the end."""
     (channels, filters), positions = how.own, prod(how.result)
     turned, each = task.room(positions * how.filters, dtype), channels * how.taps * filters
-    near = [how.number(planes, how.rank - 1, tap) for tap in range(how.kernel[-1])]
-    along = rows(how.result, planes.steps)
-    product = KernelSlopes(dtype, filters, along, channels, how.filters, planes.size, how.taps, near)
-    outer = [(f"k{k}", side) for k, side in enumerate(how.kernel[:-1])]
-    right = f"at({room}, {_sum(f'g * {channels * planes.size}', *_far(how, planes, how.rank - 1))})"
-    to = f"at(total, g * {each} + {_number(outer)} * {how.kernel[-1] * filters})"
-    lines = nested([("g", how.groups), *outer], product.lines(f"at({turned}, g * {filters})", right, to))
+    last = how.rank - (channels < MANY)
+    near = [how.number(planes, last, tap) for tap in range(how.kernel[last])] if last < how.rank else [0]
+    outer = [(f"k{k}", side) for k, side in enumerate(how.kernel[:last])]
+    product = KernelSlopes(dtype, filters, rows(how.result, planes.steps), channels, planes.size, how.taps, near)
+    left, slope = (f"at({start}, g * {positions * filters})" for start in (turned, "slope"))
+    right = f"at({room}, {_sum(f'g * {channels * planes.size}', *_far(how, planes, last))})"
+    to = f"at(total, g * {each} + {_number(outer)} * {len(near) * filters})"
+    lines = [*product.laid(left, slope), *nested(outer, product.lines(left, right, to))]
     sums, group = task.room(each, dtype), f"at(total, g * {each})"
-    last = [f"copied({sums}, {group}, {each * BYTES[dtype]})"]
-    last += transposed(group, sums, channels * how.taps, filters, dtype)
-    return [*transposed(turned, "slope", how.filters, positions, dtype), *lines], nested([("g", how.groups)], last)
+    ends = [f"copied({sums}, {group}, {each * BYTES[dtype]})"]
+    ends += transposed(group, sums, channels * how.taps, filters, dtype)
+    return nested([("g", how.groups)], lines), nested([("g", how.groups)], ends)
 
 
 def _few(task: Task, how: Windows, planes: Planes, room: str, dtype: str) -> tuple[list[str], list[str]]:

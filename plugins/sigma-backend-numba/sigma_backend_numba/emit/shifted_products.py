@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise, product
+from math import prod
 
 from attrs import frozen
 
 from sigma_backend_numba.compiler.processor import registers
 from sigma_backend_numba.compiler.tile_sizes import REGISTERS
 from sigma_backend_numba.emit.planes import nested
-from sigma_backend_numba.emit.register_tiles import disjoint, spread, wide
+from sigma_backend_numba.emit.register_tiles import Parts, disjoint, spread, wide
 from sigma_backend_numba.emit.task import indented
 from sigma_backend_numba.scalars import literal
 from sigma_kernel.graph import BYTES
@@ -34,7 +35,7 @@ def shape(rows: int, vectors: int) -> tuple[int, int]:
     """Return the rows and vectors of the tile that takes the fewest cycles."""
     most = REGISTERS[registers()]
     every = ((deep, across) for deep in range(1, min(rows, 8) + 1) for across in range(1, min(vectors, 6) + 1))
-    fit = (tile for tile in every if tile[0] * tile[1] + tile[1] + 1 < most)
+    fit = (tile for tile in every if tile[0] * tile[1] + tile[1] + 1 <= most)
     return min(fit, key=lambda tile: cycles(tile, rows, vectors))
 
 
@@ -133,6 +134,11 @@ class PositionRows:
     width: int
     loops: Sequence[tuple[int, int]]
 
+    @property
+    def count(self) -> int:
+        """Return the number of positions."""
+        return self.width * prod(count for count, _ in self.loops)
+
     def nested(self, there: str, here: str, leading: int, inside: list[str]) -> list[str]:
         """Return loops with pointers ``there``, into the plane, and ``here``, at positions that are ``leading``."""
         number, far = "0", []
@@ -158,56 +164,80 @@ def rows(result: Sequence[int], steps: Sequence[int]) -> PositionRows:
 class KernelSlopes:
     """``to[c, t, f] += sum of right[c * plane + distances[t] + j] * left[j, f]`` over all positions j.
 
-    Rows of the result have all ``filters``; those of one channel are ``taps`` rows apart.  Rows of ``left`` are
-    ``leading`` apart.
+    Rows of the result have all ``filters``; those of one channel are ``taps`` rows apart.  ``left`` lies in blocks of
+    filters, one after another, so that rows of a block are contiguous (:meth:`laid`).
     """
 
     dtype: str
     filters: int
     positions: PositionRows
     channels: int
-    leading: int
     plane: int
     taps: int
     distances: Sequence[int]
 
+    @property
+    def blocks(self) -> list[tuple[int, int, Parts]]:
+        """Return ranges of filters, which are cut into blocks of one or two vectors: their starts and widths."""
+        both = 2 * widest(self.dtype)
+        whole = self.filters // both * both
+        found = [(0, whole, [(0, both // 2), (both // 2, both // 2)])] if whole else []
+        rest = disjoint(self.filters - whole) if whole < self.filters else []
+        for pair in (rest[k : k + 2] for k in range(0, len(rest), 2)):
+            parts = [(start - pair[0][0], width) for start, width in pair]
+            found.append((whole + pair[0][0], whole + sum(pair[-1]), parts))
+        return found
+
+    def laid(self, to: str, start: str) -> list[str]:
+        """Return loops that write the transpose of a matrix, which has a row for each filter, to blocks."""
+        lines, count = list[str](), self.positions.count
+        for begin, end, parts in self.blocks:
+            places = f"at({to}, f * {count})", f"at({start}, f * {count})"
+            lines.append(f"for f in range({begin}, {end}, {sum(parts[-1])}):")
+            lines += indented(transposed(*places, sum(parts[-1]), count, self.dtype))
+        return lines
+
     def lines(self, left: str, right: str, to: str) -> list[str]:
-        """Return loops over tiles."""
-        width = min(widest(self.dtype), 1 << (self.filters.bit_length() - 1))
-        whole = self.filters // width * width
-        lines = self._columns(0, whole, width, 1 if whole // width % 2 else 2, left, right, to)
-        for start, narrow in disjoint(self.filters - whole) if whole < self.filters else []:
-            lines += self._columns(whole + start, whole + start + narrow, narrow, 1, left, right, to)
+        """Return loops over tiles: a block of filters, and as many channels and taps as the registers hold."""
+        lines = list[str]()
+        for begin, end, parts in self.blocks:
+            lines.append(f"for f in range({begin}, {end}, {sum(parts[-1])}):")
+            lines += indented(self._tiles(parts, left, right, to))
         return lines
 
-    def _columns(self, begin: int, end: int, width: int, across: int, left: str, right: str, to: str) -> list[str]:
-        """Return the tiles of some filters: as many channels and taps as the registers hold."""
-        most, count = (REGISTERS[registers()] - 2 - across) // across, len(self.distances)
-        pieces = -(-count // most)
-        lines = []
+    def _tiles(self, parts: Parts, left: str, right: str, to: str) -> list[str]:
+        across, count = len(parts), len(self.distances)
+        most = min(24, REGISTERS[registers()] - 2 - across) // across
+        pieces, lines = -(-count // most), list[str]()
         for first, last in pairwise(k * count // pieces for k in range(pieces + 1)):
-            fits = max(1, min(24 // across, most) // (last - first))
-            deep = next(number for number in range(fits, 0, -1) if self.channels % number == 0)
-            sums = [(k, t, u) for k in range(deep) for t in range(first, last) for u in range(across)]
-            lines += [f"for c in range(0, {self.channels}, {deep}):"]
-            lines += [f"    for f in range({begin}, {end}, {across * width}):"]
-            lines += indented(self._tile(sums, width, left, right, to), 2)
+            for start, stop, deep in _even(self.channels, max(most // (last - first), 1)):
+                sums = list(product(range(deep), range(first, last), parts))
+                lines += [f"for c in range({start}, {stop}, {deep}):"]
+                lines += indented(self._tile(sums, parts, left, right, to))
         return lines
 
-    def _tile(self, sums: Sequence[tuple[int, int, int]], width: int, left: str, right: str, to: str) -> list[str]:
-        names = [f"s{k}_{t}_{u}_{width}" for k, t, u in sums]
-        start = [f"{name} = {spread(width, literal(0, self.dtype))}" for name in names]
-        body, ends = [f"row = at(here, j * {self.leading})"], []
-        body += [f"e{u}_{width} = {wide(width, 'row', str(u * width))}" for u in sorted({u for *_, u in sums})]
-        for (k, t, u), name in zip(sums, names, strict=True):
-            near = f"there[j + {k * self.plane + self.distances[t]}]"
-            body += [f"l{width} = {spread(width, near)}"] if not u else []
-            body.append(f"{name} += l{width} * e{u}_{width}")
-            place = f"((c + {k}) * {self.taps} + {t}) * {self.filters} + f + {u * width}"
-            ends.append(f"put(at({to}, {place}), {wide(width, to, place)} + {name})")
+    def _tile(
+        self, sums: Sequence[tuple[int, int, tuple[int, int]]], parts: Parts, left: str, right: str, to: str
+    ) -> list[str]:
+        leading, start, ends = sum(parts[-1]), list[str](), list[str]()
+        body = [f"row = at(here, j * {leading})"]
+        body += [f"e{place}_{width} = {wide(width, 'row', str(place))}" for place, width in parts]
+        for k, t, (place, width) in sums:
+            name, near = f"s{k}_{t}_{place}_{width}", f"there[j + {k * self.plane + self.distances[t]}]"
+            at = f"((c + {k}) * {self.taps} + {t}) * {self.filters} + f + {place}"
+            start.append(f"{name} = {spread(width, literal(0, self.dtype))}")
+            body.append(f"{name} += {spread(width, near)} * e{place}_{width}")
+            ends.append(f"put(at({to}, {at}), {wide(width, to, at)} + {name})")
         inside = [f"for j in range({self.positions.width}):", *indented(body)]
-        pointers = f"at({right}, c * {self.plane})", f"at({left}, f)"
-        return [*start, *self.positions.nested(*pointers, self.leading, inside), *ends]
+        pointers = f"at({right}, c * {self.plane})", f"at({left}, f * {self.positions.count})"
+        return [*start, *self.positions.nested(*pointers, leading, inside), *ends]
+
+
+def _even(count: int, most: int) -> list[tuple[int, int, int]]:
+    """Split channels evenly into tiles: ranges of channels, and how many of them a tile has."""
+    deep, larger = divmod(count, -(-count // most))
+    split = larger * (deep + 1)
+    return [part for part in ((0, split, deep + 1), (split, count, deep)) if part[0] < part[1]]
 
 
 @frozen
