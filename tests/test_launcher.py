@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -10,12 +11,14 @@ from importlib import metadata
 from textwrap import dedent
 
 import click
+import numpy as np
 import pytest
 
 import sigma_kernel
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.graph.node import OPS
 from sigma_kernel.launcher.group import COMMANDS, main, sigma
+from sigma_kernel.launcher.output import document
 from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_kernel.plugins.specs import KINDS
 
@@ -220,6 +223,14 @@ def test_one_component_is_shown_as_json(distribution, capsys):
     factor, times = found["settings"][:2]
     assert (factor["name"], factor["type"], factor["required"], factor["default"]) == ("factor", "a number", True, None)
     assert (times["name"], times["type"], times["required"], times["default"]) == ("times", "a whole number", False, 2)
+
+
+def test_numbers_that_are_not_finite_are_null_in_documents(capsys):
+    document({"a": math.inf, "b": [1.5, (math.nan, {"c": np.float64("-inf")})]})
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {
+        "a": None,
+        "b": [1.5, [None, {"c": None}]],
+    }
 
 
 def test_showing_an_unknown_component_is_an_error(fresh_catalogue, capsys):

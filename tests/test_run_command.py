@@ -600,15 +600,33 @@ def test_explain_shows_the_rule_of_each_parameter_and_the_reasons_for_the_hook_o
     assert re.search(r"^1-dense.weights .*\(rule all\) .*learning_rate=0.01 \(rule slow\)", out, re.MULTILINE)
     assert "0.0 (layer default)" in out
     assert "score before finish" in out
-    assert re.search(r"^work: [\d.]+ kFLOP a step of 4 rows, which reads and writes [\d.]+ KiB at least$", out, re.M)
-    assert re.search(r"^BLAS: \S+ \d", out, re.MULTILINE)
-    assert re.search(r"^BLAS: (OpenBLAS|MKL)", sigma("explain", file, "--set", "run.backend=numba")[1], re.MULTILINE)
+    assert re.search(r"^work: +[\d.]+ kFLOP a step of 4 rows, which reads and writes [\d.]+ KiB at least$", out, re.M)
+    assert re.search(r"^BLAS: +\S+ \d", out, re.MULTILINE)
+    assert re.search(r"^BLAS: +(OpenBLAS|MKL)", sigma("explain", file, "--set", "run.backend=numba")[1], re.MULTILINE)
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_what_explain_prints_fits_the_terminal(file, sigma, monkeypatch, columns):
+    rule = "initialisers.all={match='**', type='he_normal', fan='in'}"
+    given = [
+        "--set",
+        rule,
+        "--set",
+        "network.architecture=input(2) + dense(8) + residual(dense(8)) + output(2) + softmax_cross_entropy()",
+    ]
+    piped = sigma("explain", file, *given)[1]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = sigma("explain", file, *given)[1]
+    assert max(map(len, shown.splitlines())) <= columns
+    assert shown.split() == piped.split()
+    assert (max(map(len, piped.splitlines())) <= columns) == (shown == piped) == (columns == 200)
 
 
 def test_explain_leaves_out_the_memory_of_a_step_that_a_backend_does_not_know(file, sigma):
     said = {backend: sigma("explain", file, "--set", f"run.backend={backend}")[1] for backend in ("numpy", "debug")}
-    assert re.search(r"^memory: \S+ KiB for the state, \S+ KiB at the peak of a step$", said["numpy"], re.MULTILINE)
-    assert re.search(r"^memory: \S+ KiB for the state$", said["debug"], re.MULTILINE)
+    assert re.search(r"^memory: +\S+ KiB for the state, \S+ KiB at the peak of a step$", said["numpy"], re.MULTILINE)
+    assert re.search(r"^memory: +\S+ KiB for the state$", said["debug"], re.MULTILINE)
 
 
 def test_explain_draws_the_layers(file, sigma):

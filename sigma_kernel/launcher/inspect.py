@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from sigma_kernel.launcher.configured import opened, recipe_or_file, understood
 from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.launcher.partial import OFFLINE, offline
-from sigma_kernel.network.outline import Outline
+from sigma_kernel.network.drawing import is_chain
+from sigma_kernel.network.outline import HEAD, Outline
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.settings import MIXED
 
@@ -83,7 +84,7 @@ def explain(what: str, overrides: tuple[str, ...], save: Path | None, as_json: b
         return
     for name, found in trainers.items():
         click.echo(f"{run.name}, {name}: {found['precision']} on {found['backend']}, seed {run.seed}")
-        _show(found, str(outlines[name]))
+        _show(found, outlines[name])
 
 
 def _draw(path: Path, outlines: dict[str, Outline]) -> None:
@@ -96,34 +97,35 @@ def _draw(path: Path, outlines: dict[str, Outline]) -> None:
         say(f"{name}: {to}")
 
 
-def _show(found: dict[str, Any], layers: str) -> None:
-    click.echo(f"\n{layers}")
+def _show(found: dict[str, Any], layers: Outline) -> None:
+    _table(HEAD, *layers.cells(not is_chain(layers.sources)))
     rows = [[x["address"], _sides(x["shape"]), _first(x), _settings(x)] for x in found["parameters"]]
-    _table(["PARAMETER", "SHAPE", "INITIALISER", "SETTINGS"], rows)
+    _table(["PARAMETER", "SHAPE", "INITIALISER", "SETTINGS"], *rows)
     if len(found["optimisers"]) > 1:
         rows = [[x["name"], x["type"], x["match"], ", ".join(x["minimises"])] for x in found["optimisers"]]
-        _table([f"OPTIMISER{' (IN ORDER)' if found['ordered'] else ''}", "TYPE", "UPDATES", "MINIMISES"], rows)
+        _table([f"OPTIMISER{' (IN ORDER)' if found['ordered'] else ''}", "TYPE", "UPDATES", "MINIMISES"], *rows)
     rows = [[x["name"], x["type"], x["every"], x["when"] or "", _course(x)] for x in found["hooks"]]
-    _table(["HOOK (IN ORDER)", "TYPE", "DUE", "WHEN", "EXECUTION"], rows)
+    _table(["HOOK (IN ORDER)", "TYPE", "DUE", "WHEN", "EXECUTION"], *rows)
     for reason in found["reasons"]:
         click.echo(reason)
+    _table(*_facts(found))
+
+
+def _facts(found: dict[str, Any]) -> Iterator[list[str]]:
+    """Yield what is known about the whole step, by name."""
     if found["precision"] in MIXED:
         low = MIXED[found["precision"]]
         scaled = ", and losses are scaled" if low == "float16" else ""
-        click.echo(f"\nprecision: products read {low} and add in float32; all else is float32{scaled}")
-    memory, bursts = found["memory"], found["bursts"]
+        yield ["precision:", f"products read {low} and add in float32; all else is float32{scaled}"]
+    memory, bursts, work = found["memory"], found["bursts"], found["work"]
     ends = f"where {' or '.join(bursts['ended_by'])} is due" if bursts["ended_by"] else "with the epoch"
     peak = f", {_bytes(memory['peak_bytes'])} at the peak of a step" if memory["peak_bytes"] else ""  # 0: not known
-    click.echo(f"\nmemory: {_bytes(memory['state_bytes'])} for the state{peak}")
-    work = found["work"]
-    each = _bytes(work["bytes"])
-    click.echo(f"work: {_flops(work['flops'])} a step of {work['batch']} rows, which reads and writes {each} at least")
-    click.echo(
-        f"bursts: {bursts['iterations_per_epoch']} iterations per epoch; the first has at most {bursts['first']}, "
-        f"later ones end {ends}"
-    )
-    for name, value in found["about"].items():
-        click.echo(f"{name}: {value}")
+    yield ["memory:", f"{_bytes(memory['state_bytes'])} for the state{peak}"]
+    each = f"a step of {work['batch']} rows, which reads and writes {_bytes(work['bytes'])} at least"
+    yield ["work:", f"{_flops(work['flops'])} {each}"]
+    first = f"{bursts['iterations_per_epoch']} iterations per epoch; the first has at most {bursts['first']}"
+    yield ["bursts:", f"{first}, later ones end {ends}"]
+    yield from ([f"{name}:", value] for name, value in found["about"].items())
 
 
 def _course(hook: dict[str, Any]) -> str:
@@ -132,9 +134,9 @@ def _course(hook: dict[str, Any]) -> str:
     return ", ".join([*(["in the background"] if hook["background"] else []), *budget])
 
 
-def _table(head: list[str], rows: Iterable[list[str]]) -> None:
+def _table(*rows: Sequence[str]) -> None:
     click.echo()
-    table([head, *rows])
+    table(rows)
 
 
 def _sides(shape: list[int]) -> str:

@@ -8,12 +8,13 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from shutil import get_terminal_size
 from typing import Any, TextIO
 
 import click
 
-from sigma_kernel.tables import aligned
+from sigma_kernel.tables import aligned, strict
 
 NARROW, INDENT = 24, "    "  # text has at least so many columns beside others, or else its own lines
 
@@ -65,7 +66,8 @@ def toml(value: str | bool) -> str:
 
 
 def document(value: Any) -> None:
-    """Print a command's result as one JSON document on stdout."""
+    """Print a command's result as one JSON document on stdout, with null for numbers that are not finite."""
+    value = strict(value)
     text = json.dumps(value, indent=2, ensure_ascii=False)
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
@@ -77,11 +79,13 @@ def document(value: Any) -> None:
 def table(rows: Iterable[Sequence[str]]) -> None:
     """Print rows on stdout with aligned columns.
 
-    On a terminal, the last column is wrapped to fit its width; in a pipe or a file, each row is one line, in full.
+    On a terminal, the last column is wrapped to fit its width, and columns beyond it are below the line; in a pipe or a
+    file, each row is one line, in full.
     """
-    cells, columns = [list(row) for row in rows], width()
+    cells, columns = [list(row) for row in rows], width() or sys.maxsize
+    starts = [0, *accumulate(2 + max(map(len, column)) for column in zip(*cells, strict=True))][:-1]
     for line, row in zip(aligned(cells), cells, strict=True):
-        click.echo(line if columns is None or len(line) <= columns else _wrapped(line, len(row[-1].rstrip()), columns))
+        click.echo(line if len(line) <= columns else _wrapped(line, row, starts, columns))
 
 
 def width() -> int | None:
@@ -89,9 +93,10 @@ def width() -> int | None:
     return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def _wrapped(line: str, last: int, columns: int) -> str:
-    """Wrap the last characters of a line below each other, or below the line if there is little room beside it."""
-    head, text = line[: len(line) - last], line[len(line) - last :]
-    if columns - len(head) < NARROW:
-        return f"{head.rstrip()}\n{textwrap.fill(text, columns, initial_indent=INDENT, subsequent_indent=INDENT)}"
-    return textwrap.fill(text, columns, initial_indent=head, subsequent_indent=" " * len(head))
+def _wrapped(line: str, row: Sequence[str], starts: Sequence[int], columns: int) -> str:
+    """Wrap the last column below itself; with little room there, it and the columns that do not fit below the line."""
+    if columns - starts[-1] >= NARROW:
+        return textwrap.fill(row[-1], columns, initial_indent=line[: starts[-1]], subsequent_indent=" " * starts[-1])
+    fitting = sum(start - 2 <= columns for start in starts[1:])
+    rest = textwrap.fill("  ".join(row[fitting:]), columns, initial_indent=INDENT, subsequent_indent=INDENT)
+    return f"{line[: starts[fitting]].rstrip()}\n{rest}".lstrip("\n")

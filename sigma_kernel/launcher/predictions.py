@@ -42,9 +42,9 @@ class Predictions:
 
     def _said(self, output: str, values: np.ndarray) -> dict[str, Any]:
         if not self._chooses(output):
-            return {"values": _json(values)}
+            return {"values": values.tolist()}
         best = self._best(output, values)
-        return {**best[0], **({"top": best} if self.top > 1 else {}), "probabilities": _json(values)}
+        return {**best[0], **({"top": best} if self.top > 1 else {}), "probabilities": values.tolist()}
 
     def _chooses(self, output: str) -> bool:
         return output in self.choosing and bool(self.outputs[output].ndim == 2)  # one class per sample
@@ -52,7 +52,7 @@ class Predictions:
     def _best(self, output: str, values: np.ndarray) -> list[dict[str, Any]]:
         """Return the most probable classes; ties go to the lower index."""
         order = np.argsort(-values, kind="stable")[: self.top]
-        return [{"class": int(i), **self._named(output, int(i)), "probability": _json(values[i])} for i in order]
+        return [{"class": int(i), **self._named(output, int(i)), "probability": values[i].tolist()} for i in order]
 
     def _named(self, output: str, number: int) -> dict[str, Label]:
         return {"label": self.classes[output][number]} if self._labelled(output) else {}
@@ -126,10 +126,3 @@ def write(path: Path, found: Predictions) -> None:
             np.save(path, next(iter(found.outputs.values())), allow_pickle=False)
     except OSError as error:
         raise SigmaConfigError(f"--output {path}: cannot be written: {error.strerror}.") from error
-
-
-def _json(values: Any) -> Any:
-    """Return numbers for JSON, with null for those that are not finite."""
-    found = np.asarray(values).astype(object)
-    found[~np.isfinite(values)] = None
-    return found.tolist()

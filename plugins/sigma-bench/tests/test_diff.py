@@ -13,7 +13,7 @@ import pytest
 from attrs import evolve, field, frozen
 
 from sigma_backend_numpy import NumpyBackend
-from sigma_bench.differ.command import diff
+from sigma_bench.differ.command import diff, table as rows_of
 from sigma_bench.differ.isolated import chunks, units
 from sigma_bench.differ.lockstep import WHOLE, Compared, Deviation, Lockstep, distance
 from sigma_kernel import functions as f
@@ -212,6 +212,14 @@ def test_the_drift_of_a_run_is_infinite_where_it_alone_is_not_finite() -> None:
         assert distance({"first": np.array([1.0, 5.0]), "second": np.array([bad, np.inf, np.nan])}, wanted) == np.inf
 
 
+def test_a_row_fits_80_columns_whatever_its_names_and_numbers() -> None:
+    layer = "gradient of network.layers.12-softmax_cross_entropy"
+    one = Deviation("a-backend-of-mine", 1000, "softmax_cross_entropy", layer, 1e-100, 1e-100, 1e-100, "", (0,))
+    lines = [*rows_of([Compared(1000, [one], [], {}, 0.0)], 1)]
+    assert len(lines) == 2
+    assert max(map(len, lines)) == 80
+
+
 def test_the_tables_fit_80_columns_and_end_with_a_sentence(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(table), "--backends", "numpy", "--steps", "2", "--worst", "3"]) == 0
     out, err = capsys.readouterr()
@@ -222,6 +230,21 @@ def test_the_tables_fit_80_columns_and_end_with_a_sentence(table: Path, capsys: 
     assert lines[4].split() == ["backend", "op", "layer", "step", "absolute", "relative", "of", "allowed"]
     assert len(lines) == 8
     assert err == "numpy: every op, and every step as a whole, agrees with the reference in 2 steps\n"
+
+
+@pytest.mark.usefixtures("naps")
+def test_deviations_that_are_infinite_are_null_in_the_document(
+    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from acme_naps.naps import Naps  # installed by the fixture
+
+    planted = Planted({"sqrt": lambda ns, x: x * np.float32("nan")})
+    monkeypatch.setattr(Naps, "lower", lambda self, graph, donate: planted.lower(graph, donate))
+    monkeypatch.setattr(Naps, "compile", lambda self, step, in_place=True: planted.compile(step, in_place))
+    assert main(["diff", str(table), "--backends", "naps", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert told["first"]["op"] == "sqrt"
+    assert told["first"]["absolute"] is told["states"][0]["naps"] is None
 
 
 @pytest.mark.usefixtures("naps")

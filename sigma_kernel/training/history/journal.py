@@ -12,13 +12,13 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field
 
 from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.tables import strict
 from sigma_kernel.training.files import get_bytes, sync as sync_folder
 from sigma_kernel.training.history.chain import chained, encoded, first, hash_of
 
@@ -206,10 +206,3 @@ def _add(handle: int, data: bytes) -> None:
     except OSError:
         os.ftruncate(handle, end)
         raise
-
-
-def strict(value: Any) -> Any:
-    """Return a value as strict JSON: a number that is not finite becomes None."""
-    if isinstance(value, Mapping):
-        return {name: strict(inner) for name, inner in value.items()}
-    return None if isinstance(value, float) and not isfinite(value) else value
