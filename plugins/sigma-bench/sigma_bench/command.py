@@ -15,7 +15,7 @@ from sigma_bench.advice import take
 from sigma_bench.chart import FORMATS, draw
 from sigma_bench.contestants import PEERS, chosen, installed
 from sigma_bench.entry import Entry
-from sigma_bench.installed import installed_backends, names
+from sigma_bench.installed import installed_backends, named_backends, names
 from sigma_bench.remote import Process
 from sigma_bench.report import best, document as described, growth, lines, machine, saved, summary
 from sigma_bench.series import AXES, axes, drawn, grown, works
@@ -58,7 +58,7 @@ def bench(
     growing = axes(names(grow))
     nets = _nets(what, overrides, count, seed, growing)
     advised = what is not None and not backends and not peers
-    measured = installed_backends(say) if advised else names(backends) or [""]
+    measured = installed_backends(say) if advised else named_backends(backends) or [""]
     entry = Entry(measured, names(",".join(chosen(names(peers), say))), rounds, chosen=not advised)
     on = machine() | ({"roofline": _roofline()} if roofline else {})
     every = []

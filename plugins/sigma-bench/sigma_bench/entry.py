@@ -10,10 +10,11 @@ from attrs import evolve, frozen
 
 from sigma_bench.contest import CHECKED, ROUND, Result, Terms, agree, measure, same
 from sigma_bench.contestants import PEERS
-from sigma_bench.contestants.sigma import Sigma
+from sigma_bench.contestants.sigma import SoleTrainer
 from sigma_bench.remote import Remote
 from sigma_bench.translation import translated
 from sigma_bench.work import Workload
+from sigma_hooks.reference import Reference
 from sigma_kernel import catalogue
 from sigma_kernel.config import Document, override, structured
 from sigma_kernel.errors import SigmaConfigError, SigmaError
@@ -44,11 +45,13 @@ class Entry:
     chosen: bool = True
 
     def measured(self, recipe: str, wanted: Document, tell: Callable[[str], None]) -> Measured:
-        """Return the results for a configuration; SigmaTrainingError if a peer's losses differ."""
-        structured(wanted, catalogue())  # raises for its mistakes, before a process is started
-        if self.peers:
-            tell(self._agreed(override(wanted, "run.precision=float64")))
+        """Return the results for a configuration; SigmaTrainingError if a peer's losses differ.
+
+        Mistakes of the configuration, and data that cannot be had, are raised before a process is started.
+        """
         work = self._work(wanted)
+        if work:
+            tell(self._agreed(override(wanted, "run.precision=float64")))
         with ExitStack() as stack:
             begun = dict[str, float]()
             if self.chosen:
@@ -106,10 +109,9 @@ class Entry:
         return f"the first {CHECKED} losses of {', '.join(self.peers)} are Sigma's, in float64{without}"
 
     def _work(self, wanted: Document) -> Workload | None:
-        if not self.peers:
-            return None
-        with closing(Sigma(structured(wanted, catalogue()), self.backends[0])) as sigma:
-            return translated(sigma.trainer)
+        """Return what peers compute, if there are any; raise for mistakes of the file, and for missing data."""
+        with closing(SoleTrainer(structured(wanted, catalogue()), Reference(), dict, "bench")) as sole:
+            return translated(sole.trainer) if self.peers else None
 
     def _ours(self, wanted: Document, backend: str, drops: bool = True) -> Remote:
         return Remote(backend or "sigma", SIGMA, wanted, backend, drops)

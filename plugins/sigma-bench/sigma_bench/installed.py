@@ -13,6 +13,17 @@ def names(listed: str) -> list[str]:
     return list(dict.fromkeys(filter(None, map(str.strip, listed.split(",")))))
 
 
+def named_backends(listed: str) -> list[str]:
+    """Return the names in a comma-separated list; raises a SigmaError for a backend that cannot be used here."""
+    found = names(listed)
+    for name in found:
+        catalogue().resolve("backend", name)  # raises for an unknown one
+        if reason := unusable(name):
+            said = reason.removeprefix(f"backend {name!r}: ")
+            raise SigmaConfigError(f"--backends: {name} cannot be used here: {said}")
+    return found
+
+
 def installed_backends(tell: Callable[[str], None]) -> list[str]:
     """Return the names of the installed backends that can be made, the preferred ones first.
 

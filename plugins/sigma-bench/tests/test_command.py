@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from sigma_bench import command, contestants
+from sigma_bench import command, contestants, entry
 from sigma_bench.contest import agree
 from sigma_bench.contestants import numpy_loop
 from sigma_bench.contestants.sigma import Sigma
 from sigma_bench.entry import Entry
 from sigma_bench.translation import translated
 from sigma_kernel.config import load
-from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaTrainingError
 from sigma_kernel.launcher import main
 
 KEYS = {"name", "median_s", "spread_s", "samples_per_s", "compile_s", "peak_bytes"}
@@ -141,6 +141,35 @@ def test_a_mistake_that_no_backend_causes_is_told_once(
     *_, last = lines = capsys.readouterr().err.splitlines()
     assert mistake[1] in last
     assert not any("left out" in line for line in lines)
+
+
+def test_data_that_are_not_there_are_told_before_a_process_starts(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SIGMA_OFFLINE", "1")
+    monkeypatch.setattr(entry, "Remote", None)  # no process is started
+    monkeypatch.setattr(command, "installed_backends", lambda tell: ["numpy", "numba"])
+    data = f"data={{dataset='mnist', cache='{tmp_path}', batch_size=5}}"
+    assert main(["bench", str(small), "--set", data]) == SigmaDataError.exit_code
+    told = capsys.readouterr().err
+    assert told.count("cannot be fetched") == 1
+    assert "left out" not in told
+
+
+@pytest.mark.parametrize("made", ["bench", "diff"])
+@pytest.mark.usefixtures("naps")
+def test_a_named_backend_that_cannot_compute_here_is_refused_with_its_reason(
+    made: str, small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from acme_naps.naps import Naps  # installed by the fixture
+
+    def absent(self: Naps) -> None:
+        raise SigmaConfigError("backend 'naps': there is no bed. Buy one.")
+
+    monkeypatch.setattr(Naps, "__init__", absent)
+    monkeypatch.setattr(entry, "Remote", None)
+    assert main([made, str(small), "--backends", "numpy,naps"]) == 2
+    assert capsys.readouterr().err == "--backends: naps cannot be used here: there is no bed. Buy one.\n"
 
 
 NET = "--random=1"

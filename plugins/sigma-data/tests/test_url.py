@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from io import StringIO
 
+import pooch
 import pytest
 
 from sigma_data import Url
@@ -56,6 +58,18 @@ def test_a_later_run_resumes_an_earlier_partial_download(server, url, tmp_path):
     assert fetched(url(attempts=1)) == CONTENT
     assert server.asked[1] == ("/data.bin", "bytes=131072-")
     assert not list((tmp_path / "cache").glob("*.part"))
+
+
+def test_each_address_is_announced_once_however_often_it_is_tried(server, url, monkeypatch):
+    said = StringIO()
+    monkeypatch.setattr(pooch.get_logger().handlers[0], "stream", said)
+    monkeypatch.setattr(download, "PAUSE", 0.0)
+    server.cut["/data.bin"] = [1, 2, 3, 4]
+    for _ in range(2):
+        with pytest.raises(SigmaDataError, match="cannot be fetched"):
+            fetched(url(attempts=2))
+    assert len(server.asked) == 4
+    assert said.getvalue().count(f"Downloading data from '{server.address}/data.bin'") == 1
 
 
 def test_a_mirror_resumes_a_download_from_another_mirror(server, url):

@@ -9,7 +9,7 @@ import click
 from attrs import asdict
 
 from sigma_bench.differ.lockstep import Compared, Deviation, Lockstep
-from sigma_bench.installed import installed_backends, names
+from sigma_bench.installed import installed_backends, named_backends
 from sigma_kernel import catalogue
 from sigma_kernel.config import structured
 from sigma_kernel.errors import SigmaTrainingError
@@ -17,7 +17,7 @@ from sigma_kernel.launcher import document, json_option, opened, recipe_or_file,
 
 KEPT = ("backend", "step", "op", "layer", "share", "absolute", "relative")
 HEAD = ("backend", "op", "layer", "step", "absolute", "relative", "of allowed")
-LONGEST = (12, 18, 22)  # characters of the names in a row, so that it fits 80 columns
+LONGEST = (10, 15, 19)  # characters of the names in a row, so that it fits 80 columns
 
 
 @click.command()
@@ -41,7 +41,7 @@ def diff(
     layer and step that are further off than allowed, and ends with exit code 1. No hooks are run.
     """
     configuration = structured(opened(what, overrides), catalogue())
-    chosen = names(backends) or installed_backends(say)
+    chosen = named_backends(backends) or installed_backends(say)
     found: list[Compared] = []
     for one in Lockstep(configuration, {name: name for name in chosen}, tolerance).steps(steps):
         if not as_json and not found:

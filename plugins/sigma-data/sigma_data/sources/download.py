@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -21,6 +22,24 @@ CHUNK = 1 << 16  # bytes written at once
 OFFLINE = "SIGMA_OFFLINE"  # if set, nothing is downloaded
 PAUSE = 1.0  # seconds before the second attempt; the pause grows by as much for each later one
 FINAL = {400, 401, 403, 404, 405, 410, 451}  # HTTP statuses that are not retried
+
+
+class NewMessages(logging.Filter):
+    """Pass each message once, so that an address that is tried again is not announced again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passed = set[str]()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the message is new."""
+        text = record.getMessage()
+        new = text not in self._passed
+        self._passed.add(text)
+        return new
+
+
+pooch.get_logger().addFilter(NewMessages())
 
 
 class Refused(Exception):
