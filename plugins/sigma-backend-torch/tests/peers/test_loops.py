@@ -40,6 +40,7 @@ BODIES: dict[str, Body] = {
     "a carry that stays": lambda h, c, x, w: ([h, c + x], [h, c]),
     "a constant": lambda h, c, x, w: ([h * 0.5, c * 0.0 + 1.0], [f.iota(shape=(2, 3), axis=1, dtype="float64") + h]),
     "a number": lambda h, c, x, w: ([h, c], [f.sqrt(constant(2.0, "float64"))]),
+    "what depends on nothing": lambda h, c, x, w: ([h, c], [f.tanh(f.iota(shape=(2, 3), axis=1, dtype="float64"))]),
     "a view of a result": lambda h, c, x, w: ([h + x, c * x], [f.permute(h + x, axes=(1, 0)), c * x]),
     "whole numbers": lambda h, c, x, w: ([h - x, c], [f.cast(h * 9.0, dtype="int32"), f.cast(h > x, dtype="uint32")]),
 }
