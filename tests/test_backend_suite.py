@@ -145,6 +145,13 @@ class InPlace(Faulty):
         return run
 
 
+class Random(NullBackend):
+    """Draws orders from a generator of its own."""
+
+    def permutation(self, seed: int, stream: int, epoch: int, rows: int) -> np.ndarray:
+        return np.random.default_rng((seed, stream, epoch)).permutation(rows)
+
+
 def _half(values: list[np.ndarray], *_: Any) -> list[np.ndarray]:
     return [x.astype("float16").astype(x.dtype) if x.dtype.kind == "f" else x for x in values]
 
@@ -183,6 +190,7 @@ BACKENDS: dict[str, tuple[Callable[[], Backend], str]] = {
     "no empty arrays": (lambda: Faulty(_no_empty), "test_edge_inputs_agree_with_the_meaning"),
     "the first rows of a burst": (FirstRows, "test_training_steps_agree_with_a_handwritten_numpy_loop"),
     "the first rate of a burst": (FirstRate, "test_a_live_value_may_be_one_number_or_one_per_step"),
+    "its own orders of rows": (Random, "test_orders_of_rows_are_those_of_the_kernel"),
     "operands that change": (InPlace, "test_inputs_that_a_step_only_reads_stay_valid"),
 }
 

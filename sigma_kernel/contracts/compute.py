@@ -13,6 +13,7 @@ from attrs import field, frozen
 from sigma_kernel.contracts.data import Preprocessor
 from sigma_kernel.errors import SigmaDataError, named
 from sigma_kernel.graph.node import Graph
+from sigma_kernel.graph.random import permutation
 from sigma_kernel.settings import Settled, brief
 
 Array = Any  # whatever a backend holds on its device
@@ -198,6 +199,10 @@ class Backend(Settled):
     def take(self, array: Array, rows: np.ndarray) -> Array:
         """Return rows of a device array by index, on the device."""
         return array[rows]
+
+    def permutation(self, seed: int, stream: int, epoch: int, rows: int) -> np.ndarray:
+        """Return the order of rows in an epoch, on the host: that of :func:`sigma_kernel.graph.permutation`."""
+        return permutation(seed, stream, epoch, rows)
 
 
 @frozen(eq=False, repr=False)

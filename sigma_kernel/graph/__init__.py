@@ -23,7 +23,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS OPS Graph Node Shape Spec constant frozen_attrs ordered"
         " originating symbol trace",
         "ops": "Op op",
-        "random": "Draw Key Streams permutation",
+        "random": "ORDER Draw Key Streams permutation",
         "rewriting": "changed lifted replaced rewrite",
         "shapes": "ELEMENTWISE",
     },

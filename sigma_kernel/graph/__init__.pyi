@@ -34,6 +34,7 @@ from sigma_kernel.graph.ops import Op as Op
 from sigma_kernel.graph.ops import op as op
 from sigma_kernel.graph.random import Draw as Draw
 from sigma_kernel.graph.random import Key as Key
+from sigma_kernel.graph.random import ORDER as ORDER
 from sigma_kernel.graph.random import Streams as Streams
 from sigma_kernel.graph.random import permutation as permutation
 from sigma_kernel.graph.rewriting import changed as changed

@@ -31,6 +31,7 @@ from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import MEANINGS, OPS, Graph, Node, symbol
 from sigma_kernel.graph.ops import op
+from sigma_kernel.graph.random import permutation
 from sigma_kernel.plugins.catalogue import Lowerings
 from sigma_kernel.testing.cases import Sample, samples
 from sigma_kernel.testing.edges import FLOATS, SIGNED, TIES, denormals, edges, outside
@@ -428,6 +429,11 @@ class BackendSuite(Suite):
         backend = self.make()
         first, second = (backend.to_host(self._run(backend, [8])[0].state["weights"]).tobytes() for _ in range(2))
         assert alike(first, second)
+
+    def test_orders_of_rows_are_those_of_the_kernel(self) -> None:
+        """Sort the rows by the random bits that sigma_kernel.graph.permutation draws: resumed runs rely on them."""
+        for at in product((0, 2**64 - 1), (0, 3), (0, 1000), (1, 4097, 100_000)):
+            np.testing.assert_array_equal(self.make().permutation(*at), permutation(*at), err_msg=str(at))
 
     def test_an_unknown_dtype_is_refused(self) -> None:
         """Raise a SigmaError that names a dtype that is not among `dtypes`."""

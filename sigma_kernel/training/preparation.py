@@ -240,8 +240,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     learned = {**learned, "columns": columns} if columns else learned
     learned = {**learned, "samples": preparation.samples}
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
-    place = placing(parts.backend, splits["training"])
-    feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, place=place)
+    feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, **placing(parts.backend, splits["training"]))
     labels = tuple(next(iter(classes.values()), choices.labels(named)))
     setup = Setup(
         name=name,

@@ -129,6 +129,22 @@ def test_a_custom_iterator_is_used() -> None:
     assert _taken(_feed(4, batch=2, iterator=Backwards()), 2) == [[3, 2], [1, 0]]
 
 
+def test_the_backend_draws_the_default_order_and_no_other() -> None:
+    class Mine(Shuffled):
+        def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+            return np.array([1, 0, 2])
+
+    asked: list[tuple[int, ...]] = []
+
+    def draw(*at: int) -> np.ndarray:
+        asked.append(at)
+        return np.array([2, 0, 1])
+
+    assert _taken(_feed(3, 3, seed=7, draw=draw), 4) == [[2, 0, 1], [5, 3, 4]] * 2
+    assert asked[:4] == [(7, 0, 0, 3), (7, 1, 0, 3), (7, 0, 1, 3), (7, 1, 1, 3)]
+    assert _taken(_feed(3, draw=draw, iterator=Mine()), 1) == [[1, 0, 2]]
+
+
 @pytest.mark.parametrize(
     "order",
     [

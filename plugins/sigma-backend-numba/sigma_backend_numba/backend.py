@@ -10,6 +10,7 @@ from attrs import field, frozen
 
 from sigma_backend_numba.compiler.blas_library import blas
 from sigma_backend_numba.compiler.processor import has_tiles
+from sigma_backend_numba.execute import orders
 from sigma_backend_numba.execute.alignment import copy
 from sigma_backend_numba.execute.program import CompiledProgram, LoweredFunction, graph_job, machine, step_job
 from sigma_backend_numba.lower.canonical import DTYPES
@@ -70,6 +71,10 @@ class NumbaBackend(Backend):
     def take(self, array: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return copies of rows."""
         return array.take(rows, axis=0)
+
+    def permutation(self, seed: int, stream: int, epoch: int, rows: int) -> np.ndarray:
+        """Return the order of rows in an epoch, drawn in compiled code without the interpreter's lock."""
+        return orders.permutation(seed, stream, epoch, rows)
 
 
 def _check(graph: Graph, donate: Mapping[int, int]) -> None:

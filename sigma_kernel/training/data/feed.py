@@ -17,6 +17,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.contracts import Backend, Batches, Dataset, Iterator
 from sigma_kernel.errors import SigmaDataError, expect, inside
+from sigma_kernel.graph.random import permutation
 from sigma_kernel.training.data.dataset import Host, placed, read
 from sigma_kernel.training.data.iterators import Shuffled
 
@@ -56,14 +57,17 @@ class Prefetch(Generic[K, V]):
         return self._current[1]
 
 
-def placing(backend: Backend, dataset: Dataset) -> Callable[[np.ndarray], Any]:
-    """Return what places a data set on the device: several blocks are copied, as they may be read into one array."""
-    return backend.share if dataset.blocks == 1 else backend.to_device
+def placing(backend: Backend, dataset: Dataset) -> dict[str, Any]:
+    """Return what a feed has of a backend: several blocks are copied to it, as they may be read into one array."""
+    return {"place": backend.share if dataset.blocks == 1 else backend.to_device, "draw": backend.permutation}
 
 
 @define(eq=False, repr=False)
 class Feed:
     """Cut minibatches from a dataset: ``prepare`` preprocesses and checks a block, ``place`` puts it on the device.
+
+    ``draw`` returns the order that :func:`sigma_kernel.graph.permutation` does; other iterators than the default have
+    their own.
 
     A feed holds no position: its user keeps a :class:`Cursor`, starting with :meth:`start`.
     """
@@ -75,6 +79,7 @@ class Feed:
     place: Callable[[np.ndarray], Any]
     iterator: Iterator = field(factory=Shuffled)
     keep_last: bool = True
+    draw: Callable[[int, int, int, int], np.ndarray] = permutation
     _before: list[int] = field(init=False)  # iterations of an epoch before each block; last, all of them
     _orders: Prefetch[tuple[int, int], np.ndarray] = field(init=False)  # by epoch and block
     _blocks: Prefetch[int, Mapping[str, Any]] = field(init=False)
@@ -161,10 +166,11 @@ class Feed:
 
     def _drawn(self, at: tuple[int, int]) -> np.ndarray:
         rows = self.dataset.rows(at[1])
+        if type(self.iterator) is Shuffled:  # a subclass may have another order
+            return np.ascontiguousarray(self.draw(self.seed, at[1], at[0], rows), np.int32)
         with inside("iterator", self.iterator):
             order = np.asarray(self.iterator.indices(self.seed, *at, rows))
-            right = order.dtype.kind in "iu" and order.shape == (rows,) and order.min() >= 0 and order.max() < rows
-            right = right and np.bincount(order.astype(np.int64), minlength=rows).all()
+            right = order.dtype.kind in "iu" and order.shape == (rows,) and (np.sort(order) == np.arange(rows)).all()
             expect(bool(right), f"indices() must return a permutation of range({rows}), each row once", order)
         return np.ascontiguousarray(order, np.int32)
 

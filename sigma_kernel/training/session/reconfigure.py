@@ -43,7 +43,7 @@ def reconfigured(setup: Setup, state: RunState, now: RunState) -> tuple[Setup, R
 def _built(setup: Setup, parts: Parts) -> Setup:
     programs, feed = _programs(setup, parts), setup.feed
     if parts.iterator is not setup.parts.iterator or parts.backend is not setup.parts.backend:
-        feed = evolve(feed, iterator=parts.iterator, place=placing(parts.backend, feed.dataset))
+        feed = evolve(feed, iterator=parts.iterator, **placing(parts.backend, feed.dataset))
     return evolve(
         setup,
         parts=parts,

@@ -106,8 +106,8 @@ class Evaluator:
         if key not in self._feeds:
             if not len(dataset):
                 raise SigmaDataError(f"evaluate: the split {on!r} has no rows. Give it some, or evaluate another.")
-            place = placing(self.programs.backend, dataset)
-            self._feeds[key] = Feed(dataset, min(self.batch_size, len(dataset)), 0, self.ready, place, InOrder())
+            size, how = min(self.batch_size, len(dataset)), placing(self.programs.backend, dataset)
+            self._feeds[key] = Feed(dataset, size, 0, self.ready, iterator=InOrder(), **how)
         return self._feeds[key]
 
     def _ring(self, kind: Callable[..., Step], steps: Steps, at: Batches, *about: Any) -> Mapping[str, np.ndarray]:

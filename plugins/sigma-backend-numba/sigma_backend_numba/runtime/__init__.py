@@ -18,6 +18,7 @@ from sigma_backend_numba.runtime.arithmetic import (
 from sigma_backend_numba.runtime.blas import dgemm, sgemm
 from sigma_backend_numba.runtime.indexing import span, within
 from sigma_backend_numba.runtime.mixed_product import mixed_product
+from sigma_backend_numba.runtime.orders import order
 from sigma_backend_numba.runtime.random import bits, word
 from sigma_backend_numba.runtime.threads import claim, finish, flush
 
@@ -25,5 +26,6 @@ ROUGH = {"exponential": rough_exponential, "logarithm": rough_logarithm, "tangen
 
 __all__ = [
     "ROUGH", "bits", "claim", "dgemm", "exponential", "finish", "flush", "larger", "logarithm", "mixed_product",
-    "modulo", "remainder", "sgemm", "sign", "smaller", "span", "tangent", "to_bfloat16", "to_float16", "within", "word",
+    "modulo", "order", "remainder", "sgemm", "sign", "smaller", "span", "tangent", "to_bfloat16", "to_float16",
+    "within", "word",
 ]  # fmt: skip
