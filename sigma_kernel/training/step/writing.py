@@ -105,8 +105,8 @@ def _trained(model: Model, learned: Mapping[str, Any]) -> tuple[str, str]:
     sections, known, outputs = model.network.sections(costs=False), learned.get("characters"), model.network.choosing()
     if len(sections) > 1:
         raise SigmaNetworkError(
-            f"generate: the network reads {', '.join(sections)}, as an encoder and a decoder do. Only a network with "
-            "one input continues a text."
+            f"generate: the network reads {', '.join(sections)}. Only one with one input continues a text. With an "
+            "encoder and a decoder, extend the target by predict: choose its next entry, append it, and predict again."
         )
     if not known or not outputs:
         raise SigmaNetworkError(
