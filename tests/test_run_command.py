@@ -493,6 +493,14 @@ def test_evaluating_a_run_gives_the_values_that_it_measured_itself(file, sigma):
     assert "training.accuracy" in sigma("evaluate", summary["folder"], "--on", "training")[1]
 
 
+def test_a_metric_is_evaluated_as_its_hook_is_set(file, sigma):
+    once = ("--set", "hooks.score.top=2", "--set", "hooks.finish.when=epoch reaches 1")
+    folder = json.loads(sigma("run", file, "--json", "--quiet", *once)[1])["folder"]
+    found = json.loads(sigma("evaluate", folder, "--json", "--metric", "accuracy")[1])["metrics"]
+    assert found["validation.accuracy_top2"] == 1  # two of two classes
+    assert found["validation.accuracy"] < 1
+
+
 def test_the_previous_checkpoint_replaces_a_damaged_one(file, sigma):
     folder = Path(json.loads(sigma("run", file, "--json", "--quiet")[1])["folder"])
     before = folder / "checkpoints" / "trainer" / "20"

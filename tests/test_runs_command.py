@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sigma_kernel.launcher import main
-from sigma_kernel.launcher.runs import differing, flat
+from sigma_kernel.launcher.runs import NAMED, differing, flat
 from sigma_kernel.training.runs.run_folder import lock
 
 
@@ -114,6 +114,28 @@ def test_on_a_terminal_columns_that_do_not_fit_are_named(
     out, err = capsys.readouterr()
     assert max(map(len, out.splitlines())) <= 40
     assert err == "2 more columns: loss, optimiser.learning_rate. Widen the terminal, or pass --json.\n"
+
+
+def test_of_many_columns_that_do_not_fit_the_first_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics = {f"m{i}": i for i in range(NAMED + 2)}
+    folder(tmp_path, "run", "[run]\nname = 'a'\n", {"status": "finished", "metrics": metrics})
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "34")
+    assert main(["runs", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0].split()[-1] == "m0"
+    named = ", ".join(f"m{i}" for i in range(1, NAMED + 1))
+    assert err == f"{NAMED + 1} more columns, such as {named}. Widen the terminal, or pass --json.\n"
+
+
+def test_an_architecture_of_several_lines_stays_in_its_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for text in ("input(4) +\n output(3)", "input(4)"):
+        folder(tmp_path, f"run-{len(text)}", f'[network]\narchitecture = """{text}"""\n', {"status": "finished"})
+    assert main(["runs", str(tmp_path)]) == 0
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert sorted(row.split("finished")[1].strip() for row in rows) == ["input(4)", "input(4) + output(3)"]
 
 
 def test_settings_are_compared_by_dotted_key() -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
 
 from sigma_kernel.config import choosing, prepare
 from sigma_kernel.config.stored import opened
+from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.launcher.configured import CHECKPOINT, WEIGHTS, offered, standing
+from sigma_kernel.launcher.configured import CHECKPOINT, WEIGHTS, standing
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.history.chain import rows
@@ -45,7 +47,7 @@ def evaluate(
             use = partial(_restore, trainer.session, known)
             place, restored = choosing.chosen(run, name, checkpoint, _warn, use)
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
-            chosen = {name: name.rpartition(".")[2] for name in (*_measured(trainer), *metrics)}
+            chosen: dict[str, Any] = {**{name: name.rpartition(".")[2] for name in metrics}, **_measured(trainer)}
             measured = trainer.evaluate(on, chosen, edited, weights)
             found |= {f"{head}{metric}": value for metric, value in measured.items()}
             say(f"{name}: {standing(place, restored.score)}")
@@ -66,8 +68,10 @@ def _warn(text: str) -> None:
     say(f"warning: {text}", "yellow")
 
 
-def _measured(trainer: Trainer) -> list[str]:
-    """Return the names of the metrics that hooks publish for any split, with the outputs that they measure."""
-    hooks: list[Any] = list(trainer.hooks.values())
-    written = [a.partition(".")[2].removeprefix(f"{hook.weights}.") for hook in hooks for a in hook.writes]
-    return [name for name in dict.fromkeys(written) if offered("metric", name.rpartition(".")[2])]
+def _measured(trainer: Trainer) -> dict[str, Metric]:
+    """Return the metrics that hooks measure, as they are set there, by the names under which they are published."""
+    found: dict[str, Metric] = {}
+    outlook: Any = SimpleNamespace(ends=trainer.session.setup.model.ends, measure=found.update)
+    for hook in trainer.hooks.values():
+        hook.check(outlook)
+    return found

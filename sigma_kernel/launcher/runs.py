@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from sigma_kernel.training import files
 from sigma_kernel.training.runs.run_folder import lock
 
 LENGTH = ("epochs", "iterations", "seconds")
+NAMED = 12  # of the columns that do not fit
 
 
 @click.command()
@@ -112,30 +114,22 @@ def _print(found: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
         ["EPOCHS", *(_cell(one["epochs"]) for one in found)],
         ["SECONDS", *(_cell(one["seconds"]) for one in found)],
         *([name, *(_cell(one["metrics"].get(name)) for one in found)] for name in metrics),
-        *([_short(key), *(_cell(one["settings"][key]) for one in found)] for key in settings),
+        *([".".join(key.split(".")[-2:]), *(_cell(one["settings"][key]) for one in found)] for key in settings),
     ]
-    room = width()
-    shown = columns if room is None else _fitting(columns, room)
+    shown = columns if (room := width()) is None else _fitting(columns, room)
     table(zip(*shown, strict=True))
-    if len(shown) < len(columns):
-        names = ", ".join(column[0] for column in columns[len(shown) :])
-        say(f"{len(columns) - len(shown)} more columns: {names}. Widen the terminal, or pass --json.")
+    if rest := [column[0] for column in columns[len(shown) :]]:
+        such = ", such as" if len(rest) > NAMED else ":"
+        say(f"{len(rest)} more columns{such} {', '.join(rest[:NAMED])}. Widen the terminal, or pass --json.")
 
 
 def _fitting(columns: Sequence[Sequence[str]], width: int) -> Sequence[Sequence[str]]:
     """Return the first columns that fit into a width, and the first two in any case."""
-    ends, end = [], -2
-    for column in columns:
-        end += 2 + max(map(len, column))
-        ends.append(end)
-    return columns[: max(2, sum(end <= width for end in ends))]
-
-
-def _short(key: str) -> str:
-    return ".".join(key.split(".")[-2:])
+    ends = accumulate(2 + max(map(len, column)) for column in columns)
+    return columns[: max(2, sum(end - 2 <= width for end in ends))]
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
