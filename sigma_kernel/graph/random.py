@@ -162,8 +162,7 @@ def _orders(seed: int, stream: int, group: int, ahead: int, rows: int) -> np.nda
 
 def _joined(pairs: np.ndarray) -> np.ndarray:
     """Join pairs of words, the upper one first, to uint64."""
-    upper, lower = pairs[..., 0].astype(np.uint64), pairs[..., 1]
-    return np.asarray(upper << np.uint64(32) | lower)
+    return np.asarray(pairs[..., 0].astype(np.uint64) << np.uint64(32) | pairs[..., 1])
 
 
 def _sorted(pairs: np.ndarray) -> np.ndarray:
@@ -174,8 +173,7 @@ def _sorted(pairs: np.ndarray) -> np.ndarray:
     upper = pairs[:, 0] >> np.uint32(8)
     order = np.argsort(upper.astype(np.uint8), kind="stable")
     order = order.take(np.argsort((upper >> np.uint32(8)).astype(np.uint16).take(order), kind="stable"))
-    upper = upper.take(order)
-    same = upper[1:] == upper[:-1]
+    same = np.diff(upper.take(order)) == 0
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))  # equal in 24 bits: compare all
     order[tied] = order[tied][np.argsort(_joined(pairs[order[tied]]), kind="stable")]
     return order

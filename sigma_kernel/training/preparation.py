@@ -237,8 +237,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     learned = getattr(chosen.data, "learned", {}) or getattr(splits["training"], "learned", {})
     learned = {**learned, "classes": classes} if len(classes) > 1 else learned
     columns = choices.column_names(splits["training"], model.network)
-    learned = {**learned, "columns": columns} if columns else learned
-    learned = {**learned, "samples": preparation.samples}
+    learned = {**learned, **({"columns": columns} if columns else {}), "samples": preparation.samples}
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
     feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, **placing(parts.backend, splits["training"]))
     labels = tuple(next(iter(classes.values()), choices.labels(named)))

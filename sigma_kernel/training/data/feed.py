@@ -145,8 +145,8 @@ class Feed:
         left = self.dataset.rows(at.block) - at.row
         size = min(self.batch_size, left)
         n = max(1, min(most, left // size))
-        many = self.dataset.rows(after.block) >= MANY  # for fewer, a thread is not worth it
-        coming = (after, self._next_block(after)) if many else ()  # two: nobody waits if a short burst ends first
+        # For fewer rows, a thread is not worth it.  Two orders: nobody waits if a short burst ends first.
+        coming = (after, self._next_block(after)) if self.dataset.rows(after.block) >= MANY else ()
         order = self._orders.get((at.epoch, at.block), *((one.epoch, one.block) for one in coming))
         resident = self._blocks.get(at.block, *({after.block} - {at.block}))
         return Batches(resident, order[at.row : at.row + n * size].reshape(n, size))
