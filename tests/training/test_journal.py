@@ -135,12 +135,12 @@ def test_a_metrics_row_can_be_forced_and_is_never_empty(tmp_path: Path) -> None:
 def test_of_texts_between_two_rows_the_last_is_written(tmp_path: Path) -> None:
     samples, now, path = _samples(tmp_path)
     for second, text in enumerate(["old", "new"]):
-        samples.texts["said"] = text
+        samples.history.texts["said"] = text
         samples.history.record({"loss": np.array([0.5])}, Moment(), Moment())
         if second:
             samples.write({"second": second})
     now.seconds += 0.05
-    samples.texts["said"] = "late"
+    samples.history.texts["said"] = "late"
     samples.write({"second": 1})  # too early
     samples.write({"second": 2}, force=True)
     samples.history.record({"loss": np.array([0.5])}, Moment(), Moment())

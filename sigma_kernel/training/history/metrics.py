@@ -54,10 +54,8 @@ class _Parts:
 
 def _numbers(parts: Sequence[np.ndarray | float]) -> np.ndarray:
     """Return all values of some parts, in order."""
-    kinds = set(map(type, parts))
-    if kinds == {float}:
-        return np.array(parts)
-    return np.concatenate(parts if float not in kinds else [np.atleast_1d(one) for one in parts])
+    alike = set(map(type, parts)) == {float}
+    return np.array(parts) if alike else np.concatenate([np.atleast_1d(one) for one in parts])
 
 
 def _curve(parts: _Parts) -> Curve:
@@ -94,6 +92,7 @@ class History(Mapping[str, np.ndarray]):
     _read: BranchedCurves = field(factory=lambda: BranchedCurves([], {}))
     _branches: list[Branch] = field(factory=lambda: [Branch(0)])  # a reset begins one with the same number
     _span: _Span = field(factory=lambda: _Span(Moment(), Moment(), 0))  # the latest
+    texts: dict[str, str] = field(factory=dict, init=False)  # published since the last row of metrics
 
     @classmethod
     def of(cls, read: BranchedCurves, resolve: Resolve = _unresolved) -> History:
@@ -248,7 +247,6 @@ class Samples:
     history: History
     interval: float = 0.1
     now: Callable[[], float] = time.monotonic
-    texts: dict[str, str] = field(factory=dict, init=False)  # since the last row
     _last: float = field(default=-np.inf, init=False)
     _row: dict[str, dict[str, float]] = field(factory=dict, init=False)
     _cursors: dict[str, int] = field(factory=dict, init=False)
@@ -265,6 +263,7 @@ class Samples:
             old = self._row.get(name, {"low": np.nan, "high": np.nan})
             low, high = np.fmin(old["low"], np.fmin.reduce(values)), np.fmax(old["high"], np.fmax.reduce(values))
             self._row[name] = {"last": float(values[-1]), "low": float(low), "high": float(high)}
-        if (self._row or self.texts) and (force or not self.lines.waiting):
-            self.lines.append({**head, **({"texts": self.texts} if self.texts else {}), "values": self._row})
-            self._row, self.texts, self._last = {}, {}, self.now()
+        texts = self.history.texts
+        if (self._row or texts) and (force or not self.lines.waiting):
+            self.lines.append({**head, **({"texts": texts} if texts else {}), "values": self._row})
+            self._row, self.history.texts, self._last = {}, {}, self.now()

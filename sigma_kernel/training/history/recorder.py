@@ -77,10 +77,6 @@ class Recorder:
         del self._losses[: -4 * MOST_LOSSES]
         self.history.record(values, before, after)
 
-    def text(self, name: str, value: str) -> None:
-        """Keep a text that was published for the next row of metrics."""
-        self._samples.texts[name] = value
-
     def settled(self, numbers: Mapping[str, float], moment: Moment) -> None:
         """Record the numbers that can be set, as far as they have changed."""
         for address, value in numbers.items():
@@ -95,8 +91,7 @@ class Recorder:
 
     def note(self, moment: Moment, what: Mapping[str, Any]) -> None:
         """Write a row to the journal; during replay, compare it with the journal instead."""
-        row = {**self.head(moment), **what}
-        row |= {"by": self.by} if self.by else {}
+        row = {**self.head(moment), **what, **({"by": self.by} if self.by else {})}
         if self.replay is None or not self.replay.met(row):
             self._write(row)
 

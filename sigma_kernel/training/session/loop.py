@@ -902,7 +902,7 @@ class Session:
         if isinstance(value, NUMBERS) and value is not True and value is not False:
             self.recorder.history.add(address, float(value), self.state.moment)
         elif isinstance(value, str):
-            self.recorder.text(address, value)
+            self.recorder.history.texts[address] = value
         if address not in self._bound:
             self._bind(shown([address]))
 
