@@ -17,7 +17,7 @@ from sigma_layers.dense import Dense
 from sigma_layers.dropout import Dropout
 from sigma_layers.masks import keys_of
 from sigma_layers.positions import check_sequence, rotated
-from sigma_layers.settings import architecture, count
+from sigma_layers.settings import architecture, count, flag
 
 
 @define(eq=False)
@@ -59,9 +59,9 @@ class Attention(Layer):
     key_size: int | None = field(default=None, validator=optional(count), kw_only=True)
     value_size: int | None = field(default=None, validator=optional(count), kw_only=True)
     units: int | None = field(default=None, validator=optional(count), kw_only=True)
-    causal: bool = field(default=False, kw_only=True)
+    causal: bool = field(default=False, validator=flag, kw_only=True)
     dropout: float = field(default=0.0, validator=and_(ge(0), lt(1)), kw_only=True)
-    bias: bool = field(default=True, kw_only=True)
+    bias: bool = field(default=True, validator=flag, kw_only=True)
     rotary: float | None = field(default=None, validator=optional(gt(0)), kw_only=True)
 
     @key_value_heads.validator

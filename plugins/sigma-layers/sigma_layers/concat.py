@@ -8,6 +8,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Architecture, Context, Layer
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
+from sigma_layers.settings import whole
 
 
 @define(eq=False, init=False)
@@ -22,7 +23,7 @@ class Concat(Layer):
     """
 
     branches: tuple[Architecture, ...]
-    axis: int = field(default=-1)
+    axis: int = field(default=-1, validator=whole)
 
     def __init__(self, *branches: Architecture, axis: int = -1, name: str | None = None) -> None:
         self.__attrs_init__(branches, axis, name=name)

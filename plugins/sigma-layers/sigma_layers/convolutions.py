@@ -14,7 +14,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node, Spec
-from sigma_layers.settings import ACTIVATION, activation, applied, count
+from sigma_layers.settings import ACTIVATION, activation, applied, count, flag
 from sigma_layers.windows import Padding, Sides, padding, sides, window
 
 _SAMPLES = {  # by rank: the word for a sample, for several, and its axes
@@ -125,7 +125,7 @@ class Convolution(Convolving):
     stride: Sides = field(default=1, validator=sides)
     padding: Padding = field(default=0, validator=padding)
     activation: str | Callable[[Node], Node] = field(default="identity", validator=activation, metadata=ACTIVATION)
-    bias: bool = True
+    bias: bool = field(default=True, validator=flag)
     dilation: Sides = field(default=1, validator=sides)
     groups: int = field(default=1, validator=count)
 

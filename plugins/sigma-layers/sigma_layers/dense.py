@@ -9,7 +9,7 @@ from attrs import define, field
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node, Spec
-from sigma_layers.settings import ACTIVATION, activation, applied, count
+from sigma_layers.settings import ACTIVATION, activation, applied, count, flag
 
 
 @define(eq=False)
@@ -28,7 +28,7 @@ class Dense(Layer):
 
     units: int = field(validator=count)
     activation: str | Callable[[Node], Node] = field(default="identity", validator=activation, metadata=ACTIVATION)
-    bias: bool = True
+    bias: bool = field(default=True, validator=flag)
 
     def parameters(self, x: Spec) -> dict[str, Parameter]:
         """Return weights and biases; raises SigmaNetworkError if a sample is a single number."""

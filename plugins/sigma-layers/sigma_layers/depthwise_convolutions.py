@@ -8,7 +8,7 @@ from attrs import define, field
 
 from sigma_kernel.graph import Node
 from sigma_layers.convolutions import Convolving
-from sigma_layers.settings import ACTIVATION, activation, count
+from sigma_layers.settings import ACTIVATION, activation, count, flag
 from sigma_layers.windows import Padding, Sides, padding, sides
 
 
@@ -30,7 +30,7 @@ class DepthwiseConvolution(Convolving):
     stride: Sides = field(default=1, validator=sides)
     padding: Padding = field(default=0, validator=padding)
     activation: str | Callable[[Node], Node] = field(default="identity", validator=activation, metadata=ACTIVATION)
-    bias: bool = True
+    bias: bool = field(default=True, validator=flag)
     dilation: Sides = field(default=1, validator=sides)
     multiplier: int = field(default=1, validator=count)
 

@@ -11,7 +11,7 @@ from attrs.validators import optional
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.graph import Node, Spec
 from sigma_layers.dense import Dense
-from sigma_layers.settings import ACTIVATION, activation, count
+from sigma_layers.settings import ACTIVATION, activation, count, flag
 
 
 @define(eq=False)
@@ -29,7 +29,7 @@ class Output(Layer):
 
     units: int | None = field(default=None, validator=optional(count))
     activation: str | Callable[[Node], Node] = field(default="identity", validator=activation, metadata=ACTIVATION)
-    bias: bool = True
+    bias: bool = field(default=True, validator=flag)
 
     role: ClassVar[str] = "output"
 

@@ -6,7 +6,7 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Architecture, Context, Layer
 from sigma_kernel.graph import Node
-from sigma_layers.settings import architecture, count
+from sigma_layers.settings import architecture, count, flag
 
 
 @define(eq=False)
@@ -28,7 +28,7 @@ class Repeat(Layer):
 
     times: int = field(validator=count)
     chain: Architecture = field(validator=architecture)
-    shared: bool = False
+    shared: bool = field(default=False, validator=flag)
 
     def forward(self, context: Context, x: Node, *others: Node) -> Node:
         """Return the value of the last run."""

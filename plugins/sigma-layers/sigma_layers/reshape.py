@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from attrs import define, field
 
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer
+from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import and_, deep_iterable
 from sigma_layers.settings import apart, count
@@ -27,5 +30,11 @@ class Reshape(Layer):
         self.__attrs_init__(shape, name=name)
 
     def forward(self, context: Context, x: Node) -> Node:
-        """Return x in the new shape; raises SigmaGraphError if the numbers of elements differ."""
+        """Return x in the new shape; raises SigmaNetworkError if the numbers of elements differ."""
+        own = x.shape[1:]
+        if prod(own) != prod(self.shape):
+            raise SigmaNetworkError(
+                f"reshape({own}): its {prod(own)} elements do not fit {self.shape}, which holds {prod(self.shape)}. "
+                "Use sides whose product is the same, or Flatten()."
+            )
         return f.reshape(x, (x.shape[0], *self.shape))

@@ -15,7 +15,7 @@ from sigma_layers.dense import Dense
 from sigma_layers.dropout import Dropout
 from sigma_layers.layer_norm import LayerNorm
 from sigma_layers.positions import check_sequence
-from sigma_layers.settings import ACTIVATION, activation, count
+from sigma_layers.settings import ACTIVATION, activation, count, flag
 
 
 @define(eq=False, kw_only=True)
@@ -39,7 +39,7 @@ class TransformerBlock(Layer):
     norm: str = field(default="pre", validator=in_(("pre", "post")))
     dropout: float = field(default=0.0, validator=and_(ge(0), lt(1)))
     key_value_heads: int | None = field(default=None, validator=optional(count))
-    bias: bool = True
+    bias: bool = field(default=True, validator=flag)
     rotary: float | None = field(default=None, validator=optional(gt(0)))
     epsilon: float = field(default=1e-5, validator=gt(0))
 

@@ -10,7 +10,7 @@ from attrs.validators import optional
 from sigma_kernel.contracts import Architecture, Context
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
-from sigma_layers.settings import architecture, count
+from sigma_layers.settings import architecture, count, flag
 from sigma_layers.transformer_blocks import TransformerBlock
 
 
@@ -42,7 +42,7 @@ class TransformerDecoder(TransformerBlock):
     memory: Architecture | None = field(default=None, validator=optional(architecture))
     mask: Architecture | None = field(default=None, validator=optional(architecture), kw_only=True)
     memory_mask: Architecture | None = field(default=None, validator=optional(architecture), kw_only=True)
-    causal: bool = field(default=True, kw_only=True)
+    causal: bool = field(default=True, validator=flag, kw_only=True)
 
     def _given(self) -> dict[str, Architecture]:
         known = {"mask": self.mask, "memory": self.memory, "memory_mask": self.memory_mask}

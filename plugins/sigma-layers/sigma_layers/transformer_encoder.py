@@ -7,7 +7,7 @@ from attrs.validators import optional
 
 from sigma_kernel.contracts import Architecture, Context
 from sigma_kernel.graph import Node
-from sigma_layers.settings import architecture, count
+from sigma_layers.settings import architecture, count, flag
 from sigma_layers.transformer_blocks import TransformerBlock
 
 
@@ -33,7 +33,7 @@ class TransformerEncoder(TransformerBlock):
 
     heads: int = field(validator=count)
     mask: Architecture | None = field(default=None, validator=optional(architecture))
-    causal: bool = field(default=False, kw_only=True)
+    causal: bool = field(default=False, validator=flag, kw_only=True)
 
     @property
     def branches(self) -> tuple[Architecture, ...]:

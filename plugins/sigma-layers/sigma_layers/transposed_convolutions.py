@@ -12,7 +12,7 @@ from sigma_kernel.contracts import Context
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_layers.convolutions import Sliding
-from sigma_layers.settings import ACTIVATION, activation, count
+from sigma_layers.settings import ACTIVATION, activation, count, flag
 from sigma_layers.windows import Padding, Sides, each, padding, reach, sides, widths
 
 
@@ -38,7 +38,7 @@ class TransposedConvolution(Sliding):
     padding: Padding = field(default=0, validator=padding)
     output_padding: Sides = field(default=0, validator=widths)
     activation: str | Callable[[Node], Node] = field(default="identity", validator=activation, metadata=ACTIVATION)
-    bias: bool = True
+    bias: bool = field(default=True, validator=flag)
     dilation: Sides = field(default=1, validator=sides)
     groups: int = field(default=1, validator=count)
 

@@ -97,7 +97,7 @@ def test_reshape_gives_each_sample_its_shape():
 
 def test_reshape_to_another_number_of_elements_is_refused():
     network = Network.build(Input(2, 3) + Reshape(4))
-    with pytest.raises(SigmaNetworkError, match=r"1-reshape: reshape\(\(2, 2, 3\)\)"):
+    with pytest.raises(SigmaNetworkError, match=r"1-reshape: reshape\(\(2, 3\)\): its 6 .* \(4,\), which holds 4\. Use"):
         network.declare({"inputs": TWO_BY_THREE}, "float32", by_name)
 
 
@@ -142,6 +142,12 @@ def test_concat_of_shapes_that_differ_on_another_axis_is_refused():
     network = Network.build(Concat(trunk, trunk + Dense(2), axis=1))
     with pytest.raises(SigmaNetworkError, match=r"2-concat: concat\(\(2, 2, 3\), \(2, 2, 2\)\)"):
         network.declare({"inputs": TWO_BY_THREE}, "float32", by_name)
+
+
+@pytest.mark.parametrize("axis", [None, True, 1.0])
+def test_an_axis_of_concat_must_be_a_whole_number(axis):
+    with pytest.raises(SigmaNetworkError, match="Concat.axis: must be a whole number"):
+        Concat(axis=axis)
 
 
 @pytest.mark.parametrize("axis", [0, -3])
