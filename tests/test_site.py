@@ -51,6 +51,12 @@ def test_every_layer_belongs_to_one_family():
 
 
 @pytest.mark.rooms
+def test_every_hook_has_a_purpose():
+    table = (DOCS / "configuration.md").read_text().partition("| purpose | hooks |")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"`(\w+)`", table)) == [one.name for one in components.offered("hook")]
+
+
+@pytest.mark.rooms
 def test_settings_that_all_components_of_a_kind_share_are_listed_once():
     text = components.text("hook")
     assert text.count("- `over_budget`") == 1

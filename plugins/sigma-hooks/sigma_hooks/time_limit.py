@@ -35,7 +35,7 @@ class TimeLimit(Hook):
 
     def seconds(self) -> float:
         """Return the limit in seconds."""
-        found = re.fullmatch(r"(\d++\.?\d*+) ?([a-z]++)", self.limit.strip())
+        found = re.fullmatch(r"(\d++\.?\d*+) ?([a-z]++)", str(self.limit).strip())
         unit = found[2].removesuffix("s") if found else ""
         if found is None or unit not in UNITS or float(found[1]) <= 0:
             raise SigmaConfigError(f"time_limit: {self.limit!r} is not a duration. Write '90 seconds' or '2 hours'.")

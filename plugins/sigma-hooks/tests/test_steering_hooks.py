@@ -60,8 +60,8 @@ def test_a_time_limit_is_parsed_from_text(limit: str, seconds: float) -> None:
     assert TimeLimit(limit).seconds() == seconds
 
 
-@pytest.mark.parametrize("limit", ["soon", "5", "5 epochs", "0 seconds", "-1 hours", "5 secondss"])
-def test_invalid_lengths_of_time_are_refused(limit: str) -> None:
+@pytest.mark.parametrize("limit", ["soon", "5", "5 epochs", "0 seconds", "-1 hours", "5 secondss", 5])
+def test_invalid_lengths_of_time_are_refused(limit: Any) -> None:
     with pytest.raises(SigmaConfigError, match="time_limit: .* is not a duration"):
         TimeLimit(limit)
 
