@@ -17,7 +17,7 @@ pytest.importorskip("sigma_plot", reason="the figures have the colours of this r
 
 from extensions import cells, components, functions, gallery, generated, links
 from figures import FOLDER, benchmarks, diagrams, drawing, first
-from sigma_kernel import catalogue
+from sigma_kernel import catalogue, describe
 from sigma_kernel.graph import OPS, Op
 
 ROOT = Path(__file__).parents[1]
@@ -48,6 +48,15 @@ def test_every_layer_belongs_to_one_family():
     rows = re.findall(r"^\| [\w ,]+ \| (`.*`) \|$", (DOCS / "components" / "layers.md").read_text(), re.MULTILINE)
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     assert sorted(listed) == [one.name for one in components.offered("layer")]
+
+
+@pytest.mark.rooms
+def test_every_layer_has_shapes_and_a_source():
+    docs = {one.name: describe("layer", f"{one.distribution}:{one.name}")["doc"] for one in components.offered("layer")}
+    assert [name for name, doc in docs.items() if "Shapes: " not in doc] == []
+    unsourced = {name for name, doc in docs.items() if not re.search(r"\b(18|19|20)\d\d\b|arXiv|`(torch|keras)\.", doc)}
+    own = {"function", "function_cost", "input", "output", "pick", "repeat", "subnetwork"}  # what users give them
+    assert unsourced == own
 
 
 @pytest.mark.rooms

@@ -19,6 +19,8 @@ class Activation(Layer):
 
     Shapes: ``(batch, ...)`` -> the same.
 
+    Same as ``keras.layers.Activation``.
+
     Args:
         function: Name of the activation function, or a function of a node.
     """

@@ -21,6 +21,8 @@ class AdaptiveAveragePool(Layer):
 
     Shapes: ``(batch, channels, *spatial)`` -> ``(batch, channels, *size)``, for samples of any sides.
 
+    Same as ``torch.nn.AdaptiveAvgPool2d``, for any number of sides.
+
     Args:
         size: Sides of the output: one for all spatial dimensions, or one for each.
     """

@@ -20,6 +20,8 @@ class AdaptiveMaxPool(Layer):
 
     Shapes: ``(batch, channels, *spatial)`` -> ``(batch, channels, *size)``, for samples of any sides.
 
+    Same as ``torch.nn.AdaptiveMaxPool2d``, for any number of sides.
+
     Args:
         size: Sides of the output: one for all spatial dimensions, or one for each.
     """

@@ -17,6 +17,8 @@ class Concat(Layer):
 
     Shapes: any number of ``(batch, ...)`` that differ only along ``axis`` -> the same, ``axis`` being their sum.
 
+    Same as ``torch.cat``.
+
     Args:
         branches: Architectures whose values are concatenated.
         axis: Axis along which they are; the batch is axis 0, which cannot be, and negative axes count from the end.

@@ -17,6 +17,8 @@ class Crop(Layer):
 
     Shapes: ``(batch, channels, *spatial)`` -> ``(batch, channels, *spatial')``, each n becoming ``n - before - after``.
 
+    Same as ``keras.layers.Cropping2D`` with channels first, for any number of sides.
+
     Args:
         width: Number of elements: for all sides, or for each one number or a pair ``(before, after)``.
     """

@@ -20,6 +20,8 @@ class Dense(Layer):
 
     Shapes: ``(batch, ..., features)`` -> ``(batch, ..., units)``; weights ``(features, units)``, biases ``(units,)``.
 
+    Rosenblatt, The Perceptron, 1958; same as ``torch.nn.Linear``, whose weights are transposed, and an activation.
+
     Args:
         units: Number of outputs of each row.
         activation: Activation function of the sums: its name, or a function of a node.

@@ -22,6 +22,8 @@ class Dot(Layer):
     Shapes: ``(batch, n)`` and ``(batch, n)`` -> ``(batch, 1)``; otherwise ``(batch, *a, n)`` and ``(batch, *b, n)`` ->
     ``(batch, *a, *b)``, n being on the given axis.
 
+    Same as ``keras.layers.Dot``.
+
     Args:
         branches: Architecture whose value it is multiplied by; two, if no layer is before this one.
         axis: Axis of both along which products are added; the batch is axis 0, and negative axes count from the end.

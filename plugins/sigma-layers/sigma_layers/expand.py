@@ -17,6 +17,8 @@ class Expand(Layer):
 
     Shapes: ``(batch, *shape)`` -> ``(batch, 1, *shape)``, or with the new axis elsewhere.
 
+    Same as ``torch.unsqueeze``.
+
     Args:
         axis: Place of the new axis; the batch is axis 0. -1 is the last place.
     """

@@ -14,6 +14,8 @@ class Flatten(Layer):
     """Flatten each sample to a vector, last axis fastest: ``Flatten()``.
 
     Shapes: ``(batch, a, b, ...)`` -> ``(batch, a * b * ...)``; ``(batch,)`` -> ``(batch, 1)``.
+
+    Same as ``torch.nn.Flatten``.
     """
 
     def forward(self, context: Context, x: Node) -> Node:

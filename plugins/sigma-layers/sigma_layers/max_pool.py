@@ -23,6 +23,8 @@ class MaxPool(Layer):
     Shapes: ``(batch, channels, *spatial)`` -> ``(batch, channels, *spatial')``, each n becoming
     ``(n + 2 * padding - dilation * (size - 1) - 1) // stride + 1``.
 
+    Same as ``torch.nn.MaxPool1d``, ``MaxPool2d`` and ``MaxPool3d``.
+
     Args:
         size: Sides of a window: one for all spatial dimensions, or one for each.
         stride: Distances between windows, likewise; by default the size.

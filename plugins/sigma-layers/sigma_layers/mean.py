@@ -19,6 +19,8 @@ class Mean(Merging):
 
     Shapes: any number of equal ``(batch, ...)`` -> the same.  There is no broadcasting.
 
+    Same as ``keras.layers.Average``.
+
     Args:
         branches: Architectures whose values are averaged.
     """

@@ -18,8 +18,10 @@ from sigma_layers.settings import ACTIVATION, activation, count, flag
 class Output(Layer):
     """Mark the output of a network: ``Output(10)`` adds a dense layer of 10 units, ``Output()`` adds nothing.
 
-    ``Output(units, ...)`` has the parameters, shapes and values of ``Dense(units, ...)``.  Users see the
-    ``prediction`` of the cost that follows, such as probabilities.
+    ``Output(units, ...)`` has the parameters and values of ``Dense(units, ...)``.  Users see the ``prediction`` of
+    the cost that follows, such as probabilities.
+
+    Shapes: those of ``Dense``, or the same.
 
     Args:
         units: Units of a dense layer that it adds; by default it adds none.

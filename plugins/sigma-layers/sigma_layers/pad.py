@@ -25,6 +25,8 @@ class Pad(Layer):
 
     Shapes: ``(batch, channels, *spatial)`` -> ``(batch, channels, *spatial')``, each n becoming ``before + n + after``.
 
+    Same as ``torch.nn.functional.pad``.
+
     Args:
         width: Number of elements: for all sides, or for each one number or a pair ``(before, after)``.
         mode: What they are.

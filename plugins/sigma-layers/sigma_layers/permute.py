@@ -18,6 +18,8 @@ class Permute(Layer):
 
     Shapes: ``(batch, ...)`` -> ``(batch, ...)``, side k being side ``axes[k]`` before.
 
+    Same as ``keras.layers.Permute``.
+
     Args:
         axes: The axes of the input in their new order, each once, counted from 1; the batch is axis 0 and stays.
     """

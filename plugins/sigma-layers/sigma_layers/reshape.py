@@ -20,6 +20,8 @@ class Reshape(Layer):
 
     Shapes: ``(batch, ...)`` -> ``(batch, *shape)``, with as many elements.
 
+    Same as ``keras.layers.Reshape``.
+
     Args:
         shape: New shape of one sample, without the batch.
     """

@@ -28,8 +28,8 @@ class SoftmaxCrossEntropy(CostLayer):
 
     Targets are class indices, ``(batch, ...)`` or ``(batch, ..., 1)``, or class probabilities such as one-hot rows,
     ``(batch, ..., classes)``. Numerically stable for logits of any size. Matches
-    ``torch.nn.functional.cross_entropy``, except that classes are the last axis. A batch whose labels all have weight 0,
-    or are ignored, has gradient 0, where PyTorch's is NaN; its loss is NaN in curves, and does not count in means.
+    ``torch.nn.functional.cross_entropy``, except that classes are the last axis. A batch whose labels all have weight
+    0, or are ignored, has gradient 0, where PyTorch's is NaN; its loss is NaN in curves, and does not count in means.
     Predictions are probabilities.
 
     Shapes: output ``(batch, ..., classes)`` and targets as above -> scalar, or Totals if labels have weights.

@@ -26,6 +26,8 @@ class Upsample(Layer):
     Shapes: ``(batch, channels, *spatial)`` -> ``(batch, channels, *spatial')``, each n becoming ``factor * n``, or
     ``size``.
 
+    Same as ``torch.nn.Upsample``.
+
     Args:
         factor: How many times as long the sides become: one number for all, or one for each.
         mode: How entries in between are found.
