@@ -49,7 +49,7 @@ def test_a_convolution_with_identity_kernels_returns_its_input(sides):
     np.testing.assert_array_equal(f.convolution(x, groups, padding=padding, groups=2), x)
 
 
-@pytest.mark.parametrize("shape", [(4, 4, 3), (6, 4, 3, 5), (5, 5, 1, 3, 3)])
+@pytest.mark.parametrize("shape", [(4, 4, 3), (6, 4, 3, 5), (5, 5, 1, 3, 3), (4, 3, 2, 4)])
 @pytest.mark.parametrize(("gain", "factor"), [(1.0, 1.0), ("relu", sqrt(2))])
 def test_delta_orthogonal_kernels_have_orthonormal_columns_in_the_middle_alone(shape, gain, factor):
     values = draw(DeltaOrthogonal(gain), Parameter(shape), seed=2)
