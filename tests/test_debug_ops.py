@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -59,6 +60,14 @@ def test_a_run_that_diverges_fails_with_the_layer_and_the_op(tmp_path, monkeypat
     assert "iteration 2: 1-dense: " in error or "iteration 2: 2-dense: " in error, error
     assert main(["run", "bad.toml", "--quiet"]) == 1
     assert "The backend 'debug' (sigma run --debug-ops) names the op" in capsys.readouterr().err
+
+
+@pytest.mark.rooms
+def test_a_layer_that_another_owns_is_named_by_its_address(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.toml").write_text(BAD.replace("dense(8) + dense(8)", 'residual(dense(2) + dense(2), name="first")'))
+    assert main(["run", "bad.toml", "--debug-ops", "--quiet"]) == 1
+    assert re.search(r"iteration 2: first\.body\.[01]-dense: ", error := capsys.readouterr().err), error
 
 
 @pytest.mark.rooms

@@ -141,6 +141,14 @@ def test_the_scale_is_halved_until_no_gradient_overflows(backend: str) -> None:
 
 
 @BACKENDS
+def test_the_scale_is_not_halved_below_what_float16_can_use(backend: str) -> None:
+    sigma, trainer = trained(size=1e15, backend=backend)
+    sigma.set(SCALE, 2.0**-23)
+    trainer.fit(iterations=3)
+    assert (sigma.get(SCALE), sigma.get(SKIPPED)) == (2.0**-24, 3)
+
+
+@BACKENDS
 def test_after_2000_good_steps_the_scale_doubles(backend: str) -> None:
     sigma, trainer = trained(backend=backend, batch_size=40)
     sigma.set(SCALE, 8.0)

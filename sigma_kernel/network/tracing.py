@@ -279,7 +279,7 @@ class Trace:
 
     def run(self, address: str, name: str, layer: Any, inputs: Sequence[Node], **named: Node) -> Node:
         """Return a layer's value; errors inside are raised with the layer's name."""
-        with inside(f"layer {name}", layer), originating(name):
+        with inside(f"layer {name}", layer), originating(address):
             try:
                 context = self._context(address, layer, inputs)
                 self.values[address] = self._value(context, layer.forward(context, *inputs, **named))
