@@ -65,9 +65,9 @@ def test_a_run_that_diverges_fails_with_the_layer_and_the_op(tmp_path, monkeypat
 @pytest.mark.rooms
 def test_a_layer_that_another_owns_is_named_by_its_address(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "bad.toml").write_text(BAD.replace("dense(8) + dense(8)", 'residual(dense(2) + dense(2), name="first")'))
+    (tmp_path / "bad.toml").write_text(BAD.replace("dense(8) + dense(8)", 'residual(dense(2) + dense(2), name="a")'))
     assert main(["run", "bad.toml", "--debug-ops", "--quiet"]) == 1
-    assert re.search(r"iteration 2: first\.body\.[01]-dense: ", error := capsys.readouterr().err), error
+    assert re.search(r"iteration 2: a\.body\.[01]-dense: ", error := capsys.readouterr().err), error
 
 
 @pytest.mark.rooms
