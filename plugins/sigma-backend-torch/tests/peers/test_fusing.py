@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from sigma_backend_numpy import NumpyBackend
 from sigma_backend_torch import TorchBackend
@@ -40,6 +41,17 @@ def test_a_layer_and_its_update_are_single_calls() -> None:
     assert {"torch:addmm", "torch:rectified", "torch:addcmul", "torch:total"} <= called(graph)
     assert called(graph).isdisjoint({"where", "add", "sub", "mul", "sum"})
     agree(graph, *(DRAW.normal(size=node.shape) for node in graph.inputs))
+
+
+def test_the_gradient_of_a_relu_is_that_of_pytorch_at_nan_and_0() -> None:
+    x, g = symbol((4,), "float32"), symbol((4,), "float32")
+    graph = Graph((x, g), tuple(gradient(f.sum(g * f.relu(x)), [x])))
+    assert "torch:rectified" in called(graph)
+    values, slopes = np.array([np.nan, 1, 0, -1], np.float32), np.array([2, 3, 4, 5], np.float32)
+    backend, theirs = TorchBackend(), torch.tensor(values, requires_grad=True)
+    [found] = backend.lower(graph, {})(backend.to_device(values), backend.to_device(slopes))
+    torch.relu(theirs).backward(torch.tensor(slopes))
+    assert backend.to_host(found).tolist() == theirs.grad.tolist() == [2, 3, 0, 0]
 
 
 def test_the_gates_of_a_recurrent_layer_are_single_calls() -> None:
