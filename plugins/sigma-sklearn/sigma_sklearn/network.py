@@ -13,10 +13,20 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel import Environment, History, SigmaConfigError, Trainer
+from sigma_kernel import Environment, History, SigmaConfigError, SigmaStateError, Trainer
 
 SIZES = (1, 16, 256)  # rows of a batch to predict: few, as each is compiled once; the last batch is padded
 Rows = dict[str, np.ndarray]  # by section: inputs, targets, and weights if there are any
+
+
+class Holder(Environment):
+    """An environment whose trainers hold networks, and rows of zeros instead of data."""
+
+    def _fit(self, trainer: Trainer, goals: Any, progress: bool | None) -> None:
+        raise SigmaStateError(
+            f"{self.name}: trainer_ holds the network and no data to train on. Call fit or partial_fit of the "
+            "estimator."
+        )
 
 
 @define(eq=False, slots=False)
@@ -44,7 +54,7 @@ class TrainedNetwork:
         """Return a trainer in this state, on rows of zeros; it is made on first use."""
         if self._trainer is None:
             rows = {name: values.repeat(SIZES[-1], axis=0) for name, values in self.blank.items()}
-            made = trainer(self.name, self.settings, {"training": rows}, batch_size=SIZES[-1])
+            made = trainer(self.name, self.settings, {"training": rows}, Holder, batch_size=SIZES[-1])
             self.restore(made)
             self._trainer = made
         return self._trainer
@@ -77,9 +87,15 @@ class TrainedNetwork:
         return found[: len(inputs)]
 
 
-def trainer(name: str, settings: Mapping[str, Any], splits: Mapping[str, Rows], **more: Any) -> Trainer:
+def trainer(
+    name: str,
+    settings: Mapping[str, Any],
+    splits: Mapping[str, Rows],
+    kind: type[Environment] = Environment,
+    **more: Any,
+) -> Trainer:
     """Return a new trainer on splits; nothing is written, and nobody steers it."""
-    return Environment(name, control=False).create_trainer(name, data=dict(splits), **{**settings, **more})
+    return kind(name, control=False).create_trainer(name, data=dict(splits), **{**settings, **more})
 
 
 def trained(

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from sigma_kernel import load
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaStateError
 from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
 from sigma_optimisers import Adam
 from sigma_sklearn import SigmaClassifier, SigmaRegressor, network
@@ -187,6 +187,14 @@ def test_a_copy_of_the_settings_is_not_trained() -> None:
     with pytest.raises(NotFittedError):
         fresh.trainer_  # noqa: B018
     assert np.array_equal(fresh.fit(X, Y).predict_proba(X), model.predict_proba(X))
+
+
+def test_the_trainer_without_data_does_not_train() -> None:
+    model = classifier().fit(X, Y)
+    before = model.predict_proba(X)
+    with pytest.raises(SigmaStateError, match=r"no data to train on\. Call fit or partial_fit of the estimator"):
+        model.trainer_.fit(epochs=1)
+    assert np.array_equal(model.predict_proba(X), before)
 
 
 def test_nothing_is_written_and_the_network_can_be_saved(capsys: pytest.CaptureFixture[str]) -> None:
