@@ -78,7 +78,7 @@ def test_a_room_has_the_required_files(room):
     apart = (room / "tests" / "peers" / "test_plugin.py").is_file()  # of a room that needs JAX or PyTorch
     assert apart != (room / "tests" / "test_plugin.py").is_file()
     assert not apart or {path.parent.name for path in room.glob("tests/**/test_*.py")} == {"peers"}
-    assert f"python -m pip install {room.name}" in (room / "README.md").read_text()
+    assert f"python -m pip install ./plugins/{room.name}" in (room / "README.md").read_text()
 
 
 @by_name
