@@ -334,6 +334,13 @@ def test_what_an_extra_requires_may_be_imported_in_functions(distribution, capsy
     assert notes == ["acme-layers: imports numpy without requiring numpy. Add it to the dependencies."]
 
 
+def test_what_an_extra_requires_may_be_imported_by_modules_without_components(distribution, capsys):
+    needs = ["sigma-kernel", "attrs", "Pluggy; extra == 'fast'"]
+    distribution("acme-layers", SCALE, scale=LAYER_FILE, peer="import numpy\nimport pluggy\n", requires=needs)
+    _, _, notes = diagnosed(capsys, "acme-layers")
+    assert notes == ["acme-layers: imports numpy without requiring numpy. Add it to the dependencies."]
+
+
 def test_the_doctor_finds_abstract_components(distribution, capsys):
     source = "from sigma_kernel.contracts import Layer\nclass Scale(Layer): ..."
     distribution("acme-layers", SCALE, scale=source, requires=["sigma-kernel"])

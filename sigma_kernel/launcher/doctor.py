@@ -89,35 +89,32 @@ def _remedy(needed: Requirement) -> str:
 def undeclared(plugin: Plugin) -> Iterator[str]:
     """Yield the installed distributions that a plugin imports and does not require.
 
-    What it requires with an extra only may be imported in functions.
+    What it requires with an extra only may be imported in functions, and in modules that define no component.
     """
     declared = {plugin.name, *required(plugin.name)}
     optional = {normal(needed.name) for needed in requirements(plugin.name)} - declared
     own = {re.split("[.:]", one.path)[0] for one in plugin.components}
     try:
-        at_once, modules = (imported(own, inner) - own - sys.stdlib_module_names for inner in (False, True))
+        begun = filter(None, map(find_spec, {one.path.partition(":")[0] for one in plugin.components}))
+        at_once = imported((Path(spec.origin) for spec in begun if spec.origin), inner=False)
+        folders = (folder for spec in map(find_spec, own) if spec for folder in spec.submodule_search_locations or ())
+        modules = imported(path for folder in folders for path in Path(folder).rglob("*.py"))
     except SyntaxError as error:
         yield f"{plugin.name}: {error.filename}, line {error.lineno}: {error.msg}. Update it."
         return
-    for module in sorted(modules):
+    for module in sorted(modules - own - sys.stdlib_module_names):
         providers = {normal(one) for one in _providers().get(module, ())}
         if providers and not providers & (declared if module in at_once else declared | optional):
             yield f"{plugin.name}: imports {module} without requiring {min(providers)}. Add it to the dependencies."
 
 
-def imported(packages: Iterable[str], inner: bool = True) -> set[str]:
-    """Return the top-level names of the modules that the code of packages imports, ``inner``: also in its functions."""
-    specs = filter(None, map(find_spec, packages))
-    files = [path for spec in specs for folder in spec.submodule_search_locations or () for path in _code(folder)]
+def imported(files: Iterable[Path], inner: bool = True) -> set[str]:
+    """Return the top-level names of the modules that Python files import, ``inner``: also in functions."""
     trees = [ast.parse(path.read_bytes(), path) for path in files]
     nodes = [node for tree in trees for node in (ast.walk(tree) if inner else tree.body)]
     plain = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
     named = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
     return {name.partition(".")[0] for name in plain | named}
-
-
-def _code(folder: str) -> Iterator[Path]:
-    return Path(folder).rglob("*.py")
 
 
 @cache
