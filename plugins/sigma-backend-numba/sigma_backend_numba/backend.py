@@ -9,7 +9,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_backend_numba.compiler.blas_library import blas
-from sigma_backend_numba.compiler.processor import has_tiles
+from sigma_backend_numba.compiler.processor import mixed_form
 from sigma_backend_numba.execute import orders
 from sigma_backend_numba.execute.alignment import copy
 from sigma_backend_numba.execute.program import CompiledProgram, LoweredFunction, graph_job, machine, step_job
@@ -38,7 +38,7 @@ class NumbaBackend(Backend):
     @property
     def about(self) -> Mapping[str, str]:
         """Return the library for matrix products, with its version, and how products of bfloat16 are computed."""
-        return {"BLAS": str(blas()), "bfloat16": "AMX" if has_tiles() else "rounded, multiplied in float32"}
+        return {"BLAS": str(blas()), "bfloat16": mixed_form() or "rounded, multiplied in float32"}
 
     @property
     def function_error(self) -> float:

@@ -1,4 +1,4 @@
-"""Products of operands rounded to bfloat16 or float16: in tiles where the processor has them, else in float32."""
+"""Products of operands rounded to bfloat16 or float16: in 16 bits where the processor gains by it, else in float32."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sigma_backend_numba import runtime
 from sigma_backend_numba.backend import NumbaBackend
-from sigma_backend_numba.compiler import processor
-from sigma_backend_numba.compiler.processor import has_tiles
+from sigma_backend_numba.compiler import machine_code, processor
+from sigma_backend_numba.compiler.processor import AMX, DOTS, llvm, mixed_form
+from sigma_backend_numba.emit import matmul
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute.program import LoweredFunction, graph_job, step_job
 from sigma_backend_numba.lower import canonical
@@ -22,8 +24,8 @@ SHAPES = [(1, 1, 1), (7, 3, 5), (17, 40, 33), (193, 70, 131), (600, 209, 90)]
 
 @pytest.fixture(autouse=True)
 def every_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use tiles for products of any size."""
-    monkeypatch.setattr(canonical, "TILED", 0)
+    """Multiply in 16 bits whatever the size of a product."""
+    monkeypatch.setattr(canonical, "PACKED", dict.fromkeys((AMX, DOTS), 0))
     monkeypatch.setattr(canonical, "LEAST", 1)
 
 
@@ -64,19 +66,19 @@ def test_a_product_of_any_shape_is_that_of_rounded_operands(
 ) -> None:
     x, w = operands(rows, columns, inner)
     function, laid = lowered(x, w, first, second)
-    assert ("mixed_product(" in source(graph_job(function.machine.graph, {})).text) == has_tiles()
+    assert ("_product(" in source(graph_job(function.machine.graph, {})).text) == bool(mixed_form())
     close(function(*laid)[0], x, w)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("second", [False, True])
-def test_without_tiles_rounded_numbers_are_multiplied_in_float32(
+def test_without_a_form_for_bfloat16_rounded_numbers_are_multiplied_in_float32(
     monkeypatch: pytest.MonkeyPatch, dtype: str, second: bool
 ) -> None:
-    monkeypatch.setattr(canonical, "has_tiles", lambda: False)
+    monkeypatch.setattr(canonical, "mixed_form", lambda: "")
     x, w = operands(100, 64, 70)
     function, laid = lowered(x, w, False, second, dtype)
-    assert "mixed_product(" not in source(graph_job(function.machine.graph, {})).text
+    assert "_product(" not in source(graph_job(function.machine.graph, {})).text
     expected = ops.reduce_precision(x, dtype=dtype) @ ops.reduce_precision(w, dtype=dtype)
     np.testing.assert_allclose(function(*laid)[0], expected, rtol=0, atol=2e-5)
 
@@ -85,7 +87,7 @@ def test_small_products_are_rounded_and_multiplied_in_registers(monkeypatch: pyt
     monkeypatch.undo()
     x, w = operands(20, 20, 20)
     function, laid = lowered(x, w)
-    assert "mixed_product(" not in source(graph_job(function.machine.graph, {})).text
+    assert "_product(" not in source(graph_job(function.machine.graph, {})).text
     close(function(*laid)[0], x, w)
 
 
@@ -117,7 +119,7 @@ def test_an_update_by_a_product_is_added_once(inner: int, columns: int, batch: i
     nodes, rate = {name: symbol(value.shape) for name, value in values.items()}, symbol(())
     product = ops.mixed_matmul(f.swap_axes(nodes["x"], 0, 1), nodes["g"], dtype="bfloat16")
     step = Step(Graph((*nodes.values(), rate), (nodes["p"] - rate * product,)), tuple(nodes), (), ("rate",), ("p",), ())
-    assert ("True)" in source(step_job(step)).text) == has_tiles()  # added in place
+    assert ("True)" in source(step_job(step)).text) == bool(mixed_form())  # added in place
     start = values["p"].copy()
     done = NumbaBackend().compile(step).run(values, {}, np.zeros(0, np.int32), {"rate": np.float32(0.5)}, 1)
     close(done.state["p"], values["x"].T, values["g"], start, -0.5)
@@ -130,7 +132,7 @@ def test_an_element_of_a_product_does_not_depend_on_the_cut() -> None:
     (found,) = whole(*laid)
     for rows, columns in ((96, 33), (50, 1200), (6, 7)):
         part, laid = lowered(x[:rows].copy(), np.ascontiguousarray(w[:, :columns]))
-        if has_tiles():
+        if mixed_form():
             np.testing.assert_array_equal(part(*laid)[0], found[:rows, :columns])
         close(part(*laid)[0], x[:rows], w[:, :columns])
 
@@ -155,9 +157,84 @@ def test_products_in_the_body_of_a_loop_are_rounded_too() -> None:
     assert np.abs(found - expected).mean() < 1e-5
 
 
-def test_the_backend_says_how_it_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert NumbaBackend().about["bfloat16"] == ("AMX" if has_tiles() else "rounded, multiplied in float32")
-    monkeypatch.setattr(processor, "processor", lambda: ("znver4", "+avx512f,+avx512bf16"))
-    has_tiles.cache_clear()
-    assert not has_tiles()
-    has_tiles.cache_clear()
+def test_numbers_are_rounded_to_nearest_and_ties_to_even() -> None:
+    middle = np.array([0x3F808000, 0x3F818000, 0x3F807FFF, 0x3F808001, 0xBF818000], np.uint32).view(np.float32)
+    x = np.array([*middle, 3.3e38, 3.4e38, -3.4e38, np.inf, np.nan, 0.0, 1e-30, 1 / 3], np.float32)[:, None]
+    with np.errstate(over="ignore"):  # 3.4e38 is nearer to 2^128 than to the largest number
+        expected = np.asarray(ops.reduce_precision(x, dtype="bfloat16"))
+    function, laid = lowered(x, np.ones((1, 1), np.float32))
+    np.testing.assert_array_equal(function(*laid)[0], expected)
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("second", [False, True])
+def test_an_odd_inner_side_adds_nothing_to_infinities(first: bool, second: bool) -> None:
+    x, w = np.full((13, 17), np.inf, np.float32), np.full((17, 35), np.inf, np.float32)
+    function, laid = lowered(x, w, first, second)
+    np.testing.assert_array_equal(function(*laid)[0], np.full((13, 35), np.inf))
+
+
+@pytest.mark.parametrize(("rows", "columns", "inner"), [(0, 40, 20), (40, 0, 20), (40, 20, 0)])
+def test_a_product_of_empty_matrices_is_zero(rows: int, columns: int, inner: int) -> None:
+    function, laid = lowered(np.ones((rows, inner), np.float32), np.ones((inner, columns), np.float32))
+    np.testing.assert_array_equal(function(*laid)[0], np.zeros((rows, columns), np.float32))
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("second", [False, True])
+def test_threads_change_no_bit(first: bool, second: bool) -> None:
+    x, w = operands(603, 519, 333)
+    function, laid = lowered(x, w, first, second)
+    alone = NumbaBackend(threads=1).lower(function.machine.graph, {})
+    assert function.machine.needs["threads"] > 1
+    np.testing.assert_array_equal(alone(*laid)[0], NumbaBackend(threads=2).lower(function.machine.graph, {})(*laid)[0])
+
+
+def test_a_sum_of_dot_products_adds_second_numbers_of_pairs_first_and_rounds_each_time() -> None:
+    x, w = operands(20, 40, 33)
+    function, laid = lowered(x, w)
+    left, right, expected = rounded(x), rounded(w), np.zeros((20, 40), np.float32)
+    for k in [k + 1 - 2 * (k % 2) for k in range(32)] + [32]:
+        expected = (expected + left[:, k, None] * right[k]).astype(
+            np.float32
+        )  # products of bfloat16 are exact in float64
+    if mixed_form() == DOTS:
+        np.testing.assert_array_equal(function(*laid)[0], expected)
+    close(function(*laid)[0], x, w)
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "instruction"), [(AMX, "sapphirerapids", "tdpbf16ps"), (DOTS, "znver5", "vdpbf16ps")]
+)
+def test_both_forms_compile_for_their_processors(
+    monkeypatch: pytest.MonkeyPatch, form: str, name: str, instruction: str
+) -> None:
+    for module in (canonical, matmul):
+        monkeypatch.setattr(module, "mixed_form", lambda: form)
+    x, w = symbol((100, 64)), symbol((64, 80))
+    job = graph_job(Graph((x, w), (ops.mixed_matmul(x, w, dtype="bfloat16"),)), {})
+    llvm().initialize_all_targets()
+    llvm().initialize_all_asmprinters()
+    module = llvm().parse_assembly(machine_code._assembly(source(job).text, vars(runtime)))
+    target = llvm().Target.from_triple("x86_64-unknown-linux-gnu").create_target_machine(name, "", opt=3)
+    assert instruction in target.emit_assembly(module)
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "form"),
+    [
+        ("znver5", "+avx512f,+avx512bw,+avx512bf16", DOTS),
+        ("znver4", "+avx512f,+avx512bw,+avx512bf16", DOTS),
+        ("znver4", "-avx512f,-avx512bw,-avx512bf16", ""),  # hidden
+        ("znver3", "+avx2,+fma", ""),
+        ("cooperlake", "+avx512f,+avx512bw,+avx512bf16", ""),  # Intel's are slower than float32
+    ],
+)
+def test_the_backend_says_how_it_multiplies(
+    monkeypatch: pytest.MonkeyPatch, name: str, features: str, form: str
+) -> None:
+    assert NumbaBackend().about["bfloat16"] == (mixed_form() or "rounded, multiplied in float32")
+    monkeypatch.setattr(processor, "processor", lambda: (name, features))
+    mixed_form.cache_clear()
+    assert mixed_form() == form
+    mixed_form.cache_clear()

@@ -12,7 +12,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-TILES = ("amx-tile", "amx-bf16", "avx512f", "avx512bw")
+AMX, DOTS = "AMX", "dot products of AVX-512"  # forms of products of bfloat16
+TILES, PAIRS = ("amx-tile", "amx-bf16", "avx512f", "avx512bw"), ("avx512bf16", "avx512f", "avx512bw")  # their features
+AMD = "znver"  # what LLVM's names of such processors begin with
 PERMISSION, REQUEST, TILE_DATA = 158, 0x1023, 18  # arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
 WIDER = ("avx512", "avx10", "evex512", "amx")  # features of processors with registers of 512 bits
 
@@ -44,10 +46,19 @@ def registers() -> int:
 
 
 @cache
-def has_tiles() -> bool:
-    """Return whether this processor multiplies tiles of bfloat16 (AMX), and the system lets this process use them."""
-    features = processor()[1].split(",")
-    if platform.system() != "Linux" or not all(f"+{name}" in features for name in TILES):
-        return False
+def mixed_form() -> str:
+    """Return how this processor multiplies numbers of bfloat16 faster than those of float32, or "" if it does not.
+
+    AMX multiplies tiles, if the system lets this process use their registers.  A dot product of AVX-512 is two
+    products: AMD's processors compute as many in a cycle as products of float32, Intel's fewer, and so gain nothing.
+    """
+    name, features = processor()[0], processor()[1].split(",")
+    if platform.system() == "Linux" and all(f"+{each}" in features for each in TILES) and _permitted():
+        return AMX
+    return DOTS if name.startswith(AMD) and all(f"+{each}" in features for each in PAIRS) else ""
+
+
+def _permitted() -> bool:
+    """Return whether the system lets this process use tile registers, which takes a request."""
     refused: int = ctypes.CDLL(None).syscall(PERMISSION, REQUEST, TILE_DATA)
     return not refused

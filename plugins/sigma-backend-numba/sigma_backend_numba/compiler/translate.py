@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_backend_numba.compiler import bfloat16, typed_values
+from sigma_backend_numba.compiler import amx, dot_products, lanes, typed_values
 from sigma_backend_numba.compiler.intrinsics import WORDS, external
 from sigma_backend_numba.compiler.language import LanguageWord, Outside, Routine
 from sigma_backend_numba.compiler.typed_values import Value, converted, ir, ir_type, number
@@ -26,6 +26,7 @@ SIGNS: dict[type, str] = {
 _KNOWN: dict[str, Callable[[int, int], int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
 }  # fmt: skip
+_MEANINGS = {**WORDS, **lanes.WORDS, **amx.WORDS, **dot_products.WORDS}
 Several = Value | tuple[Value, ...] | None
 
 
@@ -304,7 +305,7 @@ class Body:
             self.b.call(self.module.task(name, known, operands), [x.ir for x in operands])
             return None
         word = known.name if isinstance(known, LanguageWord) else name
-        found: Several = (WORDS.get(word) or bfloat16.WORDS[word])(self.b, *operands)
+        found: Several = _MEANINGS[word](self.b, *operands)
         return found
 
     def _inline(self, routine: Routine, operands: Sequence[Value]) -> Several:

@@ -9,6 +9,7 @@ from math import log10, prod
 from attrs import define, field, frozen
 
 from sigma_backend_numba.compiler import tile_sizes
+from sigma_backend_numba.compiler.processor import AMX, DOTS, mixed_form
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.loop_nest import Nest
 from sigma_backend_numba.emit.loops import epilogue, home, stored
@@ -25,9 +26,9 @@ BLOCK = 96  # rows of a product that are updated while they are in the cache
 ROWS = 24  # rows of a piece of our own product, approximately, or a multiple: whole tiles
 EACH = 96  # rows or columns of a piece of a product of panels, approximately
 TOGETHER = 256  # rows of a batch of matrices that are computed before what follows them
-MIXED = "mixed"  # how a product is computed: its operands are rounded to bfloat16, and multiplied in tiles
+MIXED = "mixed"  # how a product is computed: its operands are rounded to bfloat16
 TILE = 32  # rows and columns that are multiplied at a time in bfloat16
-FASTER = 3  # times as fast as in float32, approximately, packing included
+FASTER = {AMX: 3, DOTS: 1.5}  # times as fast as in float32, approximately, packing included
 LARGE = 1 << 19  # bytes of a result that is evicted from the cache before it is read again
 
 
@@ -144,11 +145,14 @@ class MatrixProduct:
         return Tiles(self.core.dtype, *self.sides, down, along, *right, self.sides[1], scale, added, packed)
 
     def _mixed(self, m: str, n: str, a: str, b: str, c: str, scale: str, added: bool) -> str:
-        (_, columns, inner), elements = self.sides, room_of_tiles(*self.sides)
+        (_, columns, inner), elements = self.sides, room_of_mixed(*self.sides)
         steps = [(1, x.leading) if x.turned else (x.leading, 1) for x in (self.a, self.b)]
         left, right = (f"{x}, {under}, {along}" for x, (under, along) in zip((a, b), steps, strict=True))
         room = self.task.room(elements, self.core.dtype)
-        return f"mixed_product({left}, {right}, {c}, {columns}, {room}, {m}, {n}, {inner}, {scale}, {added})"
+        ends = f"{room}, {m}, {n}, {inner}, {scale}, {added})"
+        if mixed_form() == AMX:
+            return f"tile_product({left}, {right}, {c}, {columns}, {ends}"
+        return f"dot_product({left}, {right}, {c}, {columns}, {span_of_dots(columns, inner)}, {ends}"
 
     @property
     def _tiled(self) -> bool:
@@ -160,8 +164,8 @@ class MatrixProduct:
         rows, columns, inner = self.sides
         work, side, unit = 2.0 * rows * columns * inner, rows if by_rows else columns, 1
         if self._way == MIXED:
-            unit = TILE
-            self.task.cut(_pieces(work / FASTER), costs.product(work / FASTER), -(-side // unit))
+            unit, faster = TILE, FASTER[mixed_form()]
+            self.task.cut(_pieces(work / faster), costs.product(work / faster), -(-side // unit))
         elif self._tiled:
             tiles = self._tiles("", False)
             deep = tiles.shape.rows
@@ -333,7 +337,17 @@ def _pieces(work: float) -> int:
     return 2 ** (1 + int(log10(work / (2 * WORK)))) if work >= 2 * WORK else 1
 
 
-def room_of_tiles(rows: int, columns: int, inner: int) -> int:
+def room_of_mixed(rows: int, columns: int, inner: int) -> int:
     """Return the number of scratch elements that a product of bfloat16 needs."""
-    tiles = tile_sizes.MIXED_COLUMNS // TILE + min(-(-rows // TILE), tile_sizes.MIXED_ROWS // TILE)
-    return 16 + 5 * 256 + tiles * -(-inner // TILE) * 512
+    deep = -(-inner // TILE)
+    if mixed_form() == AMX:
+        tiles = tile_sizes.MIXED_COLUMNS // TILE + min(-(-rows // TILE), tile_sizes.MIXED_ROWS // TILE)
+        return 16 + 5 * 256 + tiles * deep * 512
+    high = min(-(-rows // tile_sizes.DOT_DEEP) * tile_sizes.DOT_DEEP, tile_sizes.DOT_ROWS)
+    return 16 + 256 + (span_of_dots(columns, inner) + high) * deep * 16
+
+
+def span_of_dots(columns: int, inner: int) -> int:
+    """Return the columns that a product by dot products packs at a time."""
+    most = max(tile_sizes.DOT_PANEL // max(inner, 1) // TILE, 1) * TILE
+    return min(most, -(-columns // TILE) * TILE)

@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from sigma_backend_numba.compiler.processor import has_tiles
+from sigma_backend_numba.compiler.processor import AMX, DOTS, mixed_form
 from sigma_backend_numba.lower import attention
 from sigma_backend_numba.lower.batch_chunks import CHUNKS as CHUNKS, cut
 from sigma_backend_numba.lower.kernels import LOWERINGS, called
@@ -27,7 +27,7 @@ from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import Graph, Node, changed, constant, ordered, rewrite
 
 WORK = 3e6  # minimum floating-point operations of a part of a sum of products, or of a piece for BLAS
-TILED = 500_000  # minimum floating-point operations of a product of bfloat16 that packs its operands
+PACKED = {AMX: 500_000, DOTS: 60_000}  # minimum floating-point operations of a product that packs bfloat16
 LEAST = 16  # and its smallest side
 MANY = 128  # and its rows, in a scan
 ALL = 50_000  # minimum elements of a full reduction: a smaller one is done before a second thread has started
@@ -164,16 +164,16 @@ class _Kept:
 
 
 def _multiplied(graph: Graph, within: bool = False) -> Graph:
-    """Return a graph in which mixed products are products in tiles of bfloat16, or of rounded numbers.
+    """Return a graph in which mixed products are products of bfloat16, or of rounded numbers.
 
     ``within`` a scan, products of few rows are of rounded numbers: their second operands are packed once (see
-    ``packing``), while tiles would be packed in each step.
+    ``packing``), while pairs would be packed in each step.
     """
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op != "mixed_matmul":
             return node if inputs == node.inputs else evolve(node, inputs=inputs)
-        if node.dtype == "float32" and node.attrs["dtype"] == "bfloat16" and has_tiles() and _large(node, within):
+        if node.dtype == "float32" and node.attrs["dtype"] == "bfloat16" and _large(node, within):
             return evolve(node, op="mixed", inputs=inputs)
         return evolve(node, op="matmul", inputs=tuple(_rounded(x, node.attrs) for x in inputs), attrs={})
 
@@ -181,10 +181,12 @@ def _multiplied(graph: Graph, within: bool = False) -> Graph:
 
 
 def _large(node: Node, within: bool) -> bool:
-    """Return whether a product is faster in tiles, although both operands are packed."""
+    """Return whether this processor multiplies numbers of bfloat16 faster, although both operands are packed."""
+    if not mixed_form():
+        return False
     (rows, columns), inner = node.shape[-2:], node.inputs[0].shape[-1]
     least = MANY if within else LEAST
-    return min(rows, columns, inner) >= LEAST and rows >= least and 2 * rows * columns * inner >= TILED
+    return min(rows, columns, inner) >= LEAST and rows >= least and 2 * rows * columns * inner >= PACKED[mixed_form()]
 
 
 def _rounded(x: Node, attrs: Mapping[str, Any]) -> Node:

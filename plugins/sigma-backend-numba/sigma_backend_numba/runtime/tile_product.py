@@ -30,7 +30,7 @@ TILE, PAIR = 256, 512  # words of a tile, and of two
 
 
 @compact
-def mixed_product(
+def tile_product(
     left: Any, down: Any, along: Any, right: Any, under: Any, beside: Any, to: Any, apart: Any, room: Any, rows: Any,
     columns: Any, inner: Any, scale: Any, added: Any,
 ) -> None:  # fmt: skip

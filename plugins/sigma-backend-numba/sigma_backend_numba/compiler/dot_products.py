@@ -1,0 +1,93 @@
+"""Words for products of bfloat16 with AVX-512: numbers are packed in pairs, and multiplied in vector registers.
+
+A vector holds one pair of the inner axis of each of 16 columns.  It is multiplied by a pair of a row, and the products
+are added to 16 sums of float32, first those of the second numbers and then those of the first (AMD64 Architecture
+Programmer's Manual, VDPBF16PS).  The processor rounds to nearest after each, and flushes denormal numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sigma_backend_numba.compiler.lanes import FLOATS_OF, SIDE, WORD, WORDS_OF, called, kept, looped, moved, put, spread
+from sigma_backend_numba.compiler.tile_sizes import DOT_DEEP, DOT_FEW
+from sigma_backend_numba.compiler.typed_values import WIDE, Value, ir
+
+VECTORS = 2  # of a block of sums: those stay in registers, and hide the latency of additions
+
+
+class _Bfloat(ir.Type):  # type: ignore[misc]  # llvmlite has no such type
+    """LLVM's type of a number of bfloat16."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Bfloat)
+
+    def __hash__(self) -> int:
+        return hash(_Bfloat)
+
+
+_PAIRS = ir.VectorType(_Bfloat(), 2 * SIDE)
+
+
+def _joined(b: Any, x: Value, y: Value) -> Any:
+    """Return the rounded numbers of one vector, and then those of another; NaN stays NaN."""
+    return called(b, "llvm.x86.avx512bf16.cvtne2ps2bf16.512", _PAIRS, [y.ir, x.ir])
+
+
+def _pairs(b: Any, to: Value, x: Value, y: Value) -> None:
+    """Store 16 words: a number of ``x`` and then one of ``y`` in each."""
+    joined = _joined(b, x, y)
+    turns = ir.Constant(ir.VectorType(WORD, 2 * SIDE), [k // 2 + k % 2 * SIDE for k in range(2 * SIDE)])
+    put(b, to, b.shuffle_vector(joined, joined, turns))
+
+
+def _halves(b: Any, to: Value, x: Value, y: Value) -> None:
+    """Store 16 words: two neighbours of ``x`` in each of the first 8, of ``y`` in the others."""
+    put(b, to, _joined(b, x, y))
+
+
+def _dots(rows: int) -> Callable[..., None]:
+    """Write, or add, a block of this many rows and 32 columns of the result."""
+
+    def meaning(
+        b: Any, left: Value, right: Value, count: Value, to: Value, apart: Value, most: Value, columns: Value,
+        scale: Value, added: Value,
+    ) -> None:  # fmt: skip
+        with b.goto_entry_block():
+            sums = [[b.alloca(FLOATS_OF) for _ in range(VECTORS)] for _ in range(rows)]
+        for place in (place for row in sums for place in row):
+            b.store(ir.Constant(FLOATS_OF, None), place)
+        with looped(b, count.ir) as pair:
+            of_row, of_column = moved(b, left.ir, b.mul(pair, _whole(DOT_DEEP))), b.mul(pair, _whole(VECTORS * SIDE))
+            under = [_vector(b, moved(b, right.ir, b.add(of_column, _whole(k * SIDE)))) for k in range(VECTORS)]
+            for r, row in enumerate(sums):
+                one = b.bitcast(spread(b, b.load(moved(b, of_row, r))), _PAIRS)
+                for place, other in zip(row, under, strict=True):
+                    operands = [b.load(place), one, b.bitcast(other, _PAIRS)]
+                    b.store(called(b, "llvm.x86.avx512bf16.dpbf16ps.512", FLOATS_OF, operands), place)
+        by = b.bitcast(spread(b, b.bitcast(scale.ir, WORD)), FLOATS_OF)
+        for r, row in enumerate(sums):
+            with b.if_then(b.icmp_signed("<", _whole(r), most.ir)):
+                for k, place in enumerate(row):
+                    target = Value("*f4", moved(b, to.ir, b.add(b.mul(apart.ir, _whole(r)), _whole(k * SIDE))))
+                    here = Value("i8", b.sub(columns.ir, _whole(k * SIDE)))
+                    kept(b, target, Value("f4x16", b.fmul(b.load(place), by)), here, added)
+
+    return meaning
+
+
+def _whole(number: int) -> Any:
+    return ir.Constant(WIDE, number)
+
+
+def _vector(b: Any, pointer: Any) -> Any:
+    return b.load(b.bitcast(pointer, WORDS_OF.as_pointer()), align=4)
+
+
+WORDS: dict[str, Callable[..., None]] = {
+    "joined_pairs": _pairs, "joined_halves": _halves, "dots": _dots(DOT_DEEP), "few_dots": _dots(DOT_FEW),
+}  # fmt: skip
