@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from math import sqrt
-from statistics import fmean, stdev, variance
+from statistics import fmean, stdev
 from typing import Any
 
 from figures import FOLDER
@@ -36,31 +36,33 @@ def difference(measure: str, scores: Scores, column: str = "same") -> float:
     return 100 * (ours - theirs) if measure == "accuracy" else ours / theirs - 1
 
 
-def error(scores: Scores, column: str = "same") -> float:
-    """Return the standard error of the difference of means."""
-    both = scores["sigma"], scores[column]
-    return sqrt(sum(variance(one) / len(one) for one in both))
+def error(measure: str, scores: Scores) -> float:
+    """Return the standard error of the difference, from the differences of the pairs with the same seed."""
+    apart = [ours - theirs for ours, theirs in zip(scores["sigma"], scores["same"], strict=True)]
+    return stdev(apart) / sqrt(len(apart)) * (100 if measure == "accuracy" else 1 / fmean(scores["same"]))
 
 
 def agrees(name: str, measure: str, scores: Scores) -> bool:
     """Return whether the means from the same initial values are as close as promised."""
-    if name in ERRATIC:
-        return abs(fmean(scores["sigma"]) - fmean(scores["same"])) <= 2 * error(scores)
-    return abs(difference(measure, scores)) <= (POINTS if measure == "accuracy" else SHARE)
+    most = POINTS if measure == "accuracy" else SHARE
+    return abs(difference(measure, scores)) <= (max(most, 2 * error(measure, scores)) if name in ERRATIC else most)
 
 
 def table(results: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the table as Markdown."""
-    head = ["recipe", "measure", *COLUMNS.values(), "difference"]
-    rows = [[f"`{name}`", one["measure"], *_cells(one["measure"], one)] for name, one in sorted(results.items())]
+    head = ["recipe", "measure", "seeds", *COLUMNS.values(), "difference"]
+    rows = [
+        [f"`{name}`", one["measure"], str(len(one["sigma"])), *_cells(one["measure"], one)]
+        for name, one in sorted(results.items())
+    ]
     return "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *rows))
 
 
 def _cells(measure: str, scores: Scores) -> list[str]:
     say = _percent if measure == "accuracy" else _number
-    apart = difference(measure, scores)
+    apart, give = difference(measure, scores), error(measure, scores)
     means = [f"{say(fmean(scores[column]))} ± {say(stdev(scores[column]))}" for column in COLUMNS]
-    return [*means, f"{apart:+.2f} points" if measure == "accuracy" else f"{apart:+.1%}"]
+    return [*means, f"{apart:+.2f} ± {give:.2f} points" if measure == "accuracy" else f"{apart:+.1%} ± {give:.1%}"]
 
 
 def _percent(share: float) -> str:
