@@ -266,4 +266,5 @@ class Samples:
         texts = self.history.texts
         if (self._row or texts) and (force or not self.lines.waiting):
             self.lines.append({**head, **({"texts": texts} if texts else {}), "values": self._row})
-            self._row, self.history.texts, self._last = {}, {}, self.now()
+            texts.clear()
+            self._row, self._last = {}, self.now()
