@@ -44,7 +44,7 @@ def operands(rows: int, columns: int, inner: int, dtype: str) -> tuple[Any, Any]
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize(
     ("rows", "columns", "inner"),
-    [(6, 16, 1), (7, 5, 3), (11, 17, 513), (100, 64, 512), (193, 131, 70), (400, 209, 90)],
+    [(6, 16, 1), (7, 5, 3), (11, 17, 513), (100, 64, 512), (193, 131, 70), (400, 209, 90), (320, 300, 40)],
 )
 def test_a_product_of_any_shape_equals_numpys(rows: int, columns: int, inner: int, first: bool, second: bool) -> None:
     dtype = "float64" if rows == 193 else "float32"

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from sigma_backend_numba.backend import NumbaBackend
+from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.emit import register_tiles
-from sigma_backend_numba.emit.register_tiles import Shape, covering, disjoint, fitting, shape
+from sigma_backend_numba.emit.product_table import TILES, Route, forced
+from sigma_backend_numba.emit.register_tiles import Shape, Tiles, covering, disjoint, fitting, shape
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, symbol
@@ -60,13 +62,15 @@ def test_an_update_by_a_product_adds_every_column_once(columns: int, inner: int)
     assert np.allclose(done.state["p"], expected, rtol=0, atol=1e-13)
 
 
-def test_an_element_of_a_product_does_not_depend_on_its_tile() -> None:
+def test_an_element_of_a_product_does_not_depend_on_its_tile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "makers", lambda: "in tiles")  # BLAS sums in another order
     draw = np.random.default_rng(0)
     x, w = (draw.standard_normal(shape).astype("float32") for shape in ((24, 50), (50, 31)))
-    whole = product(x, w, False, False)
-    for rows, columns in ((5, 31), (24, 7), (1, 1), (23, 16)):
-        part = product(x[:rows].copy(), np.ascontiguousarray(w[:, :columns]), False, False)
-        assert np.array_equal(part, whole[:rows, :columns])
+    with forced(Route(TILES, 1)):
+        whole = product(x, w, False, False)
+        for rows, columns in ((5, 31), (24, 7), (1, 1), (23, 16)):
+            part = product(x[:rows].copy(), np.ascontiguousarray(w[:, :columns]), False, False)
+            assert np.array_equal(part, whole[:rows, :columns])
 
 
 @pytest.mark.parametrize("columns", range(1, 16))
@@ -85,3 +89,39 @@ def test_the_tiles_of_a_product_fit_its_sides(monkeypatch: pytest.MonkeyPatch) -
     assert (fitting(14, 4), fitting(8, 4), fitting(9, 2)) == (2, 4, 9)
     monkeypatch.setattr(register_tiles, "registers", lambda: 256)
     assert shape(96, 64) == Shape(6, 1)  # twelve of sixteen registers
+
+
+def panels(rows: int, columns: int, inner: int, down: int, along: int, turned: bool) -> Tiles:
+    """Return a product of panels; the elements of its first operand are ``down`` and ``along`` apart."""
+    leading = inner if turned else columns
+    return Tiles("float32", rows, columns, inner, down, along, leading, turned, columns, "f4(1.0)", False, True)
+
+
+@pytest.mark.parametrize("bits", [256, 512])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("rows", [24, 50, 100, 500])
+def test_tiles_prefetch_every_line_that_is_packed_next(
+    rows: int, turned: bool, bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(register_tiles, "registers", lambda: bits)
+    made = panels(rows, 1000, 784, 784, 1, turned)
+    beside, groups, share = made._ahead
+    high, across = (made.wide, made.deep) if turned else (made.deep, made.wide)
+    steps = min(share, made.deep // register_tiles.APART)
+    assert f"{groups} * {share * made.leading}" in "\n".join(made.lines("100", "1000"))
+    fetched = {
+        (tile // groups * share + step, tile % groups * beside + line)
+        for tile in range(rows // made.shape.rows)
+        for step in range(steps)
+        for line in range(beside)
+    }
+    assert {(row, line) for row in range(high) for line in range(-(-across // 16))} <= fetched
+
+
+def test_rows_that_lie_apart_are_packed_for_many_panels_or_where_they_share_sets_of_the_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(register_tiles, "registers", lambda: 512)
+    assert not panels(784, 128, 100, 1, 784, False).turns
+    assert panels(1024, 128, 100, 1, 1024, False).turns
+    assert panels(784, 1000, 100, 1, 784, False).turns

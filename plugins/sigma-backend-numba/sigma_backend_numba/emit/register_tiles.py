@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from math import gcd
 
 from attrs import frozen
 
@@ -20,6 +21,8 @@ from sigma_kernel.graph import BYTES
 
 Parts = list[tuple[int, int]]  # first columns and widths of the vectors of a tile
 Sum = tuple[int, int, int, str]  # row, first column, width and name of a vector of sums
+LINE, SETS, WAYS = 64, 64, 4  # bytes of a line of the first cache, its sets, and half of the lines of one
+FEW = 4  # panels for which packing a row of tiles takes longer than it saves
 APART = 4  # steps between two prefetches
 
 
@@ -128,6 +131,17 @@ class Tiles:
         """Return whether all panels of a product are packed at once, for all of its rows."""
         return self.by_rows and self.deep == self.inner and self._span == self.columns
 
+    @property
+    def turns(self) -> bool:
+        """Return whether a row of tiles packs its rows, whose elements lie apart.
+
+        It does so for many panels, and where too few sets of the cache would hold the elements.
+        """
+        apart = self.along * BYTES[self.dtype]
+        sets = SETS // gcd(apart // LINE, SETS) if apart % LINE == 0 else SETS
+        few = self.columns <= FEW * self.wide and self.deep <= sets * WAYS
+        return self.by_rows and self.down == 1 and not few
+
     # -- loops ---------------------------------------------------------------------------------------------------------
     def lines(self, rows: str, columns: str, ready: bool = False) -> list[str]:
         """Return the product of the given rows and columns: all of them, or a piece.  ``ready``: panels are packed."""
@@ -174,23 +188,38 @@ class Tiles:
     def _panel(self, rows: str, columns: str, parts: Parts) -> list[str]:
         """Return all rows of some columns from j on."""
         lines = ["panel = at(room, 0)", *self._pack(parts)] if self.panels else []
-        ahead = self.packed and not self.turned and len(parts) == self.shape.vectors
-        if ahead:
-            lines.append(f"come = at(right, {self._next(columns)})")
-        return lines + self._down(rows, lambda d: self._tile(d, parts, "i", ahead))
+        if self.packed:
+            lines.append(f"next = at(right, {self._next(columns)})")
+        return lines + self._down(rows, lambda d: self._tile(d, parts, "i", self.packed and d == self.shape.rows))
 
     def _next(self, columns: str) -> str:
         """Return where the columns begin that are packed after those from j on."""
-        beside = f"k0 * {self.leading} + j + {self.wide}"
+        row, column = (self.leading, 1) if not self.turned else (1, self.leading)
+        beside = f"k0 * {row} + (j + {self.wide}) * {column}"
         if self.deep == self.inner:
             return beside
-        return f"sel(j + {2 * self.wide} <= {columns}, {beside}, (k0 + {self.deep}) * {self.leading})"
+        return f"sel(j + {self.wide} < {columns}, {beside}, (k0 + {self.deep}) * {row})"
+
+    @cached_property
+    def _ahead(self) -> tuple[int, int, int]:
+        """Return how tiles share the lines of memory that are packed next: lines beside each other, groups, and rows.
+
+        A tile prefetches some lines of some rows, few at a time, because only few can be on their way at once.
+        """
+        high, across = (self.wide, self.deep) if self.turned else (self.deep, self.wide)
+        lines, tiles, steps = -(-across // self.lanes), max(self.rows // self.shape.rows, 1), max(self.deep // APART, 1)
+        for beside in range(1, lines + 1):
+            groups = -(-lines // beside)
+            rows = -(-high // max(tiles // groups, 1))
+            if groups <= tiles and rows <= steps:
+                return beside, groups, rows
+        return lines, 1, steps
 
     def _row_by_row(self, rows: str, first: str, last: str) -> list[str]:
         """Return each row of tiles, over all panels."""
 
         def inside(d: int) -> list[str]:
-            turn = self._turn(d) if self.down == 1 else []
+            turn = self._turn(d) if self.turns else []
             where = "at(room, j * length)" if first == "0" else f"at(room, (j - {first}) * length)"
             tiles = self._across(first, last, lambda p: [f"panel = {where}", *self._tile(d, p, "i", False)])
             return [*turn, *tiles]
@@ -238,7 +267,7 @@ class Tiles:
     def _some(self, d: int, of: int, parts: Parts, row: str, ahead: bool) -> list[str]:
         """Return a tile of a few of the rows that are packed together."""
         sums = [(r, place, width, f"s{r}_{place}_{width}") for r in range(d) for place, width in parts]
-        if self.by_rows and self.down == 1:
+        if self.turns:
             start, (near, far) = [f"x = at(laid, {row} - i)"], (1, of)
         else:
             start, (near, far) = [f"x = at(left, {row} * {self.down} + k0 * {self.along})"], (self.down, self.along)
@@ -259,10 +288,12 @@ class Tiles:
 
         if not ahead:
             return ["for q in range(length):", *indented(step("q"))]
-        share = -(-self.deep // max(self.rows // self.shape.rows, 1))
-        count = f"min({share}, length // {APART})"
-        fetches = [f"fetch(at(come, {p}))" for p, _ in parts]
-        lines = [f"for e in range({count}):", *indented(fetches), f"    come = at(come, {self.leading})"]
+        beside, groups, share = self._ahead
+        count, tile = f"min({share}, length // {APART})", f"(i // {self.shape.rows})"
+        place = f"{tile} // {groups} * {share * self.leading} + {tile} % {groups} * {beside * self.lanes}"
+        fetches = [f"fetch(at(come, {k * self.lanes}))" for k in range(beside)]
+        lines = [f"come = at(next, {place})"]
+        lines += [f"for e in range({count}):", *indented(fetches), f"    come = at(come, {self.leading})"]
         lines += indented([line for k in range(APART) for line in step(f"e * {APART} + {k}")])
         return [*lines, f"for q in range({count} * {APART}, length):", *indented(step("q"))]
 
