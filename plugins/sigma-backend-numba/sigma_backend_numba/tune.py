@@ -3,12 +3,14 @@
 ::
 
     python -m sigma_backend_numba.tune [--to FILE] [--only TEXT]
+    python -m sigma_backend_numba.tune --check
 
 Each product of the table runs in every way that may be fastest, on one thread and in turns, over several right
 operands; the least processor time counts, and the first way wins if it is nearly as fast.  A product is cut into as
 many pieces, up to eight, as cost little more on one thread than a single one.  ``--only`` measures the entries that
-contain a text anew, and keeps the others.  ``SIGMA_NUMBA_REGISTERS=256 OPENBLAS_CORETYPE=Haswell`` before the command
-measures AVX2 on a processor with AVX-512.
+contain a text anew, and keeps the others.  ``--check`` writes nothing: it prints how fast the products of dense layers
+are in each way, relative to the fastest product of two matrices of 2048 x 2048.
+``SIGMA_NUMBA_REGISTERS=256 OPENBLAS_CORETYPE=Haswell`` before the command measures AVX2 on a processor with AVX-512.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ from sigma_backend_numba.emit.product_table import (
     PANELS,
     ROWS,
     TILES,
+    WAYS,
     Route,
+    chosen,
     entry,
     forced,
 )
@@ -49,6 +53,8 @@ TIMES, LEAST = 7, 3e-4  # how often each is measured, and for how many seconds a
 SEVERAL = 4  # right operands that take turns
 CUT = 2e7  # floating-point operations of products that are worth cutting
 MORE, CUTS = 1.04, 1.1  # how much longer a simpler way may take, and on one thread a product in pieces
+LAYERS = ((100, 784, 1000), (100, 1000, 800), (100, 784, 128))  # batch, inputs and outputs of layers to check
+LARGEST, ROUNDS = 2048, 9  # side of the product that all are compared with, and rounds of a check
 Sides = tuple[int, int, int, bool]
 
 
@@ -63,16 +69,20 @@ def ways(rows: int, columns: int, inner: int) -> list[str]:
     return [way for way, may in ((TILES, work <= 2e7), (PANELS, work >= 1e5), (BLAS, work >= 2e4)) if may]
 
 
-def prepared(of: Sides, choice: Route) -> Callable[[int], None]:
-    """Return a function that runs a product, several times over, in the given way on one thread."""
+def prepared(of: Sides, choice: Route, first: bool = False) -> Callable[[int], None]:
+    """Return a function that runs a product, several times over, in the given way on one thread.
+
+    ``first``: the first operand is transposed, too.
+    """
     rows, columns, inner, turned = of
     draw, right = np.random.default_rng(0), (columns, inner) if turned else (inner, columns)
-    shapes = {"x": (rows, inner)} | {f"w{k}": right for k in range(SEVERAL)}
+    shapes = {"x": (inner, rows) if first else (rows, inner)} | {f"w{k}": right for k in range(SEVERAL)}
     state = {name: draw.standard_normal(shape, np.float32) for name, shape in shapes.items()}
     state |= {f"y{k}": np.zeros((rows, columns), np.float32) for k in range(SEVERAL)}
     nodes = {name: symbol(value.shape, "float32") for name, value in state.items()}
     rights = [f.swap_axes(nodes[f"w{k}"], 0, 1) if turned else nodes[f"w{k}"] for k in range(SEVERAL)]
-    outs = tuple(nodes["x"] @ right for right in rights)
+    left = f.swap_axes(nodes["x"], 0, 1) if first else nodes["x"]
+    outs = tuple(left @ right for right in rights)
     step = Step(Graph(tuple(nodes.values()), outs), tuple(nodes), (), (), tuple(f"y{k}" for k in range(SEVERAL)), ())
     job = step_job(step)
     with forced(choice):
@@ -85,13 +95,13 @@ def prepared(of: Sides, choice: Route) -> Callable[[int], None]:
     return run
 
 
-def measured(runs: Sequence[Callable[[int], None]]) -> list[float]:
+def measured(runs: Sequence[Callable[[int], None]], times: int = TIMES) -> list[float]:
     """Return the least seconds of each, which take turns."""
     for run in runs:
         run(1)  # touch all memory
     counts = [max(1, round(LEAST / max(_seconds(run, 1), 1e-7))) for run in runs]
     best = [float("inf")] * len(runs)
-    for _ in range(TIMES):
+    for _ in range(times):
         for k, (run, count) in enumerate(zip(runs, counts, strict=True)):
             best[k] = min(best[k], _seconds(run, count) / count / SEVERAL)
     return best
@@ -119,12 +129,42 @@ def _pieces(of: Sides, way: str) -> int:
     return max(count for count, time in zip(counts, times, strict=True) if count <= 2 or time <= CUTS * times[0])
 
 
+def checked() -> Iterable[str]:
+    """Return the rates of the products of dense layers, as lines of text."""
+    names, ofs = zip(*_of_layers(), strict=True)
+    whole = [(LARGEST, LARGEST, LARGEST, False)] * 2
+    routes = [Route(PANELS, 1), Route(BLAS, 1), *(Route(way, 1) for _ in ofs for way in WAYS)]
+    every = [*((of, False) for of in whole), *(of for of in ofs for _ in WAYS)]
+    times = measured([prepared(of, how, first) for (of, first), how in zip(every, routes, strict=True)], ROUNDS)
+    rates = [2e-9 * of[0] * of[1] * of[2] / time for (of, _), time in zip(every, times, strict=True)]
+    limit = max(rates[:2])
+    head = f"{registers()} bits, {blas()}: {LARGEST} x {LARGEST} by {PANELS} and {BLAS}"
+    yield f"{head}: {rates[0]:.0f} and {rates[1]:.0f} GFLOP/s"
+    for k, (name, (of, _)) in enumerate(zip(names, ofs, strict=True)):
+        own = rates[2 + k * len(WAYS) :][: len(WAYS)]
+        shares = ", ".join(f"{way} {rate / limit:.0%}" for way, rate in zip(WAYS, own, strict=True))
+        yield f"{name}: {shares}; the table says {chosen(*of).way}"
+
+
+def _of_layers() -> Iterable[tuple[str, tuple[Sides, bool]]]:
+    """Return the products of layers by name, and whether their first operand is transposed."""
+    for batch, inputs, outputs in LAYERS:
+        name = f"{batch} x {inputs} x {outputs}"
+        yield f"{name}, forward", ((batch, outputs, inputs, False), False)
+        yield f"{name}, gradient of the input", ((batch, inputs, outputs, True), False)
+        yield f"{name}, gradient of the weights", ((inputs, outputs, batch, False), True)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure all products and write the table."""
+    """Measure all products and write the table, or check those of dense layers."""
     parser = argparse.ArgumentParser(prog="python -m sigma_backend_numba.tune", description="Tune matrix products.")
     parser.add_argument("--to", type=Path, default=FILE, help="the file to write")
     parser.add_argument("--only", default="", metavar="TEXT", help="measure only entries that contain this text")
+    parser.add_argument("--check", action="store_true", help="print rates of dense layers, and write nothing")
     given = parser.parse_args(arguments)
+    if given.check:
+        print("\n".join(checked()))
+        return
     tables = json.loads(FILE.read_text("utf-8"))
     table = tables.setdefault(str(registers()), {"products": {}})
     table["measured"] = _provenance(table.get("measured", "") if given.only else "")

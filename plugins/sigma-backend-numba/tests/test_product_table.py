@@ -75,6 +75,33 @@ def test_the_tuner_writes_what_it_measured_and_keeps_the_rest(
     assert written["512"]["measured"] == TABLES["512"]["measured"]  # most entries are from then
 
 
+def test_a_check_compares_layers_with_the_largest_product_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[tuple[tuple[int, int, int, bool], str, bool]] = []
+    monkeypatch.setattr(tune, "LAYERS", ((10, 30, 20),))
+    monkeypatch.setattr(tune, "LARGEST", 100)
+    monkeypatch.setattr(tune, "prepared", lambda of, how, first: made.append((of, how.way, first)))
+    largest, layer = 2e-9 * 100**3, 2e-9 * 10 * 30 * 20  # seconds at a GFLOP/s
+    each = (layer / 10, layer / 40, layer / 20)  # tiles, panels and blas
+    monkeypatch.setattr(tune, "measured", lambda runs, times: [largest / 40, largest / 50, *each * 3])
+    tune.main(["--check", "--to", str(tmp_path / "table.json")])
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.endswith("100 x 100 by panels and blas: 40 and 50 GFLOP/s")
+    assert [line.partition(":")[0].partition(", ")[2] for line in lines] == [
+        "forward", "gradient of the input", "gradient of the weights"
+    ]  # fmt: skip
+    assert all("tiles 20%, panels 80%, blas 40%; the table says " in line for line in lines)
+    of = [(10, 20, 30, False), (10, 30, 20, True), (30, 20, 10, False)]
+    assert made[2:] == [(one, way, k == 2) for k, one in enumerate(of) for way in WAYS]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_tuner_runs_products_of_transposed_operands(turned: bool) -> None:
+    tune.prepared((5, 7, 3, turned), Route(TILES, 1), first=True)(2)
+
+
 def test_a_whole_table_says_as_which_processor_blas_was_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
