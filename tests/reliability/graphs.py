@@ -91,6 +91,8 @@ def tried(backends: Sequence[Backend], seed: int) -> tuple[Difference, Case | No
 
 def main(graphs: int, seed: int = 0, only: str = "") -> int:
     """Compare that many graphs and print the results."""
+    if only not in ("", *BACKENDS):
+        raise SystemExit(f"{only}: no backend of this name is compared here; use one of {', '.join(BACKENDS)}")
     backends = [backend for name, some in BACKENDS.items() if only in ("", name) for backend in some]
     wrong: list[int] = []
     compared = elements = 0

@@ -10,3 +10,4 @@ DOT_DEEP, DOT_FEW = 12, 4  # rows of a block of a product by dot products of bfl
 DOT_ROWS = 40 * DOT_DEEP  # rows of the first operand that such a product packs at a time
 DOT_PANEL = 1 << 17  # numbers of the second operand that such a product packs at a time: they stay in a core's cache
 DOT_AHEAD = 16  # rows between the one that is packed, and the one that is prefetched
+ORDER_KINDS = 1 << 12  # values of a digit by which orders of rows are sorted

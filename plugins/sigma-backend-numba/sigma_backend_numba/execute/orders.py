@@ -10,8 +10,8 @@ import numpy as np
 
 from sigma_backend_numba.cache.lookup import load
 from sigma_backend_numba.compiler.machine_code import Burst
+from sigma_backend_numba.compiler.tile_sizes import ORDER_KINDS
 from sigma_backend_numba.execute.alignment import empty
-from sigma_backend_numba.runtime.orders import KINDS
 from sigma_kernel import graph
 from sigma_kernel.graph import ORDER, philox
 
@@ -30,7 +30,7 @@ def permutation(seed: int, stream: int, epoch: int, rows: int) -> np.ndarray:
     """Return the order of :func:`sigma_kernel.graph.permutation`; int32, unless NumPy draws it."""
     if rows < FEW:
         return graph.permutation(seed, stream, epoch, rows)
-    order, sizes = empty((rows,), "int32"), (rows + 1, rows + 1, rows, KINDS, KINDS)
+    order, sizes = empty((rows,), "int32"), (rows + 1, rows + 1, rows, ORDER_KINDS, ORDER_KINDS)
     work = empty((sum(sizes),), "int64")
     starts = [work.ctypes.data + 8 * start for start in accumulate(sizes[:-1], initial=0)]
     starts[1] += 8  # the item before the first one ends searches

@@ -9,23 +9,23 @@ from __future__ import annotations
 from typing import Any
 
 from sigma_backend_numba.compiler.language import driver, i8, task
+from sigma_backend_numba.compiler.tile_sizes import ORDER_KINDS
 
 ROW = 31  # bits of the number of a row
 ROWS = (1 << ROW) - 1
-KINDS = 1 << 12  # values of a digit
 FIRST, SECOND = ROW + 8, ROW + 20  # where the digits lie in an item
 
 
 @driver
 def _items(items: Any, words: Any, first: Any, second: Any, rows: Any) -> None:
     """Make the items, and count the values of both digits."""
-    for kind in range(KINDS):
+    for kind in range(ORDER_KINDS):
         first[kind] = i8(0)
         second[kind] = i8(0)
     for row in range(rows):
         item = i8(words[2 * row]) << ROW | row
         items[row] = item
-        first[item >> FIRST & (KINDS - 1)] += 1
+        first[item >> FIRST & (ORDER_KINDS - 1)] += 1
         second[item >> SECOND] += 1
 
 
@@ -33,12 +33,12 @@ def _items(items: Any, words: Any, first: Any, second: Any, rows: Any) -> None:
 def _sorted(to: Any, items: Any, counts: Any, digit: Any, rows: Any) -> None:
     """Sort the items by a digit, given the counts of its values."""
     place = i8(0)
-    for kind in range(KINDS):
+    for kind in range(ORDER_KINDS):
         place = place + counts[kind]
         counts[kind] = place - counts[kind]
     for i in range(rows):
         item = items[i]
-        kind = item >> digit & (KINDS - 1)
+        kind = item >> digit & (ORDER_KINDS - 1)
         to[counts[kind]] = item
         counts[kind] += 1
 
