@@ -272,6 +272,7 @@ from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.steering import Sweep, small_environment
 
 number = signal.Signals[sys.argv[1]]
+signal.signal(number, signal.SIG_DFL)  # nohup lets programs ignore SIGHUP
 hooks = {"send": Do(every=after(3, "iteration"), does=lambda context: signal.raise_signal(number))}
 with small_environment(Sweep(), hooks=hooks) as sigma:
     sigma.folder = "runs"

@@ -58,7 +58,8 @@ FEATURES = {  # what tests of the suite stand for
     "bursts": "one_burst_equals_single_steps_bit_for_bit training_steps_agree_with_a_handwritten_numpy_loop"
     " a_live_value_may_be_one_number_or_one_per_step a_burst_ends_after_a_non_finite_loss",
     "several threads": "many_threads_may_use_one_backend_at_once many_threads_may_call_one_program_at_once",
-    "equal bits each time": "equal_runs_give_equal_bits large_results_have_the_same_bits_each_time",
+    "equal bits each time": "equal_runs_give_equal_bits large_results_have_the_same_bits_each_time"
+    " orders_of_rows_are_those_of_the_kernel",
     "ops of plugins": "ops_of_plugins_are_computed_by_their_meanings_and_expansions",
     "other dtypes are refused": "an_unknown_dtype_is_refused",
 }
