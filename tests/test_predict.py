@@ -19,6 +19,7 @@ from sigma_kernel.config import build, load as read
 from sigma_kernel.launcher.group import main
 from sigma_kernel.launcher.predictions import Predictions
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.tables import strict
 from sigma_kernel.training.checkpoints.store import newest_good, write
 
 END = """
@@ -352,7 +353,8 @@ def test_each_output_of_a_row_has_its_name():
     (row,) = found.rows()
     assert row["0-a"]["label"] == "yes"
     assert [one["label"] for one in row["0-a"]["top"]] == ["yes", "no"]
-    assert row["1-b"] == {"values": [[1.0, None]]}
+    assert row["1-b"] == {"values": [[1.0, np.inf]]}
+    assert strict(row)["1-b"] == {"values": [[1.0, None]]}  # as JSON
     assert list(found.columns()) == [
         "input", "row", "0-a.class", "0-a.label", "0-a.probability_no", "0-a.probability_yes", "1-b.value_0",
         "1-b.value_1",
