@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 from sigma_backend_numba.backend import NumbaBackend
 from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.emit import register_tiles
-from sigma_backend_numba.emit.product_table import TILES, Route, forced
-from sigma_backend_numba.emit.register_tiles import Shape, Tiles, covering, disjoint, fitting, shape
+from sigma_backend_numba.emit.product_table import PANELS, TILES, Route, forced
+from sigma_backend_numba.emit.register_tiles import Ahead, Shape, Tiles, covering, disjoint, fitting, shape
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, symbol
@@ -122,6 +122,83 @@ def test_rows_that_lie_apart_are_packed_for_many_panels_or_where_they_share_sets
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(register_tiles, "registers", lambda: 512)
-    assert not panels(784, 128, 100, 1, 784, False).turns
-    assert panels(1024, 128, 100, 1, 1024, False).turns
-    assert panels(784, 1000, 100, 1, 784, False).turns
+    assert not panels(2100, 128, 100, 1, 2100, False).turns
+    assert panels(4096, 128, 100, 1, 4096, False).turns
+    assert panels(2100, 1000, 100, 1, 2100, False).turns
+
+
+def test_results_are_written_row_by_row_if_they_are_largest_by_far_or_too_large_for_the_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(register_tiles, "registers", lambda: 512)
+    assert not panels(512, 512, 128, 512, 1, False).by_rows  # 1 MB, as much as stays in the cache
+    assert panels(512, 512, 127, 512, 1, False).by_rows
+    assert panels(512, 513, 128, 512, 1, False).by_rows
+    assert not panels(512, 513, 512, 512, 1, False).by_rows
+    assert not panels(2048, 128, 200, 1, 2048, False).by_rows  # rows that lie apart, too
+
+
+class Pointer:
+    """A place in a named array of 64-byte lines; says which lines of it are read and prefetched."""
+
+    def __init__(self, name: str, place: int, log: list[tuple[str, str, int, int]]) -> None:
+        self.name, self.place, self.log = name, place, log
+
+    def note(self, what: str, place: int = 0) -> float:
+        self.log.append((what, self.name, self.place + place, (self.place + place) // 16))
+        return 0.0
+
+    def __getitem__(self, place: int) -> float:
+        return self.note("read", place)
+
+
+def executed(lines: list[str]) -> list[tuple[str, str, int, int]]:
+    """Return what the text of a product reads and prefetches, in order: what, array, place and line."""
+    log: list[tuple[str, str, int, int]] = []
+    words: dict[str, Any] = {name: Pointer(name, 0, log) for name in ("left", "right", "room", "to")}
+    words |= {"at": lambda pointer, place: Pointer(pointer.name, pointer.place + place, log), "f4": float}
+    words |= {"fetch": lambda pointer: pointer.note("fetch"), "put": lambda pointer, value: None}
+    words |= {"sel": lambda condition, yes, no: yes if condition else no}
+    words |= {f"wide{n}": lambda pointer: pointer.note("read") for n in range(1, 17)}
+    words |= {f"spread{n}": float for n in range(1, 17)}
+    exec("\n".join(lines), words)
+    return log
+
+
+@pytest.mark.parametrize("near", [1 << 20, 1 << 13, 1])  # all panels are packed at once, or few
+@pytest.mark.parametrize("bits", [256, 512])
+@pytest.mark.parametrize(("columns", "inner"), [(70, 12), (200, 12), (300, 12), (70, 64), (70, 240), (70, 560)])
+def test_tiles_prefetch_transposed_rows_before_they_are_read(
+    columns: int, inner: int, bits: int, near: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(register_tiles, "registers", lambda: bits)
+    monkeypatch.setattr(register_tiles, "NEAR", near)
+    rows = 51
+    made = panels(rows, columns, inner, 1, rows, False)
+    assert made.by_rows == (inner == 12)
+    done = executed(made.lines(str(rows), str(columns)))
+    log = [(what, place, line) for what, name, place, line in done if name == "left"]
+    known: set[int] = set()  # lines in the cache
+    for what, place, line in log:
+        assert what == "fetch" or place % rows < made.shape.rows or line in known
+        assert place < 2 * inner * rows
+        known.add(line)
+
+
+def test_a_tile_prefetches_no_more_than_its_share() -> None:
+    ahead = Ahead("come", "at(right, 7)", range(0, 32, 16), 100, "3")
+    steps = [f"    {line}" for line in ahead.fetches(alone=False)]
+    done = executed([f"come = {ahead.start}", "for e in range(9):", *steps])
+    assert {place for _, _, place, _ in done} == {7, 23, 107, 123, 207, 223}
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("rows", "columns", "inner"), [(601, 523, 301), (333, 129, 257), (129, 333, 31), (13, 65, 2)])
+def test_a_product_of_panels_equals_numpys(rows: int, columns: int, inner: int, dtype: str, first: bool) -> None:
+    draw = np.random.default_rng(rows)
+    x, w = draw.standard_normal((rows, inner)).astype(dtype), draw.standard_normal((inner, columns)).astype(dtype)
+    with forced(Route(PANELS, 1)):
+        found = product(np.ascontiguousarray(x.T) if first else x, w, first, False)
+    size = np.abs(x).astype(float) @ np.abs(w).astype(float)
+    assert np.all(np.abs(found - x.astype(float) @ w.astype(float)) <= EXACT[dtype] * size)

@@ -24,6 +24,7 @@ Sum = tuple[int, int, int, str]  # row, first column, width and name of a vector
 LINE, SETS, WAYS = 64, 64, 4  # bytes of a line of the first cache, its sets, and half of the lines of one
 FEW = 4  # panels for which packing a row of tiles takes longer than it saves
 APART = 4  # steps between two prefetches
+FAR = 4  # times as large as the operands: a result that is written row by row although it stays in the cache
 
 
 @frozen
@@ -53,6 +54,23 @@ def _whole(one: Shape, rows: int, vectors: int) -> float:
     down, across = divmod(rows, one.rows), divmod(vectors, one.vectors)
     kinds = [(one.rows, down[0]), (down[1], 1)], [(one.vectors, across[0]), (across[1], 1)]
     return sum(m * n * Shape(d, v).cycles() for d, m in kinds[0] if d for v, n in kinds[1] if v)
+
+
+@frozen
+class Ahead:
+    """What a tile prefetches, from ``start`` on: some places at each of so many steps, and then the last ones again."""
+
+    pointer: str
+    start: str
+    places: range
+    apart: int
+    steps: str
+
+    def fetches(self, alone: bool) -> list[str]:
+        """Return the lines of one step.  ``alone``: there are no more steps than these."""
+        apart = str(self.apart) if alone else f"sel(e < {self.steps} - 1, {self.apart}, 0)"
+        fetches = [f"fetch(at({self.pointer}, {place}))" for place in self.places]
+        return [*fetches, f"{self.pointer} = at({self.pointer}, {apart})"]
 
 
 @frozen(eq=False, slots=False)
@@ -99,13 +117,12 @@ class Tiles:
 
     @property
     def by_rows(self) -> bool:
-        """Return whether each row of tiles passes all panels.
+        """Return whether each row of tiles passes all panels, so that the result is written row by row.
 
-        That is better if the result is the largest matrix, and for many rows that lie side by side in memory: they are
-        packed once for all panels.
+        That is better if the result is the largest matrix by far, or the largest and too large for a core's own cache.
         """
-        largest = self.rows * self.columns > max(self.rows, self.columns) * self.inner
-        return self.packed and (largest or (self.down == 1 and self.rows > self.columns))
+        less = FAR if self.rows * self.columns * BYTES[self.dtype] <= NEAR else 1
+        return self.packed and min(self.rows, self.columns) > less * self.inner
 
     @property
     def panels(self) -> bool:
@@ -188,9 +205,10 @@ class Tiles:
     def _panel(self, rows: str, columns: str, parts: Parts) -> list[str]:
         """Return all rows of some columns from j on."""
         lines = ["panel = at(room, 0)", *self._pack(parts)] if self.panels else []
+        ahead = [self._columns_ahead(), *self._rows_ahead("0")] if self.packed else []
         if self.packed:
             lines.append(f"next = at(right, {self._next(columns)})")
-        return lines + self._down(rows, lambda d: self._tile(d, parts, "i", self.packed and d == self.shape.rows))
+        return lines + self._down(rows, lambda d: self._tile(d, parts, "i", ahead))
 
     def _next(self, columns: str) -> str:
         """Return where the columns begin that are packed after those from j on."""
@@ -215,13 +233,39 @@ class Tiles:
                 return beside, groups, rows
         return lines, 1, steps
 
+    def _columns_ahead(self) -> Ahead:
+        """Return the share of a tile in what is packed next."""
+        beside, groups, share = self._ahead
+        tile = f"(i // {self.shape.rows})"
+        place = f"{tile} // {groups} * {share * self.leading} + {tile} % {groups} * {beside * self.lanes}"
+        places = range(0, beside * self.lanes, self.lanes)
+        return Ahead("come", f"at(next, {place})", places, self.leading, str(share))
+
+    def _rows_ahead(self, first: str) -> list[Ahead]:
+        """Return the share of a tile in the transposed rows that follow those from i on.
+
+        If all rows pass one panel after the other, tiles of the first do so: later ones read a core's own cache.
+        """
+        if self.down != 1 or self.rows <= self.shape.rows:
+            return []
+        share = -(-self.deep // -(-self._span // self.wide)) if self.by_rows else self.deep
+        each = min(-(-share // max(self.deep // APART, 1)), APART)
+        steps, start = str(-(-share // each)), f"k0 * {self.along} + i + {2 * self.shape.rows - 1}"
+        if self.by_rows:
+            start += f" + (j - {first}) // {self.wide} * {share * self.along}"
+        else:
+            steps = f"sel(j == 0, {steps}, 0)"
+        places = range(0, each * self.along, self.along)
+        return [Ahead("below", f"at(left, {start})", places, each * self.along, steps)]
+
     def _row_by_row(self, rows: str, first: str, last: str) -> list[str]:
         """Return each row of tiles, over all panels."""
+        ahead = self._rows_ahead(first)
 
         def inside(d: int) -> list[str]:
             turn = self._turn(d) if self.turns else []
             where = "at(room, j * length)" if first == "0" else f"at(room, (j - {first}) * length)"
-            tiles = self._across(first, last, lambda p: [f"panel = {where}", *self._tile(d, p, "i", False)])
+            tiles = self._across(first, last, lambda p: [f"panel = {where}", *self._tile(d, p, "i", ahead)])
             return [*turn, *tiles]
 
         return self._down(rows, inside)
@@ -257,14 +301,14 @@ class Tiles:
         return [start, "for q in range(length):", *each]
 
     # -- tiles ---------------------------------------------------------------------------------------------------------
-    def _tile(self, d: int, parts: Parts, row: str, ahead: bool) -> list[str]:
+    def _tile(self, d: int, parts: Parts, row: str, ahead: list[Ahead]) -> list[str]:
         """Return the lines of one tile: some rows from ``row`` on, some columns from j on."""
         part = fitting(d, len(parts))
         if part < d:
-            return [f"for s in range({row}, {row} + {d}, {part}):", *indented(self._some(part, d, parts, "s", False))]
-        return self._some(d, d, parts, row, ahead)
+            return [f"for s in range({row}, {row} + {d}, {part}):", *indented(self._some(part, d, parts, "s", []))]
+        return self._some(d, d, parts, row, ahead if d == self.shape.rows else [])
 
-    def _some(self, d: int, of: int, parts: Parts, row: str, ahead: bool) -> list[str]:
+    def _some(self, d: int, of: int, parts: Parts, row: str, ahead: list[Ahead]) -> list[str]:
         """Return a tile of a few of the rows that are packed together."""
         sums = [(r, place, width, f"s{r}_{place}_{width}") for r in range(d) for place, width in parts]
         if self.turns:
@@ -276,8 +320,8 @@ class Tiles:
         start += [f"{name} = {spread(width, literal(0, self.dtype))}" for _, _, width, name in sums]
         return [*start, *self._steps(parts, sums, d, (near, far), ahead), *self._ends(sums, row)]
 
-    def _steps(self, parts: Parts, sums: list[Sum], d: int, strides: tuple[int, int], ahead: bool) -> list[str]:
-        """Return the loop over the inner axis; the columns that are packed next are prefetched meanwhile."""
+    def _steps(self, parts: Parts, sums: list[Sum], d: int, strides: tuple[int, int], ahead: list[Ahead]) -> list[str]:
+        """Return the loop over the inner axis; what is read or packed next is prefetched meanwhile."""
         near, far = strides
         source, apart = ("panel", self.wide) if self.panels else ("y", self.leading)
 
@@ -288,12 +332,10 @@ class Tiles:
 
         if not ahead:
             return ["for q in range(length):", *indented(step("q"))]
-        beside, groups, share = self._ahead
-        count, tile = f"min({share}, length // {APART})", f"(i // {self.shape.rows})"
-        place = f"{tile} // {groups} * {share * self.leading} + {tile} % {groups} * {beside * self.lanes}"
-        fetches = [f"fetch(at(come, {k * self.lanes}))" for k in range(beside)]
-        lines = [f"come = at(next, {place})"]
-        lines += [f"for e in range({count}):", *indented(fetches), f"    come = at(come, {self.leading})"]
+        steps = ahead[0].steps if len(ahead) == 1 else f"max({', '.join(one.steps for one in ahead)})"
+        fetches = [line for one in ahead for line in one.fetches(len(ahead) == 1)]
+        count = f"min({steps}, length // {APART})"
+        lines = [*(f"{one.pointer} = {one.start}" for one in ahead), f"for e in range({count}):", *indented(fetches)]
         lines += indented([line for k in range(APART) for line in step(f"e * {APART} + {k}")])
         return [*lines, f"for q in range({count} * {APART}, length):", *indented(step("q"))]
 
