@@ -194,7 +194,9 @@ def test_a_tile_prefetches_no_more_than_its_share() -> None:
 
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("rows", "columns", "inner"), [(601, 523, 301), (333, 129, 257), (129, 333, 31), (13, 65, 2)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "inner"), [(601, 523, 301), (333, 129, 257), (129, 333, 31), (13, 65, 2), (33, 65, 0)]
+)
 def test_a_product_of_panels_equals_numpys(rows: int, columns: int, inner: int, dtype: str, first: bool) -> None:
     draw = np.random.default_rng(rows)
     x, w = draw.standard_normal((rows, inner)).astype(dtype), draw.standard_normal((inner, columns)).astype(dtype)

@@ -246,7 +246,7 @@ class Tiles:
 
         If all rows pass one panel after the other, tiles of the first do so: later ones read a core's own cache.
         """
-        if self.down != 1 or self.rows <= self.shape.rows:
+        if self.down != 1 or self.rows <= self.shape.rows or not self.deep:
             return []
         share = -(-self.deep // -(-self._span // self.wide)) if self.by_rows else self.deep
         each = min(-(-share // max(self.deep // APART, 1)), APART)
