@@ -41,6 +41,14 @@ def on(sigma: Environment) -> Path:
     return sigma.run_folder
 
 
+def leave_as_killed(sigma: Environment, parent: Path) -> None:
+    """Copy the run folder to `killed`, once the checkpoint that is written in the background is complete."""
+    saver = sigma.trainer("trainer").session.saver
+    assert saver is not None
+    saver.wait()
+    shutil.copytree(on(sigma), parent / "killed")
+
+
 # -- removed -----------------------------------------------------------------------------------------------------------
 REMOVED: dict[str, Callable[[Path], Any]] = {
     "journal": lambda run: (run / "journal.jsonl").unlink(),
@@ -120,8 +128,7 @@ def test_a_command_that_cannot_be_journalled_is_refused_with_a_message_and_kept_
         assert sigma.get(RATE) == 0.2  # requests are answered
         with pytest.raises(SigmaStateError, match="cannot be written"):
             sigma.send("save")
-        sigma.trainer("trainer").session.saver.wait()  # type: ignore[union-attr]
-        shutil.copytree(on(sigma), tmp_path / "killed")
+        leave_as_killed(sigma, tmp_path)
         monkeypatch.undo()
         sigma.set(RATE, 0.1)
 
@@ -228,7 +235,7 @@ def test_non_finite_settings_survive_resume_and_replay(tmp_path: Path, value: fl
         sigma.set("trainer.switch.s", value)
         if saved:
             sigma.send("save")
-        shutil.copytree(on(sigma), tmp_path / "killed")
+        leave_as_killed(sigma, tmp_path)
 
     pytest.importorskip("sigma_hooks")
     with steered({3: act}) as sigma:
@@ -251,7 +258,7 @@ def test_non_finite_parameters_round_trip_bit_for_bit(tmp_path: Path) -> None:
 
     def act(sigma: Environment) -> None:
         sigma.set("trainer.network.layers.weights", wanted)
-        shutil.copytree(on(sigma), tmp_path / "killed")
+        leave_as_killed(sigma, tmp_path)
         sigma.stop()
 
     with steered({3: act}) as sigma:
