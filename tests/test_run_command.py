@@ -378,6 +378,7 @@ def test_a_signal_finishes_the_step_saves_and_sets_the_exit_code(file, number, e
     assert summary["status"] == "interrupted"
     assert checkpoint.saved(Path(summary["folder"]), "trainer")[-1].name == str(summary["iterations"])
     assert checkpoint.read(checkpoint.saved(Path(summary["folder"]), "trainer")[-1])
+    assert f"to continue: sigma resume {summary['folder']}\n" in err
     assert "Traceback" not in err
 
 

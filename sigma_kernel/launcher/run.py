@@ -123,4 +123,4 @@ def tell(summary: Summary) -> None:
     for address, value in summary.metrics.items():
         say(f"  {address}  {value:.4g}")
     if summary.folder is not None:
-        say(f"  {summary.folder}")
+        say(f"  {'to continue: sigma resume ' if summary.status == 'interrupted' else ''}{summary.folder}")
