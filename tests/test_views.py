@@ -244,6 +244,15 @@ def test_a_curve_of_bursts_has_every_iteration_with_its_time() -> None:
     assert history.since("x", 2, 100) == (2, [])
 
 
+def test_names_are_read_on_while_something_new_is_measured() -> None:
+    history = History()
+    history.record({"x": np.array([1.0])}, Moment(0, 0, 0, 0.0), Moment(1, 0, 0, 1.0))
+    names = iter(history)
+    history.record({"y": np.array([1.0])}, Moment(0, 0, 0, 0.0), Moment(1, 0, 0, 1.0))
+    assert [*names] == ["x"]
+    assert [*history] == ["x", "y"]
+
+
 @pytest.mark.parametrize("most", [1, 2, 7, 99, 100, 1000])
 def test_thinning_keeps_the_ends_and_the_extremes(most: int) -> None:
     values = np.random.default_rng(0).normal(size=100)

@@ -233,7 +233,7 @@ class History(Mapping[str, np.ndarray]):
         return self._parts[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._parts)
+        return iter([*self._parts])  # a copy: training may measure something new meanwhile
 
     def __len__(self) -> int:
         return len(self._parts)
