@@ -56,7 +56,7 @@ class NumbaBackend(Backend):
         return CompiledProgram(step, machine(step_job(step, self.approximate), self.threads), in_place)
 
     def to_device(self, host: Any) -> np.ndarray:
-        """Return a copy that is aligned to a cache line."""
+        """Return a copy that is aligned to a cache line, in huge pages if it is large."""
         return copy(as_numpy(host))
 
     def share(self, host: np.ndarray) -> np.ndarray:

@@ -112,6 +112,29 @@ def test_nothing_of_a_translation_stays_in_memory() -> None:
     from llvmlite import ir
 
     text = "def burst(table, n, t, T):\n    return n + 1\n"
+    gc.collect()  # what the errors of other tests held
     compiled(text, vars(language))
     left = [x for x in gc.get_objects() if isinstance(x, ir.Module | ir.Function | ir.Instruction)]
     assert not left
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_searches_only_what_a_short_translation_made(enabled: bool) -> None:
+    searched = list[int]()
+
+    def note(phase: str, about: dict[str, int]) -> None:
+        searched.append(about["generation"])
+
+    before = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    gc.callbacks.append(note)
+    try:
+        with pytest.raises(KeyError, match="missing"), machine_code._collected(0):
+            raise KeyError("missing")
+        compiled("def burst(table, n, t, T):\n    return n + 2\n", vars(language))
+        assert gc.isenabled() == enabled
+    finally:
+        gc.callbacks.remove(note)
+        (gc.enable if before else gc.disable)()
+    assert searched
+    assert not any(searched)

@@ -9,7 +9,8 @@ import ctypes
 import gc
 import platform
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -23,6 +24,7 @@ FOR_KERNELS = (
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cosh exp2 fabs fma fmax fmin hypot lgamma log10 log2"
     " nearbyint rint round sinh sqrt tan tgamma trunc"
 )
+LONG = 100_000  # characters of a program after whose translation all garbage is freed
 SPEED = 3  # LLVM's optimisation level, 0 to 3
 # Short rows are read as whole vectors and shuffled, instead of gathered and scattered, which Zen 4 does slowly.
 INTERLEAVED = "-enable-masked-interleaved-mem-accesses"
@@ -87,16 +89,33 @@ def compiled(
 
 
 def _assembly(text: str, names: Mapping[str, Any]) -> str:
-    """Return a program as LLVM's text.  Objects of llvmlite refer to each other: only the collector frees them."""
+    """Return a program as LLVM's text."""
     from sigma_backend_numba.compiler.translate import Module  # not needed if the code is cached
 
-    translated, target = Module(names), _target(SPEED)
-    translated.program(text)
-    translated.ir.triple, translated.ir.data_layout = target.triple, str(target.target_data)
-    made = str(translated.ir)
-    del translated
-    gc.collect()
+    with _collected(2 if len(text) > LONG else 0):
+        translated, target = Module(names), _target(SPEED)
+        translated.program(text)
+        translated.ir.triple, translated.ir.data_layout = target.triple, str(target.target_data)
+        made = str(translated.ir)
+        del translated
     return made
+
+
+@contextmanager
+def _collected(generation: int) -> Iterator[None]:
+    """Free the objects of llvmlite that a block made, which refer to each other, by the collector.
+
+    It does not run in the block, so that they stay in the youngest generation. To search all, with what planning left,
+    takes up to a second in a process with many objects.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.collect(generation)
+        if enabled:
+            gc.enable()
 
 
 def _emitted(assembly: str, kernels: Mapping[str, tuple[str, str]]) -> tuple[bytes, set[str]]:

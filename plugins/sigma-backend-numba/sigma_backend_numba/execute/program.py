@@ -14,7 +14,7 @@ from attrs import define, field
 from sigma_backend_numba.cache.lookup import load
 from sigma_backend_numba.compiler.machine_code import Burst as Call
 from sigma_backend_numba.emit.program_text import NO_ROW, Job, Needs
-from sigma_backend_numba.execute.alignment import aligned, copy, empty
+from sigma_backend_numba.execute.alignment import copy, empty, kept
 from sigma_backend_numba.execute.arguments import Places, admitted, owned, rings
 from sigma_backend_numba.execute.constants import apart
 from sigma_backend_numba.execute.thread_count import ThreadCount
@@ -108,7 +108,7 @@ class Machine:
         try:
             return self._free.pop()
         except IndexError:
-            memory = aligned(self.memory_bytes)
+            memory = kept(self.memory_bytes)
             return memory, memory.ctypes.data
 
 
