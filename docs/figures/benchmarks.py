@@ -52,7 +52,7 @@ def memory() -> str:
     for row in table("| recipe | Sigma | torch"):
         ours, theirs = re.findall(r"\d++", row["memory, Sigma / torch"])
         found[row["recipe"]] = {"Sigma": float(ours), "torch": float(theirs)}
-    return bars("Peak memory in MB", found, [0, 100, 200, 300, 400], "of the whole process")
+    return bars("Peak memory in MB", found, [0, 100, 200, 300, 400, 500], "of the whole process")
 
 
 def growth() -> str:
@@ -72,20 +72,24 @@ def _line(label: str, x: np.ndarray, y: np.ndarray) -> Line:
 def bars(title: str, values: Bars, ticks: Sequence[float], note: str) -> str:
     """Return a bar chart with a group for each name; the axis is logarithmic if its ticks do not begin with 0."""
     parts, y = [text(20, 26, title, size=16), text(20, 46, note, "quiet")], 70
-    bottom = y + sum(BAR * len(group) + 18 for group in values.values())
+    bottom = y + sum(_high(group) for group in values.values())
     for tick in ticks:
         parts.append(f'<path class="edge" opacity=".35" d="M{_along(tick, ticks):.1f} {y - 8}V{bottom - 8}"/>')
         parts.append(text(_along(tick, ticks), bottom + 8, f"{tick:g}", "quiet", "middle"))
     for name, group in values.items():
         parts.append(_named(name, y + BAR))
-        for label, value in group.items():
-            parts.append(_bar(value, y, ticks, CONTESTANTS.index(label), label))
-            y += BAR
-        y += 18
+        each = enumerate(group.items())
+        parts += [_bar(value, y + k * BAR, ticks, CONTESTANTS.index(label), label) for k, (label, value) in each]
+        y += _high(group)
     said = "; ".join(
         f"{name}: {', '.join(f'{label} {value:g}' for label, value in group.items())}" for name, group in values.items()
     )
     return document(title, f"{title}, {note}. {said}.", (640, bottom + 24), parts)
+
+
+def _high(group: Mapping[str, float]) -> int:
+    """Return the height of a group, whose name may take two lines."""
+    return BAR * max(len(group), 2) + 18
 
 
 def _named(name: str, y: float) -> str:

@@ -243,8 +243,16 @@ def adversarial_pair(count: int, seeds: int = 5) -> Row:
     )  # fmt: skip
 
 
+def adding(*settings: str, seeds: int = 5) -> Row:
+    """Return the row of ``lstm`` with these settings."""
+    return Row(
+        "squared error", Adding, partial(optim.Adam, lr=0.005), init.xavier_uniform_, epochs(40),
+        loss=F.mse_loss, clip=1.0, settings=settings, seeds=seeds,
+        schedule=partial(optim.lr_scheduler.CosineAnnealingLR, T_max=40),
+    )  # fmt: skip
+
+
 he = partial(init.kaiming_normal_, nonlinearity="relu")
-COSINE = 'trainer.optimiser.schedules={learning_rate={type="cosine", total="40 epochs"}}'
 ROWS = {
     "iris": Row("accuracy", iris, partial(optim.Adam, lr=0.01), init.xavier_uniform_, epochs(30)),
     "xor": Row("accuracy", xor, partial(optim.Adam, lr=0.05), init.xavier_uniform_, solved),
@@ -269,20 +277,8 @@ ROWS = {
         "squared error", autoencoder, partial(optim.Adam, lr=0.005), init.xavier_uniform_, epochs(60),
         loss=F.mse_loss, targets="inputs",
     ),
-    "lstm": Row(
-        "squared error", Adding, partial(optim.Adam, lr=0.005), init.xavier_uniform_,
-        lambda scores: scores[-1]["loss"] <= 0.01 or len(scores) == 40,
-        loss=F.mse_loss, clip=1.0, seeds=13,
-    ),
-    "lstm, cosine schedule": Row(
-        "squared error", Adding, partial(optim.Adam, lr=0.005), init.xavier_uniform_, epochs(40),
-        loss=F.mse_loss, clip=1.0, settings=(COSINE, "hooks.finish.when=epoch reaches 40"),
-        schedule=partial(optim.lr_scheduler.CosineAnnealingLR, T_max=40),
-    ),
-    "lstm, 8 steps": Row(
-        "squared error", Adding, partial(optim.Adam, lr=0.005), init.xavier_uniform_, epochs(40),
-        loss=F.mse_loss, clip=1.0, settings=("data.steps=8", "hooks.finish.when=epoch reaches 40"),
-    ),
+    "lstm": adding(seeds=20),
+    "lstm, 8 steps": adding("data.steps=8"),
     "charmodel": Row(
         "bits per character", Characters, partial(optim.Adam, lr=0.005), init.xavier_uniform_, epochs(8),
         loss=each, clip=1.0,

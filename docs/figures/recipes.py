@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scores = {column: [one[column] for one in found if column in one] for column in recipe_table.COLUMNS}
         keep(name, {"measure": ROWS[name].measure, **scores})
         print(name, json.dumps(scores), flush=True)
-        wrong += [name] if not recipe_table.agrees(name, ROWS[name].measure, scores) else []
+        wrong += [name] if not recipe_table.agrees(ROWS[name].measure, scores) else []
     for name in wrong:
         print(f"{name}: the means differ by more than the page says.", file=sys.stderr)
     return int(bool(wrong))

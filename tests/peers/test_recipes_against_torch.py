@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 from figures import adversarial, in_torch, recipe_table, recipes  # noqa: E402
 
 BRIEF = ["run.backend=numpy"]
-FEW = {name: ["data.rows=500", "data.steps=7"] for name in ("lstm", "lstm, cosine schedule", "lstm, 8 steps")}
+FEW = {name: ["data.rows=500", "data.steps=7"] for name in ("lstm", "lstm, 8 steps")}
 FEW["charmodel"] = [
     "hooks.finish.when=epoch reaches 2",
     "data.split={training=0.006, validation=0.002}",
