@@ -44,15 +44,16 @@ from sigma_backend_numba.emit.product_table import (
     entry,
     forced,
 )
+from sigma_backend_numba.execute.alignment import copy
 from sigma_backend_numba.execute.program import CompiledProgram, Machine, step_job
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, symbol
 
-TIMES, LEAST = 7, 3e-4  # how often each is measured, and for how many seconds at least
+TIMES, LEAST = 31, 3e-4  # how often each is measured, and for how many seconds at least
 SEVERAL = 4  # right operands that take turns
 CUT = 2e7  # floating-point operations of products that are worth cutting
-MORE, CUTS = 1.04, 1.1  # how much longer a simpler way may take, and on one thread a product in pieces
+MORE, CUTS = 1.05, 1.1  # how much longer a simpler way may take, and on one thread a product in pieces
 LAYERS = ((100, 784, 1000), (100, 1000, 800), (100, 784, 128))  # batch, inputs and outputs of layers to check
 LARGEST, ROUNDS = 2048, 9  # side of the product that all are compared with, and rounds of a check
 Sides = tuple[int, int, int, bool]
@@ -77,8 +78,8 @@ def prepared(of: Sides, choice: Route, first: bool = False) -> Callable[[int], N
     rows, columns, inner, turned = of
     draw, right = np.random.default_rng(0), (columns, inner) if turned else (inner, columns)
     shapes = {"x": (inner, rows) if first else (rows, inner)} | {f"w{k}": right for k in range(SEVERAL)}
-    state = {name: draw.standard_normal(shape, np.float32) for name, shape in shapes.items()}
-    state |= {f"y{k}": np.zeros((rows, columns), np.float32) for k in range(SEVERAL)}
+    state = {name: copy(draw.standard_normal(shape, np.float32)) for name, shape in shapes.items()}
+    state |= {f"y{k}": copy(np.zeros((rows, columns), np.float32)) for k in range(SEVERAL)}
     nodes = {name: symbol(value.shape, "float32") for name, value in state.items()}
     rights = [f.swap_axes(nodes[f"w{k}"], 0, 1) if turned else nodes[f"w{k}"] for k in range(SEVERAL)]
     left = f.swap_axes(nodes["x"], 0, 1) if first else nodes["x"]
@@ -113,12 +114,16 @@ def _seconds(run: Callable[[int], None], steps: int) -> float:
     return thread_time() - start
 
 
-def tuned(of: Sides) -> tuple[list[Any], dict[str, float]]:
-    """Return the way and the most pieces of a product, and its GFLOP/s in each way."""
+def tuned(of: Sides, before: str = "") -> tuple[list[Any], dict[str, float]]:
+    """Return the way and the most pieces of a product, and its GFLOP/s in each way.
+
+    The way before stays if it is nearly the fastest, so that processors whose tables differ by chance have one table.
+    """
     rows, columns, inner, _ = of
     work, among = 2e-9 * rows * columns * inner, ways(rows, columns, inner)
     times = measured([prepared(of, Route(way, 1)) for way in among]) if len(among) > 1 else [0.0]
-    way = next(name for name, time in zip(among, times, strict=True) if time <= MORE * min(times))
+    near = [name for name, time in zip(among, times, strict=True) if time <= MORE * min(times)]
+    way = before if before in near else near[0]
     rates = {name: round(work / time, 1) for name, time in zip(among, times, strict=True) if time}
     return [way, _pieces(of, way) if work >= CUT * 1e-9 else 2 if way == BLAS else 8], rates
 
@@ -167,20 +172,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     tables = json.loads(FILE.read_text("utf-8"))
     table = tables.setdefault(str(registers()), {"products": {}})
-    table["measured"] = _provenance(table.get("measured", "") if given.only else "")
+    table["measured"] = _provenance(table.get("measured", ""), not given.only)
     given.to.write_text(_text(tables), "utf-8")
     for of in sides():
         name = entry(*of)
         if given.only in name:
-            table["products"][name], rates = tuned(of)
+            before = table["products"].get(name, [""])[0]
+            table["products"][name], rates = tuned(of, before)
             print(f"{name}: {table['products'][name]}, GFLOP/s: {rates}", file=sys.stderr, flush=True)
             given.to.write_text(_text(tables), "utf-8")
 
 
-def _provenance(before: str) -> str:
-    """Return what measured the table: the line before, if there is one, else this processor and its BLAS."""
+def _provenance(before: str, whole: bool) -> str:
+    """Return what measured the table: this processor and its BLAS, after those whose entries it may have kept."""
     core = os.environ.get("OPENBLAS_CORETYPE")
-    return before or f"{processor()[0]}, {blas()}" + (f" ({core})" if core else "")
+    own = f"{processor()[0]}, {blas()}" + (f" ({core})" if core else "")
+    return before if before and (not whole or own in before) else "; then ".join(filter(None, (before, own)))
 
 
 def _text(tables: dict[str, Any]) -> str:

@@ -10,9 +10,11 @@ import pytest
 
 from sigma_backend_numba.backend import NumbaBackend
 from sigma_backend_numba.cache import lookup
+from sigma_backend_numba.emit.functions import Library, write_all
 from sigma_backend_numba.emit.product_table import PANELS, Route, forced
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute.program import LoweredFunction, graph_job, step_job
+from sigma_backend_numba.lower.canonical import Form
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, symbol
@@ -88,3 +90,11 @@ def test_non_finite_elements_do_not_spread() -> None:
     (found,) = function(*laid)
     assert np.array_equal(np.isnan(found), np.isnan(x @ w))
     assert np.array_equal(np.isinf(found), np.isinf(x @ w))
+
+
+@pytest.mark.parametrize(("after", "pieces"), [(f.relu, 1), (f.exp, 2)])
+def test_a_small_product_is_cut_if_exponentials_follow_it(after: Any, pieces: int) -> None:
+    a, b = symbol((100, 128)), symbol((128, 10))
+    job = graph_job(Graph((a, b), (after(a @ b),)), {})
+    ((block,),) = write_all(Form(job.graph, job.frame), Library())
+    assert block.chunks == pieces

@@ -109,13 +109,22 @@ def test_a_whole_table_says_as_which_processor_blas_was_measured(
     monkeypatch.setattr(tune, "registers", lambda: 512)
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
     tune.main(["--to", str(tmp_path / "table.json")])
-    assert json.loads((tmp_path / "table.json").read_text("utf-8"))["512"]["measured"].endswith("(Haswell)")
+    written = json.loads((tmp_path / "table.json").read_text("utf-8"))["512"]["measured"]
+    assert written.startswith(TABLES["512"]["measured"] + "; then ")  # its entries stay where they are nearly as fast
+    assert written.endswith("(Haswell)")
 
 
 def test_a_large_product_is_cut_into_no_more_pieces_than_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tune, "prepared", lambda of, choice: choice)
     monkeypatch.setattr(tune, "measured", lambda runs: [1.0, 1.2, 1.03, 1.3][: len(runs)])
     assert tune.tuned((1024, 1024, 1024, False))[0] == [PANELS, 4]
+
+
+@pytest.mark.parametrize(("before", "way"), [("", TILES), (BLAS, BLAS), (PANELS, TILES)])
+def test_a_way_is_kept_unless_another_is_clearly_faster(before: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tune, "prepared", lambda of, choice: choice)
+    monkeypatch.setattr(tune, "measured", lambda runs: [1.04, 1.1, 1.0][: len(runs)])
+    assert tune.tuned((64, 64, 64, False), before)[0][0] == way
 
 
 def test_a_processor_can_be_measured_as_if_its_registers_were_narrower(monkeypatch: pytest.MonkeyPatch) -> None:

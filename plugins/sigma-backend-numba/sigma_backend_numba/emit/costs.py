@@ -7,6 +7,7 @@ from __future__ import annotations
 
 FLOPS = 80  # floating-point operations of a product per nanosecond
 ELEMENTS = 0.8  # elements of a loop per nanosecond
+COSTLY = 4  # times as long as others: elements with exponentials, logarithms or the like
 PIECE = 3_000  # nanoseconds of work per piece
 STAGE = 4_000  # nanoseconds to synchronise threads after a stage and to share its results
 PYTHON = 20_000  # nanoseconds of a call from a program into Python
@@ -18,6 +19,6 @@ def product(work: float) -> float:
     return work / FLOPS
 
 
-def loop(elements: float) -> float:
+def loop(elements: float, costly: bool = False) -> float:
     """Return the cost of a loop over this many elements."""
-    return elements / ELEMENTS
+    return elements / ELEMENTS * (COSTLY if costly else 1)

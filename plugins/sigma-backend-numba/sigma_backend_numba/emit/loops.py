@@ -29,7 +29,7 @@ def loop(task: Task) -> None:
     space = task.group.space
     costly = any(node.op in COSTLY for node in space.maps)
     extent = space.sides[0] if space.sides and space.row != 0 else 1
-    task.share(costs.loop(prod(space.sides) * (4 if costly else 1)), extent)
+    task.share(costs.loop(prod(space.sides), costly), extent)
     ranges = {0: ("lo", "hi")} if space.sides and space.row != 0 else {}
     late = frozenset(task.schedule.updates)
     task.lines += Nest(task, space, stored(task), ranges, late=late).lines()

@@ -19,7 +19,7 @@ from sigma_backend_numba.emit.task import Task, indented, size
 from sigma_backend_numba.lower.canonical import LEAVES, WORK, matrix
 from sigma_backend_numba.lower.layout import laid, source
 from sigma_backend_numba.plan.fusion import Space
-from sigma_backend_numba.scalars import SHORT, literal
+from sigma_backend_numba.scalars import COSTLY, SHORT, literal
 from sigma_kernel.graph import BYTES, Node
 
 BLOCK = 96  # rows of a product that are updated while they are in the cache
@@ -163,20 +163,26 @@ class MatrixProduct:
         """Cut the product by rows or columns; a piece goes from ``e0`` to ``e1``."""
         rows, columns, inner = self.sides
         work, side, unit = 2.0 * rows * columns * inner, rows if by_rows else columns, 1
+        cost = self._cost(work)
         if self._way == MIXED:
             unit, faster = TILE, FASTER[mixed_form()]
-            self.task.cut(_pieces(work / faster), costs.product(work / faster), -(-side // unit))
+            self.task.cut(_pieces(work / faster), self._cost(work / faster), -(-side // unit))
         elif self._tiled:
             tiles = self._tiles("", False)
             deep = tiles.shape.rows
             unit = max(ROWS // deep, 1) * deep if by_rows else tiles.wide
-            most = min(self._route.pieces, int(costs.product(work) // costs.PIECE))
+            most = min(self._route.pieces, int(cost // costs.PIECE))
             if self._way == PANELS:  # each piece packs or reads all of an operand
                 most = min(most, 1 << (max(side // EACH, 2).bit_length() - 1))
-            self.task.cut(most, costs.product(work), -(-side // unit))
+            self.task.cut(most, cost, -(-side // unit))
         else:
-            self.task.cut(min(self._route.pieces, int(work // WORK)), costs.product(work), side, 32)
+            self.task.cut(min(self._route.pieces, int(work // WORK)), cost, side, 32)
         self.task.lines += [f"e0 = lo * {unit}", f"e1 = min(hi * {unit}, {side})"]
+
+    def _cost(self, work: float) -> float:
+        """Return the cost of the product, and of exponentials and the like that follow it."""
+        costly = any(node.op in COSTLY for node in self.after)
+        return costs.product(work) + (costs.loop(size(self.core), costly) if costly else 0.0)
 
     # -- two matrices --------------------------------------------------------------------------------------------------
     def _plain(self) -> None:
@@ -260,7 +266,7 @@ class MatrixProduct:
         each = size(self.core) // side
         pointer = self.task.storage(place) if place is not None else self.task.room(step * each, self.core.dtype)
         start = f"r0 * {each}"
-        self.task.share(costs.product(2.0 * size(self.core) * self.sides[2]), -(-side // step))
+        self.task.share(self._cost(2.0 * size(self.core) * self.sides[2]), -(-side // step))
         to = f"at({pointer}, {start})" if place is not None else pointer
         lines = self._as_one(axis, to) if self._joined else self._one_by_one(axis, to)
         ranges = {axis: ("r0", "r1")} if self._cut else {}
