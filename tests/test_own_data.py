@@ -175,11 +175,20 @@ def test_validation_split_works_for_every_kind_of_data() -> None:
     assert max(losses.values()) == pytest.approx(min(losses.values()), rel=1e-6)
 
 
-def test_loss_and_metrics_are_measured_on_the_rows_of_a_validation_split_after_each_epoch(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"data": (X, WORDS), "validation_split": 0.25},
+        {"data": {"training": (X[:30], CODES[:30]), "validation": (X[30:], CODES[30:])}},
+    ],
+)
+def test_loss_and_metrics_are_measured_on_validation_rows_after_each_epoch(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
     with Environment("own", seed=4, folder=tmp_path) as sigma:
         made = sigma.create_trainer(
-            network=Input(3) + Output(3) + SoftmaxCrossEntropy(), data=(X, WORDS), optimiser=Adam(0.1),
-            validation_split=0.25, metrics=["accuracy"], epochs=3,
+            network=Input(3) + Output(3) + SoftmaxCrossEntropy(), optimiser=Adam(0.1), metrics=["accuracy"],
+            epochs=3, **given,
         )  # fmt: skip
         history = made.fit()
         wanted = made.evaluate(metrics={"accuracy": "accuracy"})
@@ -197,6 +206,8 @@ def test_a_validation_split_is_measured_on_once() -> None:
     assert len(made.history["validation.loss"]) == 1
     early = {"type": "early_stop", "value": "validation.loss", "patience": 9}
     assert len(trained((X, WORDS), validation_split=0.25, hooks={"enough": early}).history["validation.loss"]) == 2
+    splits = {"training": (X, CODES), "validation": (X, CODES)}
+    assert not [name for name in trained(splits).history if not name.startswith("training.")]  # nothing asks for it
     apart = trained((X, WORDS), validation_split={"split": {"training": 0.5, "test": 0.5}})
     assert not [name for name in apart.history if not name.startswith("training.")]
 

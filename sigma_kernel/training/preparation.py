@@ -106,13 +106,14 @@ class Stages:
 
     @stage("hooks")
     def hooks(self) -> dict[str, Hook]:
-        """Return the hooks by name; the rows of ``validation_split`` are measured on by one of them."""
+        """Return the hooks by name; one measures on a ``validation_split``, or the trainer's metrics on validation."""
         resolve, where, splits = self.settings.resolve, f"{self.settings.name}.hooks", None
         with suppress(Missing):
             splits = self.data
         found = choices.hooks(resolve, where, self.settings.hooks, splits, self.mistakes)
-        cut = self.settings.validation_split is not None and "validation" in (splits or ())
-        if not cut or any("validation" in hook.splits for hook in found.values()):
+        wanted = self.settings.validation_split is not None or self.settings.metrics
+        measured = any("validation" in hook.splits for hook in found.values())
+        if not wanted or measured or "validation" not in (splits or ()):
             return found
         table = {"type": "evaluate", "metrics": self.chosen.metrics}
         return {**choices.hooks(resolve, where, {"validation": table}, splits), **found}
