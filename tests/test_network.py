@@ -616,7 +616,7 @@ def test_two_owned_layers_of_the_same_name_are_refused_if_their_shapes_differ():
 
 @pytest.mark.parametrize("body", [Input() + Dense(4), Dense(4) + Square()])
 def test_owned_layers_cannot_be_inputs_or_costs(body):
-    with pytest.raises(SigmaNetworkError, match="a layer cannot own input or cost layers"):
+    with pytest.raises(SigmaNetworkError, match="a layer cannot own input or cost layers. Link an input to the layer"):
         declared(Input() + Residual(body))
 
 

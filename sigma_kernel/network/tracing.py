@@ -297,7 +297,8 @@ class Trace:
         for placed in place([owned]):
             label = f"{prefix}{placed.name}"
             if placed.layer.role in ("input", "cost"):
-                raise SigmaNetworkError(f"{label}: a layer cannot own input or cost layers.")
+                advice = "Link an input to the layer around it, as in 'mask -> blocks'; leave costs outside."
+                raise SigmaNetworkError(f"{label}: a layer cannot own input or cost layers. {advice}")
             sources = self.read(placed, f"{owner}.{prefix}") or inputs
             value = self.run(f"{owner}.{label}", label, placed.layer, sources)
         return value

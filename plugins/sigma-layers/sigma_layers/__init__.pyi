@@ -7,6 +7,7 @@ from sigma_layers.activations import gelu as gelu
 from sigma_layers.activations import identity as identity
 from sigma_layers.activations import leaky_relu as leaky_relu
 from sigma_layers.activations import relu as relu
+from sigma_layers.activations import selu as selu
 from sigma_layers.activations import sigmoid as sigmoid
 from sigma_layers.activations import silu as silu
 from sigma_layers.activations import softmax as softmax

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Node
 
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # Klambauer et al., arXiv:1706.02515
+
 
 def relu(x: Node) -> Node:
     """Return ``max(x, 0)`` (Nair and Hinton, ICML 2010)."""
@@ -34,6 +36,14 @@ def softplus(x: Node) -> Node:
 def elu(x: Node) -> Node:
     """Return ``x`` above 0, else ``exp(x) - 1`` (Clevert, Unterthiner and Hochreiter, arXiv:1511.07289)."""
     return f.elu(x)
+
+
+def selu(x: Node) -> Node:
+    """Return ``scale * x`` above 0, else ``scale * alpha * (exp(x) - 1)`` (Klambauer et al., arXiv:1706.02515).
+
+    With these constants, layers with weights of variance ``1 / fan_in`` keep the mean 0 and the variance 1.
+    """
+    return f.elu(x, SELU_ALPHA) * SELU_SCALE
 
 
 def gelu(x: Node) -> Node:

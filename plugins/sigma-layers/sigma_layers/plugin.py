@@ -83,6 +83,7 @@ ACTIVATIONS = {
     "tanh": "Hyperbolic tangent, into (-1, 1).",
     "softplus": "Smooth rectified linear unit: log(1 + exp(x)).",
     "elu": "Exponential linear unit: x above 0, else exp(x) - 1.",
+    "selu": "Scaled exponential linear unit, which keeps mean and variance from layer to layer.",
     "gelu": "Gaussian error linear unit: x times the normal distribution function of x.",
     "silu": "Sigmoid linear unit (swish): x * sigmoid(x).",
     "softmax": "Softmax along the last axis.",

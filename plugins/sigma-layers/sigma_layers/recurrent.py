@@ -34,7 +34,8 @@ class Recurrent(Layer):
         direction: Order of the steps: ``"forward"``, ``"reverse"`` for the last one first, or ``"bidirectional"`` for
             both, with parameters of their own and their outputs side by side.
         lengths: Layer whose value is the number of steps of each sequence, if they differ: the steps after it are
-            padding. A value for each step is a mask, which is 0 at padding.
+            padding. A number above that of the steps counts as all, one below 0 as none. A value for each step is a
+            mask, which is 0 at padding.
         carried: Rows of a batch whose last state is the first one of the same row in the next batch of the epoch, in
             training; 0 for none.  No gradient flows back to the batch before: truncated back-propagation through time.
     """

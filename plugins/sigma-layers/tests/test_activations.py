@@ -19,6 +19,7 @@ CLOSED = {
     "tanh": np.tanh,
     "softplus": lambda x: np.logaddexp(x, 0),
     "elu": lambda x: np.where(x > 0, x, np.expm1(x)),
+    "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
     "gelu": lambda x: x * (1 + np.vectorize(erf)(x / sqrt(2))) / 2,
     "silu": lambda x: x / (1 + np.exp(-x)),
     "identity": lambda x: x,
@@ -59,6 +60,10 @@ class TestSoftplus(_Closed):
 
 class TestElu(_Closed):
     name = "elu"
+
+
+class TestSelu(_Closed):
+    name = "selu"
 
 
 class TestGelu(_Closed):

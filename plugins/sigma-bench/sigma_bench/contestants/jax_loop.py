@@ -160,6 +160,7 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "tanh": jnp.tanh,
     "softplus": jax.nn.softplus,
     "elu": jax.nn.elu,
+    "selu": jax.nn.selu,
     "gelu": lambda x: jax.nn.gelu(x, approximate=False),
     "silu": jax.nn.silu,
     "softmax": jax.nn.softmax,

@@ -107,6 +107,7 @@ ACTIVATIONS: dict[str, Callable[[], Any]] = {
     "tanh": nn.Tanh,
     "softplus": nn.Softplus,
     "elu": nn.ELU,
+    "selu": nn.SELU,
     "gelu": nn.GELU,
     "silu": nn.SiLU,
     "softmax": lambda: nn.Softmax(-1),

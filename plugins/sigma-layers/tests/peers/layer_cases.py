@@ -42,7 +42,8 @@ WEIGHTS = (0.5, 2.0, 1.25)
 
 IN_TORCH = {
     "relu": F.relu, "leaky_relu": F.leaky_relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "softplus": F.softplus,
-    "elu": F.elu, "gelu": F.gelu, "silu": F.silu, "softmax": lambda x: F.softmax(x, -1), "identity": lambda x: x,
+    "elu": F.elu, "selu": F.selu, "gelu": F.gelu, "silu": F.silu, "softmax": lambda x: F.softmax(x, -1),
+    "identity": lambda x: x,
 }  # fmt: skip
 
 
