@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -27,6 +28,8 @@ from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Slow, Sweep, small_environment, state_bytes
 from sigma_kernel.training.checkpoints import store as checkpoint
+from sigma_kernel.training.commands.types import Pause, StopTraining
+from sigma_kernel.training.history.rewind import Past
 
 PATIENCE = 60.0
 
@@ -97,11 +100,18 @@ class Seen(Monitor):
         self.ends += 1
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for the ends of monitors for as long as a slow machine needs."""
+    monkeypatch.setattr(environment, "GRACE", PATIENCE)
+
+
 # -- fit is as good as run ---------------------------------------------------------------------------------------------
 @both_ways
 def test_monitors_watch_training_from_its_begin_to_its_end(way: Way) -> None:
-    with small_environment(Sweep(), epochs=3, hooks={"slow": Slow()}) as sigma:
-        seen = Seen()
+    seen = Seen()
+    look = Do(every=every(1, "epoch"), does=lambda context: _until(lambda: seen.states))  # it is seen to train
+    with small_environment(Sweep(), epochs=3, hooks={"look": look}) as sigma:
         sigma.monitors["seen"] = seen
         way(sigma)
         assert (seen.starts, seen.ends) == (1, 1)
@@ -116,6 +126,7 @@ def test_monitors_watch_training_from_its_begin_to_its_end(way: Way) -> None:
 @pytest.mark.parametrize("prepared", [False, True])
 def test_training_is_steered_from_another_thread(start: Callable[[Environment], Any], prepared: bool) -> None:
     with _slow() as sigma:
+        sigma.trainer("trainer").recorder.past = Past(deque())  # none is dropped while this thread waits
         if prepared:
             sigma.prepare()
         handle = start(sigma)
@@ -143,7 +154,9 @@ def test_training_is_steered_from_another_thread(start: Callable[[Environment], 
 def test_a_command_sent_while_training_is_being_prepared_applies_when_it_begins(
     monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    with _slow() as sigma:
+    queued = {"pause": Pause, "stop": StopTraining}[command]
+    hold = Do(every=after(1, "iteration"), does=lambda context: _until(lambda: trainer.session.queue.awaits(queued)))
+    with small_environment(Sweep(), hooks={"hold": hold}) as sigma:  # which gives the other thread time to wake up
         trainer, begun, sent = sigma.trainer("trainer"), threading.Event(), list[Any]()
         prepare = type(trainer).prepare
 

@@ -14,7 +14,7 @@ import pytest
 from attrs import define, field
 
 from sigma_kernel.clock import Moment, TimeScale, TimeStep, after
-from sigma_kernel.contracts import Hook, HookContext, Monitor, View
+from sigma_kernel.contracts import Hook, HookContext, Monitor, View, Work
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.signals import SAVING
@@ -118,10 +118,14 @@ def test_a_save_by_signal_does_not_affect_the_replay(tmp_path: Path) -> None:
             heard.extend(text for _, text in view.messages(0))
             self.done.set()
 
-    with _small() as sigma:
+    class Waiting(Sweep):
+        def train(self, work: Work) -> None:
+            assert loud.done.wait(60)  # else the replay may end before the monitor begins
+            super().train(work)
+
+    with small_environment(Waiting(), hooks={"end": End()}) as sigma:
         sigma.monitors = {"loud": (loud := Signalling(True))}
         assert sigma.replay(run)[1] == {}
-        assert loud.done.wait(60)
     assert heard == ["nothing is saved, as no run folder is written"]
 
 

@@ -321,6 +321,7 @@ def test_a_run_folder_of_an_older_version_is_refused_in_one_sentence(sigma, run)
 # -- paused runs -------------------------------------------------------------------------------------------------------
 def paused(folder, steps, saved):
     """Return the folder of a run that crashed while it was paused or stepping."""
+    sent = threading.Event()
 
     def steer(made):
         made.pause()
@@ -328,6 +329,7 @@ def paused(folder, steps, saved):
             made.send("save")
         if steps:
             made.step(steps)
+        sent.set()
 
     def begin(made):
         threading.Thread(target=steer, args=[made], daemon=True).start()
@@ -338,17 +340,14 @@ def paused(folder, steps, saved):
         runner = threading.Thread(target=made.run, daemon=True)
         runner.start()
         session = made.trainer("trainer").session
-        wait_until(lambda: any("step" in row.get("command", "") for row in rows_of(made)) or not steps)
+        assert sent.wait(30)  # each row of a command is on the disk when its sender goes on
         wait_until(lambda: session.status == "paused")
+        session.saver.wait()  # a checkpoint may still be written in the background
         copy = folder / "copy"
         shutil.copytree(made.run_folder, copy)
         made.stop()
         runner.join(10)
     return copy
-
-
-def rows_of(made):
-    return journalled(made.run_folder) if made.run_folder and (made.run_folder / "journal.jsonl").exists() else []
 
 
 def wait_until(holds):

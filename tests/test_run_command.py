@@ -353,18 +353,21 @@ def launched(program, *arguments):
     )  # fmt: skip
 
 
-def appears(folder, pattern=""):
-    """Wait until a file exists."""
+def until(holds):
     give_up = time.monotonic() + 60
-    while not (list(folder.glob(pattern)) if pattern else folder.exists()) and time.monotonic() < give_up:
+    while not holds() and time.monotonic() < give_up:
         time.sleep(0.01)
 
 
+def appears(folder, pattern=""):
+    """Wait until a file exists."""
+    until(lambda: list(folder.glob(pattern)) if pattern else folder.exists())
+
+
 def started(file, *more):
-    """Start an endless run, and wait until it trains."""
+    """Start an endless run, and wait until it trains, and has written a row of metrics after the first line."""
     process = launched(ALIVE, "run", file, "--json", *LONG, *more)
-    appears(Path("runs"), "*/metrics.jsonl")
-    time.sleep(0.2)
+    until(lambda: any(path.read_text().count("\n") > 1 for path in Path("runs").glob("*/metrics.jsonl")))
     return process
 
 

@@ -360,7 +360,7 @@ def test_what_a_monitor_asks_of_the_network_is_computed_in_its_own_thread(monkey
         training.start()
         view = seen(sigma)
         monkeypatch.setattr(Model, "activity", lambda *about: states.append(view.status()) or step(*about))
-        until(lambda: view.status() == "running")
+        until(lambda: sigma.get("trainer.epoch"))  # by then, training has compiled its own steps
         for ask in (view.predict, view.activations):
             ask("trainer", x)
         sigma.stop()

@@ -51,9 +51,11 @@ def begun(act: Callable[..., Any], *given: Any) -> Forked:
 
 def _unless_interrupted(act: Callable[..., Any], *given: Any) -> Any:
     try:
-        return act(*given)
+        found = act(*given)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # while the result is sent
     except KeyboardInterrupt:  # it arrived after training had ended
         return None
+    return found
 
 
 def alone(act: Callable[..., Any], *given: Any) -> Any:

@@ -250,7 +250,7 @@ def test_simultaneous_journal_rows_share_one_flush(tmp_path: Path, monkeypatch: 
     def fsync(handle: int) -> None:
         synced.append(current_thread())
         begun.set()
-        assert on.wait(10)
+        assert on.wait(60)
 
     written = Journal(tmp_path / "journal.jsonl")
     assert written.durable() is None
@@ -258,13 +258,13 @@ def test_simultaneous_journal_rows_share_one_flush(tmp_path: Path, monkeypatch: 
     threads = [Thread(target=written.durable) for _ in range(9)]
     written.append({"a": 0})
     threads[0].start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     for number, thread in enumerate(threads[1:], 1):
         written.append({"a": number})  # nobody waits for the disk here
         thread.start()
     on.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
     assert 2 <= len(synced) <= 3
     assert current_thread() not in synced

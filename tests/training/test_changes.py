@@ -13,7 +13,7 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaComponentError, SigmaConfigError, SigmaError, SigmaStateError
-from sigma_kernel.testing.steering import Slow, Sweep, crash, crashed, decisive, small_environment, steered
+from sigma_kernel.testing.steering import Slow, Sweep, crash, crashed, decisive, small_environment, steered, until
 from sigma_kernel.training.commands.types import Attach
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.trainer import Trainer
@@ -508,6 +508,7 @@ def test_a_run_can_be_changed_from_another_thread() -> None:
         sigma.prepare()
         thread = threading.Thread(target=sigma.run)
         thread.start()
+        until(lambda: sigma.state == "running")  # before, there is nothing to pause
         moment = sigma.attach("it", COUNT)["trainer"]
         sigma.pause()
         paused = trainer(sigma).session.moment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -141,13 +142,15 @@ class Shell:
             }  # which the width would be
             os.execve(sys.executable, [sys.executable, "-c", SCRIPT, str(folder)], given)  # readline sets them, too
         self.before, self.seen = termios.tcgetattr(self.end), ""
+        self.decoder = codecs.getincrementaldecoder("utf-8")("ignore")
 
     def until(self, text: str) -> None:
         """Read until a text is shown after all that was awaited before."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while text not in self.seen:
             assert select.select([self.end], [], [], max(0.0, end - time.monotonic()))[0], self.seen[-2000:]
-            self.seen += re.sub(r"\x1b\[[0-9;?]*+[A-Za-z]", "", os.read(self.end, 4096).decode("utf-8", "ignore"))
+            more = self.decoder.decode(os.read(self.end, 4096))
+            self.seen = re.sub(r"\x1b\[[0-9;?]*+[A-Za-z]", "", self.seen + more)  # a read may end amid a sequence
         self.frames = self.seen.replace("\r", "\n").splitlines()[:-1]
         self.seen = self.seen[self.seen.index(text) + len(text) :]
 

@@ -30,6 +30,7 @@ class TestControlMonitor(MonitorSuite):
 def on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SIGMA_CONTROL")
     monkeypatch.setattr(monitor, "_TOLD", set())
+    monkeypatch.setattr("sigma_kernel.environment.GRACE", 60.0)  # on a slow machine, a monitor ends late
 
 
 def seen_while(sigma: Environment, expected: bool = True) -> list[str]:
@@ -62,7 +63,9 @@ def test_every_fit_can_be_steered(on: None, home: Path) -> None:
 def test_a_run_that_nobody_looks_at_imports_little_for_it(on: None) -> None:
     code = """if True:
         import sys
+        from sigma_kernel import environment
         from sigma_kernel.testing import Sweep, small_environment
+        environment.GRACE = 60.0
         with small_environment(Sweep()) as sigma:
             sigma.control = False
             sigma.trainer("trainer").fit(epochs=1)

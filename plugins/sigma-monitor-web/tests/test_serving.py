@@ -30,6 +30,12 @@ from sigma_monitor_web.serving import listening
 PATIENCE = 60.0
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for the ends of monitors for as long as a slow machine needs."""
+    monkeypatch.setattr("sigma_kernel.environment.GRACE", PATIENCE)
+
+
 class TestWebMonitor(MonitorSuite):
     def make(self) -> WebMonitor:
         return WebMonitor(open=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +192,7 @@ def test_the_steps_of_shards_of_another_batch_size_are_compiled_in_the_thread_th
     backend, began, sent = Watched(), threading.Event(), threading.Event()
     wait = Do(every=every(1, "iteration"), does=lambda context: [began.set(), sent.wait(30)])
     operator = LocalOperator(shards=shards, workers=2)
-    with small_environment(operator, backend=backend, hooks={"wait": wait}, epochs=2, batch_size=1) as sigma:
+    with small_environment(operator, backend=backend, hooks={"wait": wait}, batch_size=1) as sigma:
         training = threading.Thread(target=sigma.run)
         training.start()
         assert began.wait(30)
@@ -200,8 +201,11 @@ def test_the_steps_of_shards_of_another_batch_size_are_compiled_in_the_thread_th
         sender.start()
         sent.set()
         sender.join(30)
+        while sigma.get("trainer.data.batch_size") != 9:  # from the next epoch on
+            assert training.is_alive()
+            time.sleep(0.001)
+        sigma.stop()
         training.join(30)
-        assert sigma.get("trainer.data.batch_size") == 9
     assert {*backend.threads[before:]} == ({sender.ident} if shards < 9 else set())  # of single rows, it is known
 
 
