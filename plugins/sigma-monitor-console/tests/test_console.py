@@ -23,6 +23,12 @@ from sigma_monitor_console.notebook import NotebookWatch, Shown
 from sigma_monitor_console.reading import Speed, duration
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for the last line for as long as a slow machine needs: a monitor imports what it shows that with."""
+    monkeypatch.setattr("sigma_kernel.environment.GRACE", 60.0)
+
+
 class TestConsole(MonitorSuite):
     def make(self) -> Monitor:
         return ConsoleMonitor(interval=0.05)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,14 @@ from sigma_monitor_tensorboard import TensorboardMonitor
 from sigma_monitor_tensorboard.events import MOST, Events
 from sigma_monitor_tensorboard.settings import flat, settings
 from sigma_monitor_tensorboard.writing import Writing
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patient() -> Iterator[None]:
+    """Wait for the last events for as long as a slow machine needs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sigma_kernel.environment.GRACE", 60.0)
+        yield
 
 
 class TestTensorboard(MonitorSuite):
