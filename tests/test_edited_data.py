@@ -304,11 +304,20 @@ def test_a_loaded_network_trains_on_with_its_edits_but_not_on_other_data(tmp_pat
 
 
 PROGRAM = """
-import os, signal, sys, threading
+import os, signal, sys, time
 import numpy as np
-from sigma_kernel import Environment, every
-from sigma_hooks import FunctionHook, RowLoss
+from sigma_kernel import Environment
+from sigma_kernel.training.commands.types import Pause
+from sigma_kernel.training.session.loop import Session
 
+advance, paused = Session.advance, []
+
+def held(session, *given):  # else training may end before it is paused
+    while not paused and not session.queue.awaits(Pause):
+        time.sleep(0.001)
+    return advance(session, *given)
+
+Session.advance = held
 draw = np.random.default_rng(3)
 x = draw.normal(size=(60, 3)).astype(np.float32)
 kind = np.array(["ant", "cat", "dog"])[np.abs(x).argmax(1)]
@@ -320,7 +329,7 @@ with Environment("killed", seed=4, folder=sys.argv[1]) as sigma:
                "save": {"type": "checkpoint", "every": "5 iterations"}},
     )
     training = sigma.run_async()
-    sigma.pause()
+    paused.append(sigma.pause())
     sigma.exclude([1, 2])
     sigma.relabel(3, "dog")
     sigma.exclude(4, "validation")

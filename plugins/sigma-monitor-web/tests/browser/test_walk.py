@@ -44,7 +44,7 @@ class Desk:
         """Wait until a chart marks a change: charts tell their marks to those who cannot see them."""
         self.page.get_by_role("region", name="Timeline").get_by_role("img", name=re.compile(text)).wait_for()
 
-    def wait(self, holds: Any, *, patience: float = 30_000) -> None:
+    def wait(self, holds: Any, *, patience: float = 120_000) -> None:
         for _ in range(int(patience / 50)):
             if holds():
                 return
@@ -137,7 +137,7 @@ def test_all_that_a_person_steers_in_the_browser_is_done_again_by_a_replay(train
     desk.wait(lambda: got(training, "data.training.excluded") == 10)
     desk.view("Train")
     accuracy = desk.page.get_by_role("region", name="Accuracy").get_by_role("img", name=re.compile(r"now 9[5-9]"))
-    accuracy.wait_for()
+    accuracy.wait_for(timeout=120_000)
     desk.wait(lambda: desk.loss() < desk.loss("validation"))  # by now; it was the other way round at first
     desk.press("Pause")
     desk.state("Paused")
