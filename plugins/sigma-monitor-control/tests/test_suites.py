@@ -63,9 +63,8 @@ def test_every_fit_can_be_steered(on: None, home: Path) -> None:
 def test_a_run_that_nobody_looks_at_imports_little_for_it(on: None) -> None:
     code = """if True:
         import sys
-        from sigma_kernel import environment
         from sigma_kernel.testing import Sweep, small_environment
-        environment.GRACE = 60.0
+        sys.modules["sigma_kernel.environment"].GRACE = 60.0
         with small_environment(Sweep()) as sigma:
             sigma.control = False
             sigma.trainer("trainer").fit(epochs=1)
