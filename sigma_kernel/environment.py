@@ -599,7 +599,7 @@ class Environment(settings.Settled):
     def _start_monitors(self, progress: bool | None) -> None:
         for name, monitor in {**self._console(progress), **self.steering(), **self.monitors}.items():
             if name not in self._watching and (monitor.talks or not self._replaying):
-                self._watching[name] = in_thread(partial(self._watch, name, monitor), f"sigma-{name}")
+                self._watching[name] = in_thread(partial(self._watch, name, monitor, self._over), f"sigma-{name}")
 
     def _console(self, progress: bool | None) -> dict[str, Monitor]:
         """Return the monitor ``console`` if progress is to be shown, and no other monitor writes to the terminal."""
@@ -625,8 +625,8 @@ class Environment(settings.Settled):
             except Exception as error:
                 self.messages.log(f"monitor {name!r} failed: {said(error)}")
 
-    def _watch(self, name: str, monitor: Monitor) -> None:
+    def _watch(self, name: str, monitor: Monitor, over: threading.Event) -> None:
         try:
-            monitor.watch(EnvironmentView(self, self._over))
+            monitor.watch(EnvironmentView(self, over))
         except Exception as error:  # a failing monitor must not disturb training
             self.messages.log(f"monitor {name!r} failed: {said(error)}; training continues")

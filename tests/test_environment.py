@@ -772,6 +772,23 @@ def test_a_monitor_can_observe_and_stop_a_run() -> None:
     assert seen == ["running", 0.001, "paused"]
 
 
+def test_a_monitor_that_begins_late_ends_with_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch, ended = Environment._watch, threading.Event()
+
+    def late(*given: Any) -> None:
+        assert ended.wait(PATIENCE)
+        watch(*given)
+
+    monkeypatch.setattr(Environment, "_watch", late)
+    monkeypatch.setattr("sigma_kernel.environment.GRACE", 0.0)
+    monitor = Told(lambda view: _until(lambda: view.wait(0.01)))
+    with _small() as sigma:
+        sigma.monitors["late"] = monitor
+        sigma.run()
+        ended.set()
+        _until(lambda: monitor.ended)
+
+
 def test_monitors_are_restarted_for_each_run() -> None:
     times: list[int] = []
     repeated = Do(lambda context: context.command("stop"), every=every(1, "epoch"))
@@ -898,6 +915,15 @@ def test_a_file_system_without_locks_still_allows_runs(
             run_folder.lock(tmp_path)
         return
     os.close(run_folder.lock(tmp_path))
+
+
+def test_a_run_begins_while_its_folder_is_being_listed(tmp_path: Path) -> None:
+    listing = run_folder.lock(tmp_path, fcntl.LOCK_SH)
+    os.close(run_folder.lock(tmp_path, fcntl.LOCK_SH))  # as another listing does
+    timer = threading.Timer(0.05, os.close, [listing])
+    timer.start()
+    os.close(run_folder.lock(tmp_path, attempts=1000))
+    timer.join()
 
 
 def full(path: Path, data: bytes) -> None:

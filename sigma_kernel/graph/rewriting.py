@@ -128,6 +128,8 @@ def _rule(node: Node) -> Node:
         return _folded(node)
     if node.op in _BROADCASTING:
         node = _unstretched(node)
+    if node.op in _RESHAPING and [(x.shape, x.dtype) for x in node.inputs] == [(node.shape, node.dtype)]:
+        return node.inputs[0]
     return _RULES[node.op](node) if node.op in _RULES else node
 
 
@@ -163,6 +165,7 @@ def _rounded(value: Any, dtype: str) -> Any:
 
 # -- algebra -----------------------------------------------------------------------------------------------------------
 _BROADCASTING = {row.name for row in ops.elementwise() if row.shape is not shapes.same}
+_RESHAPING = {"cast", "max", "slice", "pad", "concat", "reshape", "stretch"}  # may do nothing
 _NEUTRAL = {"add": -0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
 
 
@@ -210,20 +213,16 @@ def _choice(node: Node) -> Node:
 
 
 def _reshape(node: Node) -> Node:
-    """Drop a reshape to the same shape, and merge two; a reshape of a stretched scalar is a stretch."""
+    """Merge two reshapes; a reshape of a stretched scalar is a stretch."""
     x = node.inputs[0]
-    if x.shape == node.shape:
-        return x
     if x.op == "stretch" and x.inputs[0].shape == ():
         return evolve(node, op="stretch", inputs=x.inputs)
     return evolve(node, inputs=x.inputs) if x.op == "reshape" else node
 
 
 def _stretch(node: Node) -> Node:
-    """Drop a stretch to the same shape, and merge two."""
+    """Merge two stretches."""
     x = node.inputs[0]
-    if x.shape == node.shape:
-        return x
     return evolve(node, inputs=x.inputs) if _stretches(x) else node
 
 
@@ -236,15 +235,8 @@ def _permute(node: Node) -> Node:
     return evolve(node, inputs=x.inputs, attrs={"axes": tuple(x.attrs["axes"][a] for a in axes)})
 
 
-def _unchanged(node: Node) -> Node:
-    """Drop an op with a single operand of the same shape and dtype: each of these ops is then the identity."""
-    x = node.inputs[0]
-    return x if len(node.inputs) == 1 and (x.shape, x.dtype) == (node.shape, node.dtype) else node
-
-
 _RULES: dict[str, Callable[[Node], Node]] = {
     **dict.fromkeys(_NEUTRAL, _neutral), **dict.fromkeys(("neg", "logical_not"), _twice),
-    **dict.fromkeys(("cast", "max", "slice", "pad", "concat"), _unchanged),
     "where": _choice, "permute": _permute, "reshape": _reshape, "stretch": _stretch,
 }  # fmt: skip
 

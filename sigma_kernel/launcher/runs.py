@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -73,9 +74,9 @@ def described(run: Path) -> dict[str, Any]:
 
 
 def _locked(run: Path) -> bool:
-    """Return whether a process writes to a run folder."""
+    """Return whether a process writes to a run folder: listings share their own lock."""
     try:
-        os.close(lock(run))
+        os.close(lock(run, fcntl.LOCK_SH))
     except SigmaError:
         return True
     return False

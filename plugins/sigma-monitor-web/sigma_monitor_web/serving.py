@@ -94,17 +94,23 @@ class WebServer:
                 timeout_graceful_shutdown=1,
             )
         )
-        serving = asyncio.create_task(server.serve([self.listener]))
+        serving, seen = asyncio.create_task(server.serve([self.listener])), dict[Any, None]()
         while not serving.done() and not over(0.0):
-            close_idle(server.server_state.connections, IDLE)
+            close_idle(seen, server.server_state.connections, IDLE)
             await asyncio.wait([serving], timeout=LOOK)
         await self.application.lines.end()
         server.should_exit = True
         await serving
 
 
-def close_idle(connections: set[Any], most: int) -> None:
-    """Close connections that have not asked for anything, if there are many: they hold the places of others."""
-    idle = [one for one in connections if getattr(one, "cycle", one) is None and one.transport is not None]
+def close_idle(seen: dict[Any, None], connections: set[Any], most: int) -> None:
+    """Close the oldest connections that have not asked for anything, if there are many: they hold the places of others.
+
+    ``seen`` holds the connections in the order in which they were first seen.
+    """
+    for one in seen.keys() - connections:
+        del seen[one]
+    seen |= dict.fromkeys(connections - seen.keys())
+    idle = [one for one in seen if getattr(one, "cycle", one) is None and one.transport is not None]
     for one in idle[: max(0, len(idle) - most)]:
         one.transport.close()

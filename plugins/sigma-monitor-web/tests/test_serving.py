@@ -204,6 +204,28 @@ def test_clients_that_are_frozen_silent_or_many_do_not_hold_up_training(monkeypa
             assert asked(line, do="hello")["name"] == sigma.name
 
 
+class _Idle:
+    """A connection that has not asked for anything."""
+
+    cycle = None
+
+    def __init__(self) -> None:
+        self.transport, self.closed = self, False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_the_oldest_of_many_idle_connections_are_closed() -> None:
+    seen = dict[Any, None]()
+    connections = [_Idle() for _ in range(50)]
+    for count in range(1, 51):
+        serving.close_idle(seen, {*connections[:count]}, 40)
+    assert [one.closed for one in connections] == [True] * 10 + [False] * 40
+    serving.close_idle(seen, {*connections[10:]}, 40)
+    assert [*seen] == connections[10:]
+
+
 def is_closed(connection: socket.socket) -> bool:
     """Return whether the server has closed a connection."""
     connection.settimeout(0.0)

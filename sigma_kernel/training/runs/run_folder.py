@@ -16,6 +16,7 @@ from datetime import datetime
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
+from time import sleep
 
 import numpy as np
 from attrs import define, field
@@ -156,13 +157,19 @@ def create(parent: Path, name: str) -> Path:
         raise SigmaConfigError(f"{parent}: cannot be created: {error.strerror}. Choose another run.folder.") from error
 
 
-def lock(run: Path) -> int:
-    """Lock a run folder until the returned file descriptor is closed; raise SigmaStateError if it is locked."""
+def lock(run: Path, kind: int = fcntl.LOCK_EX, attempts: int = 10) -> int:
+    """Lock a run folder until the returned file descriptor is closed; raise SigmaStateError if it is locked.
+
+    A listing of runs holds a shared lock for a moment, so that it is tried several times.
+    """
     handle = os.open(run, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
+        if attempts > 1 and kind == fcntl.LOCK_EX:
+            sleep(0.02)
+            return lock(run, kind, attempts - 1)
         raise SigmaStateError(f"{run}: another run writes to it. Wait for its end.") from None
     except OSError as error:
         if error.errno not in NO_LOCKS:
