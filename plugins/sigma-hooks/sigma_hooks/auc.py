@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 from typing import Any, ClassVar
 
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_hooks.classes import flat_labels
+from sigma_hooks.classes import check_classes, truth
 from sigma_hooks.evaluate import Evaluate
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
-from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
-from sigma_kernel.settings import in_
+from sigma_kernel.settings import in_, optional, whole
 
 AVERAGES = ("macro", "each")
 
@@ -23,36 +23,38 @@ AVERAGES = ("macro", "each")
 class AUCMetric(Metric):
     """Area under the ROC curve: how often a sample of a class has a higher score for it than one of another class.
 
-    It is exact over all rows, which are kept until the end: a score of each, and the label. Ties count one half.
-    Predictions ``(n, classes)`` are scores of each class against all others, with labels ``(n,)`` or ``(n, 1)``, or
-    one-hot rows; predictions ``(n,)`` or ``(n, 1)`` are scores of class 1, with targets above one half for it. A class
-    that no row or every row has has no area: NaN. The same as scikit-learn's ``roc_auc_score`` with ``multi_class =
-    "ovr"``.  Hanley and McNeil, The Meaning and Use of the Area under a ROC Curve, 1982.
+    It is exact over all places, which are kept until the end: the scores of each, and the label. Ties count one half.
+    Predictions ``(n, ..., classes)`` are scores of each class against all others, with labels ``(n, ...)`` or ``(n,
+    ..., 1)``, or one-hot rows; predictions ``(n, ..., 1)`` or ``(n,)`` are scores of class 1, whose targets are 1, and
+    0 or -1 for the other. A class that no label or every label has has no area: NaN. The same as scikit-learn's
+    ``roc_auc_score`` with ``multi_class = "ovr"``.  Hanley and McNeil, The Meaning and Use of the Area under a ROC
+    Curve, 1982.
+
+    Raises SigmaDataError if targets are not classes.
 
     Args:
         average: Over classes: ``macro`` is the mean over those that have an area, ``each`` a list with one for each.
+        ignore_index: Label that does not count, such as that of padding; not for targets that are one-hot.
     """
 
     keeps_rows: ClassVar[bool] = True
 
     average: str = field(default="macro", validator=in_(AVERAGES))
+    ignore_index: int | None = field(default=None, validator=optional(whole))
 
     def totals(self, prediction: Node, targets: Node) -> Node:
-        """Return the scores and the label of each row: ``(n, classes + 1)``."""
-        scores = f.reshape(prediction, (-1, 1)) if len(prediction.shape) == 1 else prediction
-        if len(scores.shape) != 2:
-            raise SigmaNetworkError(f"auc: predictions have shape {scores.shape}; expected (n, classes) or (n, 1).")
-        if scores.shape[1] == 1:
-            labels = f.greater(f.cast(f.reshape(targets, scores.shape), scores.dtype), 0.5)
-        elif targets.shape == scores.shape:
-            labels = f.argmax(targets, axis=1, keepdims=True)
-        else:
-            labels = f.expand(flat_labels("auc", scores, targets), 1)
-        return f.concat(scores, f.cast(labels, scores.dtype), axis=1)
+        """Return scores and label: ``(n, ..., classes + 1)``; the label is -1 if ignored, and NaN if it is no class."""
+        scores = f.expand(prediction, 1) if len(prediction.shape) == 1 else prediction
+        true = truth("auc", scores, targets, self.ignore_index)
+        labels = f.where(true.known, f.cast(true.index, scores.dtype), nan)
+        return f.concat(scores, f.expand(f.where(true.counted, labels, -1.0), -1), axis=-1)
 
     def value(self, totals: np.ndarray, rows: int) -> Any:
         """Return the mean of the areas, or a list with that of each class."""
-        scores, labels = totals[:, :-1], totals[:, -1]
+        places = totals.reshape(-1, totals.shape[-1])
+        check_classes("auc", bool(np.isnan(places[:, -1]).any()))
+        places = places[places[:, -1] >= 0]
+        scores, labels = places[:, :-1], places[:, -1]
         single = scores.shape[1] == 1
         areas = [area(column, labels == (1 if single else i)) for i, column in enumerate(scores.T)]
         if self.average == "each":
@@ -83,10 +85,13 @@ class AUC(Evaluate):
 
     Args:
         average: Over classes: the mean over those that have an area, or a list with one for each.
+        ignore_index: Label that does not count, such as that of padding.
     """
 
     average: str = field(default="macro", validator=in_(AVERAGES))
+    ignore_index: int | None = field(default=None, validator=optional(whole))
 
     def measured(self) -> Mapping[str, Metric]:
         """Return the area and the configured metrics."""
-        return {"auc" if self.average == "macro" else "auc_each": AUCMetric(self.average), **self.metrics}
+        name = "auc" if self.average == "macro" else "auc_each"
+        return {name: AUCMetric(self.average, self.ignore_index), **self.metrics}

@@ -28,8 +28,7 @@ class BitsPerCharacterMetric(PerplexityMetric):
 
     def value(self, totals: np.ndarray, rows: int) -> float:
         """Return the bits for one character; NaN if none counts."""
-        total, count = np.asarray(totals, np.float64)
-        return float(total / count / log(2)) if count else float("nan")
+        return self.mean(totals) / log(2)
 
 
 @define(eq=False, kw_only=True)

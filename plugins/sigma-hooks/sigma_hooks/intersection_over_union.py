@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_hooks.classes import AVERAGES, ClassMetric, flat_labels, named, ratio
+from sigma_hooks.classes import AVERAGES, ClassMetric, named, ratio
 from sigma_hooks.evaluate import Evaluate
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
@@ -22,8 +23,11 @@ class IntersectionOverUnionMetric(ClassMetric):
 
     Predictions ``(n, ..., classes)`` choose the class of the highest score, the first of equal ones, for each label
     ``(n, ...)`` or ``(n, ..., 1)``; a NaN score predicts none.  Predictions of the targets' shape are probabilities of
-    class 1, compared with one half, and only class 1 is scored.  Counts are pooled over all rows.  The same as
-    scikit-learn's ``jaccard_score``.  Everingham et al., The Pascal Visual Object Classes (VOC) Challenge, 2010.
+    class 1, compared with one half, and only class 1 is scored; its targets are 1 for yes, and 0 or -1 for no.  Counts
+    are pooled over all rows.  The same as scikit-learn's ``jaccard_score``.  Everingham et al., The Pascal Visual
+    Object Classes (VOC) Challenge, 2010.
+
+    Raises SigmaDataError if targets are not classes.
 
     Args:
         average: Over classes: ``macro`` is the mean over those that occur in predictions or targets, ``micro`` pools
@@ -31,32 +35,17 @@ class IntersectionOverUnionMetric(ClassMetric):
         ignore_index: Label that does not count, such as that of unknown places.
     """
 
-    ignore_index: int | None = field(default=None, validator=optional(whole))
+    called: ClassVar[str] = "intersection_over_union"
 
     def score(self, both: np.ndarray, said: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return the intersection over union."""
         return ratio(both, said + right - both)
 
     def totals(self, prediction: Node, targets: Node) -> Node:
-        """Return true positives, predictions and true labels by class: int32 ``(3, classes)``."""
+        """Return true positives, predictions and true labels by class, and wrong labels: int32 ``(4, classes)``."""
         if prod(targets.shape) == prod(prediction.shape):
-            labels = f.cast(f.reshape(targets, (-1, 1)), "int32")
-            said = f.cast(f.greater(f.reshape(prediction, (-1, 1)), 0.5), "int32")
-            right = f.cast(f.equal(labels, 1), "int32")
-        else:
-            labels, classes = flat_labels("intersection_over_union", prediction, targets), prediction.shape[-1]
-            known = f.equal(f.sum(prediction, axis=-1, keepdims=True), f.sum(prediction, axis=-1, keepdims=True))
-            said = f.where(known, f.one_hot(f.argmax(prediction, axis=-1), classes, "int32"), 0)
-            said, right = (f.reshape(x, (-1, classes)) for x in (said, f.one_hot(labels, classes, "int32")))
-        if self.ignore_index is not None:
-            counted = f.cast(f.not_equal(f.reshape(labels, (-1, 1)), self.ignore_index), "int32")
-            said, right = said * counted, right * counted
-        return f.stack(*(f.sum(rows, axis=0) for rows in (said * right, said, right)))
-
-    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the counts of two batches together, in int64: those of pixels may exceed 32 bits."""
-        merged: np.ndarray = np.asarray(a, np.int64) + b
-        return merged
+            prediction, targets = f.reshape(prediction, (-1, 1)), f.reshape(targets, (-1, 1))
+        return super().totals(prediction, targets)
 
 
 @define(eq=False, kw_only=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 from typing import ClassVar
 
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_hooks.classes import flat_labels
+from sigma_hooks.classes import check_classes, truth
 from sigma_hooks.evaluate import Evaluate
 from sigma_hooks.totals import WideTotals
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
+from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import optional, whole
 
@@ -26,6 +26,9 @@ class PerplexityMetric(WideTotals):
     distributions of the shape of the predictions.  It is infinite if a label has probability 0, and NaN if no label
     counts.  Jelinek, Mercer, Bahl and Baker, Perplexity: A Measure of the Difficulty of Speech Recognition Tasks, 1977.
 
+    Raises SigmaNetworkError for a single number in place of the probabilities, and SigmaDataError if targets are not
+    classes.
+
     Args:
         ignore_index: Label that does not count, such as that of padding.
     """
@@ -35,25 +38,34 @@ class PerplexityMetric(WideTotals):
     called: ClassVar[str] = "perplexity"
 
     def totals(self, prediction: Node, targets: Node) -> Node:
-        """Return the sum of the negative logarithms, and the number of labels that count: ``(2,)``."""
-        if targets.shape == prediction.shape and targets.shape[-1:] != (1,):
+        """Return the sum of the negative logarithms, and the numbers of labels that count and that are wrong."""
+        if len(prediction.shape) < 2 or prediction.shape[-1] == 1:
+            raise SigmaNetworkError(
+                f"{self.called}: predictions have shape {prediction.shape}, one number for each label; expected "
+                "(n, ..., classes), the probability of each class. Give the output as many units as there are classes, "
+                "and softmax_cross_entropy; for numbers, use a regression metric."
+            )
+        true = truth(self.called, prediction, targets, self.ignore_index)
+        if targets.shape == prediction.shape:
             shares = f.cast(targets, prediction.dtype)
             logs = f.sum(f.where(shares > 0.0, shares * f.log(prediction), 0.0), axis=-1)
-            return f.stack(-f.sum(logs), f.full(prod(logs.shape), (), logs.dtype))
-        labels = flat_labels(self.called, prediction, targets)
-        own = f.one_hot(labels, prediction.shape[-1], "bool")
-        logs = f.log(f.sum(f.where(own, prediction, 0.0), axis=-1))
-        counted = f.cast(f.ones(labels.shape), logs.dtype)
-        if self.ignore_index is not None:
-            ignored = f.equal(labels, self.ignore_index)
-            logs, counted = f.where(ignored, 0.0, logs), f.where(ignored, 0.0, counted)
-        return f.stack(-f.sum(logs), f.sum(counted))
+        else:
+            own = f.one_hot(true.index, prediction.shape[-1], "bool")
+            logs = f.where(true.counted, f.log(f.sum(f.where(own, prediction, 0.0), axis=-1)), 0.0)
+        return f.stack(
+            -f.sum(logs), *(f.cast(x, logs.dtype) for x in (f.sum(f.cast(true.counted, "int32")), true.wrong))
+        )
 
     def value(self, totals: np.ndarray, rows: int) -> float:
         """Return the perplexity."""
-        total, count = np.asarray(totals, np.float64)
         with np.errstate(over="ignore"):
-            return float(np.exp(total / count)) if count else float("nan")
+            return float(np.exp(self.mean(totals)))
+
+    def mean(self, totals: np.ndarray) -> float:
+        """Return the mean of ``-log p``; NaN if no label counts."""
+        total, count, wrong = np.asarray(totals, np.float64)
+        check_classes(self.called, bool(wrong))
+        return float(total / count) if count else float("nan")
 
 
 @define(eq=False, kw_only=True)

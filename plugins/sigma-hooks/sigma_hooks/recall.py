@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from attrs import define, field, frozen
@@ -10,12 +11,14 @@ from attrs import define, field, frozen
 from sigma_hooks.classes import AVERAGES, ClassMetric, named, ratio
 from sigma_hooks.evaluate import Evaluate
 from sigma_kernel.contracts import Metric
-from sigma_kernel.settings import in_
+from sigma_kernel.settings import in_, optional, whole
 
 
 @frozen
 class RecallMetric(ClassMetric):
     """Recall: true positives over actual positives."""
+
+    called: ClassVar[str] = "recall"
 
     def score(self, both: np.ndarray, said: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return the recall."""
@@ -29,10 +32,12 @@ class Recall(Evaluate):
     Args:
         average: Over classes: the mean over those that occur, the pooled counts of all, or a list with one score for
             each.
+        ignore_index: Label that does not count, such as that of padding.
     """
 
     average: str = field(default="macro", validator=in_(AVERAGES))
+    ignore_index: int | None = field(default=None, validator=optional(whole))
 
     def measured(self) -> Mapping[str, Metric]:
         """Return the recall and the configured metrics."""
-        return {named("recall", self.average): RecallMetric(self.average), **self.metrics}
+        return {named("recall", self.average): RecallMetric(self.average, self.ignore_index), **self.metrics}
