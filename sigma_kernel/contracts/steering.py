@@ -26,9 +26,13 @@ class Metric(Settled):
 
     A metric that needs all rows at once, such as one of ranks, ``keeps_rows``: its totals are an array with one row for
     each row of the batch, and merging concatenates them. They are held in memory until the value is computed.
+
+    ``lengths`` is a section of the data with the number of steps of each row that count, or "". If a metric has one, a
+    batch of it follows the targets: ``totals(prediction, targets, lengths)``.
     """
 
     keeps_rows: ClassVar[bool] = False
+    lengths = ""  # no class variable, so that a subclass may make it a field
 
     @property
     def section(self) -> str:

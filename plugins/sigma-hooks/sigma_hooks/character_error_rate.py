@@ -14,7 +14,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
-from sigma_kernel.settings import and_, ge, in_, whole
+from sigma_kernel.settings import and_, ge, in_, instance_of, whole
 
 FAR = 1 << 24  # more edits than any sequence needs
 
@@ -26,17 +26,23 @@ class CharacterErrorRateMetric(WideTotals):
     Edits insert, delete or replace one label (Levenshtein).  Predictions ``(n, time, classes)`` are decoded greedily:
     the best class of each step, the first of equal ones, of repeated ones only the first, and no blanks.  Rows of
     targets ``(n, labels)`` hold the labels first, and then padding: numbers below 0, or blanks.  It is computed in the
-    graph, for all rows of a batch at once, and NaN if there are no labels.
+    graph, for all rows of a batch at once, and NaN if there are no labels, or if a length is below 0 or above the
+    number of steps.
+
+    Without ``lengths``, all steps count, those of padding too.  After ``ctc(input(section="steps"))`` it needs
+    ``lengths = "steps"``.
 
     Args:
         blank: Class of steps that say nothing.
         collapse: Whether repeated classes without a blank in between are one, as after ``ctc``.
+        lengths: Section of the data with the number of steps of each row, ``(n,)`` or ``(n, 1)``; by default all count.
     """
 
     blank: int = field(default=0, validator=and_(whole, ge(0)))
     collapse: bool = field(default=True, validator=in_((False, True)))
+    lengths: str = field(default="", validator=instance_of(str, "the name of a section"))
 
-    def totals(self, prediction: Node, targets: Node) -> Node:
+    def totals(self, prediction: Node, targets: Node, lengths: Node | None = None) -> Node:
         """Return the number of edits and that of target labels: ``(2,)``."""
         if len(prediction.shape) != 3 or len(targets.shape) != 2:
             raise SigmaNetworkError(
@@ -44,16 +50,31 @@ class CharacterErrorRateMetric(WideTotals):
                 "expected (n, time, classes) and (n, labels)."
             )
         best, labels = f.argmax(prediction, axis=2), f.cast(targets, "int32")
-        said = f.not_equal(best, self.blank)
+        within, fitting = self._within(best.shape, lengths)
+        said = f.logical_and(within, f.not_equal(best, self.blank))
         if self.collapse:
             before = f.concat(f.full(-1, (best.shape[0], 1), "int32"), best[:, :-1], axis=1)
             said = f.logical_and(said, f.not_equal(best, before))
         known = f.logical_and(f.greater_equal(labels, 0), f.not_equal(labels, self.blank))
         count = f.sum(f.cast(known, "int32"), axis=1)
         edits = f.cast(f.sum(_edits(best, said, labels, count)), prediction.dtype)
-        none = f.zeros(prediction.shape, prediction.dtype)
-        numbers = f.sum(f.where(f.equal(prediction, prediction), none, nan))  # NaN if any score is
-        return f.stack(edits + numbers, f.cast(f.sum(count), prediction.dtype))
+        broken = f.logical_and(f.expand(within, 2), f.not_equal(prediction, prediction))
+        wrong = f.sum(f.cast(broken, "int32")) + f.sum(f.cast(f.logical_not(fitting), "int32"))
+        return f.stack(f.where(f.equal(wrong, 0), edits, nan), f.cast(f.sum(count), prediction.dtype))
+
+    def _within(self, shape: tuple[int, ...], lengths: Node | None) -> tuple[Node, Node]:
+        """Return whether each step counts, ``(n, time)``, and whether each row has as many steps as its length says."""
+        rows, time = shape
+        if lengths is None:
+            return f.ones(shape, "bool"), f.ones((rows,), "bool")
+        if lengths.shape not in ((rows,), (rows, 1)):
+            raise SigmaNetworkError(
+                f"character_error_rate: section {self.lengths!r} has shape {lengths.shape}; expected (n,) or (n, 1). "
+                "Name the section with the number of steps of each row as `lengths`."
+            )
+        steps = f.cast(f.reshape(lengths, (rows,)), "int32")
+        fitting = f.logical_and(f.greater_equal(steps, 0), f.less_equal(steps, time))
+        return f.less(f.iota(shape, 1), f.expand(steps, 1)), fitting
 
     def value(self, totals: np.ndarray, rows: int) -> float:
         """Return the edits for each target label."""
@@ -95,11 +116,14 @@ class CharacterErrorRate(Evaluate):
     Args:
         blank: Class of steps that say nothing.
         collapse: Whether repeated classes without a blank in between are one, as after ``ctc``.
+        lengths: Section of the data with the number of steps of each row, that of ``ctc``; by default all steps count.
     """
 
     blank: int = field(default=0, validator=and_(whole, ge(0)))
     collapse: bool = field(default=True, validator=in_((False, True)))
+    lengths: str = field(default="", validator=instance_of(str, "the name of a section"))
 
     def measured(self) -> Mapping[str, Metric]:
         """Return the rate and the configured metrics."""
-        return {"character_error_rate": CharacterErrorRateMetric(self.blank, self.collapse), **self.metrics}
+        metric = CharacterErrorRateMetric(self.blank, self.collapse, self.lengths)
+        return {"character_error_rate": metric, **self.metrics}

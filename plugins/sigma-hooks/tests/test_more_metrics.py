@@ -38,6 +38,8 @@ SPEECH = DRAW.dirichlet(np.ones(3) / 2, (8, 6)).astype(np.float32)
 NONE = -1
 WORDS = [[1, 2, 1], [1, NONE, NONE], [2, 2, 0], [NONE] * 3, [2, 1, NONE], [1, 1, 1], [2, 0, 0], [1, 2, NONE]]
 SAID = np.array(WORDS, np.int32)
+TALK = np.eye(3)[[[1, 2, 1, 2, 1, 2, 1]]]
+NOISY = np.repeat([[[0, 9, 0], [0, 0, 9], [9, 0, 0], [0, 9, 0], [0, 0, 9], [0, 9, 0]]], 4, axis=0).astype(np.float32)
 
 
 def measured(metric: Metric, *rows: np.ndarray, parts: int = 1) -> Any:
@@ -344,6 +346,28 @@ def test_the_character_error_rate_of_right_wrong_and_no_words() -> None:
     assert measured(CharacterErrorRateMetric(), long, np.full((1, 3), 1)) == pytest.approx(17 / 3)
 
 
+@pytest.mark.parametrize("kind", ["int32", "float32"])
+def test_steps_beyond_the_length_of_their_row_say_nothing(kind: str) -> None:
+    scores = DRAW.dirichlet(np.ones(4) / 3, (30, 7))
+    counts, labels = DRAW.integers(0, 8, 30), DRAW.integers(1, 4, (30, 3))
+    alone = [error_rate(scores[[i], :n], labels[[i]]) for i, n in enumerate(counts)]
+    scores[np.arange(7) >= counts[:, None]] = np.nan
+    metric = CharacterErrorRateMetric(lengths="steps")
+    for lengths in (counts.astype(kind), counts[:, None].astype(kind)):
+        assert measured(metric, scores, labels, lengths, parts=4) == pytest.approx(np.mean(alone), rel=1e-13)
+
+
+def test_a_length_that_no_row_can_have_gives_no_rate() -> None:
+    metric, label = CharacterErrorRateMetric(lengths="steps"), np.array([[1]])
+    assert measured(metric, TALK, label, np.array([7])) == 6.0
+    assert measured(metric, TALK, label, np.array([1])) == 0.0
+    assert measured(metric, TALK, label, np.array([0])) == 1.0
+    for wrong in (-1, 8):
+        assert np.isnan(measured(metric, TALK, label, np.array([wrong])))
+    with pytest.raises(SigmaNetworkError, match=r"character_error_rate: section 'steps' has shape \(1, 7\); expected"):
+        measured(metric, TALK, label, np.ones((1, 7)))
+
+
 def test_shapes_and_settings_that_do_not_fit_are_refused() -> None:
     with pytest.raises(SigmaNetworkError, match=r"perplexity: predictions have shape \(12, 3\) and targets \(12, 2\)"):
         measured(PerplexityMetric(), SCORES, np.zeros((12, 2)))
@@ -402,6 +426,22 @@ def test_the_character_error_rate_is_measured_beside_ctc(backend: str) -> None:
         assert sigma.get("trainer.training.character_error_rate") == pytest.approx(
             error_rate(trainer.predict(SPEECH), SAID), rel=1e-6
         )
+
+
+@pytest.mark.rooms
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_padding_after_the_lengths_that_ctc_reads_does_not_count(backend: str) -> None:
+    words = np.array([[1, 2, NONE]] * 4, np.int32)
+    data = {"inputs": NOISY, "len": np.full(4, 3, np.int32), "targets": words}
+    with Environment("speech", seed=1) as sigma:
+        trainer = sigma.create_trainer("trainer", data=data, batch_size=3, backend=backend)
+        trainer.network = "l = input(section='len', dtype='int32')\ninput(6, 3) + output() + ctc(l)"
+        rate = {"type": "character_error_rate"}
+        found = trainer.evaluate("training", {"some": {**rate, "lengths": "len"}, "all": rate})
+        with pytest.raises(SigmaConfigError, match="metric 'rate': the network reads no section 'lem'. Did you mean"):
+            trainer.evaluate("training", {"rate": {**rate, "lengths": "lem"}})
+    assert found["some"] == 0.0
+    assert found["all"] == error_rate(NOISY, words) == 1.5
 
 
 @pytest.mark.rooms

@@ -39,6 +39,7 @@ class CTC(CostLayer):
 
     Args:
         branches: The number of steps of each row, such as ``Input(section="lengths")``; without it, all steps count.
+            The metric ``character_error_rate`` needs the section as well: ``lengths = "lengths"``.
         blank: Class of steps without a label.
         per_label: Whether each row's loss is divided by its number of labels, if above 1, as in PyTorch's mean.
         zero_infinity: Whether infinite losses count as 0.

@@ -583,14 +583,14 @@ class Traced(Draft):
         for name, metric in metrics.items():
             output = name.rpartition(".")[0]
             prediction = self.forward.predictions[output] if output else self.forward.prediction
-            targets = metric.section or self.model.network.targets(output)
-            if targets not in self.model.sections:
-                hint = near(targets, self.model.sections, "It reads")
-                raise SigmaConfigError(f"metric {name!r}: the network reads no section {targets!r}.{hint}")
-            rows = self.section(targets, self.model.sections[targets])
+            wanted = [metric.section or self.model.network.targets(output), *filter(None, [metric.lengths])]
+            if missing := [section for section in wanted if section not in self.model.sections]:
+                hint = near(missing[0], self.model.sections, "It reads")
+                raise SigmaConfigError(f"metric {name!r}: the network reads no section {missing[0]!r}.{hint}")
+            rows = [self.section(section, self.model.sections[section]) for section in wanted]
             with inside(f"metric {name!r}", metric):
                 try:
-                    totals[name] = metric.totals(prediction, rows)
+                    totals[name] = metric.totals(prediction, *rows)
                 except SigmaGraphError as error:  # of shapes or dtypes: it names an op
                     raise SigmaGraphError(f"metric {name!r} ({named(metric)}): {error}") from error
                 expect(isinstance(totals[name], Node), "totals() must return a node", totals[name])
