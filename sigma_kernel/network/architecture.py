@@ -91,9 +91,10 @@ def chained(architecture: Architecture) -> tuple[Any, ...]:
 
 
 def size(architecture: Architecture) -> int:
-    """Return the number of layers in a chain, including those that its layers own."""
-    inner = (getattr(layer, f.name) for layer in chained(architecture) for f in attrs.fields(type(layer)))
-    return len(chained(architecture)) + sum(size(one) for one in inner if isinstance(one, Architecture))
+    """Return the number of layers in a chain, including those that its layers own, which may run several times."""
+    owned = ((layer, f) for layer in chained(architecture) for f in attrs.fields(type(layer)))
+    inner = ((getattr(layer, f.metadata.get("times", ""), 1), getattr(layer, f.name)) for layer, f in owned)
+    return len(chained(architecture)) + sum(n * size(one) for n, one in inner if isinstance(one, Architecture))
 
 
 def check_size(layers: int) -> None:

@@ -17,7 +17,8 @@ class Repeat(Layer):
     begin with the number of the run, such as ``0.weights``, unless all runs share them.  Further inputs go to every
     run.
 
-    Shapes: those of the chain, whose output must suit it as input.
+    Shapes: those of the chain, whose output must suit it as input.  The layers of all runs together count as layers of
+    the network, which can have 10,000.
 
     Args:
         times: Number of runs.
@@ -27,7 +28,7 @@ class Repeat(Layer):
     """
 
     times: int = field(validator=count)
-    chain: Architecture = field(validator=architecture)
+    chain: Architecture = field(validator=architecture, metadata={"times": "times"})  # its layers count so often
     shared: bool = field(default=False, validator=flag)
 
     def forward(self, context: Context, x: Node, *others: Node) -> Node:
