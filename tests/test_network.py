@@ -640,7 +640,7 @@ def test_a_parameter_can_be_shared_with_a_later_layer():
     [
         ({"weight": "own.weights"}, "share: there is no parameter 'weight'. Did you mean 'weights'"),
         ({"weights": "own.weight"}, "share: there is no parameter 'own.weight'. Did you mean 'own.weights'"),
-        ({"weights": "wide.weights"}, r"share: its shape is \(4, 4\), that of wide.weights \(4, 6\)"),
+        ({"weights": "wide.weights"}, r"wide: share: wide.weights has shape \(4, 6\), 3-dense.weights has \(4, 4\)\."),
         ({"weights": "twin.weights"}, "share: twin.weights is itself shared. Use 'own.weights'"),
     ],
 )

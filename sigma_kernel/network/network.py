@@ -184,8 +184,7 @@ class Network:
         """
         if self._judge(self[output]) is not None and not np.isfinite(predictions).all():
             raise SigmaNetworkError(f"{output}: predictions are not finite. Train with other settings, or a nan_guard.")
-        found = self.classed(output, predictions)
-        if found is None:
+        if (found := self.classed(output, predictions)) is None:
             raise SigmaNetworkError(f"{output}: its cost does not choose among classes. Use predict().")
         return found
 
@@ -240,8 +239,7 @@ class Network:
         return Forward(values, predictions, costs, trace.state, totals)
 
     def _predicted(self, output: Placed, value: Node) -> Node:
-        judge = self._judge(output)
-        if judge is None:
+        if (judge := self._judge(output)) is None:
             return value
         with inside(f"layer {judge.name}", judge.layer):
             found: Node = judge.layer.prediction(value)
@@ -257,8 +255,7 @@ def _section(placed: Placed) -> str:
 
 def _sections(placed: Placed, data: Nodes) -> list[Node]:
     """Return the node of the section that a layer reads, if any."""
-    section = _section(placed)
-    if not section:
+    if not (section := _section(placed)):
         return []
     if section not in data:
         raise SigmaNetworkError(f"{placed.name}: the data has no section {section!r}.{near(section, data, 'It has')}")

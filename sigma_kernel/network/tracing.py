@@ -273,7 +273,7 @@ class Trace:
     state: dict[str, Node] = field(factory=dict)  # new state
     totals: dict[str, Totals] = field(factory=dict)  # of costs whose rows have unequal weights
     _symbols: dict[str, Node] = field(factory=dict)
-    _shared: dict[str, tuple[str, Parameter]] = field(factory=dict)  # with the address that it stands for
+    _shared: dict[str, str] = field(factory=dict)  # the address that each shared parameter stands for
     _runs: Counter[str] = field(factory=Counter)
     _loops: list[Node] = field(factory=list)  # the number of the step, of each loop whose body is traced
 
@@ -299,8 +299,7 @@ class Trace:
             if placed.layer.role in ("input", "cost"):
                 advice = "Link an input to the layer around it, as in 'mask -> blocks'; leave costs outside."
                 raise SigmaNetworkError(f"{label}: a layer cannot own input or cost layers. {advice}")
-            sources = self.read(placed, f"{owner}.{prefix}") or inputs
-            value = self.run(f"{owner}.{label}", label, placed.layer, sources)
+            value = self.run(f"{owner}.{label}", label, placed.layer, self.read(placed, f"{owner}.{prefix}") or inputs)
         return value
 
     def read(self, placed: Placed, prefix: str = "") -> list[Node]:
@@ -330,8 +329,7 @@ class Trace:
             return f.scan(step, [*carry, *first], [*sequences, *numbers], (), reverse, length)
 
         ends, outputs = loop(())
-        changed = [address for address, node in self.state.items() if node is not state.get(address)]
-        if changed:
+        if changed := [address for address, node in self.state.items() if node is not state.get(address)]:
             for known, before in ((self.state, state), (self._runs, runs)):
                 known.clear()
                 known.update(before)  # type: ignore[arg-type]
@@ -387,14 +385,18 @@ class Trace:
         return Context(address, run, own, kept, scalars, self.training, self.precision, key, self)
 
     def _parameter(self, address: str, parameter: Parameter, lender: str | None) -> Node:
-        if lender is not None:
-            self._shared[address] = lender, parameter
+        if lender is None:
+            self.shapes.parameters.setdefault(address, parameter)
         else:
-            known = self.shapes.parameters.setdefault(address, parameter)
-            if known.shape != parameter.shape:
-                shapes = f"{known.shape} and {parameter.shape}"
-                raise SigmaNetworkError(f"{address}: is used with shapes {shapes}. Use two names.")
-        return self._node(lender or address, parameter.shape, parameter.dtype)
+            self._shared[address] = lender
+        node = self._node(lender or address, parameter.shape, parameter.dtype)
+        if self.given is None and node.shape != parameter.shape:
+            if other := lender or next((one for one, owner in self._shared.items() if owner == address), None):
+                differ = f"{address} has shape {parameter.shape}, {other} has {node.shape}"
+                raise SigmaNetworkError(f"share: {differ}. Share only parameters of equal shapes.")
+            used = f"{address}: is used with shapes {node.shape} and {parameter.shape}"
+            raise SigmaNetworkError(f"{used}. Use two names, or a chain that keeps the shape of its input.")
+        return node
 
     def _remembered(self, address: str, parameter: Parameter) -> Node:
         self.shapes.state[address] = parameter
@@ -440,17 +442,13 @@ class Trace:
             known.add(node)
 
     def check_shares(self) -> None:
-        """Raise SigmaNetworkError unless each shared parameter belongs to another layer and has the same shape."""
+        """Raise SigmaNetworkError unless each shared parameter belongs to another layer."""
         own = self.shapes.parameters
-        for address, (lender, parameter) in self._shared.items():
+        for address, lender in self._shared.items():
             if lender in self._shared:
-                owner, _ = self._shared[lender]
-                raise SigmaNetworkError(f"{address}: share: {lender} is itself shared. Use {owner!r}.")
+                raise SigmaNetworkError(f"{address}: share: {lender} is itself shared. Use {self._shared[lender]!r}.")
             if lender not in own:
                 raise SigmaNetworkError(f"{address}: share: there is no parameter {lender!r}.{near(lender, own)}")
-            if own[lender].shape != parameter.shape:
-                differ = f"its shape is {parameter.shape}, that of {lender} {own[lender].shape}"
-                raise SigmaNetworkError(f"{address}: share: {differ}. Share only parameters of equal shapes.")
 
 
 def _declared(layer: Any, what: str, specs: Sequence[Spec]) -> Mapping[str, Parameter]:

@@ -201,6 +201,34 @@ def test_a_nested_parameter_is_shared_by_its_address() -> None:
     assert set(declared(chain)) == {"a.own.weights", "a.own.biases", "b.body.biases"}
 
 
+@pytest.mark.parametrize(
+    ("chain", "message"),
+    [
+        (
+            Dense(5, name="a") + Dense(4, name="b", share={"weights": "a.weights"}),
+            r"^b: share: b.weights has shape \(5, 4\), a.weights has \(4, 5\)\. Share only parameters of equal s",
+        ),
+        (
+            Dense(4, name="b", share={"weights": "a.weights"}) + Dense(5, name="a"),
+            r"^a: share: a.weights has shape \(4, 5\), b.weights has \(4, 4\)\. Share only",
+        ),
+    ],
+)
+def test_shared_parameters_of_other_shapes_are_told_before_a_layer_computes_with_them(
+    chain: Architecture, message: str
+) -> None:
+    with pytest.raises(SigmaNetworkError, match=message):
+        declared(Input(4) + chain)
+
+
+def test_the_layers_of_all_runs_count_as_layers_of_the_network() -> None:
+    many = Repeat(5000, Repeat(5000, Dense(4), shared=True), shared=True)
+    with pytest.raises(SigmaNetworkError, match=r"10,000 layers at most \(got 25,005,002\)\. Make fewer copies\."):
+        Network.build(Input(4) + many)
+    with pytest.raises(SigmaNetworkError, match=r"got 20,020"):
+        20 * Repeat(1000, Dense(4))
+
+
 def test_copies_of_nested_layers_have_parameters_of_their_own() -> None:
     assert set(declared(Input(4) + 2 * Residual(Dense(4, bias=False)))) == {
         "1-residual.body.weights", "2-residual.body.weights",
@@ -233,7 +261,10 @@ def test_a_wrong_setting_is_refused(make: Any, message: str) -> None:
         ),
         (Subnetwork(Dense(3, name="a")) + Pick("b"), "2-pick: 1-subnetwork has no output 'b'. It has a"),
         (Dense(3) + Pick("b"), "2-pick: 1-dense has no output 'b'. It has none"),
-        (Repeat(2, Dense(3), shared=True), r"0-dense.weights: is used with shapes \(4, 3\) and \(3, 3\)"),
+        (
+            Repeat(2, Dense(3), shared=True),
+            r"0-dense.weights: is used with shapes \(4, 3\) and \(3, 3\). .* a chain that keeps the shape of its i",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_layers_name(layer: Architecture, message: str) -> None:
