@@ -68,7 +68,7 @@ class SigmaTrainingError(SigmaError):
 
 
 class SigmaMemoryError(SigmaError, MemoryError):
-    """The device of a backend has too little memory."""
+    """There is too little memory, on a device of a backend or for a component."""
 
 
 class SigmaCheckpointError(SigmaError):
@@ -82,6 +82,12 @@ class SigmaWarning(UserWarning):
 def said(error: BaseException) -> str:
     """Return the message of an error, with the class in front unless it is a SigmaError."""
     return str(error) if isinstance(error, SigmaError) else f"{type(error).__name__}: {error}"
+
+
+def scarce(error: MemoryError) -> str:
+    """Return what to tell of an allocation that failed; NumPy's errors say how much was wanted."""
+    much = str(error).rstrip(".") or "an array could not be made"
+    return f"there is too little memory: {much}. Choose a smaller batch_size, shorter sequences, or fewer units."
 
 
 # -- whose error it is -------------------------------------------------------------------------------------------------
@@ -135,22 +141,23 @@ class _Inside:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         own = isinstance(error, SigmaComponentError)
         if isinstance(error, Exception) and (own or not isinstance(error, SigmaError)):
-            raise SigmaComponentError(self._introduced(error, own)) from error
+            raise self._introduced(error, f"{self.what} ({named(self.component)})", own) from error
 
-    def _introduced(self, error: Exception, own: bool) -> str:
-        name = named(self.component)
+    def _introduced(self, error: Exception, where: str, own: bool) -> SigmaError:
+        if isinstance(error, MemoryError):
+            return SigmaMemoryError(f"{where}: {scarce(error)}")
         if own:
-            return f"{self.what} ({name}): {error}"
-        distribution, colon, _ = name.partition(":")
+            return SigmaComponentError(f"{where}: {error}")
+        distribution, colon, _ = named(self.component).partition(":")
         whose = f", or tell the authors of {distribution}" if colon else ""
-        return f"{self.what} ({name}): {said(error).rstrip('.')}. Correct its code{whose}."
+        return SigmaComponentError(f"{where}: {said(error).rstrip('.')}. Correct its code{whose}.")
 
 
 def inside(what: str, component: object) -> AbstractContextManager[None]:
     """Introduce the errors of a component's code by its name: ``layer 2-gate (acme-sigma:gate): KeyError: 'w'``.
 
     Use :func:`expect` inside for results that the contract does not allow. An exception that is no SigmaError becomes
-    the cause of a SigmaComponentError; other SigmaErrors pass unchanged.
+    the cause of a SigmaComponentError, a MemoryError that of a SigmaMemoryError; other SigmaErrors pass unchanged.
     """
     return _Inside(what, component)
 

@@ -33,7 +33,7 @@ from sigma_kernel import (
     functions as f,
     when,
 )
-from sigma_kernel.errors import SigmaComponentError, SigmaTrainingError, expect, inside, named
+from sigma_kernel.errors import SigmaComponentError, SigmaMemoryError, SigmaTrainingError, expect, inside, named
 from sigma_kernel.testing import Do, Memory
 from sigma_layers import Dense, Input, Output, SquaredDifference
 from sigma_operator_local import LocalOperator
@@ -306,6 +306,16 @@ def test_an_expected_error_passes_unchanged() -> None:
         raise SigmaDataError("row 3: is torn. Mend it.")
     with inside("data", Gate()):
         expect(True, "nothing", None)
+
+
+@pytest.mark.parametrize(
+    ("told", "much"), [("Unable to allocate 131. TiB for an array", "Unable to .* array"), ("", "an array could not")]
+)
+def test_too_little_memory_is_no_mistake_of_a_component(told: str, much: str) -> None:
+    remedy = r"Choose a smaller batch_size, shorter sequences, or fewer units\.$"
+    said = rf"^backend \(tests.test_boundaries.Gate\): there is too little memory: {much}.*\. {remedy}"
+    with pytest.raises(SigmaMemoryError, match=said), inside("backend", Gate()):
+        raise MemoryError(told)
 
 
 def test_ending_a_program_is_no_error_of_a_component() -> None:

@@ -13,7 +13,7 @@ from typing import TextIO
 import click
 
 from sigma_kernel import __version__
-from sigma_kernel.errors import SigmaError, near
+from sigma_kernel.errors import SigmaError, near, scarce
 from sigma_kernel.launcher.output import colours, heard, reopen, say, silence
 from sigma_kernel.plugins.catalogue import DISABLE, catalogue, load
 from sigma_kernel.plugins.own import TRUST
@@ -165,8 +165,8 @@ def fail(error: Exception, debug: bool) -> int:
     if isinstance(error, SigmaError):
         say(str(error), "red")
         return error.exit_code
-    if isinstance(error, MemoryError):  # NumPy's tells how much
-        say(f"there is too little memory: {error}. Choose a smaller batch_size, or fewer units.", "red")
+    if isinstance(error, MemoryError):
+        say(scarce(error), "red")
         return 1
     if isinstance(error, UnicodeEncodeError):
         say(f"{error.object!a}: cannot be encoded in this locale ({error.encoding}). Set PYTHONUTF8=1.", "red")
