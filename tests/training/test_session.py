@@ -509,6 +509,20 @@ def test_a_non_finite_loss_ends_training_with_its_iteration_and_advice() -> None
         assert not np.isfinite(history[-1])
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_loss_that_is_not_finite_before_any_update_has_other_causes_than_the_learning_rate() -> None:
+    with small_environment(Sweep()) as sigma:
+        sigma.prepare()
+        weights = f"trainer.{LAYERS}weights"
+        sigma.set(weights, np.full_like(sigma.get(weights), 1e30))
+        with pytest.raises(
+            SigmaTrainingError, match="the loss is inf at iteration 1 .*No update was made yet: look"
+        ) as e:
+            sigma.trainer("trainer").fit(epochs=1)
+        assert "learning rate" not in str(e.value)
+        assert "--debug-ops" in str(e.value)
+
+
 @define(eq=False, kw_only=True)
 class Watch(Do):
     """Observes gradients."""

@@ -56,6 +56,11 @@ from sigma_kernel.training.step.weights import weighed
 from sigma_kernel.training.step.writing import continued
 
 NUMBERS = (int, float)
+LATER = "Lower the learning rate, clip the gradients, or add a nan_guard hook."
+FIRST = (
+    "No update was made yet: look for data or labels that the cost does not accept, such as more labels than ctc has "
+    "steps for, for numbers that are too large for the precision, and for initial values that are too large."
+)
 Saves = list[tuple[str, commands.Save]]  # wanted at one boundary, each with the hook that wants it
 
 
@@ -207,8 +212,7 @@ class Session:
         per_epoch, done = feed.iterations_per_epoch, feed.iteration_in_epoch(self.state.cursor)
         steps = [order.hooks[name].every for name in order.active(self.state.memory)]
         due = until_due(steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=feed.batch_size)
-        goals = (self._first(*self.progress.pause), self.until)
-        ahead = [goal - now.iteration for goal in goals if goal is not None]
+        ahead = [goal - now.iteration for goal in (self._first(*self.progress.pause), self.until) if goal is not None]
         if (replay := self.recorder.replay) is not None and (next_ := replay.ahead(now.iteration)) is not None:
             ahead.append(next_)
         return max(1, min([per_epoch - done, *ahead, *([] if due is None else [due])]))
@@ -355,8 +359,7 @@ class Session:
 
     def _observed_after(self, batches: Batches) -> tuple[str, ...]:
         """Return the addresses to observe at the last iteration; hooks that go by seconds may be due at any."""
-        observers = self.setup.order.observers
-        if not observers:
+        if not (observers := self.setup.order.observers):
             return ()
         now, n, feed = self.moment, len(batches.rows), self.setup.feed
         turns = feed.iteration_in_epoch(self.state.cursor) + n >= feed.iterations_per_epoch
@@ -452,12 +455,10 @@ class Session:
         order = self.setup.order
         for name in (name for name in due if order.hooks[name].repeats):  # they find wrong numbers: a possible cause
             self.fire(name)
-        guards = order.guards(self.state.memory)
-        if not guards:
-            now = self.moment
+        if not (guards := order.guards(self.state.memory)):
+            now, what = self.moment, f"{self.setup.name}: the loss is {self.state.published['training.loss']}"
             raise SigmaTrainingError(
-                f"{self.setup.name}: the loss is {self.state.published['training.loss']} at iteration {now.iteration} "
-                f"(epoch {now.epoch}). Lower the learning rate, clip the gradients, or add a nan_guard hook. "
+                f"{what} at iteration {now.iteration} (epoch {now.epoch}). {LATER if now.iteration > 1 else FIRST} "
                 "The backend 'debug' (sigma run --debug-ops) names the op that it comes from."
             )
         return list(dict.fromkeys((*guards, *due)))
@@ -799,8 +800,7 @@ class Session:
 
     def _perhaps_leave(self, replay: Replay) -> None:
         """Stop during replay if requested, or at a goal; the next resume replays the rest."""
-        early = self.progress.over and replay.ahead(self.moment.iteration)
-        if self.queue.awaits(commands.StopTraining) or early:
+        if self.queue.awaits(commands.StopTraining) or (self.progress.over and replay.ahead(self.moment.iteration)):
             phase = Phase.RUNNING if self.progress.phase is Phase.ENDING else self.progress.phase
             self.progress = evolve(self._own_goals, phase=phase, interrupted=False)
             replay.leave()
