@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from sigma_backend_numpy.backend import NumpyBackend
 from sigma_backend_numpy.faults import WrongNumber, beyond, fault, finite
@@ -57,30 +57,30 @@ class Checked:
         """Return the outputs of the step, which share no memory."""
         found = dict(zip(self._nodes, map(np.asarray, self._run(*arrays)), strict=True))
         if wrong := self._wrong(found):
-            raise SigmaTrainingError(f"{self._moment(found)}{wrong}")
+            now = self._iteration(found)
+            raise SigmaTrainingError(str(wrong) if now is None else f"iteration {now}: {wrong}")
         return [np.array(found[node]) for node in self.step.graph.outputs]
 
     def _wrong(self, found: Mapping[Node, np.ndarray]) -> WrongNumber | None:
         """Return where a wrong number of the step comes from."""
-        judged = self._judged()
-        if self.largest is not None and (large := beyond(self.largest, ordered(judged), found)):
+        losses, values = self._judged()
+        if self.largest is not None and (large := beyond(self.largest, ordered([*losses, *values]), found)):
             return large
-        bad = (node for node in judged if node.dtype in FLOATS and not finite(found[node]))
-        return next((fault(node, found, self._names()) for node in bad), None)
+        bad = (node for node in (*losses, *values) if node.dtype in FLOATS and not finite(found[node]))
+        early = self._iteration(found) == 1
+        return next((evolve(fault(node, found, self._names()), early=early and node in losses) for node in bad), None)
 
-    def _judged(self) -> list[Node]:
-        """Return the loss, then the new values of the state; metrics may be what they are."""
+    def _judged(self) -> tuple[list[Node], list[Node]]:
+        """Return the loss, and the new values of the state; metrics may be what they are."""
         step = self.step
         named = list(zip((*step.writes, *step.ring), step.graph.outputs, strict=True))
-        losses = [node for name, node in named if name == "loss"]
-        return [*losses, *(node for name, node in named if name in step.writes)]
+        return [node for name, node in named if name == "loss"], [n for name, n in named if name in step.writes]
 
     def _names(self) -> dict[Node, str]:
         step = self.step
         return dict(zip(step.graph.inputs, (*step.state, *step.data, *step.steer), strict=True))
 
-    def _moment(self, found: Mapping[Node, np.ndarray]) -> str:
+    def _iteration(self, found: Mapping[Node, np.ndarray]) -> int | None:
         """Return the iteration that is computed, counted from 1, where the step knows it."""
-        names = {name: node for node, name in self._names().items()}
-        counter = names.get("random.iteration")
-        return "" if counter is None else f"iteration {int(found[counter]) + 1}: "
+        counter = {name: node for node, name in self._names().items()}.get("random.iteration")
+        return None if counter is None else int(found[counter]) + 1

@@ -11,7 +11,12 @@ from attrs import evolve, frozen
 from sigma_kernel.graph import ELEMENTWISE, FLOATS, OPS, Graph, Node, interpret, numpy_namespace
 
 Results = Mapping[Node, np.ndarray]
-MADE = ("constant", "array", "pad", "full", "stretch")  # ops by which a graph states an infinite number
+MADE = ("constant", "array", "pad", "full", "stretch")  # ops by which a graph states a number that is not finite
+LATER = "Limit what it is computed from with functions.clip, lower the learning rate, or clip the gradients."
+FIRST = (
+    "No update was made yet: look for data or labels that the layer does not accept, for numbers that are too large "
+    "for the precision, and for initial values that are too large; functions.clip limits what it is computed from."
+)
 
 
 @frozen
@@ -26,6 +31,7 @@ class WrongNumber:
     size: int
     operands: str
     step: int | None = None  # of a loop
+    early: bool = False  # whether it is in the first loss, before any update
 
     def __str__(self) -> str:
         where = self.origin or "the step"
@@ -34,7 +40,7 @@ class WrongNumber:
         if self.op == "input":
             return f"{where} is {self.value:g}{at} before the step{many}. Look at what was set, or rewind."
         loop = "" if self.step is None else f" in step {self.step} of the loop"
-        remedy = "Limit what it is computed from with functions.clip, lower the learning rate, or clip the gradients."
+        remedy = FIRST if self.early else LATER
         return f"{where}: {self.op}({self.operands}) is {self.value:g}{at}{loop}{many}. {remedy}"
 
 
@@ -65,10 +71,24 @@ def beyond(largest: float, nodes: Iterable[Node], found: Results) -> WrongNumber
 
 
 def _cause(node: Node, found: Results, seen: set[Node]) -> Node | None:
-    """Return an operand that is wrong already: NaN before infinity, and no infinity that the graph states itself."""
-    operands = [x for x in _known(node, found) if x.dtype in FLOATS and x not in seen]
-    lost = [x for x in operands if np.isnan(found[x]).any()]
-    return next(iter([*lost, *(x for x in operands if x.op not in MADE and not finite(found[x]))]), None)
+    """Return an operand that is wrong already: NaN before infinity, and none that the graph states, or does not use."""
+    operands = [x for x in _known(node, found) if x.dtype in FLOATS and x not in seen and not _stated(x, found)]
+    lost = [x for x in operands if np.isnan(_used(x, node, found)).any()]
+    return next(iter([*lost, *(x for x in operands if not finite(_used(x, node, found)))]), None)
+
+
+def _stated(node: Node, found: Results) -> bool:
+    """Return whether the graph itself states what of a result is not finite, of operands that are."""
+    return node.op in MADE and all(finite(found[x]) or _stated(x, found) for x in _known(node, found))
+
+
+def _used(operand: Node, node: Node, found: Results) -> np.ndarray:
+    """Return the numbers of an operand that an op uses: of one of ``where``, those that are chosen."""
+    array = found[operand]
+    if node.op != "where" or node.inputs[0] not in found:
+        return array
+    chosen, yes, no = np.broadcast_arrays(*(found[x] if x in found else np.zeros(()) for x in node.inputs))
+    return np.concatenate([part[chosen == way] for way, part in ((1, yes), (0, no)) if node.inputs[2 - way] is operand])
 
 
 def _operands(node: Node) -> tuple[Node, ...]:

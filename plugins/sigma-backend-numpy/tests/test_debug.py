@@ -51,6 +51,14 @@ FAULTS: Mapping[str, tuple[Callable[[Node, Node], Node], str]] = {
         r"2-it: matmul\(float32\[2, 3\] from -2e\+30 to 4e\+30, float32\[3, 1\] from 1e\+30 to 1e\+30\) is nan at"),
     "a mask that is stated": (
         lambda x, w: f.softmax(f.where(x > 0.0, x * w, -np.inf)) * f.log(x * 0.0 - w), r"2-it: log\(-1\) is nan"),
+    "a stated NaN that is not chosen": (
+        lambda x, w: f.where(x > -9.0, f.exp(x * w * 50.0), np.nan), r"2-it: exp\(150\) is inf at \[0, 2\]"),
+    "a stated NaN that is chosen": (
+        lambda x, w: f.where(x > 0.0, x * w, np.nan), r"2-it: where\(0, -2, nan\) is nan at \[0, 1\]; 2 of its 6"),
+    "a NaN that is computed, but not chosen": (
+        lambda x, w: f.where(x > -9.0, f.exp(x * w * 50.0), f.log(x * w)), r"2-it: exp\(150\) is inf at \[0, 2\]"),
+    "an infinity that is padded": (
+        lambda x, w: f.pad(f.exp(x * w * 50.0), (0, 0), (0, 1)), r"2-it: exp\(150\) is inf at \[0, 2\]"),
 }  # fmt: skip
 
 
@@ -59,6 +67,27 @@ def test_the_layer_the_op_and_the_first_index_are_named(name):
     loss, text = FAULTS[name]
     with pytest.raises(SigmaTrainingError, match=f"^iteration 7: {text}"):
         run(DebugBackend(), step(loss))
+
+
+UPDATED = "Limit what it is computed from with functions.clip, lower the learning rate, or clip the gradients."
+
+
+@pytest.mark.parametrize(
+    ("counted", "loss", "remedy"),
+    [
+        (
+            0,
+            lambda x, w: f.log(x * w),
+            "No update was made yet: look for data or labels that the layer does not accept, ",
+        ),
+        (1, lambda x, w: f.log(x * w), UPDATED),
+        (0, lambda x, w: f.sqrt(w - w + x * 0.0), UPDATED),  # the loss is right, the first update is not
+    ],
+)
+def test_before_any_update_the_remedy_is_not_a_slower_one(counted, loss, remedy):
+    state = {"weights": np.ones(3, np.float32), "random.iteration": np.array(counted, np.uint32)}
+    with pytest.raises(SigmaTrainingError, match=remedy):
+        DebugBackend().compile(step(loss)).run(state, {"inputs": X}, np.array([[0, 1]]), {}, 1)
 
 
 def looped(reverse: bool) -> Callable[[Node, Node], Node]:
