@@ -39,8 +39,7 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def check_options(inputs: tuple[Path, ...], how: Mapping[str, Any], others: Mapping[str, bool]) -> bool:
     """Return whether to continue a text; raise UsageError for options that do not belong together."""
     continues = how["text"] is not None
-    wrong = [f"--{name}" for name in DEFAULTS if how[name] is not None] if not continues else []
-    if wrong:
+    if wrong := [f"--{name}" for name in DEFAULTS if how[name] is not None and not continues]:
         raise click.UsageError(f"{wrong[0]} is for a text to continue. Give --text as well, or leave it out.")
     if continues == bool(inputs):
         what = "Both INPUT and --text were given" if continues else "There is nothing to predict from"
@@ -55,12 +54,13 @@ def write_on(run: Path, model: Trained, how: Mapping[str, Any], as_json: bool) -
     chosen = DEFAULTS | {name: value for name, value in how.items() if value is not None}
     try:
         added = model.continuation(**chosen)
+        first = next(added)  # refuses a network that cannot continue text, before anything is printed
     except (SigmaDataError, SigmaNetworkError) as error:
         raise SigmaConfigError(f"{run}: {str(error).removeprefix('generate: ')}") from error
     if as_json:
-        document({"folder": str(run), "checkpoint": str(model.path), **chosen, "continuation": "".join(added)})
+        document({"folder": str(run), "checkpoint": str(model.path), **chosen, "continuation": first + "".join(added)})
         return
-    click.echo(chosen["text"], nl=False)
+    click.echo(chosen["text"] + first, nl=False)
     for character in added:
         click.echo(character, nl=False)
     click.echo()

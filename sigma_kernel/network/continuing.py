@@ -104,7 +104,7 @@ class _Tracer:
         try:
             step = self.traced(2, 1, every=True)
         except SigmaNetworkError as error:
-            raise SigmaNetworkError(f"{error} {REMEDY}") from error
+            raise SigmaNetworkError(f"{str(error).rstrip('.')}. {REMEDY}") from error
         counts = [self.shapes.indices.get(name, 2) for name in self.sections]
         arrays = [
             draw.uniform(0.1, 0.6, x.shape) if x.dtype in FLOATS else draw.integers(0, count, x.shape).astype(x.dtype)

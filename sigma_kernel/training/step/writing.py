@@ -86,11 +86,11 @@ def continued(
         raise SigmaConfigError(f"generate: length must be a whole number from 0 on (got {length!r}).")
     if not is_finite(temperature) or temperature < 0:
         raise SigmaConfigError(f"generate: temperature must be a number from 0 on (got {temperature!r}).")
+    if not isinstance(text, str) or not text:
+        raise SigmaDataError(f"generate: the text must be a string of at least one character (got {text!r}).")
     if lost := [one for one in dict.fromkeys(text) if one not in known]:
         told = ", ".join(map(repr, lost[:SHOWN])) + (" ..." if len(lost) > SHOWN else "")
         raise SigmaDataError(f"generate: the network has not learned {told}. It knows these characters: {known!r}.")
-    if not text:
-        raise SigmaDataError("generate: the text is empty. Give at least one character to go on from.")
     codes, draw, writer = [known.index(one) for one in text], Draw(as_seed(seed), STREAM), TextWriter(steps, evaluator)
 
     def grown() -> str:
