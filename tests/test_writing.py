@@ -279,7 +279,7 @@ def test_the_command_says_with_json_how_it_wrote(folder: Path, sigma: Any) -> No
         (["--text", "he", "--temperature", "-1"], "Invalid value for '--temperature': -1.0 is not in the range x>=0."),
         (["--text", "he", "--temperature", "nan"], "temperature must be a number from 0 on (got nan)."),
         (["--text", "he", "--seed", str(2**64)], "seed: must be a whole number from 0 to 2**64 - 1"),
-        (["--text", ""], "the text is empty. Give at least one character to go on from."),
+        (["--text", ""], "the text must be a string of at least one character (got '')."),
         (["--text", "help us"], "the network has not learned 'p', 'u', 's'. It knows these characters: ' ,.dehlorw'."),
     ],
 )
@@ -287,6 +287,30 @@ def test_the_command_refuses_what_it_cannot_do(folder: Path, sigma: Any, argumen
     code, out, err = sigma("predict", folder, *arguments)
     assert (code, out) == (2, "")
     assert message in " ".join(err.split())
+
+
+def test_nothing_is_printed_for_a_network_that_cannot_continue_a_text(tmp_path: Path, sigma: Any) -> None:
+    (tmp_path / "pattern.txt").write_text(PATTERN * 40)
+    body = "lstm(8, sequence=true, direction='bidirectional')"
+    silent = RUN.replace('[hooks.writes]\ntype = "text_sample"\ntext = "he"\nlength = 20\n', "")
+    (tmp_path / "run.toml").write_text(silent.format(network=network(body)))
+    assert sigma("run", "run.toml", "--set", "hooks.finish.when=epoch reaches 1")[0] == 0
+    (run,) = (tmp_path / "runs").iterdir()
+    code, out, err = sigma("predict", run, "--text", "he")
+    assert (code, out) == (2, "")
+    assert "LSTM: continues a sequence only in the forward" in err
+
+
+def test_indices_of_characters_are_predicted_from_an_array(folder: Path, sigma: Any) -> None:
+    codes = np.random.default_rng(0).integers(0, COUNT, (3, 12))
+    np.save("codes.npy", codes)
+    code, _, err = sigma("predict", folder, "codes.npy", "--output", "found.npy")
+    assert code == 0, err
+    np.testing.assert_array_equal(np.load("found.npy"), load(folder).predict(codes))
+    np.save("codes.npy", codes + COUNT)
+    code, out, err = sigma("predict", folder, "codes.npy")
+    assert (code, out) == (2, "")
+    assert "codes.npy: section 'inputs', row 0: 1" in err, err
 
 
 def test_the_help_fits_80_columns(folder: Path, sigma: Any) -> None:
@@ -309,6 +333,7 @@ def test_a_run_without_text_is_refused(tmp_path: Path, sigma: Any) -> None:
     [
         ("lstm(8, sequence=true, direction='bidirectional')", "LSTM: continues a sequence only in the forward"),
         ("transformer_encoder(2)", "attention: continues a sequence only if it is causal"),
+        ("layer_norm(axes=2)", r"holds \d+ elements, not \d+\. Only layers that look back alone"),
     ],
 )
 def test_a_network_that_looks_ahead_is_refused_by_the_layer(pattern: Path, body: str, message: str) -> None:
@@ -342,6 +367,12 @@ def test_an_encoder_and_a_decoder_are_refused() -> None:
 def test_wrong_settings_are_refused(pattern: Path, settings: Any, message: str) -> None:
     with pytest.raises(SigmaConfigError, match=message):
         trainer(pattern, BODIES["lstm"]).generate("hello", **settings)
+
+
+@pytest.mark.parametrize("text", [5, None, b"hello", ""])
+def test_what_is_no_text_is_refused(pattern: Path, text: Any) -> None:
+    with pytest.raises(SigmaDataError, match=r"generate: the text must be a string of at least one character \(got"):
+        trainer(pattern, BODIES["lstm"]).generate(text, 2)
 
 
 def test_unknown_characters_are_named(pattern: Path) -> None:

@@ -102,14 +102,13 @@ def _refused(model: Trained, samples: Mapping[Path, np.ndarray], error: SigmaDat
         try:
             model.predict(part)
         except SigmaDataError as its_own:
-            return SigmaConfigError(f"{path}: {str(its_own).removeprefix('data: ')}")
+            return SigmaConfigError(f"{path}: {str(its_own).removeprefix('data: ').removeprefix('predict: ')}")
     return SigmaConfigError(str(error))
 
 
 def _read(model: Trained, path: Path, shape: tuple[int, ...], white: float | None) -> np.ndarray:
     """Read the samples of a file with the data set's own ``samples``, else with the reader for its extension."""
-    own = getattr(model.trainer.data, "samples", None)
-    if own is not None:
+    if (own := getattr(model.trainer.data, "samples", None)) is not None:
         learned = {"learned": model.checkpoint.values.get("learned", {})}
         return np.asarray(own(path, shape, white, **(learned if "learned" in signature(own).parameters else {})))
     resolve = model.trainer.resolve

@@ -186,6 +186,10 @@ def test_samples_are_windows_of_another_text_in_the_characters_of_the_run(poem, 
     found = data.samples(tmp_path / "new.txt", (5,), None, {"characters": known})
     assert ["".join(known[i] for i in row) for row in found] == ["the n", "ight ", "in th"]
     np.testing.assert_array_equal(data.samples(tmp_path / "new.txt", (5,)), found)
+    np.save(tmp_path / "new.npy", found)
+    np.testing.assert_array_equal(data.samples(tmp_path / "new.npy", (5,)), found)
+    with pytest.raises(SigmaDataError, match=r"new.npy: has shape \(3, 5\); expected \('n', 20\)"):
+        data.samples(tmp_path / "new.npy", (20,))
     with pytest.raises(SigmaDataError, match="has 16 characters; a sample takes 20"):
         data.samples(tmp_path / "new.txt", (20,))
     (tmp_path / "new.txt").write_text("quiz the")

@@ -12,6 +12,7 @@ from attrs import define, field
 
 from sigma_data.datasets.splits import Loaded, Splits, shares
 from sigma_data.readers.lines import as_text, lines
+from sigma_data.readers.samples import ARRAYS, SamplesReader
 from sigma_data.sources import local
 from sigma_data.splitting import allot, cut
 from sigma_data.windows import TextWindows, indices
@@ -66,7 +67,12 @@ class Characters(Splits):
         white: float | None = None,
         learned: Mapping[str, Any] | None = None,
     ) -> np.ndarray:
-        """Return the windows of another text, with the indices of the characters that a run has ``learned``."""
+        """Return the windows of another text, with the indices of the characters that a run has ``learned``.
+
+        An ``.npy`` file holds windows of such indices.
+        """
+        if path.suffix.lower() in ARRAYS:
+            return SamplesReader(shape, white).read(local(path))["values"]
         known = (learned or {}).get("characters") or "".join(map(str, self.classes))
         text = whole(local(path), self.encoding)
         codes = indices(text, known, str(path), "The network has not learned them: replace them.")
