@@ -113,7 +113,9 @@ def test_on_a_terminal_columns_that_do_not_fit_are_named(
     assert main(["runs", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert max(map(len, out.splitlines())) <= 40
-    assert err == "2 more columns: loss, optimiser.learning_rate. Widen the terminal, or pass --json.\n"
+    assert err.split("\n") == [
+        "2 more columns: loss,", "optimiser.learning_rate. Widen the", "terminal, or pass --json.", "",
+    ]  # fmt: skip
 
 
 def test_of_many_columns_that_do_not_fit_the_first_are_named(
@@ -127,7 +129,8 @@ def test_of_many_columns_that_do_not_fit_the_first_are_named(
     out, err = capsys.readouterr()
     assert out.splitlines()[0].split()[-1] == "m0"
     named = ", ".join(f"m{i}" for i in range(1, NAMED + 1))
-    assert err == f"{NAMED + 1} more columns, such as {named}. Widen the terminal, or pass --json.\n"
+    assert " ".join(err.split()) == f"{NAMED + 1} more columns, such as {named}. Widen the terminal, or pass --json."
+    assert max(map(len, err.splitlines())) <= 34
 
 
 def test_an_architecture_of_several_lines_stays_in_its_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

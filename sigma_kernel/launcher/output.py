@@ -93,6 +93,11 @@ def width() -> int | None:
     return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
+def fitted(text: str) -> str:
+    """Wrap a text between words to the width of the terminal; in a pipe or a file it is one line."""
+    return textwrap.fill(text, width() or sys.maxsize, break_long_words=False, break_on_hyphens=False)
+
+
 def _wrapped(line: str, row: Sequence[str], starts: Sequence[int], columns: int) -> str:
     """Wrap the last column below itself; with little room there, it and the columns that do not fit below the line."""
     if columns - starts[-1] >= NARROW:

@@ -14,7 +14,7 @@ import click
 from sigma_kernel.config import read
 from sigma_kernel.config.stored import document_in
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.launcher.output import document, json_option, say, table, width
+from sigma_kernel.launcher.output import document, fitted, json_option, say, table, width
 from sigma_kernel.training import files
 from sigma_kernel.training.runs.run_folder import lock
 
@@ -121,7 +121,7 @@ def _print(found: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
     table(zip(*shown, strict=True))
     if rest := [column[0] for column in columns[len(shown) :]]:
         such = ", such as" if len(rest) > NAMED else ":"
-        say(f"{len(rest)} more columns{such} {', '.join(rest[:NAMED])}. Widen the terminal, or pass --json.")
+        say(fitted(f"{len(rest)} more columns{such} {', '.join(rest[:NAMED])}. Widen the terminal, or pass --json."))
 
 
 def _fitting(columns: Sequence[Sequence[str]], width: int) -> Sequence[Sequence[str]]:
