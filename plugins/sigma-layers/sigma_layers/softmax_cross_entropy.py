@@ -19,7 +19,8 @@ from sigma_layers.targets import check_distributions, mean, rows, warn_of_a_seco
 
 
 def _are_weights(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(w, int | float) and 0 <= w < inf for w in value)
+    numbers = isinstance(value, list | tuple) and all(isinstance(w, int | float) and 0 <= w < inf for w in value)
+    return numbers and any(value)
 
 
 @define(eq=False)
@@ -49,7 +50,8 @@ class SoftmaxCrossEntropy(CostLayer):
     chooses: ClassVar[bool] = True
 
     class_weights: Sequence[float] | None = field(
-        default=None, validator=optional(must(_are_weights, "numbers of at least 0", SigmaNetworkError))
+        default=None,
+        validator=optional(must(_are_weights, "numbers of at least 0, one of them above", SigmaNetworkError)),
     )
     label_smoothing: float = field(default=0.0, validator=and_(finite, ge(0), le(1)))
     ignore_index: int | None = field(default=None, validator=optional(whole))
@@ -117,7 +119,8 @@ class SoftmaxCrossEntropy(CostLayer):
             return None
         if len(self.class_weights) != output.shape[-1]:
             raise SigmaNetworkError(
-                f"softmax_cross_entropy: {len(self.class_weights)} class_weights for {output.shape[-1]} classes."
+                f"softmax_cross_entropy: {len(self.class_weights)} class_weights for {output.shape[-1]} classes. "
+                "Give one number for each class, in the order of their indices."
             )
         return f.stack(*(f.constant(float(weight), output.dtype) for weight in self.class_weights))
 

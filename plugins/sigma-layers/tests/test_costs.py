@@ -218,10 +218,10 @@ def test_targets_of_another_shape_are_refused(layer):
 
 
 def test_there_must_be_one_numeric_class_weight_per_class():
-    with pytest.raises(SigmaNetworkError, match="2 class_weights for 3 classes"):
+    with pytest.raises(SigmaNetworkError, match="2 class_weights for 3 classes. Give one number for each class"):
         cost(SoftmaxCrossEntropy([1.0, 2.0]), SCORES, LABELS)
-    for wrong in ("abc", [1, -1], [1, float("inf")], [1, float("nan")], [1, "x"], 3):
-        with pytest.raises(SigmaNetworkError, match="class_weights: must be numbers of at least 0"):
+    for wrong in ("abc", [1, -1], [1, float("inf")], [1, float("nan")], [1, "x"], 3, [0, 0.0, 0], []):
+        with pytest.raises(SigmaNetworkError, match="class_weights: must be numbers of at least 0, one of them above"):
             SoftmaxCrossEntropy(wrong)
 
 

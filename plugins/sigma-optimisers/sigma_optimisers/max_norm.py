@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from attrs import define, field
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import Modifier, live
+from sigma_kernel.contracts import Modifier, Objective, live
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import whole
-from sigma_optimisers.units import norms
+from sigma_optimisers.units import norms, others
 
 
 @define(eq=False)
@@ -27,6 +27,11 @@ class MaxNorm(Modifier):
 
     limit: float = live(3.0, low=0.0)
     axis: int = field(default=-1, kw_only=True, validator=whole)
+
+    def apply(self, parameter: Node, address: str, objective: Objective, owner: str) -> tuple[Node, Mapping[str, Node]]:
+        """Return the modified parameter and no slots; raises SigmaNetworkError with its address."""
+        others(f"{address}: max_norm", parameter.shape, self.axis)
+        return super().apply(parameter, address, objective, owner)
 
     def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
         """Return the parameter with the norm of every unit at most the limit."""

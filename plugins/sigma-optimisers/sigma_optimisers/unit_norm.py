@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from attrs import define, field
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import Modifier
+from sigma_kernel.contracts import Modifier, Objective
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import whole
-from sigma_optimisers.units import norms
+from sigma_optimisers.units import norms, others
 
 
 @define(eq=False)
@@ -26,6 +26,11 @@ class UnitNorm(Modifier):
     """
 
     axis: int = field(default=-1, kw_only=True, validator=whole)
+
+    def apply(self, parameter: Node, address: str, objective: Objective, owner: str) -> tuple[Node, Mapping[str, Node]]:
+        """Return the modified parameter and no slots; raises SigmaNetworkError with its address."""
+        others(f"{address}: unit_norm", parameter.shape, self.axis)
+        return super().apply(parameter, address, objective, owner)
 
     def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:
         """Return the parameter with the norm of every unit 1."""

@@ -16,7 +16,8 @@ def others(who: str, shape: Shape, axis: int) -> tuple[int, ...]:
     if rank < 2:
         return tuple(range(rank))
     if not -rank <= axis < rank:
-        raise SigmaNetworkError(f"{who}({shape}): has no axis {axis}. Narrow `match`.")
+        known = f"Set axis to one from {-rank} to {rank - 1}, or narrow `match`"
+        raise SigmaNetworkError(f"{who}({shape}): has no axis {axis}. {known}.")
     return tuple(i for i in range(rank) if i != axis % rank)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from attrs import define
 
-from sigma_kernel import functions as f
+from sigma_kernel import Environment, functions as f
 from sigma_kernel.contracts import Modifier, Objective, Optimiser, Update, live_settings
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
@@ -88,8 +88,23 @@ def test_a_vector_is_one_unit():
 
 
 def test_an_axis_out_of_range_is_refused():
-    with pytest.raises(SigmaNetworkError, match=r"max_norm\(\(2, 3\)\): has no axis 2. Narrow `match`."):
+    with pytest.raises(
+        SigmaNetworkError, match=r"max_norm\(\(2, 3\)\): has no axis 2. Set axis to one from -2 to 1, or narrow"
+    ):
         modified(MaxNorm(1.0, axis=2), WEIGHTS)
+
+
+@pytest.mark.parametrize("modifier", [MaxNorm(1.0, axis=3), UnitNorm(axis=3)])
+def test_the_parameter_without_that_axis_is_named(modifier: Modifier):
+    with Environment(seed=0) as sigma:
+        trainer = sigma.create_trainer(
+            network="input(4) + output(3) + squared_difference()", data=(np.zeros((5, 4)), np.zeros((5, 3))),
+            optimiser=Adam(modifiers={"m": modifier}), backend="numpy",
+        )  # fmt: skip
+        with pytest.raises(
+            SigmaNetworkError, match=r"1-output.weights: \w+_norm\(\(4, 3\)\): has no axis 3\. Set axis"
+        ):
+            trainer.fit(epochs=1)
 
 
 def test_every_unit_has_norm_1_unless_it_is_0():
@@ -98,7 +113,7 @@ def test_every_unit_has_norm_1_unless_it_is_0():
     assert modified(UnitNorm(), np.array([3.0, 4.0])) == pytest.approx([0.6, 0.8])
     kernels = np.random.default_rng(0).normal(size=(4, 3, 2, 2))
     assert np.linalg.norm(modified(UnitNorm(axis=0), kernels).reshape(4, 12), axis=1) == pytest.approx(np.ones(4))
-    with pytest.raises(SigmaNetworkError, match=r"unit_norm\(\(2, 3\)\): has no axis -3. Narrow `match`."):
+    with pytest.raises(SigmaNetworkError, match=r"unit_norm\(\(2, 3\)\): has no axis -3. Set axis to"):
         modified(UnitNorm(axis=-3), WEIGHTS)
 
 

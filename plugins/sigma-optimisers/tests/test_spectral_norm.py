@@ -59,7 +59,7 @@ def test_more_iterations_in_a_step_come_nearer():
 
 
 def test_an_axis_out_of_range_is_refused():
-    with pytest.raises(SigmaNetworkError, match=r"spectral_norm\(\(3, 2\)\): has no axis 2. Narrow `match`."):
+    with pytest.raises(SigmaNetworkError, match=r"spectral_norm\(\(3, 2\)\): has no axis 2. Set axis to"):
         still(np.zeros((3, 2)), axis=2)
 
 
