@@ -182,7 +182,10 @@ class Columns(Metric):
 
 def test_a_metric_may_be_a_list(deep: Deep) -> None:
     found: list[Any] = []
-    hook = Do(does=lambda context: found.append(context.evaluate("validation", {"means": Columns()})["means"]))
+    hook = Do(
+        does=lambda context: found.append(context.evaluate("validation", {"means": Columns()})["means"]),
+        splits=["validation"],  # so that no other hook measures there
+    )
     with deep(hooks={"it": hook}, metrics={"means": Columns()}) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(epochs=1)

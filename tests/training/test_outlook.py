@@ -66,7 +66,8 @@ def test_metrics_of_a_hook_are_traced_before_training(deep: Deep) -> None:
 
 def test_metrics_of_the_training_step_are_traced_before_training(deep: Deep) -> None:
     text = r"^trainer\.metrics: .*\(2, 1\)"
-    with deep(metrics={"wide": Wide()}) as sigma, pytest.raises(SigmaConfigError, match=text):
+    measures = Do(splits=["validation"])  # so that no other hook measures there
+    with deep(metrics={"wide": Wide()}, hooks={"it": measures}) as sigma, pytest.raises(SigmaConfigError, match=text):
         sigma.prepare()
 
 
