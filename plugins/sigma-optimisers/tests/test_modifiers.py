@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from attrs import define
 
-from sigma_kernel import Environment, functions as f
+from sigma_kernel import functions as f
 from sigma_kernel.contracts import Modifier, Objective, Optimiser, Update, live_settings
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
@@ -96,14 +96,10 @@ def test_an_axis_out_of_range_is_refused():
 
 @pytest.mark.parametrize("modifier", [MaxNorm(1.0, axis=3), UnitNorm(axis=3)])
 def test_the_parameter_without_that_axis_is_named(modifier: Modifier):
-    with Environment(seed=0) as sigma:
-        trainer = sigma.create_trainer(
-            network="input(4) + output(3) + squared_difference()", data=(np.zeros((5, 4)), np.zeros((5, 3))),
-            optimiser=Adam(modifiers={"m": modifier}), backend="numpy",
-        )  # fmt: skip
-        with pytest.raises(
-            SigmaNetworkError, match=r"1-output.weights: \w+_norm\(\(4, 3\)\): has no axis 3\. Set axis"
-        ):
+    with small_environment(Sweep()) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.optimiser = Adam(modifiers={"m": modifier})
+        with pytest.raises(SigmaNetworkError, match=r"weights: \w+_norm\(\(3, 1\)\): has no axis 3\. Set axis"):
             trainer.fit(epochs=1)
 
 
