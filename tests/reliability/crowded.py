@@ -98,7 +98,7 @@ def resumed(run: Path) -> list[float]:
 def rows_of(run: Path) -> list[dict[str, Any]]:
     """Return the rows of a journal, whose last line may be incomplete, and those in checkpoints."""
     lines = (run / "journal.jsonl").read_text().split("\n")[1:-1]
-    for manifest in run.glob("checkpoints/trainer/*/manifest.json"):
+    for manifest in run.glob("checkpoints/trainer/[0-9]*/manifest.json"):
         lines += [line for line in json.loads(manifest.read_text())["chain"]["rows"] if '"trainer"' in line]
     return [json.loads(line) for line in lines]
 
