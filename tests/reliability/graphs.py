@@ -35,8 +35,8 @@ from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.compiler import machine_code
 from sigma_backend_numba.compiler.tile_sizes import DEPTH
 from sigma_backend_numba.emit import attention, costs, matmul, register_tiles, task
-from sigma_backend_numba.emit.product_table import BLAS, PANELS, Route
 from sigma_backend_numba.lower import batch_chunks, canonical, packing
+from sigma_backend_numba.lower.product_table import BLAS, PANELS, Route
 from sigma_backend_numba.plan import fusion
 from sigma_backend_numpy import NumpyBackend
 from sigma_kernel.contracts import Backend

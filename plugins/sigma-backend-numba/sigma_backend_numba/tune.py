@@ -30,7 +30,9 @@ import numpy as np
 from sigma_backend_numba.cache.lookup import fresh
 from sigma_backend_numba.compiler.blas_library import blas
 from sigma_backend_numba.compiler.processor import processor, registers
-from sigma_backend_numba.emit.product_table import (
+from sigma_backend_numba.execute.alignment import copy
+from sigma_backend_numba.execute.program import CompiledProgram, Machine, step_job
+from sigma_backend_numba.lower.product_table import (
     BLAS,
     COLUMNS,
     FILE,
@@ -44,8 +46,6 @@ from sigma_backend_numba.emit.product_table import (
     entry,
     forced,
 )
-from sigma_backend_numba.execute.alignment import copy
-from sigma_backend_numba.execute.program import CompiledProgram, Machine, step_job
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, symbol

@@ -11,10 +11,10 @@ import pytest
 from sigma_backend_numba.backend import NumbaBackend
 from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.emit.functions import Library, write_all
-from sigma_backend_numba.emit.product_table import PANELS, Route, forced
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute.program import LoweredFunction, graph_job, step_job
 from sigma_backend_numba.lower.canonical import Form
+from sigma_backend_numba.lower.product_table import PANELS, Route, forced
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, symbol

@@ -12,10 +12,10 @@ from sigma_backend_numba import tune
 from sigma_backend_numba.backend import NumbaBackend
 from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.compiler import processor
-from sigma_backend_numba.emit import product_table
-from sigma_backend_numba.emit.product_table import BLAS, FILE, PANELS, TILES, WAYS, Route, chosen, entry, forced
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute.program import graph_job
+from sigma_backend_numba.lower import product_table
+from sigma_backend_numba.lower.product_table import BLAS, FILE, PANELS, TILES, WAYS, Route, chosen, entry, forced
 from sigma_kernel.graph import Graph, symbol
 
 TABLES = json.loads(FILE.read_text("utf-8"))

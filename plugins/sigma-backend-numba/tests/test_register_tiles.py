@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 from sigma_backend_numba.backend import NumbaBackend
 from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.emit import register_tiles
-from sigma_backend_numba.emit.product_table import PANELS, TILES, Route, forced
 from sigma_backend_numba.emit.register_tiles import Ahead, Shape, Tiles, covering, disjoint, fitting, shape
+from sigma_backend_numba.lower.product_table import PANELS, TILES, Route, forced
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, symbol

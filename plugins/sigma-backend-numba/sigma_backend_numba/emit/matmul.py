@@ -13,11 +13,11 @@ from sigma_backend_numba.compiler.processor import AMX, DOTS, mixed_form
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.loop_nest import Nest
 from sigma_backend_numba.emit.loops import epilogue, home, stored
-from sigma_backend_numba.emit.product_table import BLAS, PANELS, Route, chosen
 from sigma_backend_numba.emit.register_tiles import Tiles
 from sigma_backend_numba.emit.task import Task, indented, size
-from sigma_backend_numba.lower.canonical import LEAVES, WORK, matrix
+from sigma_backend_numba.lower.canonical import DATA, LEAVES, WORK, matrix
 from sigma_backend_numba.lower.layout import laid, source
+from sigma_backend_numba.lower.product_table import BLAS, PANELS, Route, chosen
 from sigma_backend_numba.plan.fusion import Space
 from sigma_backend_numba.scalars import COSTLY, SHORT, literal
 from sigma_kernel.graph import BYTES, Node
@@ -34,19 +34,23 @@ LARGE = 1 << 19  # bytes of a result that is evicted from the cache before it is
 
 @frozen
 class Operand:
-    """A matrix as BLAS reads it: start, whether it is transposed, leading dimension, batch strides."""
+    """A matrix as BLAS reads it: start, whether it is transposed, leading dimension, batch strides.
+
+    One that is ``resident`` is the block of all samples, of which the task takes the rows of the minibatch.
+    """
 
     pointer: str
     offset: int
     turned: bool
     leading: int
     batch: tuple[int, ...]
+    resident: bool = False
 
     def at(self, index: str, row: str = "", column: str = "") -> str:
         """Return the text of a pointer to a row or column of one matrix of the batch."""
         terms = [str(self.offset)] if self.offset else []
         terms += [index] if index else []
-        if row:
+        if row and (self.turned or not self.resident):
             terms.append(row if self.turned else f"{row} * {self.leading}")
         if column:
             terms.append(f"{column} * {self.leading}" if self.turned else column)
@@ -63,7 +67,9 @@ def matrix_operand(task: Task, node: Node, rank: int) -> Operand:
     batch = (0,) * lead + tuple(
         0 if side == 1 else s for side, s in zip(node.shape[:-2], found.strides[:-2], strict=True)
     )
-    return Operand(*task.part(source(node), found.offset), *read, batch)
+    place = task.schedule.form.places.get(source(node))
+    resident = place is not None and task.schedule.form.frame.kinds[place] == DATA
+    return Operand(*task.part(source(node), found.offset), *read, batch, resident)
 
 
 @define(eq=False, slots=False)
@@ -130,6 +136,8 @@ class MatrixProduct:
         """Return how the product is computed; matrices of a batch are packed only if they are rows of one."""
         if self.core.op == MIXED:
             return MIXED
+        if self.a.resident:
+            return PANELS if self._route.way == BLAS else self._route.way
         alone = len(self.core.shape) > 2 and not (self._rows_of_one and self._even)
         return BLAS if alone and self._route.way == PANELS else self._route.way
 
@@ -142,7 +150,15 @@ class MatrixProduct:
     def _tiles(self, scale: str, added: bool) -> Tiles:
         down, along = (1, self.a.leading) if self.a.turned else (self.a.leading, 1)
         right, packed = (self.b.leading, self.b.turned), self._way == PANELS
-        return Tiles(self.core.dtype, *self.sides, down, along, *right, self.sides[1], scale, added, packed)
+        sides, resident = self.sides, self.a.resident
+        return Tiles(self.core.dtype, *sides, down, along, *right, sides[1], scale, added, packed, resident)
+
+    def _among(self, row: str = "") -> list[str]:
+        """Return the line that names the rows that are taken of the block, from a row on, if the operand is one."""
+        if not self.a.resident:
+            return []
+        rows = self.task.argument("rows", 0, "int32")
+        return [f"among = at({rows}, {row})" if row and not self.a.turned else f"among = {rows}"]
 
     def _mixed(self, m: str, n: str, a: str, b: str, c: str, scale: str, added: bool) -> str:
         (_, columns, inner), elements = self.sides, room_of_mixed(*self.sides)
@@ -210,6 +226,7 @@ class MatrixProduct:
             if ready:
                 tiles = self._tiles("", False)
                 self.task.lines += [f"right = {self.b.at('')}", *self._scratch, *tiles.pack("0", str(columns))]
+            lines += self._among("r0")
             lines += self.gemm("r1 - r0", str(columns), self.a.at("", row="r0"), self.b.at(""), to, ready=ready)
             lines += epilogue(self.task, self.core, pointer, f"-r0 * {columns}" if local else "", {0: ("r0", "r1")})
             block = self._block
@@ -217,6 +234,7 @@ class MatrixProduct:
             self.task.lines += [*head, *indented(lines)] if blocked else ["r0 = e0", "r1 = e1", *lines]
         else:
             to = f"at({pointer}, e0)"
+            self.task.lines += self._among()
             self.task.lines += self.gemm(str(rows), "e1 - e0", self.a.at(""), self.b.at("", column="e0"), to)
             self.task.lines += epilogue(self.task, self.core, pointer, "", {1: ("e0", "e1")})
 
@@ -254,9 +272,11 @@ class MatrixProduct:
         to = self.task.storage(self.outs[0])
         if by_rows:
             places = (self.a.at("", row="e0"), self.b.at(""), f"at({to}, e0 * {columns})")
+            self.task.lines += self._among("e0")
             self.task.lines += self.gemm("e1 - e0", str(columns), *places, alpha, added=True)
         else:
             places = (self.a.at(""), self.b.at("", column="e0"), f"at({to}, e0)")
+            self.task.lines += self._among()
             self.task.lines += self.gemm(str(rows), "e1 - e0", *places, alpha, added=True)
 
     # -- batches of matrices -------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ contiguous memory.  (K. Goto and R. van de Geijn, Anatomy of High-Performance Ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import gcd
 
@@ -66,6 +66,11 @@ class Ahead:
     apart: int
     steps: str
 
+    @property
+    def first(self) -> list[str]:
+        """Return the lines before all steps."""
+        return [f"{self.pointer} = {self.start}"]
+
     def fetches(self, alone: bool) -> list[str]:
         """Return the lines of one step.  ``alone``: there are no more steps than these."""
         apart = str(self.apart) if alone else f"sel(e < {self.steps} - 1, {self.apart}, 0)"
@@ -73,12 +78,29 @@ class Ahead:
         return [*fetches, f"{self.pointer} = at({self.pointer}, {apart})"]
 
 
+@frozen
+class AheadOfRows:
+    """What a tile prefetches of the rows of a block: the places of one step, which depend on its number ``e``."""
+
+    places: Sequence[str]
+    steps: str
+    first: Sequence[str] = ()
+
+    def fetches(self, alone: bool) -> list[str]:
+        """Return the lines of one step."""
+        return [f"if e < {self.steps}:", *indented([f"fetch(at(left, {place}))" for place in self.places])]
+
+
+Aheads = list[Ahead | AheadOfRows]
+
+
 @frozen(eq=False, slots=False)
 class Tiles:
     """The text of ``to = scale * left @ right``, or of ``to += scale * left @ right``.
 
     The elements of ``left`` are ``down`` and ``along`` apart; rows of ``right`` (columns if transposed, ``turned``) are
-    ``leading`` apart, those of the result ``apart``.  A product that is ``packed`` reads panels only.
+    ``leading`` apart, those of the result ``apart``.  A product that is ``packed`` reads panels only.  Of a
+    ``resident`` block of samples, ``left`` is the rows with the numbers in ``among``, or their transpose.
     """
 
     dtype: str
@@ -93,6 +115,7 @@ class Tiles:
     scale: str
     added: bool
     packed: bool
+    resident: bool = False
 
     @cached_property
     def lanes(self) -> int:
@@ -205,7 +228,7 @@ class Tiles:
     def _panel(self, rows: str, columns: str, parts: Parts) -> list[str]:
         """Return all rows of some columns from j on."""
         lines = ["panel = at(room, 0)", *self._pack(parts)] if self.panels else []
-        ahead = [self._columns_ahead(), *self._rows_ahead("0")] if self.packed else []
+        ahead = [self._columns_ahead(), *self._rows_ahead(rows, "0")] if self.packed else []
         if self.packed:
             lines.append(f"next = at(right, {self._next(columns)})")
         return lines + self._down(rows, lambda d: self._tile(d, parts, "i", ahead))
@@ -241,26 +264,38 @@ class Tiles:
         places = range(0, beside * self.lanes, self.lanes)
         return Ahead("come", f"at(next, {place})", places, self.leading, str(share))
 
-    def _rows_ahead(self, first: str) -> list[Ahead]:
+    def _rows_ahead(self, count: str, first: str) -> Aheads:
         """Return the share of a tile in the transposed rows that follow those from i on.
 
         If all rows pass one panel after the other, tiles of the first do so: later ones read a core's own cache.
         """
-        if self.down != 1 or self.rows <= self.shape.rows or not self.deep:
+        if self.rows <= self.shape.rows or not self.deep:
             return []
+        if self.down != 1:
+            return self._samples_ahead(count, first) if self.resident else []
         share = -(-self.deep // -(-self._span // self.wide)) if self.by_rows else self.deep
         each = min(-(-share // max(self.deep // APART, 1)), APART)
-        steps, start = str(-(-share // each)), f"k0 * {self.along} + i + {2 * self.shape.rows - 1}"
-        if self.by_rows:
-            start += f" + (j - {first}) // {self.wide} * {share * self.along}"
-        else:
+        steps, column = str(-(-share // each)), f"i + {2 * self.shape.rows - 1}"
+        begin = f"(j - {first}) // {self.wide} * " if self.by_rows else ""
+        if not self.by_rows:
             steps = f"sel(j == 0, {steps}, 0)"
+        if self.resident:
+            step = f"{begin}{share} + e * {each}" if begin else f"e * {each}"
+            rows = [f"i8(among[min(k0 + {step} + {k}, {self.inner - 1})])" for k in range(each)]
+            return [AheadOfRows([f"{row} * {self.along} + {column}" for row in rows], steps)]
+        start = f"k0 * {self.along} + {column}" + (f" + {begin}{share * self.along}" if begin else "")
         places = range(0, each * self.along, self.along)
         return [Ahead("below", f"at(left, {start})", places, each * self.along, steps)]
 
+    def _samples_ahead(self, count: str, first: str) -> Aheads:
+        """Return the rows of the next tile: the processor cannot know where the next rows of a block lie."""
+        rows = [f"i8(among[min(i + {self.shape.rows + r}, {count} - 1)])" for r in range(self.shape.rows)]
+        places = [f"{row} * {self.down} + k0 + e * {self.lanes}" for row in rows]
+        return [AheadOfRows(places, f"sel(j == {first}, {-(-self.deep // self.lanes)}, 0)")]
+
     def _row_by_row(self, rows: str, first: str, last: str) -> list[str]:
         """Return each row of tiles, over all panels."""
-        ahead = self._rows_ahead(first)
+        ahead = self._rows_ahead(rows, first)
 
         def inside(d: int) -> list[str]:
             turn = self._turn(d) if self.turns else []
@@ -296,37 +331,48 @@ class Tiles:
     def _turn(self, d: int) -> list[str]:
         """Return lines that pack the rows of one row of tiles, from i on."""
         start = f"laid = at(room, {self.room - self.deep * self.shape.rows})"
-        parts = [(place, wide(width, "left", f"i + {place} + (k0 + q) * {self.along}")) for place, width in disjoint(d)]
+        row = "i8(among[k0 + q])" if self.resident else "(k0 + q)"
+        parts = [(place, wide(width, "left", f"i + {place} + {row} * {self.along}")) for place, width in disjoint(d)]
         each = [f"    put(at(laid, q * {d} + {place}), {value})" for place, value in parts]
         return [start, "for q in range(length):", *each]
 
     # -- tiles ---------------------------------------------------------------------------------------------------------
-    def _tile(self, d: int, parts: Parts, row: str, ahead: list[Ahead]) -> list[str]:
+    def _tile(self, d: int, parts: Parts, row: str, ahead: Aheads) -> list[str]:
         """Return the lines of one tile: some rows from ``row`` on, some columns from j on."""
         part = fitting(d, len(parts))
         if part < d:
             return [f"for s in range({row}, {row} + {d}, {part}):", *indented(self._some(part, d, parts, "s", []))]
         return self._some(d, d, parts, row, ahead if d == self.shape.rows else [])
 
-    def _some(self, d: int, of: int, parts: Parts, row: str, ahead: list[Ahead]) -> list[str]:
+    def _some(self, d: int, of: int, parts: Parts, row: str, ahead: Aheads) -> list[str]:
         """Return a tile of a few of the rows that are packed together."""
         sums = [(r, place, width, f"s{r}_{place}_{width}") for r in range(d) for place, width in parts]
-        if self.turns:
-            start, (near, far) = [f"x = at(laid, {row} - i)"], (1, of)
-        else:
-            start, (near, far) = [f"x = at(left, {row} * {self.down} + k0 * {self.along})"], (self.down, self.along)
+        start, read = self._reads(d, of, row)
         if not self.panels:
             start.append(f"y = at(right, k0 * {self.leading} + j)")
         start += [f"{name} = {spread(width, literal(0, self.dtype))}" for _, _, width, name in sums]
-        return [*start, *self._steps(parts, sums, d, (near, far), ahead), *self._ends(sums, row)]
+        return [*start, *self._steps(parts, sums, read, ahead), *self._ends(sums, row)]
 
-    def _steps(self, parts: Parts, sums: list[Sum], d: int, strides: tuple[int, int], ahead: list[Ahead]) -> list[str]:
+    def _reads(self, d: int, of: int, row: str) -> tuple[list[str], Callable[[str], list[str]]]:
+        """Return the lines before a tile, and those that read a number of each of its rows at one step."""
+        if self.turns:
+            return [f"x = at(laid, {row} - i)"], lambda q: [f"l{r} = x[{r} + ({q}) * {of}]" for r in range(d)]
+        if self.resident and self.down == 1:
+            start = f"x = at(left, i8(among[k0 + {{}}]) * {self.along} + {row})"
+            return [], lambda q: [start.format(q), *(f"l{r} = x[{r}]" for r in range(d))]
+        if self.resident:
+            places = [f"p{r} = at(left, i8(among[{row} + {r}]) * {self.down} + k0)" for r in range(d)]
+            return places, lambda q: [f"l{r} = p{r}[{q}]" for r in range(d)]
+        near, far = self.down, self.along
+        start = f"x = at(left, {row} * {near} + k0 * {far})"
+        return [start], lambda q: [f"l{r} = x[{r * near} + ({q}) * {far}]" for r in range(d)]
+
+    def _steps(self, parts: Parts, sums: list[Sum], read: Callable[[str], list[str]], ahead: Aheads) -> list[str]:
         """Return the loop over the inner axis; what is read or packed next is prefetched meanwhile."""
-        near, far = strides
         source, apart = ("panel", self.wide) if self.panels else ("y", self.leading)
 
         def step(q: str) -> list[str]:
-            body = [f"l{r} = x[{r * near} + ({q}) * {far}]" for r in range(d)]
+            body = read(q)
             body += [f"b{p}_{w} = {wide(w, source, f'({q}) * {apart} + {p}')}" for p, w in parts]
             return body + [f"{name} += {spread(w, f'l{r}')} * b{p}_{w}" for r, p, w, name in sums]
 
@@ -335,7 +381,7 @@ class Tiles:
         steps = ahead[0].steps if len(ahead) == 1 else f"max({', '.join(one.steps for one in ahead)})"
         fetches = [line for one in ahead for line in one.fetches(len(ahead) == 1)]
         count = f"min({steps}, length // {APART})"
-        lines = [*(f"{one.pointer} = {one.start}" for one in ahead), f"for e in range({count}):", *indented(fetches)]
+        lines = [*(line for one in ahead for line in one.first), f"for e in range({count}):", *indented(fetches)]
         lines += indented([line for k in range(APART) for line in step(f"e * {APART} + {k}")])
         return [*lines, f"for q in range({count} * {APART}, length):", *indented(step("q"))]
 

@@ -1,8 +1,9 @@
 """Rewrite a graph to its canonical form: each value is computed in place, or read from where it is stored.
 
-It holds primitives only; minibatches are gathers from the resident block; operands of matrix products have strides that
-BLAS accepts, and those of plain kernels are contiguous.  Three ops exist only here: ``gather`` (a row of the block
-for each sample), ``mixed`` (a product of matrices that are rounded to bfloat16) and ``copy``.
+It holds primitives only; minibatches are gathers from the resident block, unless only products need them that read its
+rows where they lie (see ``resident``); operands of matrix products have strides that BLAS accepts, and those of plain
+kernels are contiguous.  Three ops exist only here: ``gather`` (a row of the block for each sample), ``mixed`` (a
+product of matrices that are rounded to bfloat16) and ``copy``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from sigma_backend_numba.lower.kernels import LOWERINGS, called
 from sigma_backend_numba.lower.layout import VIEWS, is_regular, layout, source
 from sigma_backend_numba.lower.packing import packed
 from sigma_backend_numba.lower.pieces import side_by_side
+from sigma_backend_numba.lower.resident import read_in_place
 from sigma_backend_numba.lower.running_sums import summed_later
 from sigma_backend_numba.scalars import SCALARS
 from sigma_kernel.errors import SigmaGraphError
@@ -73,8 +75,11 @@ class Form:
         """Rewrite the graph."""
         _check(self.graph)
         self.places = {node: i for i, node in enumerate(self.graph.inputs)}
+        data = [node for node, kind in zip(self.graph.inputs, self.frame.kinds, strict=True) if kind == DATA]
+        self._new |= {x: x for x in read_in_place(self.graph, data)}
         for node, kind in zip(self.graph.inputs, self.frame.kinds, strict=True):
-            self._new[node] = _gather(node, self.places[node]) if kind == DATA else node
+            if node not in self._new:
+                self._new[node] = _gather(node, self.places[node]) if kind == DATA else node
         for node in self.graph:
             if node not in self._new:
                 self._new[node] = made = self._adapted(node)
