@@ -11,7 +11,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Modifier, Objective, Slot, live
 from sigma_kernel.graph import Draw, Node, Spec, constant
 from sigma_kernel.settings import ge, whole
-from sigma_optimisers.units import others
+from sigma_optimisers.units import has, others
 
 
 @define(eq=False)
@@ -38,12 +38,13 @@ class SpectralNorm(Modifier):
     iterations: int = field(default=1, kw_only=True, validator=[whole, ge(1)])
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
-        """Return the right singular vector, over all elements of one unit."""
-        return {"vector": Slot(0.0, (self._matrix(parameter.shape)[1],))}
+        """Return the right singular vector, over all elements of one unit; ``apply`` refuses a missing axis."""
+        length = self._matrix(parameter.shape)[1] if has(parameter.shape, self.axis) else 0
+        return {"vector": Slot(0.0, (length,))}
 
     def apply(self, parameter: Node, address: str, objective: Objective, owner: str) -> tuple[Node, Mapping[str, Node]]:
-        """Return the parameter with the given norm, and the new vector."""
-        rest = others("spectral_norm", parameter.shape, self.axis)
+        """Return the parameter with the given norm, and the new vector; raises SigmaNetworkError with its address."""
+        rest = others(f"{address}: spectral_norm", parameter.shape, self.axis)
         units = [i for i in range(len(parameter.shape)) if i not in rest]
         matrix = f.reshape(f.permute(parameter, (*units, *rest)), self._matrix(parameter.shape))
         right, value = self._largest(matrix, objective.slot(address, f"{owner}.vector"))

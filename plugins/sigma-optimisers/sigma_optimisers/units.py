@@ -15,10 +15,15 @@ def others(who: str, shape: Shape, axis: int) -> tuple[int, ...]:
     rank = len(shape)
     if rank < 2:
         return tuple(range(rank))
-    if not -rank <= axis < rank:
+    if not has(shape, axis):
         known = f"Set axis to one from {-rank} to {rank - 1}, or narrow `match`"
         raise SigmaNetworkError(f"{who}({shape}): has no axis {axis}. {known}.")
     return tuple(i for i in range(rank) if i != axis % rank)
+
+
+def has(shape: Shape, axis: int) -> bool:
+    """Return whether units lie along an axis of a shape; those of a vector need none."""
+    return len(shape) < 2 or -len(shape) <= axis < len(shape)
 
 
 def norms(who: str, parameter: Node, axis: int) -> Node:

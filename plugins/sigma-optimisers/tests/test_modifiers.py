@@ -23,6 +23,7 @@ from sigma_optimisers import (
     Momentum,
     NonNegative,
     ScaleParameter,
+    SpectralNorm,
     StepDecay,
     UnitNorm,
 )
@@ -94,7 +95,7 @@ def test_an_axis_out_of_range_is_refused():
         modified(MaxNorm(1.0, axis=2), WEIGHTS)
 
 
-@pytest.mark.parametrize("modifier", [MaxNorm(1.0, axis=3), UnitNorm(axis=3)])
+@pytest.mark.parametrize("modifier", [MaxNorm(1.0, axis=3), UnitNorm(axis=3), SpectralNorm(axis=3)])
 def test_the_parameter_without_that_axis_is_named(modifier: Modifier):
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
