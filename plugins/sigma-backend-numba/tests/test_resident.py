@@ -1,4 +1,4 @@
-"""Products that read the rows of a minibatch in the resident block have the bits of those that read a copy."""
+"""Products that read the rows of a minibatch where they lie in the resident block, and which products do."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute import program, thread_pool
 from sigma_backend_numba.execute.program import step_job
-from sigma_backend_numba.lower import canonical
 from sigma_backend_numba.lower.product_table import BLAS, PANELS, TILES, Route, forced
 from sigma_backend_numba.lower.resident import read_in_place
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.graph import Graph, Node, interpret, numpy_namespace, ops, rewrite, symbol
+from sigma_kernel.graph import Graph, Node, ops, symbol
 
 ROWS = 230  # of a block
 
@@ -45,7 +44,7 @@ def results(step: Step, dtype: str = "float32", steps: int = 3) -> Mapping[str, 
     draw = np.random.default_rng(0)
     w, x = step.graph.inputs[:2]
     state = {"w": (draw.standard_normal(w.shape) / w.shape[0]).astype(dtype)}
-    first = state["w"].copy()
+    first = state["w"].copy()  # a step updates it in place
     block = {"x": draw.standard_normal((ROWS, *x.shape[1:])).astype(dtype)}
     rows = draw.integers(0, ROWS, (steps, x.shape[0])).astype(np.int32)
     found = NumbaBackend().compile(step).run(state, block, rows, {"rate": np.array(0.1, dtype)}, steps)
@@ -69,25 +68,20 @@ def results(step: Step, dtype: str = "float32", steps: int = 3) -> Mapping[str, 
     ],
 )
 @pytest.mark.parametrize("way", [None, PANELS, TILES])
-def test_rows_read_in_place_give_the_bits_of_a_copy(batch, sample, width, dtype, way, monkeypatch):
+def test_products_of_rows_that_lie_anywhere_in_a_block_equal_numpys(batch, sample, width, dtype, way):
     step = trained(batch, sample, width, dtype)
     with forced(Route(way, 8)) if way else nullcontext():
         found, text = results(step, dtype), source(step_job(step)).text
-        monkeypatch.setattr(canonical, "read_in_place", lambda graph, data: set())
-        copied, other = results(step, dtype), source(step_job(step)).text
-    assert "among" not in other
     assert ("among" in text) == (min(batch, np.prod(sample)) > 1) or way is None
-    assert found["w"].tobytes() == copied["w"].tobytes()
-    assert found["loss"].tobytes() == copied["loss"].tobytes()
-
-
-def test_rows_read_in_place_agree_with_the_meaning():
-    step = trained(100, (784,), 128)
-    found = results(step)
-    run, w = interpret(rewrite(step.graph), numpy_namespace()), found["first"].astype(float)
+    w, losses = found["first"].astype(float), []
     for rows in found["rows"]:
-        w, _ = run(w.astype("f4"), found["x"][rows], np.float32(0.1))
-    np.testing.assert_allclose(found["w"], w, rtol=1e-5, atol=1e-7)
+        x = found["x"][rows].reshape(batch, -1).astype(float)
+        hidden = np.tanh(x @ w)
+        losses.append(hidden.mean())
+        w = w - 0.1 * (x.T @ (hidden * (1 - hidden * hidden))) / batch
+    near = {"float32": 1e-5, "float64": 1e-13}[dtype]
+    np.testing.assert_allclose(found["w"], w, rtol=0, atol=near * np.abs(w).max())
+    np.testing.assert_allclose(found["loss"], losses, rtol=0, atol=near)
 
 
 def test_an_update_by_a_product_of_rows_reads_those_of_its_piece():
