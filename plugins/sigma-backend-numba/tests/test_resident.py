@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import nullcontext
 
@@ -10,6 +11,7 @@ import pytest
 
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.cache import lookup
+from sigma_backend_numba.emit import matmul
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute import program, thread_pool
 from sigma_backend_numba.execute.program import step_job
@@ -18,7 +20,7 @@ from sigma_backend_numba.lower.resident import read_in_place
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.graph import Graph, Node, ops, symbol
+from sigma_kernel.graph import Graph, ops, symbol
 
 ROWS = 230  # of a block
 
@@ -108,9 +110,6 @@ def inputs_in_place(make) -> bool:
 
 
 def test_only_products_of_whole_rows_read_them_in_place():
-    def columns(x: Node, w: Node) -> tuple[Node, ...]:
-        return (x[:, :48] @ w[:48],)
-
     assert inputs_in_place(lambda x, w: (x @ w,))
     assert inputs_in_place(lambda x, w: (x @ w, f.swap_axes(x, 0, 1) @ (x @ w)))
     assert not inputs_in_place(lambda x, w: (x @ w, x * 2.0))
@@ -120,7 +119,7 @@ def test_only_products_of_whole_rows_read_them_in_place():
     assert not inputs_in_place(lambda x, w: (f.swap_axes(w, 0, 1) @ f.swap_axes(x, 0, 1),))
     assert not inputs_in_place(lambda x, w: (f.reshape(x, (50, 192)) @ f.reshape(w, (192, 64)),))
     assert not inputs_in_place(lambda x, w: (f.reshape(x, (10, 10, 96)) @ w,))
-    assert not inputs_in_place(columns)
+    assert not inputs_in_place(lambda x, w: (x[:, :48] @ w[:48],))
     assert not inputs_in_place(lambda x, w: (x[1:] @ w,))
 
 
@@ -149,10 +148,19 @@ def test_a_row_that_the_block_does_not_have_is_refused_before_it_is_read(wrong):
         NumbaBackend().compile(step).run({"w": np.ones((96, 128), "f4")}, block, rows, {"rate": np.float32(0.1)}, 2)
 
 
-def test_tiles_prefetch_no_rows_behind_their_piece():
-    step = trained(100, (784,), 128)
+@pytest.mark.parametrize(("batch", "end"), [(100, "100 - 1"), (200, "r1 - r0 - 1")])  # cut by columns, and by rows
+def test_tiles_prefetch_no_rows_behind_their_piece(batch, end):
+    step = trained(batch, (784,), 128)
     with forced(Route(PANELS, 8)):
         text = source(step_job(step)).text
-    ends = [line for line in text.split("\n") if "fetch(at(left, i8(among[min(i + " in line]
-    assert ends
-    assert all(", 100 - 1)" in line or ", r1 - r0 - 1)" in line for line in ends)
+    fetched = re.findall(r"fetch\(at\(left, i8\(among\[min\(i \+ \d+, (.*?)\)\]", text)
+    assert {*fetched} == {end}
+
+
+def test_a_product_that_the_table_gives_to_blas_late_is_computed_in_panels(monkeypatch):
+    step = trained(100, (96,), 128)
+    with forced(Route(PANELS, 8)):
+        wanted = results(step)
+        monkeypatch.setattr(matmul, "chosen", lambda *sides: Route(BLAS, 8))
+        assert "gemm(" not in source(step_job(step)).text
+        assert results(step)["w"].tobytes() == wanted["w"].tobytes()

@@ -108,9 +108,10 @@ class MatrixProduct:
             self._plain()
 
     def gemm(
-        self, m: str, n: str, a: str, b: str, c: str, alpha: str = "", added: bool = False, ready: bool = False
-    ) -> list[str]:
-        """Return the call of BLAS, or our own product; ``ready``: its panels are packed already."""
+        self, m: str, n: str, a: str, b: str, c: str, alpha: str = "", added: bool = False, ready: bool = False,
+        row: str = "",
+    ) -> list[str]:  # fmt: skip
+        """Return the call of BLAS, or our own product, from a row on; ``ready``: its panels are packed already."""
         kind, (_, columns, inner) = SHORT[self.core.dtype], self.sides
         scale = alpha or literal(1, self.core.dtype)
         if 0 in self.core.shape:
@@ -119,7 +120,7 @@ class MatrixProduct:
             return [self._mixed(m, n, a, b, c, scale, added)]
         if self._way != BLAS:
             tiles = self._tiles(scale, added)
-            lines = [f"left = {a}", f"right = {b}", f"to = {c}"]
+            lines = [*self._among(row), f"left = {a}", f"right = {b}", f"to = {c}"]
             return [*lines, *self._scratch, *tiles.lines(m, n, ready)]
         return [
             f"{'sgemm' if kind == 'f4' else 'dgemm'}({self.a.turned}, {self.b.turned}, {m}, {n}, {inner}, {scale}, "
@@ -136,7 +137,7 @@ class MatrixProduct:
         """Return how the product is computed; matrices of a batch are packed only if they are rows of one."""
         if self.core.op == MIXED:
             return MIXED
-        if self.a.resident:
+        if self.a.resident:  # BLAS cannot read it, whatever the table says of operands as they lie now
             return PANELS if self._route.way == BLAS else self._route.way
         alone = len(self.core.shape) > 2 and not (self._rows_of_one and self._even)
         return BLAS if alone and self._route.way == PANELS else self._route.way
@@ -153,7 +154,7 @@ class MatrixProduct:
         sides, resident = self.sides, self.a.resident
         return Tiles(self.core.dtype, *sides, down, along, *right, sides[1], scale, added, packed, resident)
 
-    def _among(self, row: str = "") -> list[str]:
+    def _among(self, row: str) -> list[str]:
         """Return the line that names the rows that are taken of the block, from a row on, if the operand is one."""
         if not self.a.resident:
             return []
@@ -226,15 +227,14 @@ class MatrixProduct:
             if ready:
                 tiles = self._tiles("", False)
                 self.task.lines += [f"right = {self.b.at('')}", *self._scratch, *tiles.pack("0", str(columns))]
-            lines += self._among("r0")
-            lines += self.gemm("r1 - r0", str(columns), self.a.at("", row="r0"), self.b.at(""), to, ready=ready)
+            places = (self.a.at("", row="r0"), self.b.at(""), to)
+            lines += self.gemm("r1 - r0", str(columns), *places, ready=ready, row="r0")
             lines += epilogue(self.task, self.core, pointer, f"-r0 * {columns}" if local else "", {0: ("r0", "r1")})
             block = self._block
             head = [f"for r0 in range(e0, e1, {block}):", f"    r1 = min(r0 + {block}, e1)"]
             self.task.lines += [*head, *indented(lines)] if blocked else ["r0 = e0", "r1 = e1", *lines]
         else:
             to = f"at({pointer}, e0)"
-            self.task.lines += self._among()
             self.task.lines += self.gemm(str(rows), "e1 - e0", self.a.at(""), self.b.at("", column="e0"), to)
             self.task.lines += epilogue(self.task, self.core, pointer, "", {1: ("e0", "e1")})
 
@@ -272,11 +272,9 @@ class MatrixProduct:
         to = self.task.storage(self.outs[0])
         if by_rows:
             places = (self.a.at("", row="e0"), self.b.at(""), f"at({to}, e0 * {columns})")
-            self.task.lines += self._among("e0")
-            self.task.lines += self.gemm("e1 - e0", str(columns), *places, alpha, added=True)
+            self.task.lines += self.gemm("e1 - e0", str(columns), *places, alpha, added=True, row="e0")
         else:
             places = (self.a.at(""), self.b.at("", column="e0"), f"at({to}, e0)")
-            self.task.lines += self._among()
             self.task.lines += self.gemm(str(rows), "e1 - e0", *places, alpha, added=True)
 
     # -- batches of matrices -------------------------------------------------------------------------------------------

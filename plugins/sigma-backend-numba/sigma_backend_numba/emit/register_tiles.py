@@ -265,7 +265,7 @@ class Tiles:
         return Ahead("come", f"at(next, {place})", places, self.leading, str(share))
 
     def _rows_ahead(self, count: str, first: str) -> Aheads:
-        """Return the share of a tile in the transposed rows that follow those from i on.
+        """Return the share of a tile in the rows that follow those from i on, if they are transposed or of a block.
 
         If all rows pass one panel after the other, tiles of the first do so: later ones read a core's own cache.
         """
@@ -276,16 +276,14 @@ class Tiles:
         share = -(-self.deep // -(-self._span // self.wide)) if self.by_rows else self.deep
         each = min(-(-share // max(self.deep // APART, 1)), APART)
         steps, column = str(-(-share // each)), f"i + {2 * self.shape.rows - 1}"
-        begin = f"(j - {first}) // {self.wide} * " if self.by_rows else ""
+        row = f"k0 + (j - {first}) // {self.wide} * {share}" if self.by_rows else "k0"
         if not self.by_rows:
             steps = f"sel(j == 0, {steps}, 0)"
         if self.resident:
-            step = f"{begin}{share} + e * {each}" if begin else f"e * {each}"
-            rows = [f"i8(among[min(k0 + {step} + {k}, {self.inner - 1})])" for k in range(each)]
-            return [AheadOfRows([f"{row} * {self.along} + {column}" for row in rows], steps)]
-        start = f"k0 * {self.along} + {column}" + (f" + {begin}{share * self.along}" if begin else "")
+            rows = [f"i8(among[min({row} + e * {each} + {k}, {self.inner - 1})])" for k in range(each)]
+            return [AheadOfRows([f"{one} * {self.along} + {column}" for one in rows], steps)]
         places = range(0, each * self.along, self.along)
-        return [Ahead("below", f"at(left, {start})", places, each * self.along, steps)]
+        return [Ahead("below", f"at(left, ({row}) * {self.along} + {column})", places, each * self.along, steps)]
 
     def _samples_ahead(self, count: str, first: str) -> Aheads:
         """Return the rows of the next tile: the processor cannot know where the next rows of a block lie."""

@@ -76,10 +76,8 @@ class Form:
         _check(self.graph)
         self.places = {node: i for i, node in enumerate(self.graph.inputs)}
         data = [node for node, kind in zip(self.graph.inputs, self.frame.kinds, strict=True) if kind == DATA]
-        self._new |= {x: x for x in read_in_place(self.graph, data)}
-        for node, kind in zip(self.graph.inputs, self.frame.kinds, strict=True):
-            if node not in self._new:
-                self._new[node] = _gather(node, self.places[node]) if kind == DATA else node
+        self._new = {node: node for node in self.graph.inputs}
+        self._new |= {x: _gather(x, self.places[x]) for x in {*data} - read_in_place(self.graph, data)}
         for node in self.graph:
             if node not in self._new:
                 self._new[node] = made = self._adapted(node)
