@@ -207,6 +207,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "value": ({"metrics": {"m": Totals(values=gives("much"))}}, r"metric 'm' (Totals): value\(\) must return a number"),
     "indices": ({"iterator": component(Iterator, indices=gives(np.arange(20) - 1))},
         r"iterator (Odd): indices\(\) must return a permutation of range\(20\), each row once \(got int64 of shape"),
+    "the order": ({"iterator": component(Iterator, indices=gives(np.arange(20)[::-1]), keeps_order=True)},
+        r"iterator (Odd): indices\(\) must return range\(20\), as keeps_order declares \(got int64 of shape"),
     "merger": ({"operator": LocalOperator(shards=2, merger=component(Merger, merge=lambda a, b: a.astype(float) + b))},
         r"merger (Odd): merge\(\) must return float32 of shape \(.*\), like its operands \(got float64"),
     "reader": ({"data": Records(Memory(b"abc"), component(Reader, read=gives([1])))},

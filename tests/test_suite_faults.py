@@ -231,7 +231,12 @@ class Cached(Iterator):
         return self.kept.setdefault((seed, epoch, block, rows), Shuffled().indices(seed, epoch, block, rows))
 
 
+class Unordered(Shuffled):
+    keeps_order = True
+
+
 ITERATORS: dict[type[Iterator], str] = {
+    Unordered: "test_every_row_comes_once",
     Shuffled: "",
     Global: "test_the_order_depends_on_the_arguments_alone",
     Counting: "test_the_order_depends_on_the_arguments_alone",

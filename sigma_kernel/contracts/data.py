@@ -138,7 +138,12 @@ class Dataset(Settled):
 
 
 class Iterator(Settled):
-    """Order the rows of a block into minibatches (component kind ``iterator``)."""
+    """Order the rows of a block into minibatches (component kind ``iterator``).
+
+    One that ``keeps_order`` returns ``range(rows)``: layers that carry the state of a row to the next batch need that.
+    """
+
+    keeps_order: ClassVar[bool] = False
 
     @abstractmethod
     def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:

@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import attrs
+import numpy as np
 from attrs import Factory, evolve, field, frozen
 
 from sigma_kernel import functions as f
@@ -106,7 +107,12 @@ class Parameter:
 
     ``initialiser`` is a number (for all elements), the name of a component, a table ``{"type": ..., ...}`` or an
     Initialiser. The fans default to the sizes of the last two axes, or of the only one; ``dtype`` to the precision of
-    the network. Layer state with ``each_epoch`` begins every epoch with its initial value, which is a number.
+    the network.
+
+    ``fixed_rows`` are the numbers that rows along axis 0 of a parameter consist of, by their index: ``{0: 0.0}``. No
+    initialiser, optimiser, modifier or command changes them. Layer state with ``each_epoch`` begins every epoch with
+    its initial value, which is a number. State ``per_row`` belongs to the rows of a batch, and goes on in the rows of
+    the next batch: it needs an iterator that keeps the order of the data.
     """
 
     shape: tuple[int, ...] = field(converter=tuple[int, ...])
@@ -115,6 +121,24 @@ class Parameter:
     fan_out: int = Factory(lambda parameter: parameter.shape[-1] if parameter.shape else 1, takes_self=True)
     dtype: str | None = None
     each_epoch: bool = field(default=False, kw_only=True)
+    per_row: bool = field(default=False, kw_only=True)
+    fixed_rows: Mapping[int, float] = field(factory=dict, kw_only=True)
+
+    def fix_rows(self, values: np.ndarray) -> np.ndarray:
+        """Return values of the parameter with its fixed rows."""
+        values = np.array(values) if self.fixed_rows else values
+        for row, number in self.fixed_rows.items():
+            values[row] = number
+        return values
+
+    @fixed_rows.validator
+    def _(self, _: Any, value: Mapping[int, float]) -> None:
+        for row, number in value.items():
+            if not (self.shape and isinstance(row, int) and 0 <= row < self.shape[0] and is_finite(number)):
+                raise SigmaNetworkError(
+                    "Parameter.fixed_rows: must hold finite numbers by index of a row "
+                    f"of {self.shape} (got {row!r}: {number!r})."
+                )
 
     @each_epoch.validator
     def _(self, _: Any, value: bool) -> None:
@@ -204,6 +228,11 @@ class Context:
         return self._trace.resolve(kind, chosen) if isinstance(chosen, str | Mapping) else chosen
 
     @property
+    def declares(self) -> bool:
+        """Return whether shapes are inferred, with any number of rows: the batch of a step is not known yet."""
+        return self._trace.given is None
+
+    @property
     def continuation(self) -> Continuation | None:
         """Return where in longer sequences its inputs begin; None for whole sequences."""
         return self._trace.continuation
@@ -260,7 +289,11 @@ class Shapes:
 # -- one trace ---------------------------------------------------------------------------------------------------------
 @frozen(eq=False, repr=False)
 class Trace:
-    """Run layers on nodes and collect what they need in ``shapes``; symbols represent values that are not ``given``."""
+    """Run layers on nodes and collect what they need in ``shapes``; symbols represent values that are not ``given``.
+
+    A layer whose parameters are all ``frozen``, or the statistics that it keeps, computes with these statistics as in
+    evaluation, and leaves them as they are.
+    """
 
     resolve: Resolve
     training: bool
@@ -268,6 +301,7 @@ class Trace:
     precision: str
     given: Nodes | None = None
     continuation: Continuation | None = None
+    frozen: frozenset[str] = frozenset()
     shapes: Shapes = field(factory=Shapes)
     values: dict[str, Node] = field(factory=dict)  # of all layers, with those that others own, and of further outputs
     state: dict[str, Node] = field(factory=dict)  # new state
@@ -382,7 +416,15 @@ class Trace:
         run = f"{address}({again})" if (again := self._runs[address]) else address
         self._runs[address] += 1
         key = self.key.named(run) if self.key else None  # repeated runs draw different numbers
-        return Context(address, run, own, kept, scalars, self.training, self.precision, key, self)
+        training = self.training and not self._rests(address, parameters, state)
+        return Context(address, run, own, kept, scalars, training, self.precision, key, self)
+
+    def _rests(self, address: str, parameters: Mapping[str, Parameter], state: Mapping[str, Parameter]) -> bool:
+        """Return whether a layer has statistics, and these or all of its parameters are frozen."""
+        if not state or any(one.each_epoch for one in state.values()):
+            return False
+        groups = ({f"{address}.{name}" for name in group} for group in (parameters, state) if group)
+        return any(group <= self.frozen for group in groups)
 
     def _parameter(self, address: str, parameter: Parameter, lender: str | None) -> Node:
         if lender is None:

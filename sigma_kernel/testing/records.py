@@ -177,6 +177,7 @@ class IteratorSuite(Suite):
             found = self.indices(3, epoch, block, rows)
             assert found.dtype.kind in "iu"
             assert sorted(found.tolist()) == [*range(rows)]
+            assert not self.make().keeps_order or found.tolist() == [*range(rows)], "keeps_order declares range(rows)"
 
     def test_the_order_depends_on_the_arguments_alone(self) -> None:
         """Draw from a generator of seed, epoch and block; keep no state."""

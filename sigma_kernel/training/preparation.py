@@ -28,7 +28,7 @@ from sigma_kernel.training import components as choices
 from sigma_kernel.training.commands.changes import Factory, Parts
 from sigma_kernel.training.components import Settings
 from sigma_kernel.training.data.dataset import Host, read, specs
-from sigma_kernel.training.data.feed import Feed, placing
+from sigma_kernel.training.data.feed import Feed, check_rows_kept, placing
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, check_indices, conform
 from sigma_kernel.training.hooks.outlook import Prospect, check_end, check_one
 from sigma_kernel.training.session.bindings import check_declared
@@ -183,7 +183,10 @@ class Stages:
                     f"Name one of these: Input(section=...), or targets of a cost.{near(name, there)}"
                 )
         check_read(self.network, wanted, there)
-        return self.traced({name: there[name] for name in wanted})
+        model = self.traced({name: there[name] for name in wanted})
+        with self.mistakes.at("data", "iterator"):
+            check_rows_kept(self.settings.name, model.shapes, self.chosen.iterator)
+        return model
 
     @stage(*ARCHITECTURE)
     def own(self) -> Model | None:

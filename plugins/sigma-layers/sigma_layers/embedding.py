@@ -25,19 +25,14 @@ index = must(_is_index, "0, 1, 2 ...", SigmaNetworkError)
 
 @frozen(repr=False)
 class NormalVectors(Initialiser):
-    """Draw standard normal vectors, except for the zero vector of an index that is padding."""
-
-    padding: int | None = None
+    """Draw standard normal vectors."""
 
     def __repr__(self) -> str:
-        return "standard normal" if self.padding is None else f"standard normal, and 0 for index {self.padding}"
+        return "standard normal"
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
         """Return one vector for each index."""
-        found = draws.normal(parameter.shape)
-        if self.padding is not None:
-            found[self.padding] = 0.0
-        return found
+        return draws.normal(parameter.shape)
 
 
 @define(eq=False)
@@ -53,7 +48,8 @@ class Embedding(Layer):
     Args:
         vocabulary: Number of different indices, which go from 0 to one below it.
         units: Length of a vector.
-        padding: Index whose vector is zero and stays so, for entries that only fill up a sequence.
+        padding: Index whose vector is zero and stays so, for entries that only fill up a sequence. No initialiser,
+            modifier or command changes it.
     """
 
     vocabulary: int = field(validator=count)
@@ -71,7 +67,8 @@ class Embedding(Layer):
             sides = ", ".join(map(str, x.shape))
             dtype = f'{sides and sides + ", "}dtype="int32"'
             raise SigmaNetworkError(f"embedding: takes indices (got {x.dtype}). Write Input({dtype}) before it.")
-        return {"weights": Parameter((self.vocabulary, self.units), NormalVectors(self.padding))}
+        fixed = {} if self.padding is None else {self.padding: 0.0}
+        return {"weights": Parameter((self.vocabulary, self.units), NormalVectors(), fixed_rows=fixed)}
 
     def forward(self, context: Context, x: Node) -> Node:
         """Return the vectors; that of the padding is zero, and gets no gradient."""

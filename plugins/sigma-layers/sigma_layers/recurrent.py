@@ -38,6 +38,7 @@ class Recurrent(Layer):
             mask, which is 0 at padding.
         carried: Rows of a batch whose last state is the first one of the same row in the next batch of the epoch, in
             training; 0 for none.  No gradient flows back to the batch before: truncated back-propagation through time.
+            It needs an iterator that keeps the order of the data, ``"sequential"``.
     """
 
     units: int = field(validator=count)
@@ -84,7 +85,7 @@ class Recurrent(Layer):
                 "Leave out carried, or use the forward direction."
             )
         widths = {**dict.fromkeys(self.states, self.units), "part": 1} if self.carried else {}
-        return {name: Parameter((self.carried, width), each_epoch=True) for name, width in widths.items()}
+        return {name: Parameter((self.carried, width), each_epoch=True, per_row=True) for name, width in widths.items()}
 
     @abstractmethod
     def cell(self, context: Context, p: Mapping[str, Node]) -> Cell:
@@ -98,7 +99,7 @@ class Recurrent(Layer):
         steps = f.swap_axes(x, 0, 1)
         mask = [] if lengths is None else [_mask(context, x, lengths)]
         steps = f.where(mask[0], steps, 0.0) if mask else steps  # padding may be anything, NaN included
-        carries = self.carried > 0 and context.training
+        carries = self.carried > 0 and context.training and not context.declares
         first = self._before(context, x.shape[0]) if carries else self._first(context, x)
         ways = [self._walk(context, head, steps, mask, first) for head in DIRECTIONS[self.direction]]
         found = f.concat(*(outputs if self.sequence else state[0] for state, outputs in ways))

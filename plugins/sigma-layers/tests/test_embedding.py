@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sigma_kernel import Environment, Network, functions as f, load
-from sigma_kernel.contracts import Context, Layer
+from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.errors import SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Graph, Node, Spec, gradient, interpret, numpy_namespace
 from sigma_kernel.testing import LayerSuite, by_name, traced
@@ -80,7 +80,7 @@ def training(tokens: Any, *layers: Any, **settings: Any) -> Any:
         network = network + layer
     network = network + Flatten() + Output(1) + SquaredDifference()
     data = {"inputs": tokens, "targets": np.ones((len(tokens), 1))}
-    return Environment(seed=2).create_trainer(network=network, data=data, optimiser="adam", **settings)
+    return Environment(seed=2).create_trainer(network=network, data=data, **{"optimiser": "adam", **settings})
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
@@ -93,6 +93,41 @@ def test_the_padding_begins_and_stays_at_zero(backend: str) -> None:
     after = trainer.session.host("network.layers.words.weights")
     assert not after[2].any()
     assert (after[:2] != before[:2]).all()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"initialisers": {"all": {"match": "**.weights", "type": "he_normal"}}},
+        {"optimiser": {"type": "adam", "modifiers": {"c": {"type": "clip", "low": 0.1, "high": 1.0}}}},
+        {"optimiser": {"type": "adamw", "weight_decay": 0.5}},
+    ],
+    ids=["initialiser", "modifier", "decay"],
+)
+def test_nothing_fills_the_vector_of_the_padding(settings: dict[str, Any], backend: str) -> None:
+    layer, data = Embedding(3, 2, padding=2, name="words"), np.tile(TOKENS, (5, 1))
+    trainer = training(data, layer, backend=backend, **settings)
+    trainer.fit(epochs=2)
+    found = trainer.session.host("network.layers.words.weights")
+    assert not found[2].any()
+    assert found[:2].all()
+
+
+def test_the_vector_of_the_padding_stays_zero_when_weights_are_set() -> None:
+    with Environment("padded", seed=2) as sigma:
+        network = Input(3, dtype="int32") + Embedding(3, 2, padding=1, name="words") + Flatten() + Output(1)
+        data = {"inputs": np.tile(TOKENS, (5, 1)), "targets": np.ones((5 * len(TOKENS), 1))}
+        trainer = sigma.create_trainer(network=network + SquaredDifference(), data=data, optimiser="adam")
+        trainer.prepare()
+        sigma.set("trainer.network.layers.words.weights", np.full((3, 2), 4.0))
+        np.testing.assert_array_equal(sigma.get("trainer.network.layers.words.weights"), [[4, 4], [0, 0], [4, 4]])
+
+
+@pytest.mark.parametrize("rows", [{3: 0.0}, {-1: 0.0}, {0: np.nan}, {"a": 0.0}])
+def test_fixed_rows_are_finite_numbers_by_index(rows: Any) -> None:
+    with pytest.raises(SigmaNetworkError, match=r"Parameter.fixed_rows: must hold finite numbers by index"):
+        Parameter((3, 2), fixed_rows=rows)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel import Environment, load
-from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_layers import GRU, LSTM, Input, Output, SimpleRNN, SquaredDifference
 
 TIME, FEATURES = 12, 3
@@ -139,6 +139,35 @@ def test_evaluation_and_prediction_begin_without_state():
 def test_a_batch_of_more_rows_than_are_carried_is_refused():
     with pytest.raises(SigmaNetworkError, match=r"walk: carried = 2 is the number of rows.* has 4. Write carried = 4"):
         losses(carrying(carried=2))
+
+
+@pytest.mark.rooms
+@pytest.mark.parametrize("kind", [SimpleRNN, GRU, LSTM])
+def test_a_single_row_carries_its_state(kind):
+    one = {name: values[::ROWS] for name, values in WINDOWED.items()}
+    found = losses(carrying(kind, one, carried=1, batch_size=1), 2)
+    whole = [LONG[:1, : (window + 1) * TIME] for window in range(WINDOWS)]
+    rows = [{"inputs": x, "targets": one["targets"][k : k + 1]} for k, x in enumerate(whole)]
+    expected = [losses(carrying(kind, row, carried=0, batch_size=1))[0] for row in rows]
+    np.testing.assert_allclose(found, 2 * expected, rtol=1e-5)
+
+
+@pytest.mark.rooms
+def test_an_iterator_that_shuffles_is_refused_where_rows_carry_their_state():
+    trainer = carrying()
+    trainer.iterator = "minibatch"
+    with pytest.raises(SigmaConfigError, match=r"iterator: walk carries the state of each row .* 'sequential'"):
+        trainer.fit(epochs=1)
+
+
+@pytest.mark.rooms
+def test_no_command_swaps_in_an_iterator_that_shuffles_where_rows_carry_their_state():
+    environment = Environment("carrying", seed=0)
+    trainer = environment.create_trainer(data=WINDOWED, batch_size=ROWS, iterator="sequential", optimiser="adam")
+    trainer.network = Input(TIME, FEATURES) + LSTM(3, carried=ROWS) + Output(2) + SquaredDifference()
+    trainer.fit(epochs=1)
+    with pytest.raises(SigmaConfigError, match=r"Minibatch changes the order of the rows. Choose 'sequential'"):
+        environment.swap("iterator", "minibatch")
 
 
 # -- learning ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel import Environment, load
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.launcher import main
 from sigma_layers import BatchNorm, Conv2d, Dense, Flatten, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_operator_local import LocalOperator
@@ -134,3 +135,67 @@ def test_an_epoch_may_end_in_a_batch_of_one_row() -> None:
     )
     made.fit(epochs=4)
     assert all(np.isfinite(x).all() for name, x in made.session.snapshot().arrays.items() if name.startswith("network"))
+
+
+# -- frozen ------------------------------------------------------------------------------------------------------------
+def normalising(backend: str, *frozen: str, affine: bool = True, shards: int = 1) -> Any:
+    """Return a trainer that normalises, with rules that freeze what matches patterns."""
+    environment = Environment("frozen", seed=0)
+    rules = {f"rule{number}": {"match": match, "frozen": True} for number, match in enumerate(frozen)}
+    trainer = environment.create_trainer(
+        data=(X, np.zeros((len(X), 1))), batch_size=len(X), backend=backend, operator=LocalOperator(shards=shards),
+        optimiser={"type": "adam", "learning_rate": 0.01, "settings": rules},
+    )  # fmt: skip
+    trainer.network = Input(4) + BatchNorm(name="bn", affine=affine) + Output(1, name="out") + SquaredDifference()
+    return trainer
+
+
+def statistics(trainer: Any) -> list[np.ndarray]:
+    return [trainer.session.host(f"network.layers.bn.{name}").copy() for name in ("mean", "variance")]
+
+
+@BACKENDS
+@pytest.mark.parametrize("shards", [1, 2])
+@pytest.mark.parametrize(("match", "affine"), [("bn.*", True), ("bn.*", False), ("**", True)])
+def test_a_frozen_batch_norm_computes_with_its_statistics_and_keeps_them(
+    backend: str, shards: int, match: str, affine: bool
+) -> None:
+    trainer = normalising(backend, match, affine=affine, shards=shards)
+    trainer.prepare()
+    weights, biases = (trainer.session.host(f"network.layers.out.{name}").copy() for name in ("weights", "biases"))
+    trainer.fit(epochs=1)
+    loss = np.mean((X / np.sqrt(1 + 1e-5) @ weights + biases) ** 2)  # of a mean of 0 and a variance of 1
+    np.testing.assert_allclose(trainer.history["training.loss"][0], loss, rtol=1e-5)
+    trainer.fit(epochs=2)
+    np.testing.assert_array_equal(statistics(trainer), [np.zeros(4), np.ones(4)])
+
+
+@BACKENDS
+def test_frozen_statistics_leave_scale_and_shift_to_training(backend: str) -> None:
+    trainer = normalising(backend, "bn.mean", "bn.variance")
+    trainer.fit(epochs=2)
+    np.testing.assert_array_equal(statistics(trainer), [np.zeros(4), np.ones(4)])
+    assert (trainer.session.host("network.layers.bn.scale") != 1).all()
+
+
+def test_statistics_move_while_a_part_of_a_batch_norm_is_trained_and_when_it_is_released() -> None:
+    with Environment("frozen", seed=0) as sigma:
+        trainer = sigma.create_trainer(data=(X, np.zeros((len(X), 1))), optimiser="adam", backend="numpy")
+        trainer.network = Input(4) + BatchNorm(name="bn") + Output(1) + SquaredDifference()
+        trainer.fit(epochs=1)
+        sigma.set("trainer.optimiser.bn.scale.frozen", True)
+        before = statistics(trainer)
+        trainer.fit(epochs=1)
+        assert (np.array(statistics(trainer)) != before).all()
+        sigma.set("trainer.optimiser.bn.shift.frozen", True)
+        before = statistics(trainer)
+        trainer.fit(epochs=1)
+        np.testing.assert_array_equal(statistics(trainer), before)
+        sigma.set("trainer.optimiser.bn.*.frozen", False)
+        trainer.fit(epochs=1)
+        assert (np.array(statistics(trainer)) != before).all()
+
+
+def test_a_rule_for_statistics_that_no_layer_has_is_refused() -> None:
+    with pytest.raises(SigmaConfigError, match=r"'bn.median' matches no parameter. There are bn.scale, .*bn.mean"):
+        normalising("numpy", "bn.median").fit(epochs=1)

@@ -16,8 +16,9 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.contracts import Backend, Batches, Dataset, Iterator
-from sigma_kernel.errors import SigmaDataError, expect, inside
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, expect, inside
 from sigma_kernel.graph.random import permutation
+from sigma_kernel.network.tracing import Shapes
 from sigma_kernel.training.data.dataset import Host, placed, read
 from sigma_kernel.training.data.iterators import Shuffled
 
@@ -60,6 +61,17 @@ class Prefetch(Generic[K, V]):
 def placing(backend: Backend, dataset: Dataset) -> dict[str, Any]:
     """Return what a feed has of a backend: several blocks are copied to it, as they may be read into one array."""
     return {"place": backend.share if dataset.blocks == 1 else backend.to_device, "draw": backend.permutation}
+
+
+def check_rows_kept(trainer: str, shapes: Shapes, iterator: Iterator) -> None:
+    """Refuse an iterator that changes the order of rows if a layer carries their state to the next batch."""
+    for address, state in shapes.state.items():
+        if state.per_row and not iterator.keeps_order:
+            layer = address.rpartition(".")[0]
+            raise SigmaConfigError(
+                f"{trainer}.iterator: {layer} carries the state of each row to the same row of the next batch, and "
+                f"{type(iterator).__name__} changes the order of the rows. Choose 'sequential', or leave out carried."
+            )
 
 
 @define(eq=False, repr=False)
@@ -173,6 +185,8 @@ class Feed:
             right = order.dtype.kind in "iu" and order.shape == (rows,) and order.min() >= 0 and order.max() < rows
             right = right and np.bincount(order.astype(np.int64), minlength=rows).all()
             expect(bool(right), f"indices() must return a permutation of range({rows}), each row once", order)
+            kept = not self.iterator.keeps_order or (order[1:] > order[:-1]).all()
+            expect(bool(kept), f"indices() must return range({rows}), as keeps_order declares", order)
         return np.ascontiguousarray(order, np.int32)
 
     def _load(self, block: int) -> Mapping[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from attrs import frozen
 
@@ -20,6 +22,8 @@ class Shuffled(Iterator):
 
 class InOrder(Iterator):
     """The rows in the order in which they are stored."""
+
+    keeps_order: ClassVar[bool] = True
 
     def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
         """Return the identity."""

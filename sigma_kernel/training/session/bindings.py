@@ -29,7 +29,7 @@ from sigma_kernel.training.commands.changes import TIMES, froze, read_time, time
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.live import Elements, ranged
-from sigma_kernel.training.step.model import EPOCH, GOOD, RISE, SCALE, SCALES, SKIPS
+from sigma_kernel.training.step.model import EPOCH, GOOD, LAYERS, RISE, SCALE, SCALES, SKIPS
 
 SECONDS = Kind(float, 0, doc="The time that training took, without pauses.", unit="seconds")
 COUNTS = {
@@ -241,7 +241,7 @@ def _time(session: Readable, name: str) -> str:
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
-def written(state: RunState, setup: Setup, values: Mapping[str, Any]) -> RunState:
+def written(state: RunState, setup: Setup, new: Mapping[str, Any]) -> RunState:
     """Return the state with new values, already checked by their kinds, at settable addresses of no hook.
 
     The times and criteria of hooks, frozen parameters, the number of epochs and the batch size are part of ``changes``:
@@ -249,9 +249,11 @@ def written(state: RunState, setup: Setup, values: Mapping[str, Any]) -> RunStat
     """
     arrays, live, changes, specs = dict(state.arrays), dict[str, float](), state.changes, setup.model.held()
     specs |= {name: Spec((), first.dtype.name) for name, first in setup.model.scales().items()}
-    for address, value in values.items():
+    for address, value in new.items():
         if address in arrays:
-            arrays[address] = setup.to_device(np.full(specs[address].shape, value, specs[address].dtype))
+            values = np.full(specs[address].shape, value, specs[address].dtype)
+            declared = setup.model.shapes.parameters.get(address.removeprefix(LAYERS))
+            arrays[address] = setup.to_device(declared.fix_rows(values) if declared else values)
             state = state.chosen()
         elif parameters := setup.owned(address):
             changes = froze(changes, [p for p in parameters if (p in setup.model.frozen) != value], value)

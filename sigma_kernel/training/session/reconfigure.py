@@ -16,7 +16,7 @@ from sigma_kernel.registry.addresses import matches
 from sigma_kernel.training.checkpoints.format import KEPT
 from sigma_kernel.training.commands.changes import Parts
 from sigma_kernel.training.components import check_precision
-from sigma_kernel.training.data.feed import placing
+from sigma_kernel.training.data.feed import check_rows_kept, placing
 from sigma_kernel.training.hooks.order import inner
 from sigma_kernel.training.session.bindings import check_declared
 from sigma_kernel.training.session.editing import fed
@@ -42,6 +42,8 @@ def reconfigured(setup: Setup, state: RunState, now: RunState) -> tuple[Setup, R
 # -- the setup ---------------------------------------------------------------------------------------------------------
 def _built(setup: Setup, parts: Parts) -> Setup:
     programs, feed = _programs(setup, parts), setup.feed
+    if parts.iterator is not setup.parts.iterator:
+        check_rows_kept(setup.name, setup.model.shapes, parts.iterator)
     if parts.iterator is not setup.parts.iterator or parts.backend is not setup.parts.backend:
         feed = evolve(feed, iterator=parts.iterator, **placing(parts.backend, feed.dataset))
     return evolve(

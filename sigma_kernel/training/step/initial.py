@@ -57,6 +57,9 @@ class Initial:
 
     def values(self, address: str, parameter: Parameter) -> np.ndarray:
         """Return the initial values of a parameter, or of an entry of layer state."""
+        return parameter.fix_rows(self._drawn(address, parameter))
+
+    def _drawn(self, address: str, parameter: Parameter) -> np.ndarray:
         chosen, dtype = self.initialiser(address, parameter), parameter.dtype or self.model.precision
         if address in self.kept:
             return self.kept[address].astype(dtype)

@@ -67,8 +67,8 @@ class Model:
 
     ``sections`` are the specs of one sample; ``metrics`` are recorded at each training step; ``optimisers`` are held by
     the heads of their addresses, in the order of their updates if they are ``ordered``; ``owners`` maps a parameter to
-    the head of the optimiser that updates it. ``frozen`` holds the addresses of parameters that are not updated;
-    those ``paused``, by a command, keep slots and settings.
+    the head of the optimiser that updates it. ``frozen`` holds the addresses of parameters that are not updated, and of
+    statistics that layers keep as they are; parameters ``paused``, by a command, keep slots and settings.
     """
 
     network: Network
@@ -514,7 +514,15 @@ class Aim:
             _check_update(update, known, [place for place in slots if not place[1].startswith("modifiers.")])
             done = optimiser.completed(update, self)
             _check_update(done, known, [place for place in slots if place[0] in update.parameters])
+            done = evolve(done, parameters={a: self._with_fixed_rows(a, x) for a, x in done.parameters.items()})
             return self._unless_skipped(done) if self.draft.model.scaled else done
+
+    def _with_fixed_rows(self, address: str, new: Node) -> Node:
+        """Return the new values of a parameter, with the rows that its layer declares fixed."""
+        for row, number in self.draft.model.shapes.parameters[address].fixed_rows.items():
+            rows = f.reshape(f.iota(new.shape[:1], dtype="int32"), (new.shape[0], *(1,) * (len(new.shape) - 1)))
+            new = f.where(f.equal(rows, row), number, new)
+        return new
 
 
 def _check_update(update: Any, known: Mapping[Any, Spec], slots: Iterable[tuple[str, str]]) -> None:
@@ -561,7 +569,8 @@ class Traced(Draft):
         live = {address: self.live(LAYERS + address) for address in model.shapes.live}
         row = self.live("shard.row", "uint32") if self.cut and self.training else None
         key, given = self.key(row=row) if self.training else None, {**parameters, **others, **state, **live}
-        return model.network.forward(Trace(model.resolve, self.training, key, model.precision, given), sections)
+        trace = Trace(model.resolve, self.training, key, model.precision, given, frozen=model.frozen)
+        return model.network.forward(trace, sections)
 
     def layer_state(self) -> dict[str, Node]:
         """Return the new layer state, by its name in the state."""

@@ -81,7 +81,18 @@ def optimised(
     fixed = {a: optimisers[model.owners[a]].type.settings[rule]["frozen"] for a, rule in rules.items() if rule}
     frozen = {address for address, wanted in {**fixed, **commanded}.items() if wanted}
     unowned = model.shapes.parameters.keys() - model.owners.keys() if optimisers else ()
-    return evolve(model, frozen=frozenset({*frozen, *unowned}), paused=frozenset(a for a in commanded if a in frozen))
+    rested = {address for address in model.shapes.state if _is_frozen_state(model, optimisers, address)}
+    left = frozenset({*frozen, *unowned, *rested})
+    return evolve(model, frozen=left, paused=frozenset(a for a in commanded if a in left))
+
+
+def _is_frozen_state(model: Model, optimisers: Mapping[str, Optimisation], address: str) -> bool:
+    """Return whether a rule of the optimiser that matches an entry of layer state freezes it."""
+    for optimisation in optimisers.values():
+        if matches(optimisation.match, address, model.tags):
+            rules = {n: str(rule["match"]) for n, rule in optimisation.type.settings.items() if "frozen" in rule}
+            return any(optimisation.type.settings[n]["frozen"] for n in hits(model, rules, address)[:1])
+    return False
 
 
 def owners(trainer: str, model: Model, optimisers: Mapping[str, Optimisation], mistakes: Mistakes = FIRST) -> Owners:
@@ -111,7 +122,11 @@ def check_optimisers(
             check_matches(trainer, {head: optimisation.match}, model, mistakes)
             check_costs(f"{trainer}.{head}.minimises", head, optimisation.minimises, model, mistakes)
         among = [address for address, owner in mine.items() if owner == head]
-        check_matches(trainer, dict(patterns(head, optimisation.type)), model, mistakes, among)
+        rules = dict(patterns(head, optimisation.type))
+        freeze = {f"{head}.settings.{n}" for n, rule in optimisation.type.settings.items() if "frozen" in rule}
+        check_matches(trainer, {n: x for n, x in rules.items() if n not in freeze}, model, mistakes, among)
+        own = [a for a in model.shapes.state if among and matches(optimisation.match, a, model.tags)]
+        check_matches(trainer, {n: x for n, x in rules.items() if n in freeze}, model, mistakes, [*among, *own])
 
 
 def _check_scaled(head: str, optimiser: Optimiser, model: Model) -> None:
