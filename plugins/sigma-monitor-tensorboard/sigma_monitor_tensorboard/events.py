@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,36 @@ from tensorboardX.proto.summary_pb2 import Summary
 NUMBERS = count()  # tell the files apart that one process makes in a second
 MOST = 2**20  # elements of an array that are counted in a histogram
 BINS = 64
+HEAD, TAIL = 12, 4  # bytes of a record before its data (the length and its checksum), and after it
 
 
 def tag(name: str) -> str:
     """Return the tag of a name: TensorBoard groups tags by what stands before the first slash."""
     return name.replace(".", "/")
+
+
+def read_events(path: Path) -> Iterator[Any]:
+    """Yield the events of a file, up to a record that was cut off when its process ended."""
+    with path.open("rb") as file:
+        while len(head := file.read(HEAD)) == HEAD:
+            size = int.from_bytes(head[:8], "little")
+            record = file.read(size + TAIL)
+            if len(record) < size + TAIL:
+                return
+            yield Event.FromString(record[:size])
+
+
+def last_steps(directory: Path) -> dict[str, int]:
+    """Return the last step of each number in the event files of a directory, by its tag."""
+    found: dict[str, int] = {}
+    for path in sorted(directory.glob("events.*")):
+        for event in read_events(path):
+            if event.HasField("session_log"):  # which hides the steps from its own on
+                found = {label: min(step, event.step - 1) for label, step in found.items()}
+            for value in event.summary.value:
+                if value.HasField("simple_value"):
+                    found[value.tag] = event.step
+    return found
 
 
 @define(eq=False)

@@ -13,22 +13,23 @@ from attrs import define, field
 from PIL import Image
 
 from sigma_kernel.contracts import AddressEntry, Branch, Stretch, View
-from sigma_monitor_tensorboard.events import Events
+from sigma_monitor_tensorboard.events import Events, last_steps, tag
 from sigma_monitor_tensorboard.settings import settings
 
 ARRAYS = 200  # parameters of which histograms are made
 PICTURES = 50  # new ones that are written at a look
 LARGEST = 2**22  # bytes of a picture file
 OWN = ("network", "optimiser", "optimisers", "hooks")  # below these, arrays are no pictures
+STARTS = ("begin", "resumed")  # events in the journal from which training goes on
 MOMENT = ("trainer", "iteration", "epoch", "seconds")  # of a row of the journal
 
 
 @define(eq=False)
 class Written:
-    """A branch of a trainer: where its events go, and up to which iteration they stand in files of an earlier run."""
+    """A branch of a trainer: where its events go, and the last iteration of each number in files of an earlier run."""
 
     events: Events
-    done: int
+    done: Mapping[str, int]
 
 
 @define(eq=False)
@@ -72,14 +73,18 @@ class Writing:
             number, twin = branches[index].number, sum(b.number == branches[index].number for b in branches[:index])
             name = trainer + (f".branch-{number}" if number else "") + (f".again-{twin}" if twin else "")
             begun = self._begun(trainer) if any((self.folder / name).glob("events.*")) else None
-            events = Events(self.folder / name, None if begun is None else begun + 1)
-            self._lines[trainer, index] = Written(events, -1 if begun is None else begun)
+            done = (
+                {} if begun is None else {one: min(last, begun) for one, last in last_steps(self.folder / name).items()}
+            )
+            self._lines[trainer, index] = Written(
+                Events(self.folder / name, None if begun is None else begun + 1), done
+            )
         return self._lines[trainer, index]
 
     def _begun(self, trainer: str) -> int:
-        """Return the iteration from which this run goes on."""
-        rows = (row for _, row in self.view.journal() if row.get("event") == "begin" and row["trainer"] == trainer)
-        return max((int(row["iteration"]) for row in rows), default=0)
+        """Return the iteration from which this run goes on: that of its checkpoint, after a resume."""
+        rows = [row for _, row in self.view.journal() if row.get("event") in STARTS and row["trainer"] == trainer]
+        return int(rows[-1]["iteration"]) if rows else 0
 
     def _present(self, trainer: str) -> Events:
         branches = self.view.branches(trainer)
@@ -108,10 +113,11 @@ class Writing:
             self._settings(trainer)
 
     def _scalars(self, trainer: str, address: str, stretch: Stretch, line: Written) -> None:
-        curve = stretch.curve
-        new = curve.iterations > line.done
+        """Write the values that no earlier file has, those which it lost when its process was killed among them."""
+        curve, name = stretch.curve, address.removeprefix(f"{trainer}.")
+        new = curve.iterations > line.done.get(tag(name), -1)
         times = time.time() - np.maximum(0.0, self._now(trainer, "second") - curve.seconds[new])
-        line.events.scalars(address.removeprefix(f"{trainer}."), curve.iterations[new], curve.values[new], times)
+        line.events.scalars(name, curve.iterations[new], curve.values[new], times)
 
     def _settings(self, trainer: str) -> None:
         """Write the settings of the run, once it is known by what runs are compared."""

@@ -202,6 +202,32 @@ def test_a_run_that_is_resumed_hides_what_its_checkpoint_does_not_know(tmp_path:
     assert _steps(_read(tmp_path / "trainer"), "training/loss") == ([1, 2, 3], [5.0, 4.0, 7.0])
 
 
+def test_a_run_that_was_killed_and_resumed_shows_all_values_up_to_its_checkpoint_and_on(tmp_path: Path) -> None:
+    view = FakeView({"trainer.training.loss": 0.0}, measured={"trainer.training.loss": [9.0, 8.0, 7.0, 6.0, 5.0]})
+    view.noted.append({"event": "begin", "trainer": "trainer", "iteration": 0})
+    _once(view, tmp_path)
+    view.measured["trainer.training.loss"] = [9.0, 8.0, 7.0, 6.0, 4.0, 3.0]
+    view.noted.append({"event": "resumed", "trainer": "trainer", "iteration": 4})
+    _once(view, tmp_path)
+    assert _steps(_read(tmp_path / "trainer"), "training/loss") == ([1, 2, 3, 4, 5, 6], [9.0, 8.0, 7.0, 6.0, 4.0, 3.0])
+
+
+@pytest.mark.parametrize("cut", [1, 20])
+def test_values_that_a_killed_process_had_not_written_are_filled_from_the_record_of_the_run(
+    tmp_path: Path, cut: int
+) -> None:
+    view = FakeView({"trainer.a": 0.0}, measured={"trainer.a": [9.0, 8.0, 7.0]})
+    writing = Writing(view, tmp_path, 100)
+    writing.look()
+    writing.close()
+    (file,) = (tmp_path / "trainer").iterdir()
+    file.write_bytes(file.read_bytes()[:-cut])  # the last record is torn
+    view.measured["trainer.a"] = [9.0, 8.0, 7.0, 6.0, 5.0]
+    view.noted.append({"event": "resumed", "trainer": "trainer", "iteration": 4})
+    _once(view, tmp_path)
+    assert _steps(_read(tmp_path / "trainer"), "a") == ([1, 2, 3, 4, 5], [9.0, 8.0, 7.0, 6.0, 5.0])
+
+
 def _once(view: FakeView, folder: Path, most: int = 100) -> None:
     writing = Writing(view, folder, most)
     writing.look()
