@@ -83,9 +83,9 @@ def test_booleans_are_accepted_if_the_input_has_a_dtype() -> None:
 def test_booleans_are_refused_if_training_used_numbers(tmp_path: Path) -> None:
     made = trainer({"training": Arrays(inputs=X.astype(float), targets=Y), "validation": Arrays(inputs=X, targets=Y)})
     made.fit(epochs=1)
-    with pytest.raises(SigmaDataError, match="section 'inputs' holds bool; the step was built for float32"):
+    with pytest.raises(SigmaDataError, match="section 'inputs' holds bool; the network was built for float32. Write"):
         made.predict(X)
-    with pytest.raises(SigmaDataError, match="section 'inputs' holds bool; the step was built for float32"):
+    with pytest.raises(SigmaDataError, match="section 'inputs' holds bool; the network was built for float32. Write"):
         made.evaluate()
 
 

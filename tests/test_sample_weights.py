@@ -205,8 +205,8 @@ def test_a_split_without_weights_is_evaluated_with_weights_of_1() -> None:
 @pytest.mark.parametrize(("weights", "message"), [
     (-W, r"section 'weights', row 0: must be at least 0 \(got -0\."),
     (W * 0, "section 'weights': all weights are 0"),
-    (np.where(W > 0.5, np.nan, W), "section 'weights' holds a value that is not finite"),
-    (np.where(W > 0.5, np.inf, W), "section 'weights' holds a value that is not finite"),
+    (np.where(W > 0.5, np.nan, W), r"section 'weights', row \d+: nan is not finite"),
+    (np.where(W > 0.5, np.inf, W), r"section 'weights', row \d+: inf is not finite"),
     (W[:5], r"equally many rows \(got .*'weights': 5"),
     (Y, r"section 'weights' has shape \(2,\)\. Give one weight per sample"),
     (["heavy"] * 30, "section 'weights' holds words, such as 'heavy'"),

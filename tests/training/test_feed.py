@@ -440,7 +440,7 @@ def test_blocks_can_be_iterated_again_with_only_one_in_memory() -> None:
 
 def test_a_non_finite_number_is_reported_with_block_and_row_if_there_are_several_blocks() -> None:
     data = Several(np.array([1.0, 2.0]), np.array([6.0, np.nan]))
-    with pytest.raises(SigmaDataError, match="^block 1: data: section 'x' holds a value that is not finite, .* row 1"):
+    with pytest.raises(SigmaDataError, match="^block 1: data: section 'x', row 1: nan is not finite. Fill"):
         fitted("float32", {"a": Centre()}, data)
 
 
@@ -482,7 +482,7 @@ def test_sections_are_cast_to_the_dtypes_of_the_step(given: str, precision: str,
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1])
 def test_integers_beyond_32_bits_are_refused(value: int) -> None:
-    with pytest.raises(SigmaDataError, match="section 'x' holds integers beyond 32 bits. Scale them, or use floats."):
+    with pytest.raises(SigmaDataError, match=f"section 'x', row 1: {value} is beyond 32 bits. Of labels, give"):
         Preparation("float32")({"x": np.array([0, value], np.int64)})
     with pytest.raises(SigmaDataError, match="beyond 32 bits"):
         Preparation("float32")({"x": np.array([2**64 - 1], np.uint64)})
@@ -500,7 +500,7 @@ def test_a_non_finite_number_is_reported_with_section_and_row(bad: float) -> Non
     values = np.ones((9, 2, 2))
     values[6, 1, 0] = values[8, 0, 0] = bad
     prepared = Preparation("float32")({"y": np.arange(9), "x": values})
-    with pytest.raises(SigmaDataError, match="section 'x' holds a value that is not finite, first in row 6. Fill"):
+    with pytest.raises(SigmaDataError, match=rf"section 'x', row 6, at \(1, 0\): {bad} is not finite. Fill"):
         check_finite(prepared)
 
 
@@ -515,7 +515,7 @@ def test_a_number_too_large_for_the_precision_is_distinguished_from_a_non_finite
 def test_the_row_of_a_non_finite_value_is_found_after_preprocessing() -> None:
     values = np.ones((9, 2))
     values[6, 1] = np.nan
-    with pytest.raises(SigmaDataError, match="section 'x' holds a value that is not finite, first in row 6"):
+    with pytest.raises(SigmaDataError, match="section 'x', row 6, column 1: nan is not finite"):
         fitted("float32", {"a": Centre()}, Rows({"x": values}))
 
 
@@ -532,7 +532,7 @@ def test_training_refuses_non_finite_data() -> None:
     with small_environment(Sweep()) as sigma:
         data = sigma.trainer("trainer").data["training"]
         data.block(0)["targets"][17] = np.nan
-        with pytest.raises(SigmaDataError, match="section 'targets' .* row 17"):
+        with pytest.raises(SigmaDataError, match="section 'targets', row 17, column 0: nan"):
             sigma.run()
 
 
@@ -546,12 +546,34 @@ def test_only_requested_sections_remain_with_the_requested_dtype() -> None:
     assert {name: values.dtype.name for name, values in found.items()} == {"x": "float32", "y": "int32"}
 
 
+def test_whole_numbers_are_the_same_in_any_type() -> None:
+    found = conform({"x": np.full((3, 2), 7, np.int32), "y": np.array([1.0, -2.0, 2**24], np.float32)}, WANTED)
+    assert [found[name].dtype for name in "xy"] == [np.float32, np.int32]
+    assert (found["x"] == 7).all()
+    assert found["y"].tolist() == [1, -2, 2**24]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 2.0**31, -1e30])
+def test_a_float_that_is_no_whole_number_of_32_bits_is_refused_where_these_are_wanted(value: float) -> None:
+    with pytest.raises(SigmaDataError, match=r"section 'y', row 2: .* is no int32"):
+        conform({**FITTING, "y": np.array([0, 1, value], np.float32)}, WANTED)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"x": np.ones((3, 4), np.float32)}, "data: section 'x' has shape (3, 4); expected ('n', 2)."),
         ({"y": np.int32(1)}, "data: section 'y' has shape (); expected ('n',)."),
-        ({"y": np.ones(3, np.float32)}, "data: section 'y' holds float32; the step was built for int32."),
+        (
+            {"y": np.array([1, 0.5, 2], np.float32)},
+            "data: section 'y', row 1: 0.5 is no int32, for which the network was built. "
+            "Round or scale the values as those of the training, or train on float32.",
+        ),
+        (
+            {"x": np.array([[1, 2], [3, 2**24 + 1]])},
+            "data: section 'x', row 1, column 1: 16777217 is no float32, for which the network was built. "
+            "Round or scale the values as those of the training, or train on int64.",
+        ),
         ({"y": None, "ys": np.ones(3)}, "data: section 'y' is missing. Did you mean 'ys'?"),
     ],
 )

@@ -11,7 +11,7 @@ from attrs import evolve, field, frozen
 
 from sigma_kernel.contracts import Dataset, Preprocessor
 from sigma_kernel.errors import SigmaDataError, expect, inside, near
-from sigma_kernel.graph.node import FLOATS, Spec
+from sigma_kernel.graph.node import Spec
 from sigma_kernel.training.data.dataset import Host, placed, read
 
 FITTED = "data.preprocessors."  # prefix of fitted values in the state
@@ -88,8 +88,10 @@ class Preparation:
             return cast
         if values.dtype.kind in "iu":
             if values.size and not -(2**31) <= values.min() <= values.max() < 2**31:
+                place, value = _first((values < -(2**31)) | (values >= 2**31), values)
                 raise SigmaDataError(
-                    f"data: section {name!r} holds integers beyond 32 bits. Scale them, or use floats."
+                    f"data: section {name!r}, {place}: {value} is beyond 32 bits. Of labels, give the indices of their "
+                    "classes: numpy.unique(labels, return_inverse=True)[1]. Give other numbers as floats."
                 )
             return np.asarray(values, np.int32, order="C")
         if values.dtype.kind == "b":
@@ -112,15 +114,21 @@ class Section(Iterable[np.ndarray]):
             yield self.before.applied({self.name: values})[self.name]
 
 
-def check_finite(block: Host) -> None:
-    """Raise SigmaDataError for the first number that is not finite, naming its section and row."""
+def check_finite(block: Host, where: str = "data") -> None:
+    """Raise SigmaDataError for the first number that is not finite, naming its section, row and column."""
     for name, values in block.items():
         if not _finite(values):
-            row = int(np.argwhere(~np.isfinite(values))[0][0])
+            place, value = _first(~np.isfinite(values), values)
             raise SigmaDataError(
-                f"data: section {name!r} holds a value that is not finite, first in row {row}. "
-                "Fill or drop such rows before training."
+                f"{where}: section {name!r}, {place}: {value} is not finite. Fill such values in, or drop their rows."
             )
+
+
+def _first(wrong: np.ndarray, values: np.ndarray) -> tuple[str, Any]:
+    """Return where the first wrong value of a section is, in words, and the value."""
+    row, *rest = (int(number) for number in np.argwhere(wrong)[0])
+    columns = f", column {rest[0]}" if len(rest) == 1 else f", at {tuple(rest)}" if rest else ""
+    return f"row {row}{columns}", values[(row, *rest)]
 
 
 def check_indices(block: Host, counts: Mapping[str, int], where: str = "data") -> None:
@@ -141,9 +149,9 @@ def _finite(values: np.ndarray) -> bool:
 
 
 def conform(block: Host, wanted: Mapping[str, Spec], where: str = "data") -> Host:
-    """Return the wanted sections of a prepared block; cast integers to floats where the spec is a float.
+    """Return the wanted sections of a prepared block, converted to the types of their specs.
 
-    Raises SigmaDataError for a section that is missing, or has another shape or type.
+    Raises SigmaDataError for a section that is missing, has another shape, or holds a number that the type lacks.
     """
     found: Host = {}
     for name, spec in wanted.items():
@@ -152,9 +160,23 @@ def conform(block: Host, wanted: Mapping[str, Spec], where: str = "data") -> Hos
         values = block[name]
         if not values.ndim or values.shape[1:] != spec.shape:
             raise SigmaDataError(f"{where}: section {name!r} has shape {values.shape}; expected {('n', *spec.shape)}.")
-        if values.dtype != spec.dtype and (spec.dtype not in FLOATS or values.dtype.kind in "fb"):
-            raise SigmaDataError(
-                f"{where}: section {name!r} holds {values.dtype}; the step was built for {spec.dtype}."
-            )
-        found[name] = values.astype(spec.dtype, copy=False)
+        found[name] = values if values.dtype == spec.dtype else _converted(where, name, values, spec.dtype)
+    return found
+
+
+def _converted(where: str, name: str, values: np.ndarray, dtype: str) -> np.ndarray:
+    """Return values in another type, which must hold the same numbers; booleans are no numbers."""
+    if "bool" in (values.dtype.name, dtype):
+        raise SigmaDataError(
+            f"{where}: section {name!r} holds {values.dtype}; the network was built for {dtype}. "
+            f"Write x.astype({dtype!r})."
+        )
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = values.astype(dtype)
+    if (wrong := found != values).any():
+        place, value = _first(wrong, values)
+        raise SigmaDataError(
+            f"{where}: section {name!r}, {place}: {value} is no {dtype}, for which the network was built. "
+            f"Round or scale the values as those of the training, or train on {values.dtype}."
+        )
     return found

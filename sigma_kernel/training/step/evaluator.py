@@ -17,7 +17,7 @@ from sigma_kernel.training.data.dataset import Host, samples as arrays_of
 from sigma_kernel.training.data.edits import Edited, Edits, numbers
 from sigma_kernel.training.data.feed import Feed, placing
 from sigma_kernel.training.data.iterators import InOrder
-from sigma_kernel.training.data.preprocessing import check_indices, conform
+from sigma_kernel.training.data.preprocessing import check_finite, check_indices, conform
 from sigma_kernel.training.step.measuring import Sums, means, measured, summed, values
 from sigma_kernel.training.step.model import DIRECTIONS, JUDGED, Model
 from sigma_kernel.training.step.steps import Programs, Steps
@@ -216,6 +216,7 @@ class Evaluator:
         counts = {name: len(values) for name, values in block.items()}
         if len({*counts.values()}) != 1:
             raise SigmaDataError(f"predict: sections must have equally many rows (got {counts}).")
+        check_finite(block, "predict")
         check_indices(block, model.shapes.indices, "predict")
         return block
 
