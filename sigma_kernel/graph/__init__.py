@@ -16,7 +16,7 @@ from sigma_kernel.lazy import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "": "dtypes ops philox shapes",
+        "": "dtypes ops philox shapes sums",
         "differentiation": "gradient",
         "meaning": "MEANINGS Meaning STANDARD",
         "namespace": "Namespace erf inside interpret meaning_of numpy_namespace",

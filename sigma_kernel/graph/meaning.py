@@ -94,7 +94,7 @@ MEANINGS |= {
     "stop": lambda ns, x: x,
     "cast": lambda ns, x, dtype: ns.cast(x, dtype),
     "reduce_precision": _reduce_precision,
-    "sum": lambda ns, x, axis: ns.xp.sum(x, axis=axis, dtype=x.dtype, keepdims=True),
+    "sum": lambda ns, x, axis: ns.sum(ns.xp, x, axis),
     "max": lambda ns, x, axis: ns.xp.max(x, axis=axis, keepdims=True),
     "argmax": lambda ns, x, axis: ns.cast(ns.xp.argmax(x, axis=axis, keepdims=True), "int32"),
     "reshape": lambda ns, x, shape: ns.xp.reshape(x, shape),

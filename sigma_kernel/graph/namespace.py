@@ -17,6 +17,7 @@ from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph.node import INTEGERS, MEANINGS, Graph, Node, expanded, symbol
+from sigma_kernel.graph.sums import sum_axes
 
 Array = Any  # an array of the namespace
 _Call = tuple[Callable[..., Any], list[int], int, list[int]]
@@ -64,6 +65,11 @@ def scatter_add(xp: Any, x: Array, indices: Array, updates: Array) -> Array:
     return x + xp.matmul(xp.astype(hit, x.dtype), updates)
 
 
+def total(xp: Any, x: Array, axis: tuple[int, ...]) -> Array:
+    """Return the sum over axes, which stay with side 1, in the dtype of the array."""
+    return xp.sum(x, axis=axis, dtype=x.dtype, keepdims=True)
+
+
 def inside(op: str, places: np.ndarray, side: int) -> None:
     """Raise SigmaGraphError for indices outside of an axis; they count from 0, never from the end."""
     if places.size and not (places.min() >= 0 and places.max() < side):
@@ -95,6 +101,7 @@ class Namespace:
     carrier: Any
     word: Callable[[Array], Array] = lambda x: x
     erf: Callable[[Any, Array], Array] = erf
+    sum: Callable[[Any, Array, tuple[int, ...]], Array] = total
     scatter_add: Callable[[Any, Array, Array, Array], Array] = scatter_add
     narrow: Callable[[Namespace, Array, str], Array] = narrow
     inside: Callable[[str, Array, int], None] = lambda op, places, side: None
@@ -158,7 +165,7 @@ def numpy_namespace() -> Namespace:
     quiet = partial(np.errstate, all="ignore")
     dtypes = {name: np.dtype(name) for name in names}
     own: dict[str, Any] = {"scatter_add": _numpy_scatter_add, "narrow": _numpy_narrow, "inside": inside, "quiet": quiet}
-    return Namespace("numpy", np, dtypes, np.int64, **own)
+    return Namespace("numpy", np, dtypes, np.int64, sum=lambda xp, x, axis: sum_axes(x, axis), **own)
 
 
 # -- interpreting graphs -----------------------------------------------------------------------------------------------

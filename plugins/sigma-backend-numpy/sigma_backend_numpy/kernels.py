@@ -17,7 +17,7 @@ from sigma_backend_numpy import windows
 from sigma_backend_numpy.plan import STRIDED, elementwise
 from sigma_kernel import Lowerings
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import FLOATS, INTEGERS, STANDARD, Node, erf, inside, meaning_of, numpy_namespace, philox
+from sigma_kernel.graph import FLOATS, INTEGERS, STANDARD, Node, erf, inside, meaning_of, numpy_namespace, philox, sums
 
 Call = Callable[..., Any]
 Prepare = Callable[[Node, np.ndarray], Call]
@@ -122,6 +122,8 @@ def _cast(node: Node, scratch: np.ndarray) -> Call:
 # -- reductions --------------------------------------------------------------------------------------------------------
 def _sum(node: Node, scratch: np.ndarray) -> Call:
     axis = node.attrs["axis"]
+    if prod(node.inputs[0].shape) > sums.TERMS * prod(node.shape):
+        return lambda x, out: sums.sum_axes(x, axis, out)
     return lambda x, out: np.add.reduce(x, axis, out=out, keepdims=True)
 
 
