@@ -27,7 +27,8 @@ def sum_axes(x: np.ndarray, axis: tuple[int, ...], out: np.ndarray | None = None
 
 def _added_in_turn(x: np.ndarray, axis: tuple[int, ...]) -> int:
     """Return how many numbers NumPy adds one after another: all, but those along the axes that are one in memory."""
-    terms, order = prod(x.shape[k] for k in axis), sorted(range(x.ndim), key=lambda k: abs(x.strides[k]))
+    terms: int = prod(x.shape[k] for k in axis)
+    order = sorted(range(x.ndim), key=lambda k: abs(x.strides[k]))
     run, step = 1, 0
     for k in (k for k in order if x.shape[k] > 1):
         if k not in axis or not x.strides[k] or abs(x.strides[k]) != (step or abs(x.strides[k])):
@@ -40,7 +41,7 @@ def _sum_axis(x: np.ndarray, axis: int) -> np.ndarray:
     """Return the sum over one axis: rows that lie side by side are added to others, part by part."""
     rows, step = x.shape[axis], abs(x.strides[axis])
     if rows <= PART:
-        return np.add.reduce(x, axis, x.dtype, keepdims=True)  # type: ignore[no-any-return]
+        return np.add.reduce(x, axis, x.dtype, keepdims=True)
     row = prod(side for side, stride in zip(x.shape, x.strides, strict=True) if abs(stride) < step)
     beside = max(1, min(WIDTH // max(row, 1), rows // PART))
     parts, before, after = rows // (PART * beside), x.shape[:axis], x.shape[axis + 1 :]

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -77,6 +78,18 @@ def large_results(x: Node, y: Node, a: Node, b: Node, z: Node) -> list[Node]:
         mixed, f.sum(mixed, axis=0), f.sum(mixed, axis=1), f.max(y, axis=0), f.mean(mixed), f.softmax(a), a @ b,
         a.T, f.where(f.greater(z, 0.0), z * 3.0, f.abs(z) + 1.0), f.sum(f.square(z)), f.concat(x, y, axis=1),
     ]  # fmt: skip
+
+
+MANY = 1 << 18
+SUMS = {
+    (MANY,): (0,),
+    (MANY, 3): (0,),
+    (3, MANY): (1,),
+    (2, MANY, 2): (1,),
+    (512, 512, 3): (0, 1),
+    (64, 2, 4096): (0, 2),
+}
+ROUNDINGS = 1 << 12  # as docs/numbers.md says
 
 
 @contextmanager
@@ -237,6 +250,18 @@ class BackendSuite(Suite):
                 scale = 1.0 + float(np.abs(other).max())
                 slack = TOLERANCE[precision] * scale * 20
                 np.testing.assert_allclose(found, other, rtol=slack, atol=slack, err_msg=f"large result {place}")
+
+    def test_sums_of_many_terms_are_exact_within_the_bound(self) -> None:
+        """Add in blocks, in pairs or in a wider dtype, along every axis: docs/numbers.md states the bound."""
+        for precision in self.precisions:
+            arrays = [np.full(shape, 0.1, precision) for shape in SUMS]
+            inputs = [symbol(x.shape, precision) for x in arrays]
+            sums = tuple(f.sum(x, axis=axis) for x, axis in zip(inputs, SUMS.values(), strict=True))
+            exact = math.fsum(float(x) for x in arrays[0])
+            slack = ROUNDINGS * float(np.finfo(precision).eps) / 2 * exact
+            graphs = [Graph(tuple(inputs), (*sums, f.sum(inputs[1]) / 3.0))]
+            for place, found in enumerate(self._together(graphs, arrays)):
+                np.testing.assert_allclose(found, exact, rtol=0.0, atol=slack, err_msg=f"sum {place}")
 
     def test_large_results_have_the_same_bits_each_time(self) -> None:
         """Sum in an order that depends on shapes alone."""

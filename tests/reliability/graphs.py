@@ -34,7 +34,7 @@ from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.compiler import machine_code
 from sigma_backend_numba.compiler.tile_sizes import DEPTH
-from sigma_backend_numba.emit import attention, costs, matmul, register_tiles, task
+from sigma_backend_numba.emit import attention, blocks, costs, matmul, register_tiles, task
 from sigma_backend_numba.lower import batch_chunks, canonical, packing
 from sigma_backend_numba.lower.product_table import BLAS, PANELS, Route
 from sigma_backend_numba.plan import fusion
@@ -52,6 +52,7 @@ LOW: tuple[tuple[Any, str, Any], ...] = (  # limits of numba, so low that a few 
     (register_tiles, "DEPTH", dict.fromkeys(DEPTH, 16)), (register_tiles, "NEAR", 1), (matmul, "TOGETHER", 2),
     (attention, "BLOCK", 8), (fusion, "LONGEST_ROW", 3), (fusion, "BESIDE", 1),
     (batch_chunks, "ROWS", 1), (batch_chunks, "CHUNK", 1.0), (packing, "STEPS", 1), (packing, "COLUMNS", 1),
+    (blocks, "TERMS", 2), (blocks, "BESIDE", 2),
 )  # fmt: skip
 
 

@@ -7,18 +7,19 @@ are recomputed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from attrs import define, field, frozen
 
 from sigma_backend_numba.emit.addresses import Address, Addresses
+from sigma_backend_numba.emit.blocks import Blocks, blocks, sums_many
 from sigma_backend_numba.emit.task import Task, indented
 from sigma_backend_numba.lower.canonical import FLOATS
 from sigma_backend_numba.lower.layout import source
 from sigma_backend_numba.plan.axis_maps import identity, operand, values
 from sigma_backend_numba.plan.fusion import Space
-from sigma_backend_numba.scalars import COSTLY, arithmetic, literal, lowest, text
+from sigma_backend_numba.scalars import COSTLY, SHORT, arithmetic, literal, lowest, text
 from sigma_kernel.graph import Node, ordered
 
 Range = tuple[str, str]
@@ -27,11 +28,12 @@ DOWN = 8  # rows of a fold whose sum stays in registers
 
 @frozen
 class Fold:
-    """A reduction into memory: the reduced value, and the location of its sums."""
+    """A reduction into memory: the reduced value, and the location of its sums; of those of all blocks, if any."""
 
     core: Node
     value: Node
     to: Address
+    total: Address | None = None
 
 
 def starting(node: Node) -> str:
@@ -67,6 +69,7 @@ class Nest:
     loops: list[list[int]] = field(init=False)
     split: int = field(init=False)  # the number of loops around a row
     passes: int = field(init=False)
+    _blocks: Blocks | None = field(init=False)
     _levels: dict[Node, int] = field(factory=dict, init=False)
     _depths: dict[Node, int] = field(factory=dict, init=False)
     _names: dict[tuple[object, ...], str] = field(factory=dict, init=False)
@@ -84,6 +87,9 @@ class Nest:
         row = self.space.row
         ends = [loop[-1] for loop in self.loops]
         self.split = max(len(self.loops) - 1, 0) if row is None else sum(end < row for end in ends)
+        reductions = [*self.space.inner, *(fold.core for fold in self.folds)]
+        reduced = [(k, self._rounds(k)) for k in self._reduced()]
+        self._blocks = blocks(reductions[0], reduced) if reductions else None
         for node in self._computed():
             self._levels[node] = self._level(node)
             self._depths[node] = self._depth(node)
@@ -116,6 +122,18 @@ class Nest:
             else:
                 loops.append([axis])
         return loops
+
+    def _reduced(self) -> list[int]:
+        """Return the loops over numbers that are reduced to one: they are the same for all reductions of a nest."""
+        if self.space.inner:
+            return [*range(self.split, len(self.loops))]
+        return [k for k in range(len(self.loops)) if self.folds and not self._follows(k, self.folds[0].to)]
+
+    def _follows(self, k: int, address: Address) -> bool:
+        return any(address.strides[axis] for axis in self.loops[k])
+
+    def _rounds(self, k: int) -> int:
+        return prod(self.space.sides[axis] for axis in self.loops[k])
 
     def _level(self, node: Node) -> int:
         """Return the first pass in which a value is available."""
@@ -284,14 +302,37 @@ class Nest:
             if self._levels[node] - 1 == number:
                 value = self.read(node.inputs[0], self.space.inner[node], number)
                 name = self._names[node, -1] = self.task.variable()
-                self._between[number].append(f"{name} = {starting(node)}")
                 self._within[number][full].append(f"{name} = {combined(node, name, value)}")
+                self._start(node, number, f"{name} = {starting(node)}")
         for fold in self.folds if not number else ():
             value = self.read(fold.value, identity(fold.value.shape), 0)
             name, target, along = self.task.variable(), self.at(fold.to), self._deep(fold.to.strides) < full
             ends = f"{name} = {target}", f"{target} = {name}"
             self._sums.append(ends)
+            self._open(fold)
             self.place(full, 0, 0).extend([ends[0], f"{name} = {combined(fold.core, name, value, along)}", ends[1]])
+
+    def _start(self, node: Node, number: int, line: str) -> None:
+        """Write the start of a reduction of rows: before the loop, or before each block, whose sums are then added."""
+        if self._blocks is None or not sums_many(node):
+            self._between[number].append(line)
+            return
+        part, total, name = self._names[node, -1], self.task.variable(), self.task.variable()
+        self._between[number].append(f"{total} = f8(0)")
+        self._blocks.add(number, [line], [f"{total} = {total} + f8({part})"])
+        self._between[number + 1].append(f"{name} = {SHORT[node.dtype]}({total})")
+        self._names[node, -1] = name
+
+    def _open(self, fold: Fold) -> None:
+        """Write the start and the end of a fold's sums in a block, if it has blocks."""
+        if self._blocks is None or fold.total is None:
+            return
+        part, total = self.at(fold.to), self.at(fold.total)
+        lines = [f"{part} = {starting(fold.core)}"], [f"{total} = {total} + f8({part})"]
+        for k in reversed(range(self._blocks.number + 1, len(self.loops))):
+            if self._follows(k, fold.to):
+                lines = [self._loop(k), *indented(lines[0])], [self._loop(k), *indented(lines[1])]
+        self._blocks.add(0, *lines)
 
     def _store(self, node: Node) -> None:
         """Write an output to memory, after everything that is read at the same depth."""
@@ -307,7 +348,7 @@ class Nest:
     def lines(self) -> list[str]:
         """Return the text of the whole nest."""
         if self._sums and len(self.loops) == 2 and self.passes == 1 and not (self._before[1] or 0 in self.ranges):
-            return [*self._before[0], *self._down()]
+            return [*self._before[0], *self._in_blocks(0, 0, self._down)]
         inside: list[str] = []
         for number in range(self.passes):
             inside += [*self._between[number], *self._row(number)]
@@ -316,30 +357,38 @@ class Nest:
             inside = self._around(k, [*self._before[k + 1], *inside])
         return [*self._before[0], *inside]
 
-    def _down(self) -> list[str]:
+    def _down(self, first: str, last: str) -> list[str]:
         """Return folds of rows, some rows at a time: their sums stay in registers meanwhile."""
         ends = [line for pair in self._sums for line in pair]
-        each, rows = self._within[0][2], prod(self.space.sides[axis] for axis in self.loops[0])
+        each, rows = self._within[0][2], self._rounds(0)
+        stop = f"{first} + ({last} - {first}) // {DOWN} * {DOWN}"
+        uneven = rows % DOWN or (self._blocks is not None and self._blocks.size % DOWN)
         body = [line for line in each if line not in ends]
-        whole = rows // DOWN * DOWN
         lines = [
-            f"for d in range(0, {whole}, {DOWN}):",
+            f"for d in range({first}, {stop}, {DOWN}):",
             *indented([self._loop(1), *indented(ends[::2])]),
             *indented([f"for v0 in range(d, d + {DOWN}):", *indented(body)], 2),
             *indented(ends[1::2], 2),
         ]
-        rest = [f"for v0 in range({whole}, {rows}):", *indented([self._loop(1), *indented(each)])]
-        return [*(lines if whole else []), *(rest if rows > whole else [])]
+        rest = [f"for v0 in range({stop}, {last}):", *indented([self._loop(1), *indented(each)])]
+        return [*(lines if rows >= DOWN else []), *(rest if uneven else [])]
 
     def _row(self, number: int) -> list[str]:
         found: list[str] = []
         for k in reversed(range(self.split, len(self.loops))):
-            found = self._around(k, [*self._within[number][k + 1], *found])
+            found = self._around(k, [*self._within[number][k + 1], *found], number)
         return found
 
-    def _around(self, k: int, body: list[str]) -> list[str]:
+    def _around(self, k: int, body: list[str], number: int = 0) -> list[str]:
         """Return a loop, or nothing if its body is empty: the values that vary along an axis may have no reader."""
-        return [self._loop(k), *indented(body)] if body else []
+        if not body:
+            return []
+        return self._in_blocks(k, number, lambda *ends: [f"for v{k} in range({', '.join(ends)}):", *indented(body)])
+
+    def _in_blocks(self, k: int, number: int, loop: Callable[[str, str], list[str]]) -> list[str]:
+        if self._blocks is None or k != self._blocks.number:
+            return loop(*self.range(k))
+        return self._blocks.around(number, self.range(k), loop)
 
     def _loop(self, k: int) -> str:
         return f"for v{k} in range({', '.join(self.range(k))}):"

@@ -7,8 +7,9 @@ from math import prod
 
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.addresses import Address
+from sigma_backend_numba.emit.blocks import sums_many
 from sigma_backend_numba.emit.loop_nest import Fold, Nest, starting
-from sigma_backend_numba.emit.task import Task
+from sigma_backend_numba.emit.task import Task, short, size
 from sigma_backend_numba.lower.layout import regular
 from sigma_backend_numba.plan.axis_maps import identity
 from sigma_backend_numba.plan.strides import own_strides, spread
@@ -80,15 +81,28 @@ def fold(task: Task) -> None:
     run = prod(head.sides[kept[0] + 1 :]) if kept else 1  # elements folded before the next of the result is written
     least = max(1, min(16, ALONE // run)) if len(space.sides) == 1 else 1
     task.share(costs.loop(prod(head.sides)), space.sides[0] if kept else 1, least)
-    width, folds = prod(space.sides[1:]), []
-    for core in cores:
-        target = task.storage(core)
-        folds.append(Fold(core, core.inputs[0], Address(target, "", own_strides(core, m, head.sides)[1])))
-        task.lines += [f"for q in range(lo * {width}, hi * {width}):", f"    {target}[q] = {starting(core)}"]
+    width = prod(space.sides[1:])
+    every = f"for q in range(lo * {width}, hi * {width}):"
+    folds = [_fold(task, core, own_strides(core, m, head.sides)[1]) for core in cores]
+    for fold in folds:
+        sums, start = (fold.total, "f8(0)") if fold.total else (fold.to, starting(fold.core))
+        task.lines += [every, f"    {sums.pointer}[q] = {start}"]
     outs = [node for node in head.maps if node in task.schedule.stored and node not in group.repeated]
     task.lines += Nest(task, head, outs, ranges, folds=folds).lines()
+    for fold in folds:
+        if fold.total:
+            rounded = f"{short(fold.core)}({fold.total.pointer}[q])"
+            task.lines += [every, f"    {task.storage(fold.core)}[q] = {rounded}"]
     outs = [node for node in stored(task) if node not in cores]
     if outs:
         steps = [own_strides(core, space.maps[core], space.sides)[1] for core in cores]
-        over = {fold.core: Address(fold.to.pointer, "", each) for fold, each in zip(folds, steps, strict=True)}
+        over = {core: Address(task.storage(core), "", each) for core, each in zip(cores, steps, strict=True)}
         task.lines += Nest(task, space, outs, {0: ("lo", "hi")} if kept else {}, over).lines()
+
+
+def _fold(task: Task, core: Node, steps: tuple[int, ...]) -> Fold:
+    """Return where the sums of a fold lie: those of blocks, and their totals, in memory of the thread."""
+    if not sums_many(core):
+        return Fold(core, core.inputs[0], Address(task.storage(core), "", steps))
+    part, total = (Address(task.room(size(core), dtype), "", steps) for dtype in (core.dtype, "float64"))
+    return Fold(core, core.inputs[0], part, total)
