@@ -151,8 +151,12 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 def variance(x: Array, axis: Axis = None, keepdims: bool = False, correction: float = 0.0) -> Array:
-    """Return the variance over axes: the sum of squared deviations over their number minus ``correction``."""
-    centred: Array = x - mean(x, axis, keepdims=True)
+    """Return the variance over axes: the sum of squared deviations over their number minus ``correction``.
+
+    The mean is subtracted twice: what rounding leaves of a large one the first time has a mean that is known better.
+    """
+    shifted: Array = x - mean(x, axis, keepdims=True)
+    centred: Array = shifted - mean(shifted, axis, keepdims=True)
     count: int = math.prod(x.shape[a] for a in axes(x.shape, axis))
     return div(sum(square(centred), axis, keepdims), count - correction)
 

@@ -95,6 +95,16 @@ def test_one_hot_marks_each_label():
     assert run(lambda labels: f.one_hot(labels, 3, "bool"), LABELS[None]).shape == (1, 3, 3)
 
 
+@pytest.mark.parametrize("offset", [1e4, 1e5, 1e6])
+def test_the_variance_of_numbers_far_from_zero_is_that_of_their_deviations(offset):
+    x = (RNG.normal(size=(3000, 4)) + offset).astype("float32")
+    wide = x.astype("float64")
+    np.testing.assert_allclose(run(lambda x: f.variance(x, 0), x), wide.var(0), rtol=5e-6)
+    np.testing.assert_allclose(run(lambda x: f.variance(x, 1, correction=1.0), x), wide.var(1, ddof=1), rtol=5e-6)
+    slopes = run(lambda x: gradient(f.sum(f.variance(x, 0)), [x]), x)
+    np.testing.assert_allclose(slopes, 2 * (wide - wide.mean(0)) / len(x), rtol=1e-5, atol=1e-9)
+
+
 @pytest.mark.parametrize(("k", "expected"), [(1, [False, True, False]), (2, [True, True, False])])
 def test_a_label_counts_as_correct_unless_k_classes_score_higher_and_never_for_nan(k, expected):
     assert run(lambda scores, labels: f.hits(scores, labels, k), SCORES, LABELS).tolist() == expected

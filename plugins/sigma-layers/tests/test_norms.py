@@ -93,12 +93,13 @@ class TestRMSNormOfImages(LayerSuite):
 
 def given(layer, x, training=True, **values):
     """Return the output and the new state for samples, parameters and state by name."""
-    it = traced(layer, [Spec(x.shape, "float64")], training=training)
+    dtype = x.dtype.name
+    it = traced(layer, [Spec(x.shape, dtype)], training=training, precision=dtype)
     known = {name: np.asarray(one.initialiser * np.ones(one.shape)) for name, one in it.shapes.parameters.items()}
     known |= {name: np.asarray(one.initialiser * np.ones(one.shape)) for name, one in it.shapes.state.items()}
     known |= {name: np.asarray(one.value) for name, one in it.shapes.live.items()}
-    known |= {f"0-it.{name}": np.asarray(value, np.float64) for name, value in values.items()}
-    output, *state = it.run([x, *(known[name] for name in it.names[1:])])
+    known |= {f"0-it.{name}": np.asarray(value) for name, value in values.items()}
+    output, *state = it.run([x, *(known[name].astype(dtype) for name in it.names[1:])])
     return output, {name.removeprefix("0-it."): value for name, value in zip(it.changes, state, strict=True)}
 
 
@@ -116,6 +117,17 @@ def test_a_batch_is_normalised_with_its_own_statistics_in_training():
     wanted = (IMAGES - IMAGES.mean(axes, keepdims=True)) / np.sqrt(IMAGES.var(axes, keepdims=True) + 1e-5)
     wanted = wanted * PAIR["scale"].reshape(wide) + PAIR["shift"].reshape(wide)
     np.testing.assert_allclose(given(BatchNorm(), IMAGES, **PAIR)[0], wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("layer", "axis"), [(BatchNorm(), 0), (LayerNorm(affine=False), 1)])
+def test_numbers_far_from_zero_are_normalised_up_to_the_rounding_of_their_mean(layer, axis):
+    x = np.random.default_rng(1).normal(1e4, 1.0, (2000, 400)).astype("float32")
+    wide = x.astype("float64")
+    wanted = (wide - wide.mean(axis, keepdims=True)) / np.sqrt(wide.var(axis, keepdims=True) + 1e-5)
+    found = given(layer, x)[0]
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, wanted, atol=16 * 1e4 * 2**-24)  # sixteen units of half the mean's last place
+    np.testing.assert_allclose(found.var(axis, dtype="float64"), 1.0, rtol=1e-3)
 
 
 def test_a_batch_is_normalised_with_the_running_statistics_in_evaluation():
