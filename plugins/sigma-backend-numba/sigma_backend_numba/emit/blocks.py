@@ -22,8 +22,8 @@ Lines = list[str]
 
 
 @frozen(eq=False)
-class Blocks:
-    """Blocks of ``size`` rounds of the loop ``number``.  The lines before and after a block are those of a pass."""
+class LoopBlocks:
+    """LoopBlocks of ``size`` rounds of the loop ``number``.  The lines before and after a block are those of a pass."""
 
     number: int
     size: int
@@ -58,11 +58,11 @@ def sums_many(node: Node) -> bool:
     return node.op == "sum" and node.dtype in FLOATING and terms > at_once(node) * prod(node.shape)
 
 
-def blocks(node: Node, loops: Sequence[tuple[int, int]]) -> Blocks | None:
+def blocks(node: Node, loops: Sequence[tuple[int, int]]) -> LoopBlocks | None:
     """Return the blocks of the innermost loop that reduces many numbers, given the reduced loops and their rounds."""
     terms, most = 1, at_once(node)
     for number, rounds in reversed(loops):
         if terms * rounds > most:
-            return Blocks(number, max(1, most // terms))
+            return LoopBlocks(number, max(1, most // terms))
         terms *= rounds
     return None

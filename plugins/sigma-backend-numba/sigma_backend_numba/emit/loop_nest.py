@@ -13,7 +13,7 @@ from math import prod
 from attrs import define, field, frozen
 
 from sigma_backend_numba.emit.addresses import Address, Addresses
-from sigma_backend_numba.emit.blocks import Blocks, blocks, sums_many
+from sigma_backend_numba.emit.blocks import LoopBlocks, blocks, sums_many
 from sigma_backend_numba.emit.task import Task, indented
 from sigma_backend_numba.lower.canonical import FLOATS
 from sigma_backend_numba.lower.layout import source
@@ -69,7 +69,7 @@ class Nest:
     loops: list[list[int]] = field(init=False)
     split: int = field(init=False)  # the number of loops around a row
     passes: int = field(init=False)
-    _blocks: Blocks | None = field(init=False)
+    _blocks: LoopBlocks | None = field(init=False)
     _levels: dict[Node, int] = field(factory=dict, init=False)
     _depths: dict[Node, int] = field(factory=dict, init=False)
     _names: dict[tuple[object, ...], str] = field(factory=dict, init=False)
