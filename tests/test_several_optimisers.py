@@ -149,7 +149,8 @@ def test_each_optimiser_has_its_own_slots_steps_schedules_transforms_and_modifie
     trainer.fit(iterations=1)
     arrays = trainer.session.state.arrays
     assert {name for name in arrays if name.startswith("optimiser")} == {
-        "optimisers.first.slots.a.weights.velocity", "optimisers.first.step", "optimisers.second.step",
+        "optimisers.first.slots.a.weights.velocity", "optimisers.first.slots.a.weights.updates",
+        "optimisers.second.slots.b.weights.updates", "optimisers.first.step", "optimisers.second.step",
     }  # fmt: skip
     factor = float(slow.schedules["learning_rate"].factors(np.array([0]), np.array([0]))[0])
     assert weight(trainer, "a") == pytest.approx(1.0 - 0.1 * factor * 0.5)
@@ -202,7 +203,7 @@ def test_a_swap_of_one_optimiser_keeps_the_other_and_is_undone() -> None:
         changed = {name for name in arrays | after if arrays.get(name) != after.get(name)}
         assert {name for name in changed if not name.startswith("undo.")} == {
             "optimisers.a.slots.a.weights.first_moment", "optimisers.a.slots.a.weights.second_moment",
-            "optimisers.a.slots.a.weights.velocity", "optimisers.a.step",
+            "optimisers.a.slots.a.weights.velocity", "optimisers.a.slots.a.weights.updates", "optimisers.a.step",
         }  # fmt: skip
         settings = dict(trainer.session.registry.find("optimisers.*.*.*.learning_rate"))
         assert settings == {f"optimisers.{name}.{name}.weights.learning_rate": 0.5 for name in COSTS}
@@ -245,7 +246,7 @@ def test_early_stopping_restores_the_slots_of_every_optimiser() -> None:
     trainer.fit(iterations=5)
     found = state_bytes(trainer)
     names = [name for name in found if name.startswith(("optimisers.", "network."))]
-    assert len(names) == 6
+    assert len(names) == 8
     assert {name: found[name] for name in names} == {name: kept[name] for name in names}
 
 
@@ -465,8 +466,8 @@ def test_slots_of_changes_have_names_of_their_own_and_their_dtypes() -> None:
     arrays = trainer.session.snapshot().arrays
     slots = {name.partition(".b.weights.")[2]: x.dtype.name for name, x in arrays.items() if ".second.slots." in name}
     assert slots == {
-        "first_moment": "float64", "second_moment": "float64", "transforms.two.sum": "float64",
-        "transforms.two.batches": "int32", "modifiers.slow.weights": "float64", "modifiers.slow.count": "int32",
+        "first_moment": "float64", "second_moment": "float64", "updates": "int32",
+        "transforms.two.sum": "float64", "transforms.two.batches": "int32", "modifiers.slow.weights": "float64", "modifiers.slow.count": "int32",
     }  # fmt: skip
     assert arrays["optimisers.second.slots.b.weights.modifiers.slow.count"] == 0  # the first batch is no update
 

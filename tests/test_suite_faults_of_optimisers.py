@@ -86,6 +86,25 @@ class Noisy(Heavy):
         return super().update(gradient * (1.0 + 1e-9 * float(np.random.default_rng().random())), *given)
 
 
+@frozen
+class OneCount:
+    """An objective that counts the updates of the first parameter for all."""
+
+    objective: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.objective, name)
+
+    def updates(self, address: str) -> Node:
+        found: Node = self.objective.updates(next(iter(self.objective.parameters)))
+        return found
+
+
+class CountsForAll(Heavy):
+    def build(self, objective: Any) -> Update:
+        return super().build(OneCount(objective))
+
+
 class SharesTheRate(Heavy):
     def update(self, gradient: Any, parameter: Any, slots: Any, step: Any, hyper: Any) -> Any:
         return super().update(gradient, parameter, slots, step, {**hyper, "learning_rate": self.learning_rate})
@@ -112,6 +131,10 @@ OPTIMISERS: dict[str, tuple[Callable[[], GradientOptimiser], str]] = {
     "wrong from the third step on": (
         lambda: Heavy(rule=lambda g, p, v, step, *rest: momentum(
             g * f.where(f.greater(step, 2.0), 1.1, 1.0), p, v, step, *rest)), EXPECTED),
+    "one count for all": (
+        lambda: CountsForAll(rule=lambda g, p, v, step, *rest: momentum(
+            g * f.where(f.greater(step, 10.0), 1.1, 1.0), p, v, step, *rest)),
+        "test_a_released_parameter_takes_the_steps_of_a_new_one"),
     "uphill": (lambda: Heavy(rule=lambda g, *rest: momentum(-g, *rest)), "test_the_loss_falls"),
     "a frozen parameter": (MovesWhatIsFrozen, "test_frozen_parameters_are_untouched"),
     "a division by the gradient": (
@@ -166,7 +189,7 @@ class Abbreviates(Heavy):
         (DeclaresNodes, "slots() must return a Slot for each name"),
         (ReturnsAnotherSlot, "update() returns momentum, which slots() does not declare (declared are friction, "),
         (ReadsAnotherSlot, "'momentum' is neither a slot nor a live setting (declared are friction, "),
-        (Abbreviates, "'lr' is neither a slot nor a live setting (declared are friction, learning_rate, velocity)"),
+        (Abbreviates, "'lr' is neither a slot nor a live setting (declared are friction, learning_rate, updates, "),
     ],
 )
 def test_an_optimiser_with_another_name_or_type_is_told_what_to_change(

@@ -32,6 +32,7 @@ class Slot:
 
 
 Slots = Mapping[tuple[str, str], Node]  # by address and name
+COUNT = "updates"  # the slot of every parameter that counts its updates
 
 
 @frozen
@@ -55,9 +56,11 @@ class Objective(Protocol):
     def parameters(self) -> Nodes:
         """Return the parameters that the optimiser updates by address, without frozen ones."""
 
-    @property
-    def step(self) -> Node:
-        """Return the number of updates, this one included: a scalar of the parameters' dtype."""
+    def updates(self, address: str) -> Node:
+        """Return the number of updates of a parameter, this one included: a scalar of the parameters' dtype.
+
+        Steps in which the parameter is frozen, or its update is not due, do not count.
+        """
 
     def loss(self, parameters: Nodes | None = None) -> Node:
         """Return the sum of the costs that it minimises, at the current parameters, or at the given values."""
@@ -67,6 +70,9 @@ class Objective(Protocol):
 
     def setting(self, address: str, name: str) -> Node:
         """Return the current value of a live setting for one parameter, as a scalar."""
+
+    def log_setting(self, address: str, name: str) -> Node:
+        """Return the logarithm of a live setting, computed in float64: near 1, a power of it would be too coarse."""
 
     def slot(self, address: str, name: str) -> Node:
         """Return the current value of a slot."""
@@ -122,18 +128,22 @@ class Optimiser(Settled):
         return {f"modifiers.{name}": modifier for name, modifier in self.modifiers.items()}
 
     def declared(self, address: str, parameter: Spec, tags: Callable[[str], frozenset[str]]) -> dict[str, Slot]:
-        """Return the slots of one parameter by name; those of changes are ``modifiers.<name>.<slot>``."""
+        """Return the slots of one parameter by name; those of changes are ``modifiers.<name>.<slot>``.
+
+        One of them is the number of its ``updates``.
+        """
         owners: dict[str, Optimiser | Change] = {"": self}
         owners |= {f"{o}.": change for o, change in self.changes.items() if matches(change.match, address, tags)}
-        return {
-            o + name: slot for o, owner in owners.items() for name, slot in _expected(owner.slots(parameter)).items()
-        }
+        own = {o + name: slot for o, owner in owners.items() for name, slot in _expected(owner.slots(parameter)).items()}
+        expect(COUNT not in own, f"slots() must not declare {COUNT!r}, which every parameter has", own)
+        return {**own, COUNT: Slot(0.0, (), "int32")}
 
     def completed(self, update: Update, objective: Objective) -> Update:
-        """Return an update with parameters modified, and with those that are not due as they were."""
+        """Return an update with parameters modified and updates counted, and with those that are not due as before."""
         parameters, slots = dict[str, Node](), dict(update.slots)
         for address, new in update.parameters.items():
-            node, made, due = new, dict[str, Node](), update.due.get(address)
+            node, due = new, update.due.get(address)
+            made = {COUNT: objective.slot(address, COUNT) + 1}
             for name, modifier in self.modifiers.items():
                 if matches(modifier.match, address, objective.tags):
                     with inside(f"modifier {name!r}", modifier):
@@ -188,7 +198,12 @@ class GradientOptimiser(Optimiser):
 
     @abstractmethod
     def update(self, gradient: Node, parameter: Node, slots: Nodes, step: Node, hyper: Nodes) -> tuple[Node, Nodes]:
-        """Return one parameter's new value and its new slots; ``hyper`` holds the live settings as scalars."""
+        """Return one parameter's new value and its new slots.
+
+        ``step`` is the number of this update of the parameter, counted from 1; ``hyper`` holds the live settings as
+        scalars, and the logarithm of one from 0 to below 1 as ``log_<name>``: ``1 - beta^t`` is
+        ``-f.expm1(step * hyper["log_beta"])``.
+        """
 
     @property
     def changes(self) -> Mapping[str, Change]:
@@ -200,15 +215,20 @@ class GradientOptimiser(Optimiser):
         given = self._transformed(objective)
         parameters: dict[str, Node] = {}
         slots = dict(given.slots)
-        settings = live_settings(self)
         for address, parameter in objective.parameters.items():
             old = {name: objective.slot(address, name) for name in self.slots(parameter.spec)}
-            hyper = {name: objective.setting(address, name) for name in settings}
-            step, due = given.steps.get(address, objective.step), given.due.get(address)
-            updated = self.update(given.gradients[address], parameter, old, step, hyper)
+            hyper, due = self._hyper(address, objective), given.due.get(address)
+            updated = self.update(given.gradients[address], parameter, old, objective.updates(address), hyper)
             parameters[address], new = _pair(updated, "update()")
             slots |= {(address, name): _held(due, value, old.get(name, value)) for name, value in new.items()}
         return Update(parameters, slots, given.due)
+
+    def _hyper(self, address: str, objective: Objective) -> Nodes:
+        """Return the live settings of one parameter, and the logarithms of those from 0 to below 1."""
+        settings = live_settings(self)
+        rates = [name for name, setting in settings.items() if setting.is_decay]
+        logarithms = {f"log_{name}": objective.log_setting(address, name) for name in rates}
+        return {**logarithms, **{name: objective.setting(address, name) for name in settings}}
 
     def _transformed(self, objective: Objective) -> Transformed:
         """Return the gradients after all transforms, with all their slots by full names."""
@@ -222,8 +242,7 @@ class GradientOptimiser(Optimiser):
             if new.due.keys() & found.due.keys():
                 raise SigmaConfigError(f"transform {name!r}: another transform holds back updates already. Keep one.")
             slots = {(address, f"transforms.{name}.{slot}"): node for (address, slot), node in new.slots.items()}
-            steps, due = {**found.steps, **new.steps}, {**found.due, **new.due}
-            found = Transformed(new.gradients, {**found.slots, **slots}, due, steps)
+            found = Transformed(new.gradients, {**found.slots, **slots}, {**found.due, **new.due})
         return found
 
 
@@ -237,14 +256,12 @@ def _pair(updated: Any, what: str) -> tuple[Node, Nodes]:
 class Transformed:
     """Transformed gradients, and the transform's slots ``{(address, slot): node}``, if it has any.
 
-    A parameter with a scalar in ``due`` is updated in those steps only in which that is true; ``steps`` are the numbers
-    of such updates, counted from 1, in the dtype of the parameters.
+    A parameter with a scalar in ``due`` is updated in those steps only in which that is true.
     """
 
     gradients: Nodes
     slots: Slots = field(factory=dict)
     due: Nodes = field(factory=dict)
-    steps: Nodes = field(factory=dict)
 
     __repr__ = brief
 

@@ -47,6 +47,11 @@ class LiveSetting(Kind):
     name: str = ""
     value: float = 0.0
 
+    @property
+    def is_decay(self) -> bool:
+        """Return whether it is from 0 to below 1, as the decay rate of an average is."""
+        return self.below == 1.0 and min(x for x in (self.low, self.above, 1.0) if x is not None) == 0.0
+
     def check(self, address: str, value: Any, error: type[SigmaError] = SigmaAddressError) -> float:
         """Return the value as a float; raises an error unless it is a finite number in the range."""
         if not is_finite(value):

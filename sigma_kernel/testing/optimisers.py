@@ -22,7 +22,8 @@ import pytest
 from attrs import define, evolve, field
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import GradientOptimiser, Modifier, Optimiser, Schedule, Transform, Transformed, Update
+from sigma_kernel.contracts import GradientOptimiser, Modifier, Optimiser, Schedule, Slot, Transform, Transformed, Update
+from sigma_kernel.contracts.optimisation import COUNT
 from sigma_kernel.errors import SigmaComponentError
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
@@ -31,6 +32,7 @@ from sigma_kernel.graph.node import Graph, Node, Spec, constant, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.testing.suite import Suite
+from sigma_kernel.training.step.live import LOG
 
 Loss = Callable[[Mapping[str, Node]], Node]
 Values = Mapping[str, np.ndarray]
@@ -53,6 +55,11 @@ def small_network(parameters: Mapping[str, Node]) -> Node:
     return f.mean(error * error)
 
 
+def _apart(parameters: Mapping[str, Node]) -> Node:
+    """Return a loss whose gradient in a parameter depends on this parameter alone."""
+    return sum((f.sum(x * x + x) for x in parameters.values()), start=constant(0.0, "float64"))
+
+
 @define(eq=False)
 class SmallObjective:
     """An objective made from a function of parameters; requested settings and slots become inputs of the graph."""
@@ -60,7 +67,7 @@ class SmallObjective:
     function: Loss
     parameters: Mapping[str, Node]
     fixed: Mapping[str, Node]
-    step: Node
+    iteration: Node  # counted from 1
     slots: Mapping[Setting, Node]
     settings: dict[Setting, Node] = field(factory=dict, init=False)
     streams: Streams = field(factory=Streams, init=False)
@@ -74,9 +81,17 @@ class SmallObjective:
         at = self.parameters if parameters is None else parameters
         return dict(zip(at, gradient(self.loss(at), list(at.values())), strict=True))
 
+    def updates(self, address: str) -> Node:
+        """Return the number of updates of a parameter, this one included."""
+        return f.cast(self.slots[address, COUNT] + 1, self.iteration.dtype)
+
     def setting(self, address: str, name: str) -> Node:
         """Return the input for a setting."""
-        return self.settings.setdefault((address, name), symbol((), self.step.dtype, f"{address}.{name}"))
+        return self.settings.setdefault((address, name), symbol((), self.iteration.dtype, f"{address}.{name}"))
+
+    def log_setting(self, address: str, name: str) -> Node:
+        """Return the input for the logarithm of a setting."""
+        return self.setting(address, f"{name}{LOG}")
 
     def slot(self, address: str, name: str) -> Node:
         """Return the input for a slot."""
@@ -87,8 +102,9 @@ class SmallObjective:
         return _tags(address)
 
     def key(self, name: str) -> Key:
-        """Return a key of random numbers, whose counter is the step."""
-        return Key(constant(np.array([7, 0]), "uint32"), f.cast(self.step, "uint32"), ZERO, ZERO, self.streams, name)
+        """Return a key of random numbers, whose counter is the iteration."""
+        done = f.cast(self.iteration, "uint32")
+        return Key(constant(np.array([7, 0]), "uint32"), done, ZERO, ZERO, self.streams, name)
 
 
 @define(eq=False)
@@ -122,7 +138,7 @@ class Trial:
         self.slots = {key: value for a, node in trained.items() for key, value in self._filled(a, node.spec)}
         slots = {key: symbol(value.shape, value.dtype.name, ".".join(key)) for key, value in self.slots.items()}
         fixed = {address: nodes[address] for address in self.frozen}
-        self.objective = SmallObjective(self.function, trained, fixed, symbol((), self.dtype, "step"), slots)
+        self.objective = SmallObjective(self.function, trained, fixed, symbol((), self.dtype, "iteration"), slots)
         self._build(nodes)
 
     def _filled(self, address: str, spec: Spec) -> Iterator[tuple[Setting, np.ndarray]]:
@@ -135,8 +151,15 @@ class Trial:
         self._writes = list(update.parameters), list(update.slots)
         state, settings = (*nodes.values(), *self.objective.slots.values()), self.objective.settings.values()
         outputs = (*update.parameters.values(), *update.slots.values(), loss)
-        self.graph = Graph((*state, self.objective.step, *settings), outputs)
+        self.graph = Graph((*state, self.objective.iteration, *settings), outputs)
         self._run = interpret(self.graph, numpy_namespace())
+
+    def release(self) -> None:
+        """Train all parameters from now on; those that were frozen begin with new slots."""
+        values, slots, self.frozen = self.values, self.slots, frozenset()
+        self.__attrs_post_init__()
+        self.values |= values
+        self.slots |= slots
 
     @property
     def written(self) -> list[Setting]:
@@ -144,7 +167,9 @@ class Trial:
         return self._writes[1]
 
     def in_force(self, owner: str, name: str) -> float:
-        """Return the value of a live setting for the next step: base times schedule."""
+        """Return the value of a live setting for the next step, base times schedule, or its logarithm."""
+        if name.endswith(LOG):
+            return _log(np.asarray(self.in_force(owner, name.removesuffix(LOG)), self.dtype))
         whose = self.optimiser
         if owner in whose.changes:
             return float(getattr(whose.changes[owner], name))
@@ -171,6 +196,12 @@ class Trial:
         self.slots |= dict(zip(slots, results[len(parameters) : -1], strict=True))
         self.done += 1
         return float(results[-1])
+
+
+def _log(value: Any) -> float:
+    """Return the natural logarithm in float64; that of 0 is -inf."""
+    with np.errstate(divide="ignore"):
+        return float(np.log(value, dtype=np.float64))
 
 
 def _tags(address: str) -> frozenset[str]:
@@ -219,6 +250,16 @@ class OptimiserSuite(Suite):
         assert np.array_equal(trial.values["0-dense.biases"], START["0-dense.biases"])
         assert all(address != "0-dense.biases" for address, _ in trial.slots)
         assert not np.array_equal(trial.values["0-dense.weights"], START["0-dense.weights"])
+
+    def test_a_released_parameter_is_trained_and_the_loss_falls_on(self) -> None:
+        """Allow for parameters whose slots are new, beside others that were updated before."""
+        trial = Trial(self.make(), frozen=frozenset({"0-dense.biases"}))
+        trial.run(5)
+        trial.release()
+        losses = trial.run(60)
+        assert losses[-1] < losses[0]
+        assert all(np.isfinite(value).all() for value in (*trial.values.values(), *trial.slots.values()))
+        assert not np.array_equal(trial.values["0-dense.biases"], START["0-dense.biases"])
 
     def test_shapes_and_dtypes_stay_as_they_are(self) -> None:
         """Compute in the shape and dtype of the operands; numbers take theirs."""
@@ -295,6 +336,17 @@ class GradientOptimiserSuite(OptimiserSuite):
         for step, (one, other) in enumerate(zip(found, wanted, strict=True), 1):
             np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-12, err_msg=f"step {step}")
 
+    def test_a_released_parameter_takes_the_steps_of_a_new_one(self) -> None:
+        """Count with `step` of update(), or objective.updates(address): a parameter's own updates."""
+        optimiser, late = evolve(self.make(), schedules={}, transforms={}, modifiers={}), "1-dense.weights"
+        new, released = (Trial(optimiser, _apart, frozen=frozenset(x)) for x in ((), (late,)))
+        released.run(20)
+        released.release()
+        for _ in range(8):
+            new.run(1)
+            released.run(1)
+            np.testing.assert_allclose(released.values[late], new.values[late], rtol=1e-12)
+
     def test_settings_of_one_parameter_apply_to_it_only(self) -> None:
         """Read settings from `hyper`, which is the parameter's own."""
         optimiser, still = evolve(self.make(), schedules={}), "1-dense.weights"
@@ -313,14 +365,20 @@ def stepped(optimiser: Optimiser, start: np.ndarray, gradients: np.ndarray) -> l
     nodes = {("x", name): symbol(slot.spec(x.spec).shape, slot.spec(x.spec).dtype) for name, slot in declared.items()}
     objective = SmallObjective(lambda p: f.sum(p["x"] * slope), {"x": x}, {}, symbol((), "float64"), nodes)
     update = _built(optimiser, objective)
-    inputs = (x, slope, objective.step, *(nodes[key] for key in update.slots), *objective.settings.values())
+    inputs = (x, slope, objective.iteration, *(nodes[key] for key in update.slots), *objective.settings.values())
     run = interpret(Graph(inputs, (update.parameters["x"], *update.slots.values())), numpy_namespace())
     slots = [np.full(nodes[key].shape, declared[key[1]].fill, nodes[key].dtype) for key in update.slots]
-    settings, values = [np.array(float(getattr(optimiser, name))) for _, name in objective.settings], [start]
+    settings, values = [np.array(_configured(optimiser, name)) for _, name in objective.settings], [start]
     for count, row in enumerate(gradients, 1):
         new, *slots = run(values[-1], row, np.array(float(count)), *slots, *settings)
         values.append(new)
     return values[1:]
+
+
+def _configured(component: Any, name: str) -> float:
+    """Return the configured value of a live setting, or its logarithm."""
+    value = float(getattr(component, name.removesuffix(LOG)))
+    return _log(value) if name.endswith(LOG) else value
 
 
 def _with(component: Any, setting: str, value: float) -> Any:
@@ -460,12 +518,13 @@ def _around(change: Modifier | Transform, owner: str, start: Values) -> tuple[Sm
     parameters = {address: symbol(value.shape, value.dtype.name, address) for address, value in start.items()}
     values, slots = {parameters[address]: value for address, value in start.items()}, {}
     for address, parameter in parameters.items():
-        for name, slot in change.slots(parameter.spec).items():
+        declared = {f"{owner}.{name}": slot for name, slot in change.slots(parameter.spec).items()}
+        for name, slot in {**declared, COUNT: Slot(0.0, (), "int32")}.items():
             spec = slot.spec(parameter.spec)
-            slots[address, f"{owner}.{name}"] = node = symbol(spec.shape, spec.dtype, name)
+            slots[address, name] = node = symbol(spec.shape, spec.dtype, name)
             values[node] = np.full(spec.shape, slot.fill, spec.dtype)
-    step = symbol((), next(iter(parameters.values())).dtype, "step")
-    return SmallObjective(small_network, parameters, {}, step, slots), values
+    iteration = symbol((), next(iter(parameters.values())).dtype, "iteration")
+    return SmallObjective(small_network, parameters, {}, iteration, slots), values
 
 
 def _evaluated(
@@ -474,7 +533,7 @@ def _evaluated(
     """Return the values of nodes, given those of others; live settings of an optimiser are 0.1."""
     own = {name: one.value for name, one in live_settings(change).items()}
     settings = {x: np.array(own.get(name, 0.1), x.dtype) for (_, name), x in objective.settings.items()}
-    given = {**values, **settings, objective.step: np.array(1, objective.step.dtype)}
+    given = {**values, **settings, objective.iteration: np.array(1, objective.iteration.dtype)}
     return interpret(Graph(tuple(given), outputs), numpy_namespace())(*given.values())
 
 

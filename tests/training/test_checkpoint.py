@@ -271,7 +271,8 @@ def test_a_run_continues_from_the_golden_file() -> None:
         session = sigma.trainer("trainer").session
         fit(GOLDEN, golden, session)
         again = session.snapshot()
-        assert same(again, Checkpoint(golden.arrays, again.values))
+        counted = {"optimiser.slots.weights.updates": golden.arrays["optimiser.step"]}  # which older ones do not have
+        assert same(again, Checkpoint({**golden.arrays, **counted}, again.values))
         apart = {"branch", "journal", "ranking", "learned"}  # of the run folder, and of the data
         assert all(again.values[name] == value for name, value in golden.values.items() if name not in apart)
         sigma.send("undo")

@@ -77,10 +77,13 @@ def test_unused_values_are_not_inputs_of_a_step(deep: Deep) -> None:
     assert (prediction.data, prediction.steer, prediction.writes) == (("inputs",), (), ())
 
 
-def test_a_training_step_writes_every_state_entry_except_the_key(deep: Deep) -> None:
-    session = _session(deep())
-    step = session.setup.model.training(5)
-    assert set(step.writes) == set(session.state.arrays) - {"random.key"}
+def test_a_training_step_writes_every_state_entry_except_the_key_and_counts_that_nothing_reads(deep: Deep) -> None:
+    for optimiser, read in (("momentum", False), ("adam", True)):
+        session = _session(deep(optimiser=optimiser))
+        step, names = session.setup.model.training(5), set(session.state.arrays) - {"random.key"}
+        counts = {f"optimiser.slots.{address}.updates" for address in WEIGHTS}
+        assert set(step.writes) == (names if read else names - counts)
+        assert counts < names
     assert step.ring == ("loss",)
 
 
@@ -346,9 +349,9 @@ class Wrong(Optimiser):
         (lambda objective: None, "NoneType"),
         (lambda objective: dict(objective.parameters), "dict"),
         (lambda objective: Update({"1-dense.weights": 0.5}), "float for '1-dense.weights'"),
-        (lambda objective: Update({"1-dense.wights": objective.step}), "Node for '1-dense.wights'"),
+        (lambda objective: Update({"1-dense.wights": objective.loss()}), "Node for '1-dense.wights'"),
         (
-            lambda objective: Update({}, {("1-dense.weights", "speed"): objective.step}),
+            lambda objective: Update({}, {("1-dense.weights", "speed"): objective.loss()}),
             "Node for ('1-dense.weights', 'speed')",
         ),
     ],

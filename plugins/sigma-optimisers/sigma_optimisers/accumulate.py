@@ -35,12 +35,11 @@ class AccumulateGradients(Transform):
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Transformed:
         """Return the means of the gradients so far, and whether there are enough of them."""
-        means, slots, due, steps = dict(gradients), {}, {}, {}
+        means, slots, due = dict(gradients), {}, {}
         for address, gradient in self.concerned(gradients, objective).items():
             before, done = (objective.slot(address, f"{owner}.{name}") for name in ("sum", "batches"))
             there, total = f.mod(done, self.batches), before + gradient
             due[address] = f.equal(there, self.batches - 1)
             means[address] = total / float(self.batches)
-            steps[address] = f.cast(done - there, gradient.dtype) / float(self.batches) + 1.0
             slots[address, "sum"], slots[address, "batches"] = f.where(due[address], 0.0, total), done + 1
-        return Transformed(means, slots, due, steps)
+        return Transformed(means, slots, due)

@@ -10,7 +10,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Slot, live
 from sigma_kernel.graph import Node, Spec
 from sigma_kernel.settings import instance_of
-from sigma_optimisers.moments import Moments, moments
+from sigma_optimisers.moments import Moments, correction, moments
 
 
 @define(eq=False)
@@ -51,7 +51,7 @@ class Adam(Moments):
         if self.amsgrad:
             after["largest_moment"] = f.maximum(slots["largest_moment"], after["second_moment"])
         # The bias corrections are applied to scalars and to one root, which saves a pass over the whole array.
-        scale = hyper["learning_rate"] / (1.0 - hyper["beta1"] ** step)
+        scale = hyper["learning_rate"] / correction("beta1", step, hyper)
         root = f.sqrt(after["largest_moment" if self.amsgrad else "second_moment"])
-        root = root / f.sqrt(1.0 - hyper["beta2"] ** step)
+        root = root / f.sqrt(correction("beta2", step, hyper))
         return parameter - scale * after["first_moment"] / (root + hyper["epsilon"]), after

@@ -9,6 +9,7 @@ from attrs import define
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import GradientOptimiser, Slot, live
 from sigma_kernel.graph import Node, Spec
+from sigma_optimisers.moments import correction
 
 
 @define(eq=False)
@@ -44,5 +45,5 @@ class Adamax(GradientOptimiser):
         beta1 = hyper["beta1"]
         first = beta1 * slots["first_moment"] + (1.0 - beta1) * gradient
         largest = f.maximum(hyper["beta2"] * slots["maximum"], f.abs(gradient) + hyper["epsilon"])
-        scale = hyper["learning_rate"] / (1.0 - beta1**step)
+        scale = hyper["learning_rate"] / correction("beta1", step, hyper)
         return parameter - scale * first / largest, {"first_moment": first, "maximum": largest}

@@ -31,5 +31,10 @@ def moments(gradient: Node, slots: Mapping[str, Node], hyper: Mapping[str, Node]
 def direction(after: Mapping[str, Node], step: Node, hyper: Mapping[str, Node]) -> Node:
     """Return the first moment over the root of the second, both corrected for their bias at this step."""
     # The bias corrections are applied to scalars and to one root, which saves a pass over the whole array.
-    root = f.sqrt(after["second_moment"]) / f.sqrt(1.0 - hyper["beta2"] ** step)
-    return after["first_moment"] / (1.0 - hyper["beta1"] ** step) / (root + hyper["epsilon"])
+    root = f.sqrt(after["second_moment"]) / f.sqrt(correction("beta2", step, hyper))
+    return after["first_moment"] / correction("beta1", step, hyper) / (root + hyper["epsilon"])
+
+
+def correction(decay: str, step: Node, hyper: Mapping[str, Node]) -> Node:
+    """Return ``1 - decay^step``, the sum of the weights of an average that began at 0, to all digits near 1."""
+    return -f.expm1(step * hyper[f"log_{decay}"])

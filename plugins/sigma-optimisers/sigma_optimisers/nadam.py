@@ -9,6 +9,7 @@ from attrs import define
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import GradientOptimiser, Slot, live
 from sigma_kernel.graph import Node, Spec
+from sigma_optimisers.moments import correction
 
 
 @define(eq=False)
@@ -50,6 +51,6 @@ class NAdam(GradientOptimiser):
         first = beta1 * slots["first_moment"] + (1.0 - beta1) * gradient
         second = beta2 * slots["second_moment"] + (1.0 - beta2) * gradient * gradient
         ahead = (1.0 - now) / (1.0 - product) * gradient + then / (1.0 - product * then) * first
-        root = f.sqrt(second) / f.sqrt(1.0 - beta2**step) + hyper["epsilon"]
+        root = f.sqrt(second) / f.sqrt(correction("beta2", step, hyper)) + hyper["epsilon"]
         after = {"first_moment": first, "second_moment": second, "momentum_product": product}
         return parameter - hyper["learning_rate"] * ahead / root, after

@@ -9,7 +9,7 @@ from attrs import define
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import live
 from sigma_kernel.graph import Node
-from sigma_optimisers.moments import Moments, moments
+from sigma_optimisers.moments import Moments, correction, moments
 
 
 @define(eq=False)
@@ -42,12 +42,12 @@ class RAdam(Moments):
         """Return the parameter after one step."""
         after = moments(gradient, slots, hyper)
         beta2 = hyper["beta2"]
-        left = -f.expm1(step * f.log(beta2))  # 1 - beta2^t: the difference itself would be too coarse in float32
+        left = correction("beta2", step, hyper)
         bound = 2.0 / (1.0 - beta2) - 1.0
         length = bound - 2.0 * step * (1.0 - left) / left
         sure = f.greater(length, 5.0)
         factor = _rectified(f.where(sure, length, 6.0), f.where(sure, bound, 6.0)) * f.sqrt(left)
-        scale = hyper["learning_rate"] / (1.0 - hyper["beta1"] ** step)
+        scale = hyper["learning_rate"] / correction("beta1", step, hyper)
         root = f.where(sure, (f.sqrt(after["second_moment"]) + hyper["epsilon"]) / factor, 1.0)
         return parameter - scale * after["first_moment"] / root, after
 

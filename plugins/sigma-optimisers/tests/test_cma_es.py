@@ -57,7 +57,7 @@ def test_without_full_matrices_an_ellipsoid_along_the_axes_takes_fewer():
 def drawn(trial, count):
     """Return the normal numbers that the next step of a trial draws."""
     nodes = normals(trial.objective, count)
-    graph = Graph((trial.objective.step,), tuple(nodes.values()))
+    graph = Graph((trial.objective.iteration,), tuple(nodes.values()))
     return dict(zip(nodes, interpret(graph, numpy_namespace())(np.array(trial.done + 1.0)), strict=True))
 
 

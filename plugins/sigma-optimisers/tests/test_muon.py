@@ -50,7 +50,7 @@ def test_a_matrix_moves_along_its_orthogonalised_momentum(shape, matrix, nestero
         p = p * (1 - 0.1 * 0.1) - 0.1 * 0.2 * np.sqrt(max(matrix)) * turned
     trial.run(4)
     np.testing.assert_allclose(trial.values["x"], p, rtol=1e-9, atol=1e-12)
-    assert {name for _, name in trial.slots} == {"velocity"}
+    assert {name for _, name in trial.slots} == {"velocity", "updates"}
 
 
 @pytest.mark.parametrize(("shape", "factor"), [((4, 9), 1.5), ((9, 4), 1.0), ((9, 2, 2), 1.5), ((2, 3, 3), 1.0)])

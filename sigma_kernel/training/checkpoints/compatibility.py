@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
 from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training.checkpoints.format import KEPT, UNDO, Checkpoint
+
+STEP = re.compile(r"(kept\.[^.]*\.)?((?:optimiser|optimisers\.[^.]+)\.)step")  # the number of updates of an optimiser
 
 
 def check_fit(path: Path, found: Checkpoint, trainer: str, arrays: Mapping[str, Any]) -> None:
@@ -42,6 +45,14 @@ def check_fit(path: Path, found: Checkpoint, trainer: str, arrays: Mapping[str, 
 def _described(arrays: Mapping[str, Any]) -> dict[str, str]:
     """Return the dtype and shape of arrays by name."""
     return {name: f"{str(value.dtype).rpartition('.')[2]}{list(value.shape)}" for name, value in arrays.items()}
+
+
+def with_counts(found: Checkpoint, arrays: Mapping[str, Any]) -> Checkpoint:
+    """Return a checkpoint with a number of updates for each parameter; older versions kept one for an optimiser."""
+    steps = {(m[1] or "", m[2]): value for name, value in found.arrays.items() if (m := STEP.fullmatch(name))}
+    wanted = [name for name in arrays if name.startswith("optimiser") and name.endswith(".updates")]
+    counts = {f"{kept}{name}": n for (kept, head), n in steps.items() for name in wanted if name.startswith(head)}
+    return evolve(found, arrays={**counts, **found.arrays})
 
 
 # -- versions ----------------------------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def fit(path: Path, found: Checkpoint, session: Session) -> None:
     """
     name = session.setup.name
     try:
-        session.restore(found, check=lambda arrays: check_fit(path, found, name, arrays))
+        session.restore(found, check=lambda saved, arrays: check_fit(path, saved, name, arrays))
     except SigmaCheckpointError:
         raise
     except Exception as error:

@@ -25,7 +25,7 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrai
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
-from sigma_kernel.training.checkpoints.compatibility import made_with
+from sigma_kernel.training.checkpoints.compatibility import made_with, with_counts
 from sigma_kernel.training.checkpoints.encoding import unpacked
 from sigma_kernel.training.checkpoints.format import KEPT, Checkpoint
 from sigma_kernel.training.checkpoints.store import numbered, read, read_manifest
@@ -816,16 +816,17 @@ class Session:
         self,
         saved: Checkpoint,
         progress: TrainingProgress | None = None,
-        check: Callable[[Arrays], Any] = lambda arrays: None,
+        check: Callable[[Checkpoint, Arrays], Any] = lambda saved, arrays: None,
     ) -> None:
         """Restore a snapshot, with its components; training in progress keeps its own progress.
 
-        Whatever ``check`` raises about the arrays that these components have leaves everything as it was.
+        Whatever ``check`` raises about the snapshot and the arrays of these components leaves everything as it was.
         """
         saved = reconciled(saved, self.setup)
         kept = {name: saved.values[name] for name in ("changes", "data")}
         setup, state = self._reconfigured(evolve(self.state, **kept))
-        check(state.arrays)
+        saved = with_counts(saved, state.arrays)
+        check(saved, state.arrays)
         state, progress = restored(saved, setup), progress or TrainingProgress.restored(saved.values.get("progress"))
         self.background.forget()
         self._adopt(setup, state)

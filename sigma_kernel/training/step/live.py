@@ -21,6 +21,8 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.tracing import LiveSetting
 from sigma_kernel.registry.registry import Kind
 
+LOG = ":log"  # end of the name of a logarithm, which is computed from the value in force
+
 
 @frozen
 class LiveValue:
@@ -62,19 +64,27 @@ class Live:
         return {
             name: ready[name] if name in ready else self._value(name, now, n, offset)
             for name in step.steer
-            if name in self.base
+            if name.removesuffix(LOG) in self.base
         }
 
     def _value(self, name: str, now: Moment, n: int, offset: int) -> Any:
-        base, schedule = self.base[name], self.values[name].schedule
-        if schedule is not None:
-            with inside(f"schedule of {name}", schedule):
-                factors = schedule.factors(now.iteration + offset + np.arange(n), np.full(n, now.epoch))
-                floats = getattr(factors, "shape", None) == (n,) and factors.dtype.kind == "f"
-                expect(floats, f"factors() must return floats of shape ({n},)", factors)
-            return np.asarray(base * factors, self.dtype)
-        self._ready[name] = np.asarray(base, self.dtype)
-        return self._ready[name]
+        own = name.removesuffix(LOG)
+        value = np.asarray(self.base[own] * self._factors(own, now, n, offset), self.dtype)
+        if own != name:
+            with np.errstate(divide="ignore"):  # of 0: a power of it is 0, which -inf gives
+                value = np.asarray(np.log(value, dtype=np.float64), self.dtype)
+        if self.values[own].schedule is None:
+            self._ready[name] = value
+        return value
+
+    def _factors(self, name: str, now: Moment, n: int, offset: int) -> Any:
+        if (schedule := self.values[name].schedule) is None:
+            return 1.0
+        with inside(f"schedule of {name}", schedule):
+            factors = schedule.factors(now.iteration + offset + np.arange(n), np.full(n, now.epoch))
+            floats = getattr(factors, "shape", None) == (n,) and factors.dtype.kind == "f"
+            expect(floats, f"factors() must return floats of shape ({n},)", factors)
+        return factors
 
 
 # -- what they can be set to ------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ computes gradients, updates and activations for hooks without changing the state
 
 Every value has a name.  State: ``network.layers.<address>``, ``optimiser.slots.<address>.<slot>``,
 ``optimiser.step``, ``random.key``, ``random.iteration``.  Live values: ``network.layers.<address>``,
-``optimiser.<address>.<setting>``, ``shard.row``, ``shard.weights.<cost>``.  One of several optimisers has
+``optimiser.<address>.<setting>``, the same with ``:log`` for its logarithm, ``shard.row``, ``shard.weights.<cost>``.  One of several optimisers has
 ``optimisers.<name>`` in place of ``optimiser``, its *head*.
 """
 
@@ -22,6 +22,7 @@ from attrs import Factory, define, evolve, field, frozen
 
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric, Optimisation, Parameter, Slot, Step, Update
+from sigma_kernel.contracts.optimisation import COUNT
 from sigma_kernel.errors import (
     SigmaComponentError,
     SigmaConfigError,
@@ -41,6 +42,7 @@ from sigma_kernel.graph.rewriting import replaced, rewrite
 from sigma_kernel.network.network import Forward, Network
 from sigma_kernel.network.tracing import Resolve, Shapes, Trace, live_settings
 from sigma_kernel.registry.addresses import matches
+from sigma_kernel.training.step.live import LOG
 
 LAYERS = "network.layers."
 ONLY = "optimiser"  # head of the only optimiser
@@ -389,7 +391,7 @@ class Draft(ABC):
             raise SigmaStateError("trainer: there is no optimiser. Set one, such as 'adam', before training.")
         aims = self.aims()
         parameters = {LAYERS + address: node for aim in aims for address, node in aim.updated.parameters.items()}
-        slots = {self.model.slot(*place): node for aim in aims for place, node in aim.updated.slots.items()}
+        slots = {name: node for aim in aims for name, node in aim.kept().items()}
         counted = {name: node for aim in aims for name, node in aim.counted().items()}
         name = "random.iteration"
         return {**parameters, **slots, **counted, name: self.entry(name, Spec((), "uint32")) + 1}
@@ -411,10 +413,9 @@ class Aim:
         """Return the parameters that the optimiser updates."""
         return {a: self.draft.entry(LAYERS + a, spec) for a, spec in self.draft.model.trainable(self.head).items()}
 
-    @cached_property
-    def step(self) -> Node:
-        """Return the number of this update, counted from 1."""
-        return f.cast(self._own("step", "int32") + 1, dtype=self.draft.model.precision)
+    def updates(self, address: str) -> Node:
+        """Return the number of this update of a parameter, counted from 1."""
+        return f.cast(self.slot(address, COUNT) + 1, dtype=self.draft.model.precision)
 
     def _own(self, name: str, dtype: str) -> Node:
         """Return a scalar of this optimiser in the state."""
@@ -469,6 +470,12 @@ class Aim:
         }
         return _named(f"{self.head}.", new)
 
+    def kept(self) -> dict[str, Node]:
+        """Return the new slots by their names in the state, without counts of updates that nothing reads."""
+        new, made = self.updated.slots, self.updated.parameters.values()
+        read = set(Graph((), (*made, *(node for (_, name), node in new.items() if name != COUNT))))
+        return {self.draft.model.slot(*x): n for x, n in new.items() if x[1] != COUNT or self.slot(*x) in read}
+
     def _unless_skipped(self, done: Update) -> Update:
         """Return an update that changes nothing where a gradient is not finite."""
         parameters = {a: f.where(self.fits, x, self.parameters[a]) for a, x in done.parameters.items()}
@@ -485,6 +492,11 @@ class Aim:
             hint = near(name, self._known, "There are:")
             raise SigmaConfigError(f"{self.head}: {called} has no live setting {name!r}.{hint}")
         return self.draft.live(f"{self.head}.{address}.{name}")
+
+    def log_setting(self, address: str, name: str) -> Node:
+        """Return the logarithm of a live setting."""
+        self.setting(address, name)
+        return self.draft.live(f"{self.head}.{address}.{name}{LOG}")
 
     @cached_property
     def _known(self) -> Collection[str]:
@@ -511,7 +523,7 @@ class Aim:
         known: dict[Any, Spec] = {**{address: node.spec for address, node in parameters.items()}, **slots}
         with inside(self.head, optimiser), originating(self.head):
             update = optimiser.build(self)
-            _check_update(update, known, [place for place in slots if not place[1].startswith("modifiers.")])
+            _check_update(update, known, [x for x in slots if x[1] != COUNT and not x[1].startswith("modifiers.")])
             done = optimiser.completed(update, self)
             _check_update(done, known, [place for place in slots if place[0] in update.parameters])
             done = evolve(done, parameters={a: self._with_fixed_rows(a, x) for a, x in done.parameters.items()})
