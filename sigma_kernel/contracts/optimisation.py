@@ -287,7 +287,10 @@ class Schedule(Settled):
 
     @abstractmethod
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
-        """Return one factor per iteration, given the numbers of iterations and of whole epochs completed before it."""
+        """Return one factor per iteration, given the numbers of iterations and of epochs completed before it.
+
+        Those of epochs are floats: half-way through the first one, 0.5.
+        """
 
 
 @define(eq=False)

@@ -176,7 +176,7 @@ class Trial:
         base = self.overrides.get((owner, name), getattr(whose, name))
         if name not in whose.schedules:
             return float(base)
-        now = np.array([self.done]), np.array([self.done // self.iterations_per_epoch])
+        now = np.array([self.done]), np.array([self.done / self.iterations_per_epoch])
         return float(base * whose.schedules[name].factors(*now)[0])
 
     def run(self, steps: int) -> list[float]:
@@ -554,27 +554,27 @@ class ScheduleSuite(Suite):
 
     def test_there_is_one_finite_factor_for_each_iteration(self) -> None:
         """Return float64, one factor per iteration."""
-        factors = self._factors(self.make(), np.arange(40), np.arange(40) // 10)
+        factors = self._factors(self.make(), np.arange(40), np.arange(40) / 10)
         came = f"factors of 40 iterations are {factors.dtype} of shape {factors.shape}"
         assert factors.shape == (40,) and factors.dtype == np.float64, came  # noqa: PT018
         assert np.isfinite(factors).all(), f"not all of them are finite: {factors}"
 
     def test_a_long_burst_equals_many_short_bursts(self) -> None:
         """Compute each factor from its iteration and epoch alone."""
-        schedule, iterations, epochs = self.make(), np.arange(40), np.arange(40) // 10
+        schedule, iterations, epochs = self.make(), np.arange(40), np.arange(40) / 10
         whole = self._factors(schedule, iterations, epochs)
         single = [self._factors(schedule, iterations[[i]], epochs[[i]])[0] for i in reversed(range(40))]
         assert whole.tolist() == single[::-1]
 
     def test_the_arguments_are_not_modified(self) -> None:
         """Pass read-only arrays."""
-        iterations, epochs = np.arange(40), np.arange(40) // 10
+        iterations, epochs = np.arange(40), np.arange(40) / 10
         iterations.flags.writeable = epochs.flags.writeable = False
         self._factors(self.make(), iterations, epochs)
 
     def test_factors_depend_on_the_clock_alone(self) -> None:
         """Compare a schedule that was asked before, about other moments, with a new one."""
-        used, iterations, epochs = self.make(), np.arange(40), np.arange(40) // 10
+        used, iterations, epochs = self.make(), np.arange(40), np.arange(40) / 10
         before = pickle.dumps(used)
         self._factors(used, iterations + 1000, epochs + 100)[:] = 0.0  # the array belongs to the caller
         first = self._factors(used, iterations, epochs)
@@ -584,10 +584,10 @@ class ScheduleSuite(Suite):
 
     def test_factors_of_late_iterations_are_finite(self) -> None:
         """Compute factors after 10^10 iterations, and after half of them in the first epoch."""
-        for iterations, epochs in ((np.array([10**10]), np.array([10**8])), (np.array([10**10]), np.array([0]))):
+        for iterations, epochs in ((np.array([10**10]), np.array([1e8])), (np.array([10**10]), np.array([0.0]))):
             assert np.isfinite(self._factors(self.make(), iterations, epochs)).all()
 
     def test_a_single_epoch_may_have_any_number_of_iterations(self) -> None:
         """Compute factors with one iteration per epoch, and with all in one."""
-        for epochs in (np.arange(40), np.zeros(40, int)):
+        for epochs in (np.arange(40.0), np.zeros(40)):
             assert self._factors(self.make(), np.arange(40), epochs).shape == (40,)

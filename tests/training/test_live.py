@@ -64,7 +64,7 @@ class Halving(Schedule):
     """Halves at each iteration, with a tenth in each epoch after the first."""
 
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
-        return 0.5**iterations * 0.1**epochs
+        return 0.5**iterations * 0.1 ** np.floor(epochs)
 
 
 @define(eq=False)

@@ -17,7 +17,8 @@ class Cosine(Schedule):
     ``floor + (1 - floor) * (1 + cos(pi * t / total)) / 2``.
 
     Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.  Same as
-    ``torch.optim.lr_scheduler.CosineAnnealingLR`` up to ``total``; PyTorch's rises again after that.
+    ``torch.optim.lr_scheduler.CosineAnnealingLR``, stepped after every iteration, up to ``total``; PyTorch's rises again
+    after that.
 
     Args:
         total: Time of the annealing, such as ``"10 epochs"`` or ``"500 iterations"``.

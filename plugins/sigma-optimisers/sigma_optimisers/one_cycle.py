@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel import duration
+from sigma_kernel import TimeScale, duration
 from sigma_kernel.contracts import Schedule
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.settings import finite, ge, in_, le
@@ -23,10 +23,11 @@ CURVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 class OneCycle(Schedule):
     """Rise from ``start`` to 1 over the fraction ``rise`` of ``total``, anneal to ``floor`` over the rest, stay there.
 
-    The setting is the peak.  The last step, ``total - 1``, has the floor.  Smith and Topin, Super-Convergence: Very
-    Fast Training of Neural Networks Using Large Learning Rates, 2018.  Same as
-    ``torch.optim.lr_scheduler.OneCycleLR`` with the setting as ``max_lr``, without cycling momentum.  Raises
-    SigmaConfigError if the rise or the fall is shorter than one step.
+    The setting is the peak.  Of a total in iterations, the last step, ``total - 1``, has the floor; one in epochs moves
+    with every iteration, too, and comes to the floor at its end.  Smith and Topin, Super-Convergence: Very Fast
+    Training of Neural Networks Using Large Learning Rates, 2018.  Same as ``torch.optim.lr_scheduler.OneCycleLR`` with
+    the setting as ``max_lr``, without cycling momentum.  Raises SigmaConfigError if the rise or the fall is shorter
+    than one step.
 
     Args:
         total: Time of the whole cycle, such as ``"10 epochs"`` or ``"500 iterations"``.
@@ -44,19 +45,22 @@ class OneCycle(Schedule):
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaConfigError if the rise or the fall is shorter than one step."""
-        if not 1 < self.rise * self._steps() < self._steps():
+        total, last = self._length()
+        if not last < self.rise * total < total:
             raise SigmaConfigError(
                 f"one_cycle: rises for {self.rise:g} of {self.total!r}; rise and fall must each last a step at least."
             )
 
-    def _steps(self) -> float:
-        return duration(self.total)[0]
+    def _length(self) -> tuple[float, float]:
+        """Return the total, and the length of its last step, which is at the floor; an epoch has many steps."""
+        total, scale = duration(self.total)
+        return total, 0.0 if scale is TimeScale.EPOCH else 1.0
 
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         """Return one factor for each iteration."""
-        steps, curve = self._steps(), CURVES[self.curve]
+        (total, last), curve = self._length(), CURVES[self.curve]
         passed = ticks(self.total, iterations, epochs)
-        peak = self.rise * steps - 1.0
-        up, down = np.clip(passed / peak, 0.0, 1.0), np.clip((passed - peak) / (steps - 1.0 - peak), 0.0, 1.0)
+        peak = self.rise * total - last
+        up, down = np.clip(passed / peak, 0.0, 1.0), np.clip((passed - peak) / (total - last - peak), 0.0, 1.0)
         rising, falling = self.start + (1.0 - self.start) * curve(up), 1.0 + (self.floor - 1.0) * curve(down)
         return np.asarray(np.where(passed <= peak, rising, falling))

@@ -15,6 +15,7 @@ from sigma_optimisers.intervals import INTERVAL, SCHEDULE, intervals
 class WarmUp(Schedule):
     """Rise linearly from ``start`` to 1 over ``duration``, then follow ``then``, or stay at 1.
 
+    The factor rises with every iteration, also within an epoch: half-way through ``"1 epoch"`` it is half-way up.
     ``then`` counts the warm-up's unit, epochs or iterations, from the end of the warm-up; the other unit is not
     shifted.  Same as ``torch.optim.lr_scheduler.LinearLR``, chained with ``then`` by ``SequentialLR``.  Goyal et al.,
     Accurate, Large Minibatch SGD, 2017.

@@ -25,10 +25,16 @@ def test_linear_annealing_rises_and_falls_linearly():
     assert factors == pytest.approx([0, 0.25, 0.5, 0.75, 1, 0.75, 0.5, 0.25, 0], abs=1e-15)
 
 
-@pytest.mark.parametrize(("total", "rise"), [("10 epochs", 0.0), ("10 epochs", 1.0), ("3 epochs", 0.3)])
+@pytest.mark.parametrize(("total", "rise"), [("10 epochs", 0.0), ("10 epochs", 1.0), ("3 iterations", 0.3)])
 def test_a_rise_or_fall_shorter_than_one_step_is_refused(total, rise):
     with pytest.raises(SigmaConfigError, match="one_cycle: rises for .* rise and fall must each last a step"):
         OneCycle(total, rise)
+
+
+def test_a_cycle_of_epochs_moves_with_every_iteration():
+    epochs = np.arange(10) / 4  # of four iterations
+    factors = OneCycle("2 epochs", 0.5, 0.0, 0.0, "linear").factors(np.arange(10), epochs)
+    assert factors.tolist() == [0, 0.25, 0.5, 0.75, 1, 0.75, 0.5, 0.25, 0, 0]
 
 
 def test_an_unknown_curve_is_refused():

@@ -327,7 +327,9 @@ class Session:
     def steps(self, weights: str = "") -> Steps:
         """Return the steps that compute iterations from the current state, or evaluate the weights of a modifier."""
         arrays = weighed(self.state.arrays, weights, self.setup.to_host) if weights else self.state.arrays
-        return Steps(self.setup.programs, arrays, self.state.live, self.moment)
+        feed, state = self.setup.feed, self.state
+        done = feed.iteration_in_epoch(state.cursor)
+        return Steps(self.setup.programs, arrays, state.live, state.moment, done, feed.iterations_per_epoch)
 
     def _run(self, batches: Batches, compute: Compute, repeatable: bool = False) -> int:
         steps = self.steps()

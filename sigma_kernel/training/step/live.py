@@ -14,7 +14,6 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.arrays import readable
-from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Schedule, Step
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, expect, inside
 from sigma_kernel.graph.node import Spec
@@ -22,6 +21,27 @@ from sigma_kernel.network.tracing import LiveSetting
 from sigma_kernel.registry.registry import Kind
 
 LOG = ":log"  # end of the name of a logarithm, which is computed from the value in force
+
+
+@frozen
+class Span:
+    """Consecutive iterations: those before the first, how many, whole epochs before, and where the present one is."""
+
+    first: int
+    n: int = 1
+    epoch: int = 0
+    done: int = 0  # iterations of the present epoch before the first
+    per_epoch: int = 1
+
+    @property
+    def iterations(self) -> np.ndarray:
+        """Return the number of iterations completed before each."""
+        return self.first + np.arange(self.n)
+
+    @property
+    def epochs(self) -> np.ndarray:
+        """Return the number of epochs completed before each, with fractions."""
+        return self.epoch + (self.done + np.arange(self.n)) / self.per_epoch
 
 
 @frozen
@@ -55,21 +75,18 @@ class Live:
         """Return live values with new bases, already checked by :class:`Number`; ignore unknown names."""
         return Live(self.values, self.dtype, {name: base.get(name, old) for name, old in self.base.items()})
 
-    def at(self, step: Step, now: Moment, n: int = 1, offset: int = 0) -> dict[str, Any]:
-        """Return the values in force for ``n`` iterations of a step, ``offset`` iterations from a moment.
-
-        Each is one scalar, or ``n`` of them if there is a schedule.
-        """
+    def at(self, step: Step, span: Span) -> dict[str, Any]:
+        """Return the values in force for iterations of a step: one scalar, or one for each if there is a schedule."""
         ready = self._ready
         return {
-            name: ready[name] if name in ready else self._value(name, now, n, offset)
+            name: ready[name] if name in ready else self._value(name, span)
             for name in step.steer
             if name.removesuffix(LOG) in self.base
         }
 
-    def _value(self, name: str, now: Moment, n: int, offset: int) -> Any:
+    def _value(self, name: str, span: Span) -> Any:
         own = name.removesuffix(LOG)
-        value = np.asarray(self.base[own] * self._factors(own, now, n, offset), self.dtype)
+        value = np.asarray(self.base[own] * self._factors(own, span), self.dtype)
         if own != name:
             with np.errstate(divide="ignore"):  # of 0: a power of it is 0, which -inf gives
                 value = np.asarray(np.log(value, dtype=np.float64), self.dtype)
@@ -77,13 +94,13 @@ class Live:
             self._ready[name] = value
         return value
 
-    def _factors(self, name: str, now: Moment, n: int, offset: int) -> Any:
+    def _factors(self, name: str, span: Span) -> Any:
         if (schedule := self.values[name].schedule) is None:
             return 1.0
         with inside(f"schedule of {name}", schedule):
-            factors = schedule.factors(now.iteration + offset + np.arange(n), np.full(n, now.epoch))
-            floats = getattr(factors, "shape", None) == (n,) and factors.dtype.kind == "f"
-            expect(floats, f"factors() must return floats of shape ({n},)", factors)
+            factors = schedule.factors(span.iterations, span.epochs)
+            floats = getattr(factors, "shape", None) == (span.n,) and factors.dtype.kind == "f"
+            expect(floats, f"factors() must return floats of shape ({span.n},)", factors)
         return factors
 
 

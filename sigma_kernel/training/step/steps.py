@@ -17,7 +17,7 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations, Metric, Program, Share, Step
 from sigma_kernel.contracts.compute import Arrays, Records
 from sigma_kernel.errors import expect, inside
-from sigma_kernel.training.step.live import Live
+from sigma_kernel.training.step.live import Live, Span
 from sigma_kernel.training.step.model import GRADIENTS, WEIGHTS, Model
 
 Compiled = tuple[Step, Program]
@@ -86,6 +86,8 @@ class Steps:
     arrays: Arrays
     live: Live
     moment: Moment
+    done: int = 0  # iterations of the present epoch
+    per_epoch: int = 1
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -94,7 +96,8 @@ class Steps:
 
     def steer(self, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
         """Return the live values of ``n`` iterations of a step, ``offset`` iterations from now."""
-        return self.live.at(step, self.moment, n, offset)
+        now = self.moment
+        return self.live.at(step, Span(now.iteration + offset, n, now.epoch, self.done + offset, self.per_epoch))
 
     def placed(self) -> Steps:
         """Return the same steps with their arrays, which are on the host, copied to the device."""
