@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from attrs import define, field
 
@@ -17,7 +18,8 @@ from sigma_kernel.settings import and_, ge, gt, in_, lt
 class ReduceOnPlateau(Hook):
     """Multiply learning rates by ``factor`` when ``value`` has not improved for ``patience`` firings in a row.
 
-    Same as ``torch.optim.lr_scheduler.ReduceLROnPlateau`` with an absolute threshold and a ``patience`` of 1 less.
+    Same as ``torch.optim.lr_scheduler.ReduceLROnPlateau`` with an absolute threshold and a ``patience`` of 1 less: NaN
+    is never an improvement, not even at the first firing.
 
     Args:
         value: Address of the value.
@@ -54,17 +56,19 @@ class ReduceOnPlateau(Hook):
             return
         say_if_unknown(context, self.better, self.value)
         resting = memory.get("resting", 0)
-        if "best" not in memory or self._improved(value, memory["best"]):
+        if self._improved(value, memory.get("best")):
             memory.update(best=value, waited=0)
         else:
-            memory["waited"] = 0 if resting else memory["waited"] + 1
+            memory["waited"] = 0 if resting else memory.get("waited", 0) + 1
         memory["resting"] = max(0, resting - 1)
         if memory["waited"] >= self.patience:
             memory.update(waited=0, resting=self.rest)
             self._reduce(context)
 
-    def _improved(self, value: float, best: float) -> bool:
-        return (value - best if higher_is_better(self.better, self.value) else best - value) > self.by
+    def _improved(self, value: float, best: float | None) -> bool:
+        """Return whether a value is better than the best so far; one that is not a number never is."""
+        sign = 1.0 if higher_is_better(self.better, self.value) else -1.0
+        return sign * value > -inf if best is None else sign * (value - best) > self.by
 
     def _reduce(self, context: HookContext) -> None:
         for address, rate in read_all(context, self.rates).items():

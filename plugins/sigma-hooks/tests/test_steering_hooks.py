@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,15 @@ def test_the_rate_falls_when_patience_runs_out() -> None:
 def test_some_firings_do_not_count_after_a_reduction() -> None:
     hook = ReduceOnPlateau("loss", factor=0.5, patience=1, rest=2)
     assert _reduced(hook, [1, 1, 1, 1, 1]) == [1, 0.5, 0.5, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("better", ["lower", "higher"])
+def test_values_that_are_not_numbers_run_patience_out_from_the_first_firing_as_in_torch(better: str) -> None:
+    hook = ReduceOnPlateau("score", patience=2, better=better)
+    assert _reduced(hook, [nan] * 5) == pytest.approx([1, 0.1, 0.1, 0.01, 0.01])  # of ReduceLROnPlateau(patience=1)
+    assert _reduced(hook, [nan, 1.0, nan, 1.0, nan, nan]) == pytest.approx([1, 1, 1, 0.1, 0.1, 0.01])
+    worst = inf if better == "lower" else -inf
+    assert _reduced(hook, [worst, worst, 1.0, 1.0]) == pytest.approx([1, 0.1, 0.1, 0.1])
 
 
 def test_the_rate_has_a_floor() -> None:
