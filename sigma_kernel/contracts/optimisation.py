@@ -68,6 +68,12 @@ class Objective(Protocol):
     def gradients(self, parameters: Nodes | None = None) -> Nodes:
         """Return the gradients of the loss at the current parameters, or at the given values."""
 
+    def weight(self) -> Node:
+        """Return what the batch weighs among others, as a scalar: the number of its rows, or the sum of their weights.
+
+        The loss times the weight is a sum over rows. Raises SigmaConfigError if its costs have different weights.
+        """
+
     def setting(self, address: str, name: str) -> Node:
         """Return the current value of a live setting for one parameter, as a scalar."""
 

@@ -268,7 +268,7 @@ class Iterations(Protocol):
         """Run whole iterations on minibatches."""
 
     def weights(self, arrays: Arrays, block: Arrays, rows: np.ndarray, shard: int, offset: int) -> Records:
-        """Return the mean weight of the rows of a batch, by cost; empty if all rows have equal weight.
+        """Return what rows of a batch weigh, to be passed to all its shards; empty if all weigh the same.
 
         ``shard`` is the number of rows per shard, ``offset`` the number of iterations since the state.
         """

@@ -52,6 +52,7 @@ UPDATES = "updates."
 ACTIVATIONS = "activations."
 COSTS = "cost."
 WEIGHTS = "shard.weights."
+BATCH = "shard.batch."  # of what a whole batch weighs for an optimiser
 UNCUT = "shards compute the gradients of all optimisers from the same state. Use shards = 1, or leave out the order."
 SKIPPED = "skipped"  # whether an update was skipped; with shards, the share of the batch that overflowed
 SCALE, GOOD, SKIPS = "loss_scale", "good_steps", "skipped_steps"  # in the state, below the head of an optimiser
@@ -241,9 +242,14 @@ class Model:
         return shard.step_to({}, {**found, **shard.skipped()})
 
     def weights(self, batch: int) -> Step:
-        """Return the step of a whole batch's weight, by cost with unequal row weights; shards divide by it."""
-        whole = Traced(self, batch)
-        return whole.step_to({}, {WEIGHTS + name: cost.weight for name, cost in whole.forward.totals.items()})
+        """Return the step of a whole batch's weight: by cost with unequal row weights, and by optimiser that reads it.
+
+        Shards divide by the first, and their update reads the second.
+        """
+        whole, read = Traced(self, batch), self.update().state
+        costs = {WEIGHTS + name: cost.weight for name, cost in whole.forward.totals.items()}
+        batches = {BATCH + aim.head: aim.weight() for aim in whole.aims() if BATCH + aim.head in read}
+        return whole.step_to({}, {**costs, **batches})
 
     def update(self) -> Step:
         """Return the update step, after gradients were merged; they are state entries here."""
@@ -366,6 +372,10 @@ class Draft(ABC):
     def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the gradients of an aim's loss in its parameters, at these or other parameters."""
 
+    @abstractmethod
+    def weight(self, aim: Aim) -> Node:
+        """Return what the whole batch weighs in an aim's loss."""
+
     def aims(self) -> Sequence[Aim]:
         """Return the objective of each optimiser; in an order, one sees the new parameters of those before it."""
         ahead: dict[str, Node] = {}
@@ -439,6 +449,10 @@ class Aim:
     @cached_property
     def _slopes(self) -> dict[str, Node]:
         return self.draft.slopes(self)
+
+    def weight(self) -> Node:
+        """Return what the batch weighs."""
+        return self.draft.weight(self)
 
     # -- scaled losses -------------------------------------------------------------------------------------------------
     @cached_property
@@ -627,6 +641,19 @@ class Traced(Draft):
             forward = evolve(forward, costs={name: node for name, node in forward.costs.items() if name in costs})
         return forward.loss_or_fail()
 
+    def weight(self, aim: Aim) -> Node:
+        """Return what the batch weighs in an aim's loss; raise SigmaConfigError if its costs have different weights."""
+        names = [name for name in self.forward.costs if aim.costs is None or name in aim.costs]
+        totals, rows = self.forward.totals, constant(self.batch, self.model.precision)
+        own = [totals[name].weight if name in totals else rows for name in names]
+        first, *others = rewrite(Graph((), tuple(own)), keep=OPS).outputs  # equal ones become one
+        if any(other is not first for other in others):
+            raise SigmaConfigError(
+                f"{aim.head}: batches cannot be weighed, as the costs {', '.join(names)} are means over different "
+                "weights. Give each its own optimiser (`minimises`), or all of them the same weights."
+            )
+        return first
+
     def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the gradients of an aim's loss in its parameters, at these or other parameters."""
         at, loss = (aim.parameters if parameters is None else parameters), aim.loss(parameters)
@@ -647,6 +674,10 @@ class Merged(Draft):
         raise SigmaStateError(
             "optimiser: it asks for the loss again, which one shard of a batch cannot compute. Use shards = 1."
         )
+
+    def weight(self, aim: Aim) -> Node:
+        """Return the weight of the whole batch, which is given."""
+        return self.entry(f"{BATCH}{aim.head}", Spec((), self.model.precision))
 
     def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the merged gradients."""

@@ -18,7 +18,7 @@ from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations,
 from sigma_kernel.contracts.compute import Arrays, Records
 from sigma_kernel.errors import expect, inside
 from sigma_kernel.training.step.live import Live, Span
-from sigma_kernel.training.step.model import GRADIENTS, WEIGHTS, Model
+from sigma_kernel.training.step.model import BATCH, GRADIENTS, WEIGHTS, Model
 
 Compiled = tuple[Step, Program]
 _NOTHING = np.zeros((1, 0), np.int32)
@@ -55,10 +55,13 @@ class Programs:
             self.get(Model.training, size)
             return
         parts = min(shards, size)
-        weighted = [weighs(self.get(Model.gradients, rows)[0]) for rows in {-(-size // parts), size // parts}]
-        if any(weighted):
+        if any([self.weighs(rows) for rows in {-(-size // parts), size // parts}]):
             self.get(Model.weights, size)
-        self.get(Model.update)
+
+    def weighs(self, shard: int) -> bool:
+        """Return whether a shard of this size, or the update, needs the weight of the whole batch."""
+        unequal = any(name.startswith(WEIGHTS) for name in self.get(Model.gradients, shard)[0].steer)
+        return any(name.startswith(BATCH) for name in self.get(Model.update)[0].state) or unequal
 
     def _compiled(self, kind: Callable[..., Step], *about: Any) -> Compiled:
         self.compiling = True
@@ -70,11 +73,6 @@ class Programs:
                 return self.steps[key], self.backend.compile(self.steps[key])
         finally:
             self.compiling = False
-
-
-def weighs(step: Step) -> bool:
-    """Return whether a step of a shard needs the weight of the whole batch, as its rows have unequal weights."""
-    return any(name.startswith(WEIGHTS) for name in step.steer)
 
 
 # -- iterations --------------------------------------------------------------------------------------------------------
@@ -116,28 +114,29 @@ class Steps:
 
     # -- shards --------------------------------------------------------------------------------------------------------
     def weights(self, arrays: Arrays, block: Arrays, rows: np.ndarray, shard: int, offset: int) -> Records:
-        """Return the mean weight of the rows of a batch, by cost; ``shard`` is the size of one of its shards.
+        """Return the mean weight of the rows of a batch, by cost, and the weight of all, by optimiser that reads it.
 
-        The result is empty if all rows have equal weight.
+        ``shard`` is the size of one of its shards. The result is empty if nothing needs weights.
         """
-        if not weighs(self.programs.get(Model.gradients, shard)[0]):
+        if not self.programs.weighs(shard):
             return {}
         step, program = self.programs.get(Model.weights, len(rows))
         ring = program.run(arrays, block, rows[None], self.steer(step, offset=offset), 1).ring
-        return {name: values[0] / len(rows) for name, values in ring.items()}
+        return {name: x[0] / len(rows) if name.startswith(WEIGHTS) else x[0] for name, x in ring.items()}
 
     def share(
         self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, offset: int, weights: Records
     ) -> Share:
         """Return the share of a shard: these ``rows`` of a batch, starting at row ``start``."""
         step, program = self.programs.get(Model.gradients, len(rows))
-        shares = {name: each * each.dtype.type(len(rows)) for name, each in weights.items()}
+        batch = {name: each for name, each in weights.items() if name.startswith(BATCH)}  # the same in every shard
+        shares = {name: x * x.dtype.type(len(rows)) for name, x in weights.items() if name not in batch}
         steer = {**self.steer(step, offset=offset), **shares, "shard.row": np.uint32(start)}
         ring = program.run(arrays, block, rows[None], {name: steer[name] for name in step.steer}, 1).ring
         found = {name: values[0] for name, values in ring.items()}
         gradients = {name: found.pop(name) for name in ring if name.startswith(GRADIENTS)}
         state = {name: found.pop(name) for name in ring if name in arrays}
-        return Share(found, gradients, state)
+        return Share(found, gradients, {**state, **batch})
 
     def updated(self, arrays: Arrays, gradients: Records, state: Records, offset: int) -> Arrays:
         """Return the arrays after the update with merged gradients, and with merged layer state."""
@@ -146,7 +145,7 @@ class Steps:
         given = {name: place(value) for name, value in gradients.items()}
         layers = {name: place(value) for name, value in state.items()}
         new = program.run({**arrays, **given, **layers}, {}, _NOTHING, self.steer(step, offset=offset), 1).state
-        return {**{name: new[name] for name in arrays}, **layers}
+        return {**{name: new[name] for name in arrays}, **{n: x for n, x in layers.items() if n in arrays}}
 
 
 def fused(steps: Iterations, batches: Batches) -> Burst:
