@@ -94,7 +94,8 @@ def adafactor(x: float, slope: Callable[[float], float]) -> Iterator[float]:
 
 
 RULES: dict[str, Rule] = {
-    "adam": adam, "adamw": adamw, "adamax": adamax, "nadam": nadam, "radam": radam, "lamb": lamb, "adafactor": adafactor,
+    "adam": adam, "adamw": adamw, "adamax": adamax, "nadam": nadam, "radam": radam, "lamb": lamb,
+    "adafactor": adafactor,
 }  # fmt: skip
 
 
@@ -176,6 +177,9 @@ def test_a_resumed_run_knows_how_often_each_parameter_was_updated(tmp_path: Path
     with begun() as again:
         again.resume(run)
         again.prepare()
-        counts = [again.trainer("trainer").session.host(f"optimiser.slots.{x}.updates") for x in ("1-dense.weights", "2-output.weights")]
+        counts = [
+            again.trainer("trainer").session.host(f"optimiser.slots.{x}.updates")
+            for x in ("1-dense.weights", "2-output.weights")
+        ]
         assert counts == [7, 27]
         assert decisive(again.trainer("trainer"))[0] == wanted

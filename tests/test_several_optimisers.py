@@ -467,7 +467,8 @@ def test_slots_of_changes_have_names_of_their_own_and_their_dtypes() -> None:
     slots = {name.partition(".b.weights.")[2]: x.dtype.name for name, x in arrays.items() if ".second.slots." in name}
     assert slots == {
         "first_moment": "float64", "second_moment": "float64", "updates": "int32",
-        "transforms.two.sum": "float64", "transforms.two.weight": "float64", "transforms.two.batches": "int32", "modifiers.slow.weights": "float64", "modifiers.slow.count": "int32",
+        "transforms.two.sum": "float64", "transforms.two.weight": "float64", "transforms.two.batches": "int32",
+        "modifiers.slow.weights": "float64", "modifiers.slow.count": "int32",
     }  # fmt: skip
     assert arrays["optimisers.second.slots.b.weights.modifiers.slow.count"] == 0  # the first batch is no update
 

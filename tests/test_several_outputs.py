@@ -12,7 +12,7 @@ import pytest
 
 from sigma_hooks import Accuracy, Evaluate, MeanAbsoluteError, TargetMaximisation
 from sigma_kernel import Environment, load
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_layers import Concat, Dense, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_operator_local import LocalOperator
 
@@ -46,6 +46,39 @@ def expected(trainer: Any, rows: slice, weights: list[float]) -> dict[str, float
         "entropy": entropy.sum() / each[kind].sum(),
         "gap": 0.5 * np.mean((found["long"] - DATA["size"][rows]) ** 2),
     }
+
+
+# -- accumulation ------------------------------------------------------------------------------------------------------
+def accumulated(size: int, weights: Any, clipped: str = "", shards: int = 1) -> dict[str, np.ndarray]:
+    """Return the parameters after 40 rows, in one update of batches of a size; transforms may clip to no effect."""
+    clip = {"type": "clip_norm", "limit": 1e9}
+    transforms: dict[str, Any] = {"accumulate": {"type": "accumulate", "batches": 40 // size}}
+    transforms = {"clip": clip, **transforms} if clipped == "before" else {**transforms, "clip": clip}
+    optimiser = {"type": "gradient_descent", "learning_rate": 0.1, "transforms": transforms if size < 40 else {}}
+    sigma = Environment("outputs", precision="float64")
+    trainer = sigma.create_trainer(
+        data={name: rows[:40] for name, rows in DATA.items()}, batch_size=size, iterator="sequential", backend="numpy",
+        network=network(class_weights=weights), optimiser=optimiser, operator=LocalOperator(shards=shards),
+    )  # fmt: skip
+    trainer.fit(epochs=1, progress=False)
+    return trainer.parameters()
+
+
+@pytest.mark.parametrize(("weights", "clipped", "shards"), [
+    (None, "before", 1), (None, "after", 3), (WEIGHTS, "after", 1), (WEIGHTS, "", 1),
+])  # fmt: skip
+def test_costs_of_accumulated_batches_have_means_of_their_own(weights: Any, clipped: str, shards: int) -> None:
+    """One cost is a mean over weighted classes, the other one over rows, as with all rows in one batch."""
+    whole, parts = accumulated(40, weights), accumulated(8, weights, clipped, shards)
+    for name, value in whole.items():
+        np.testing.assert_allclose(parts[name], value, rtol=1e-12, atol=1e-14)
+
+
+def test_costs_of_different_weights_are_accumulated_before_other_transforms_and_without_shards() -> None:
+    with pytest.raises(SigmaConfigError, match="accumulate: the costs have rows of different .* List accumulate first"):
+        accumulated(8, WEIGHTS, "before")
+    with pytest.raises(SigmaStateError, match=r"shards add up gradients of costs .* Use shards = 1\."):
+        accumulated(8, WEIGHTS, shards=2)
 
 
 # -- costs -------------------------------------------------------------------------------------------------------------

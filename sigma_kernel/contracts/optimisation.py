@@ -20,15 +20,20 @@ from sigma_kernel.settings import Settled, brief, instance_of
 
 @frozen
 class Slot:
-    """One array kept per parameter: its initial fill, and its shape and dtype if they are not the parameter's."""
+    """One array kept per parameter: its initial fill, and its shape and dtype if they are not the parameter's.
+
+    One that is ``per_cost`` has a first axis for the costs that the optimiser minimises, if there are several.
+    """
 
     fill: float = 0.0
     shape: tuple[int, ...] | None = None
     dtype: str | None = None
+    per_cost: bool = False
 
-    def spec(self, parameter: Spec) -> Spec:
-        """Return its spec for a parameter."""
-        return Spec(parameter.shape if self.shape is None else self.shape, self.dtype or parameter.dtype)
+    def spec(self, parameter: Spec, costs: int = 1) -> Spec:
+        """Return its spec for a parameter, and for so many costs."""
+        shape = parameter.shape if self.shape is None else self.shape
+        return Spec((costs, *shape) if self.per_cost and costs > 1 else shape, self.dtype or parameter.dtype)
 
 
 Slots = Mapping[tuple[str, str], Node]  # by address and name
@@ -68,10 +73,10 @@ class Objective(Protocol):
     def gradients(self, parameters: Nodes | None = None) -> Nodes:
         """Return the gradients of the loss at the current parameters, or at the given values."""
 
-    def weight(self) -> Node:
-        """Return what the batch weighs among others, as a scalar: the number of its rows, or the sum of their weights.
+    def parts(self) -> Sequence[tuple[Node, Nodes]]:
+        """Return what the batch weighs, a scalar, and the gradients of the loss, in one part for costs that weigh alike.
 
-        The loss times the weight is a sum over rows. Raises SigmaConfigError if its costs have different weights.
+        It weighs the number of its rows, or the sum of their weights; the gradients times it are sums over rows.
         """
 
     def setting(self, address: str, name: str) -> Node:
@@ -140,7 +145,9 @@ class Optimiser(Settled):
         """
         owners: dict[str, Optimiser | Change] = {"": self}
         owners |= {f"{o}.": change for o, change in self.changes.items() if matches(change.match, address, tags)}
-        own = {o + name: slot for o, owner in owners.items() for name, slot in _expected(owner.slots(parameter)).items()}
+        own = {
+            o + name: slot for o, owner in owners.items() for name, slot in _expected(owner.slots(parameter)).items()
+        }
         expect(COUNT not in own, f"slots() must not declare {COUNT!r}, which every parameter has", own)
         return {**own, COUNT: Slot(0.0, (), "int32")}
 

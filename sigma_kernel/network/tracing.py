@@ -40,6 +40,9 @@ WEIGHTS = "weights"  # section of sample weights that a cost reads if the data h
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
+LOG = ":log"  # end of the name of a live value's logarithm
+
+
 @frozen
 class LiveSetting(Kind):
     """A setting that is an input of the step: its name, range and initial value."""

@@ -22,7 +22,16 @@ import pytest
 from attrs import define, evolve, field
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import GradientOptimiser, Modifier, Optimiser, Schedule, Slot, Transform, Transformed, Update
+from sigma_kernel.contracts import (
+    GradientOptimiser,
+    Modifier,
+    Optimiser,
+    Schedule,
+    Slot,
+    Transform,
+    Transformed,
+    Update,
+)
 from sigma_kernel.contracts.optimisation import COUNT
 from sigma_kernel.errors import SigmaComponentError
 from sigma_kernel.graph.differentiation import gradient
@@ -30,9 +39,8 @@ from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, Spec, constant, symbol
 from sigma_kernel.graph.random import Key, Streams
-from sigma_kernel.network.tracing import live_settings
+from sigma_kernel.network.tracing import LOG, live_settings
 from sigma_kernel.testing.suite import Suite
-from sigma_kernel.training.step.live import LOG
 
 Loss = Callable[[Mapping[str, Node]], Node]
 Values = Mapping[str, np.ndarray]
@@ -85,9 +93,9 @@ class SmallObjective:
         """Return the number of updates of a parameter, this one included."""
         return f.cast(self.slots[address, COUNT] + 1, self.iteration.dtype)
 
-    def weight(self) -> Node:
-        """Return what a batch weighs: all weigh the same."""
-        return constant(1.0, self.iteration.dtype)
+    def parts(self) -> list[tuple[Node, Mapping[str, Node]]]:
+        """Return the gradients with what a batch weighs: all weigh the same."""
+        return [(constant(1.0, self.iteration.dtype), self.gradients())]
 
     def setting(self, address: str, name: str) -> Node:
         """Return the input for a setting."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import add
 
 from attrs import define, field
 
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Objective, Slot, Transform, Transformed
-from sigma_kernel.graph import Node, Spec
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph import Node, Shape, Spec
 from sigma_kernel.settings import ge, whole
 
 
@@ -21,8 +24,10 @@ class AccumulateGradients(Transform):
     what they are; it is 0 if all weights are.  Layer state, such as that of a batch norm, is updated with every batch.
     Accumulation goes on across epochs.  In between, the optimiser's slots and the matching parameters stay, modifiers
     do not act, and a step of the optimiser, such as Adam's ``t``, is an update. Schedules count batches.  Transforms
-    listed before it act on the gradient of each batch, those after it on that of all.  Raises SigmaConfigError if the
-    optimiser minimises several costs whose rows have different weights.
+    listed before it act on the gradient of each batch, those after it on that of all.
+
+    Of several costs each has its own mean, and sums of its own in memory. If their rows have different weights, it must
+    be the first transform, or raises SigmaConfigError.
 
     Args:
         batches: Number of batches for one update.
@@ -32,16 +37,50 @@ class AccumulateGradients(Transform):
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Return weighted gradients and weights, summed since the last update, and the number of all batches."""
-        return {"sum": Slot(), "weight": Slot(0.0, ()), "batches": Slot(0.0, (), "int32")}
+        sums = {"sum": Slot(per_cost=True), "weight": Slot(0.0, (), per_cost=True)}
+        return {**sums, "batches": Slot(0.0, (), "int32")}
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Transformed:
         """Return the means of the gradients so far, and whether there are enough of them."""
-        means, slots, due = dict(gradients), {}, {}
+        means, slots, due, parts = dict(gradients), {}, {}, _parts(gradients, objective)
         for address, gradient in self.concerned(gradients, objective).items():
-            old = {name: objective.slot(address, f"{owner}.{name}") for name in ("sum", "weight", "batches")}
-            total, weight = old["sum"] + objective.weight() * gradient, old["weight"] + objective.weight()
-            enough = due[address] = f.equal(f.mod(old["batches"], self.batches), self.batches - 1)
-            means[address] = total / f.where(f.equal(weight, 0.0), 1.0, weight)
-            slots[address, "sum"], slots[address, "weight"] = (f.where(enough, 0.0, x) for x in (total, weight))
-            slots[address, "batches"] = old["batches"] + 1
+            held = {name: objective.slot(address, f"{owner}.{name}") for name in ("sum", "weight", "batches")}
+            enough = due[address] = f.equal(f.mod(held["batches"], self.batches), self.batches - 1)
+            sums = _added(held["sum"], [weight * own[address] for weight, own in parts], gradient.shape)
+            weights = _added(held["weight"], [weight for weight, _ in parts], ())
+            over = [f.where(f.equal(weight, 0.0), 1.0, weight) for weight in weights]
+            means[address] = reduce(add, [total / weight for total, weight in zip(sums, over, strict=True)])
+            slots[address, "sum"], slots[address, "weight"] = (
+                f.where(enough, 0.0, _like(held[name], new)) for name, new in (("sum", sums), ("weight", weights))
+            )
+            slots[address, "batches"] = held["batches"] + 1
         return Transformed(means, slots, due)
+
+
+def _parts(gradients: Mapping[str, Node], objective: Objective) -> list[tuple[Node, Mapping[str, Node]]]:
+    """Return weights and gradients of the parts of the loss; there is one part if all costs weigh alike."""
+    parts, before = objective.parts(), objective.gradients()
+    if len(parts) == 1:
+        return [(parts[0][0], gradients)]
+    if any(gradients[address] is not slope for address, slope in before.items()):
+        raise SigmaConfigError(
+            "accumulate: the costs have rows of different weights, and transforms before it act on their sum. "
+            "List accumulate first."
+        )
+    return [*parts]
+
+
+def _added(held: Node, new: Sequence[Node], shape: Shape) -> list[Node]:
+    """Return sums with one more term each; they lie along a first axis, if there is room for several."""
+    if held.shape == shape:
+        return [held + new[0]]
+    old = [f.squeeze(f.narrow(held, 0, i, i + 1), 0) for i in range(held.shape[0])]
+    return [one + other for one, other in zip(old, new, strict=False)]
+
+
+def _like(held: Node, sums: Sequence[Node]) -> Node:
+    """Return sums as a slot holds them; for costs that share a sum, the rest of it stays 0."""
+    if held.shape == sums[0].shape:
+        return sums[0]
+    rest = [sums[0] * 0.0] * (held.shape[0] - len(sums))
+    return f.stack(*sums, *rest)

@@ -17,7 +17,7 @@ class Cosine(Schedule):
     ``floor + (1 - floor) * (1 + cos(pi * t / total)) / 2``.
 
     Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.  Same as
-    ``torch.optim.lr_scheduler.CosineAnnealingLR``, stepped after every iteration, up to ``total``; PyTorch's rises again
+    ``torch.optim.lr_scheduler.CosineAnnealingLR``, stepped after each iteration, up to ``total``; PyTorch's rises again
     after that.
 
     Args:

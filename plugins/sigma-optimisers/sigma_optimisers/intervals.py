@@ -27,5 +27,5 @@ def intervals(text: str, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarr
 
 
 def ticks(text: str, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
-    """Return how many epochs, with fractions, or iterations, in the unit of an interval, passed before each iteration."""
+    """Return how many epochs, with fractions, or iterations, as the interval counts, passed before each iteration."""
     return np.asarray(epochs if duration(text)[1] is TimeScale.EPOCH else iterations, np.float64)

@@ -98,7 +98,9 @@ INPUTS, LABELS, WEIGHTS = ROWS.normal(size=(40, 3)), ROWS.integers(0, 3, 40), RO
 LABELS[:9] = -1  # nearly the whole first batch of ten
 
 
-def weights_after_one_update(size, network="input(3) + output(3) + softmax_cross_entropy(ignore_index=-1)", data=None, **settings):
+def weights_after_one_update(
+    size, network="input(3) + output(3) + softmax_cross_entropy(ignore_index=-1)", data=None, **settings
+):
     """Return the weights after an epoch of 40 rows in batches of a size, whose gradients are accumulated."""
     transforms = {"a": {"type": "accumulate", "batches": 40 // size}} if size < 40 else {}
     settings = {"backend": "numpy", **settings}
@@ -112,9 +114,13 @@ def weights_after_one_update(size, network="input(3) + output(3) + softmax_cross
 
 
 CLASSED = "input(3) + output(3) + softmax_cross_entropy(ignore_index=-1, class_weights=[0.2, 1, 5])"
-WEIGHTED = "input(3) + output(3) + softmax_cross_entropy(weights=\"rows\", ignore_index=-1)"
+WEIGHTED = 'input(3) + output(3) + softmax_cross_entropy(weights="rows", ignore_index=-1)'
 COUNTED = {"inputs": INPUTS, "targets": LABELS, "rows": WEIGHTS}
-CASES = {"ignored labels": {}, "class weights": {"network": CLASSED}, "row weights": {"network": WEIGHTED, "data": COUNTED}}
+CASES = {
+    "ignored labels": {},
+    "class weights": {"network": CLASSED},
+    "row weights": {"network": WEIGHTED, "data": COUNTED},
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -130,7 +136,8 @@ def test_the_update_of_batches_with_ignored_labels_is_that_of_the_known_ones():
     """Softmax regression by hand: the mean over the 31 rows that have a label."""
     with Environment("start", seed=1, precision="float64") as sigma:
         trainer = sigma.create_trainer(
-            data={"inputs": INPUTS, "targets": LABELS}, network=CASES["class weights"]["network"], batch_size=40)
+            data={"inputs": INPUTS, "targets": LABELS}, network=CASES["class weights"]["network"], batch_size=40
+        )
         sigma.prepare()
         start = np.array(trainer.parameters()["network.layers.1-output.weights"])
     known = LABELS >= 0

@@ -75,7 +75,7 @@ def test_amsgrad_is_true_or_false():
 
 
 def lengths(gradients, beta2):
-    """Return the length of each step in learning rates: moments as weighted means of all gradients, in Python's floats."""
+    """Return the length of each step in learning rates: moments are weighted means of gradients, in Python's floats."""
     found = []
     for n in range(1, len(gradients) + 1):
         first, second = ([beta ** (n - i) for i in range(1, n + 1)] for beta in (0.9, beta2))

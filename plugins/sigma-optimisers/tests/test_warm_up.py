@@ -22,7 +22,7 @@ def test_warm_up_rises_linearly_and_then_stays():
 def test_a_warm_up_of_epochs_rises_with_every_iteration():
     found = []
     minimise(
-        lambda p, batch: f.sum(p["w"]) + 0.0 * f.mean(batch["inputs"]), {"w": np.zeros(1)}, {"inputs": np.ones((45, 1))},
+        lambda p, b: f.sum(p["w"]) + 0.0 * f.mean(b["inputs"]), {"w": np.zeros(1)}, {"inputs": np.ones((45, 1))},
         GradientDescent(1.0, schedules={"learning_rate": WarmUp("1 epoch", 0.1)}),
         lambda moment, loss, parameters: found.append(parameters["w"].item()),
         iterations=7, batch_size=10, precision="float64", backend="numpy",

@@ -17,10 +17,8 @@ from sigma_kernel.arrays import readable
 from sigma_kernel.contracts import Schedule, Step
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, expect, inside
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.network.tracing import LiveSetting
+from sigma_kernel.network.tracing import LOG, LiveSetting
 from sigma_kernel.registry.registry import Kind
-
-LOG = ":log"  # end of the name of a logarithm, which is computed from the value in force
 
 
 @frozen

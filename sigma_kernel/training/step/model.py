@@ -6,7 +6,7 @@ computes gradients, updates and activations for hooks without changing the state
 
 Every value has a name.  State: ``network.layers.<address>``, ``optimiser.slots.<address>.<slot>``,
 ``optimiser.step``, ``random.key``, ``random.iteration``.  Live values: ``network.layers.<address>``,
-``optimiser.<address>.<setting>``, the same with ``:log`` for its logarithm, ``shard.row``, ``shard.weights.<cost>``.  One of several optimisers has
+``optimiser.<address>.<setting>`` and its logarithm, with ``:log``, ``shard.row``, ``shard.weights.<cost>``.  One of several optimisers has
 ``optimisers.<name>`` in place of ``optimiser``, its *head*.
 """
 
@@ -40,9 +40,8 @@ from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, originatin
 from sigma_kernel.graph.random import Key
 from sigma_kernel.graph.rewriting import replaced, rewrite
 from sigma_kernel.network.network import Forward, Network
-from sigma_kernel.network.tracing import Resolve, Shapes, Trace, live_settings
+from sigma_kernel.network.tracing import LOG, Nodes, Resolve, Shapes, Trace, live_settings
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.training.step.live import LOG
 
 LAYERS = "network.layers."
 ONLY = "optimiser"  # head of the only optimiser
@@ -194,7 +193,8 @@ class Model:
             with inside(head, owner.type):
                 for address, spec in self.tuned(head).items():
                     declared = owner.type.declared(address, spec, self.tags)
-                    found |= {(address, name): (slot.spec(spec), slot) for name, slot in declared.items()}
+                    costs = len(owner.minimises or self.network.costs)
+                    found |= {(address, name): (slot.spec(spec, costs), slot) for name, slot in declared.items()}
         return found
 
     def slot(self, address: str, name: str) -> str:
@@ -248,8 +248,10 @@ class Model:
         """
         whole, read = Traced(self, batch), self.update().state
         costs = {WEIGHTS + name: cost.weight for name, cost in whole.forward.totals.items()}
-        batches = {BATCH + aim.head: aim.weight() for aim in whole.aims() if BATCH + aim.head in read}
-        return whole.step_to({}, {**costs, **batches})
+        parts = {BATCH + aim.head: aim.parts() for aim in whole.aims() if BATCH + aim.head in read}
+        if any(len(own) > 1 for own in parts.values()):
+            raise SigmaStateError("optimiser: shards add up gradients of costs with different weights. Use shards = 1.")
+        return whole.step_to({}, {**costs, **{name: own[0][0] for name, own in parts.items()}})
 
     def update(self) -> Step:
         """Return the update step, after gradients were merged; they are state entries here."""
@@ -373,8 +375,8 @@ class Draft(ABC):
         """Return the gradients of an aim's loss in its parameters, at these or other parameters."""
 
     @abstractmethod
-    def weight(self, aim: Aim) -> Node:
-        """Return what the whole batch weighs in an aim's loss."""
+    def parts(self, aim: Aim) -> Sequence[tuple[Node, Nodes]]:
+        """Return what the whole batch weighs in each part of an aim's loss, and the gradients of the part."""
 
     def aims(self) -> Sequence[Aim]:
         """Return the objective of each optimiser; in an order, one sees the new parameters of those before it."""
@@ -411,12 +413,13 @@ class Draft(ABC):
 class Aim:
     """The objective of one optimiser in a step: its parameters and slots, and the costs that it minimises.
 
-    ``ahead`` are the new parameters of optimisers before it in an order.
+    ``ahead`` are the new parameters of optimisers before it in an order. It may be for a ``part`` of the costs.
     """
 
     draft: Draft
     head: str
     ahead: Mapping[str, Node]
+    part: Collection[str] = ()
 
     @cached_property
     def parameters(self) -> dict[str, Node]:
@@ -435,6 +438,8 @@ class Aim:
     def costs(self) -> Collection[str] | None:
         """Return the costs that the optimiser minimises; None for all."""
         own = self.draft.model.optimisers
+        if self.part:
+            return self.part
         return own[self.head].minimises if self.head in own else None
 
     def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
@@ -450,9 +455,9 @@ class Aim:
     def _slopes(self) -> dict[str, Node]:
         return self.draft.slopes(self)
 
-    def weight(self) -> Node:
-        """Return what the batch weighs."""
-        return self.draft.weight(self)
+    def parts(self) -> Sequence[tuple[Node, Nodes]]:
+        """Return the weights and gradients of parts of the loss."""
+        return self.draft.parts(self)
 
     # -- scaled losses -------------------------------------------------------------------------------------------------
     @cached_property
@@ -641,18 +646,17 @@ class Traced(Draft):
             forward = evolve(forward, costs={name: node for name, node in forward.costs.items() if name in costs})
         return forward.loss_or_fail()
 
-    def weight(self, aim: Aim) -> Node:
-        """Return what the batch weighs in an aim's loss; raise SigmaConfigError if its costs have different weights."""
+    def parts(self, aim: Aim) -> Sequence[tuple[Node, Nodes]]:
+        """Return the weights of the batch in an aim's costs, and the gradients of those costs that share one."""
         names = [name for name in self.forward.costs if aim.costs is None or name in aim.costs]
         totals, rows = self.forward.totals, constant(self.batch, self.model.precision)
         own = [totals[name].weight if name in totals else rows for name in names]
-        first, *others = rewrite(Graph((), tuple(own)), keep=OPS).outputs  # equal ones become one
-        if any(other is not first for other in others):
-            raise SigmaConfigError(
-                f"{aim.head}: batches cannot be weighed, as the costs {', '.join(names)} are means over different "
-                "weights. Give each its own optimiser (`minimises`), or all of them the same weights."
-            )
-        return first
+        found: dict[int, tuple[Node, list[str]]] = {}
+        for name, weight in zip(names, rewrite(Graph((), tuple(own)), keep=OPS).outputs, strict=True):
+            found.setdefault(id(weight), (weight, []))[1].append(name)  # equal ones have become one
+        if len(found) == 1:
+            return [(weight, aim.gradients()) for weight, _ in found.values()]
+        return [(weight, Aim(self, aim.head, aim.ahead, part).gradients()) for weight, part in found.values()]
 
     def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the gradients of an aim's loss in its parameters, at these or other parameters."""
@@ -675,9 +679,9 @@ class Merged(Draft):
             "optimiser: it asks for the loss again, which one shard of a batch cannot compute. Use shards = 1."
         )
 
-    def weight(self, aim: Aim) -> Node:
-        """Return the weight of the whole batch, which is given."""
-        return self.entry(f"{BATCH}{aim.head}", Spec((), self.model.precision))
+    def parts(self, aim: Aim) -> Sequence[tuple[Node, Nodes]]:
+        """Return the weight of the whole batch, which is given, and the merged gradients."""
+        return [(self.entry(f"{BATCH}{aim.head}", Spec((), self.model.precision)), aim.gradients())]
 
     def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the merged gradients."""

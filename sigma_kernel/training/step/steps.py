@@ -55,7 +55,8 @@ class Programs:
             self.get(Model.training, size)
             return
         parts = min(shards, size)
-        if any([self.weighs(rows) for rows in {-(-size // parts), size // parts}]):
+        weighted = [self.weighs(rows) for rows in {-(-size // parts), size // parts}]  # which compiles both
+        if any(weighted):
             self.get(Model.weights, size)
 
     def weighs(self, shard: int) -> bool:
