@@ -74,7 +74,7 @@ class Objective(Protocol):
         """Return the gradients of the loss at the current parameters, or at the given values."""
 
     def parts(self) -> Sequence[tuple[Node, Nodes]]:
-        """Return what the batch weighs, a scalar, and the gradients of the loss, in one part for costs that weigh alike.
+        """Return what the batch weighs, and the gradients of the loss: a pair for all costs that weigh alike.
 
         It weighs the number of its rows, or the sum of their weights; the gradients times it are sums over rows.
         """

@@ -6,8 +6,8 @@ computes gradients, updates and activations for hooks without changing the state
 
 Every value has a name.  State: ``network.layers.<address>``, ``optimiser.slots.<address>.<slot>``,
 ``optimiser.step``, ``random.key``, ``random.iteration``.  Live values: ``network.layers.<address>``,
-``optimiser.<address>.<setting>`` and its logarithm, with ``:log``, ``shard.row``, ``shard.weights.<cost>``.  One of several optimisers has
-``optimisers.<name>`` in place of ``optimiser``, its *head*.
+``optimiser.<address>.<setting>`` and its logarithm, with ``:log``, ``shard.row``, ``shard.weights.<cost>``.  One of
+several optimisers has ``optimisers.<name>`` in place of ``optimiser``, its *head*.
 """
 
 from __future__ import annotations
