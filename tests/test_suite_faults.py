@@ -78,6 +78,26 @@ class InPlace(Error):
         return a
 
 
+class AddsInFloat32(Error):
+    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.asarray(a + b, np.float32)
+
+
+class RoundsEachBatch(Error):
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        return f.sqrt(f.square(f.sum(f.abs(prediction - targets))))
+
+
+class KeepsRowsAndAddsThemInOrder(Error):
+    keeps_rows = True
+
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        return f.abs(prediction - targets)
+
+    def value(self, totals: np.ndarray, rows: int) -> float:
+        return float(np.add.accumulate(totals)[-1]) / rows
+
+
 class FromTheLeft(Error):
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.asarray(a + b * (1.01 if a > 3 else 1.0))
@@ -91,7 +111,7 @@ class ByPlace(Error):
 
 class AnArray(Error):
     def value(self, totals: np.ndarray, rows: int) -> Any:
-        return np.asarray(totals) / rows
+        return np.atleast_1d(totals) / rows
 
 
 class Remembers(Error):
@@ -132,6 +152,9 @@ METRICS = {
     MeanOfEachBatch: {"test_batches_of_any_size_give_the_metric_of_all_rows"},
     PerRow: {"test_totals_have_the_same_shape_for_any_number_of_rows"},
     KeepsAFewRows: {"test_totals_have_the_same_shape_for_any_number_of_rows"},
+    AddsInFloat32: {"test_any_batches_shards_and_order_give_the_same_bits"},
+    RoundsEachBatch: {"test_any_batches_shards_and_order_give_the_same_bits"},
+    KeepsRowsAndAddsThemInOrder: {"test_any_batches_shards_and_order_give_the_same_bits"},
     InPlace: {"test_merging_is_the_same_in_any_order_and_changes_no_operand"},
     FromTheLeft: {"test_merging_is_the_same_in_any_order_and_changes_no_operand"},
     ByPlace: {"test_the_order_of_rows_does_not_matter"},

@@ -24,6 +24,11 @@ Value = float | Sequence["Value"]  # of a metric
 class Metric(Settled):
     """A metric of predictions: totals over rows, which merge across batches, and the value computed from them.
 
+    Unless ``merge`` is overridden, totals are added without any error and rounded once, to float64, so that they do not
+    depend on batches, shards and order. For that, totals of floats end in sums over the rows: ``f.sum`` or ``f.mean``,
+    which may be added, stacked, reshaped, and multiplied by numbers. What comes before is computed for each row alone.
+    Totals of integers are sums of any form.
+
     A metric that needs all rows at once, such as one of ranks, ``keeps_rows``: its totals are an array with one row for
     each row of the batch, and merging concatenates them. They are held in memory until the value is computed.
 
@@ -44,8 +49,8 @@ class Metric(Settled):
         """Return sums over the rows of a batch, an array of any fixed shape, or what it keeps of each row."""
 
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Merge the totals of two batches."""
-        merged: np.ndarray = np.concatenate([a, b]) if self.keeps_rows else a + b
+        """Merge the totals of two batches: add them in float64, or join kept rows."""
+        merged: np.ndarray = np.concatenate([a, b]) if self.keeps_rows else np.asarray(a, np.float64) + b
         return merged
 
     def merged(self, parts: Sequence[np.ndarray]) -> np.ndarray:

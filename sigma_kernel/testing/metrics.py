@@ -18,7 +18,8 @@ from __future__ import annotations
 import json
 import pickle
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -28,10 +29,25 @@ import pytest
 from sigma_kernel.contracts import Merger, Metric
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import Spec, trace
+from sigma_kernel.graph.node import Node, Spec, trace
 from sigma_kernel.testing.suite import Suite, alike
+from sigma_kernel.training.step.measuring import merged
+from sigma_kernel.training.step.model import METRICS
+from sigma_kernel.training.step.totals import added, adds, recorded
 
 Rows = tuple[np.ndarray, np.ndarray]
+Recorder = Callable[..., Callable[..., Sequence[Any]]]  # specs of predictions and targets -> what a step records
+BATCHINGS = 50
+RECORD = METRICS + "metric"
+
+
+def _recorder(metric: Metric, *specs: Spec) -> Callable[..., Sequence[Any]]:
+    """Return a function that computes in NumPy what a step records of a batch."""
+
+    def record(*rows: Node) -> Node:
+        return recorded(metric, metric.totals(*rows), specs[0].shape[0])
+
+    return interpret(trace(record, *specs), numpy_namespace())
 
 
 class MetricSuite(Suite):
@@ -60,11 +76,14 @@ class MetricSuite(Suite):
         (found,) = interpret(trace(metric.totals, *specs), numpy_namespace())(*rows)
         return np.asarray(found)
 
-    def merged(self, metric: Metric, sizes: Sequence[int], rows: Rows) -> Any:
-        """Return the metric of batches of these sizes, merged from left to right."""
-        edges = np.cumsum([0, *sizes])
-        parts = [(rows[0][a:b], rows[1][a:b]) for a, b in pairwise(edges)]
-        return metric.value(metric.merged([self.totals(metric, part) for part in parts]), len(rows[0]))
+    def merged(self, metric: Metric, sizes: Sequence[int], rows: Rows, record: Recorder | None = None) -> Any:
+        """Return the metric of batches of these sizes, merged from left to right as an evaluation does."""
+        parts = [tuple(x[a:b] for x in rows) for a, b in pairwise(np.cumsum([0, *sizes]))]
+        record, totals = record or partial(_recorder, metric), dict[str, Any]()
+        for part in parts:
+            (found,) = record(*(Spec(x.shape, x.dtype.name) for x in part))(*part)
+            totals = merged(totals, {RECORD: np.asarray(found)[None]}, {"metric": metric})
+        return metric.value(added(totals[RECORD]) if adds(metric) else totals[RECORD], len(rows[0]))
 
     def alike(self, found: Any, wanted: Any) -> None:
         """Assert that two results are equal within the tolerance."""
@@ -102,6 +121,21 @@ class MetricSuite(Suite):
         self.alike(
             self.merged(self.make(), [2, len(order) - 2], (rows[0][order], rows[1][order])), self.expected(*rows)
         )
+
+    def test_any_batches_shards_and_order_give_the_same_bits(self) -> None:
+        """End totals of floats in sums over the rows, before which each row is computed alone.
+
+        Totals that cannot, such as those of ranks, keep their rows; value() then sums by math.fsum, or sorts them.
+        """
+        rows, metric = self.batch(), self.make()
+        count, draw, record = len(rows[0]), np.random.default_rng(0), cache(partial(_recorder, metric))
+        wanted = self.merged(metric, [count], rows, record)
+        for _ in range(BATCHINGS):
+            order = draw.permutation(count)
+            edges = np.sort(draw.choice(np.arange(1, count), draw.integers(count), replace=False))
+            sizes = np.diff([0, *edges, count]).tolist()
+            found = self.merged(metric, sizes, (rows[0][order], rows[1][order]), record)
+            assert repr(found) == repr(wanted), f"{found!r} of batches of {sizes} rows, {wanted!r} of all at once"
 
     def test_merging_is_the_same_in_any_order_and_changes_no_operand(self) -> None:
         """Add totals to a new array in merge()."""

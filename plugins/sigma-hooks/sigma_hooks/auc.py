@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 
 from sigma_hooks.classes import check_classes, truth
 from sigma_hooks.evaluate import Evaluate
+from sigma_hooks.scores import log_odds
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
 from sigma_kernel.graph import Node
@@ -24,6 +25,8 @@ class AUCMetric(Metric):
     """Area under the ROC curve: how often a sample of a class has a higher score for it than one of another class.
 
     It is exact over all places, which are kept until the end: the scores of each, and the label. Ties count one half.
+    Probabilities of a sigmoid or a softmax are ranked by the logarithms of their odds, since float32 rounds many of
+    them to 1.
     Predictions ``(n, ..., classes)`` are scores of each class against all others, with labels ``(n, ...)`` or ``(n,
     ..., 1)``, or one-hot rows; predictions ``(n, ..., 1)`` or ``(n,)`` are scores of class 1, whose targets are 1, and
     0 or -1 for the other. A class that no label or every label has has no area: NaN. The same as scikit-learn's
@@ -44,7 +47,8 @@ class AUCMetric(Metric):
 
     def totals(self, prediction: Node, targets: Node) -> Node:
         """Return scores and label: ``(n, ..., classes + 1)``; the label is -1 if ignored, and NaN if it is no class."""
-        scores = f.expand(prediction, 1) if len(prediction.shape) == 1 else prediction
+        scores = log_odds(prediction)
+        scores = f.expand(scores, 1) if len(scores.shape) == 1 else scores
         true = truth("auc", scores, targets, self.ignore_index)
         labels = f.where(true.known, f.cast(true.index, scores.dtype), nan)
         return f.concat(scores, f.expand(f.where(true.counted, labels, -1.0), -1), axis=-1)

@@ -9,7 +9,6 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_hooks.evaluate import Evaluate
-from sigma_hooks.totals import WideTotals
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaNetworkError
@@ -20,7 +19,7 @@ FAR = 1 << 24  # more edits than any sequence needs
 
 
 @frozen
-class CharacterErrorRateMetric(WideTotals):
+class CharacterErrorRateMetric(Metric):
     """Character error rate: edits that turn what is predicted into the targets, over the number of target labels.
 
     Edits insert, delete or replace one label (Levenshtein).  Predictions ``(n, time, classes)`` are decoded greedily:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import field, frozen
 
-from sigma_hooks.totals import WideTotals
 from sigma_kernel import functions as f
+from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import in_, optional, whole
@@ -110,7 +110,7 @@ def check_classes(metric: str, wrong: bool) -> None:
 
 
 @frozen
-class ClassMetric(WideTotals):
+class ClassMetric(Metric):
     """Score of each class, from the counts of predictions, true labels and true positives.
 
     Predictions ``(n, ..., classes)`` choose the class of the highest score, the first of equal ones, for each label

@@ -9,7 +9,6 @@ from attrs import define, field, frozen
 
 from sigma_hooks.classes import check_classes, said_and_right
 from sigma_hooks.evaluate import Evaluate
-from sigma_hooks.totals import WideTotals
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
 from sigma_kernel.graph import Node
@@ -17,7 +16,7 @@ from sigma_kernel.settings import optional, whole
 
 
 @frozen
-class ConfusionMatrixMetric(WideTotals):
+class ConfusionMatrixMetric(Metric):
     """Confusion matrix: counts of true classes (rows) by predicted classes (columns), a list of rows.
 
     Predictions ``(n, ..., classes)`` choose a class for each label ``(n, ...)`` or ``(n, ..., 1)``, or one-hot row;

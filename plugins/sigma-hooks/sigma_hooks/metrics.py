@@ -8,15 +8,15 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_hooks.classes import are_classes, are_shares, check_classes, flat_labels
-from sigma_hooks.totals import WideTotals
 from sigma_kernel import functions as f
+from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import ge, optional, whole
 
 
 @frozen
-class AccuracyMetric(WideTotals):
+class AccuracyMetric(Metric):
     """Top-k accuracy: the share of labels whose class is among the ``top`` highest scores.
 
     Predictions have shape ``(n, ..., classes)``, targets are class indices ``(n, ...)`` or ``(n, ..., 1)``, or one-hot

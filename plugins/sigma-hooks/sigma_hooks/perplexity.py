@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 
 from sigma_hooks.classes import check_classes, truth
 from sigma_hooks.evaluate import Evaluate
-from sigma_hooks.totals import WideTotals
+from sigma_hooks.scores import log_probabilities, log_probability
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaNetworkError
@@ -19,12 +19,13 @@ from sigma_kernel.settings import optional, whole
 
 
 @frozen
-class PerplexityMetric(WideTotals):
+class PerplexityMetric(Metric):
     """Perplexity: the exponential of the mean of ``-log p``, where p is the probability of a label.
 
     Predictions are probabilities ``(n, ..., classes)``, targets labels ``(n, ...)`` or ``(n, ..., 1)``, or
-    distributions of the shape of the predictions.  It is infinite if a label has probability 0, and NaN if no label
-    counts.  Jelinek, Mercer, Bahl and Baker, Perplexity: A Measure of the Difficulty of Speech Recognition Tasks, 1977.
+    distributions of the shape of the predictions.  Logarithms of a softmax are computed from its logits, so that no
+    probability is rounded to 0.  It is infinite if a label has probability 0, and NaN if no label counts.  Jelinek,
+    Mercer, Bahl and Baker, Perplexity: A Measure of the Difficulty of Speech Recognition Tasks, 1977.
 
     Raises SigmaNetworkError for a single number in place of the probabilities, and SigmaDataError if targets are not
     classes.
@@ -48,10 +49,9 @@ class PerplexityMetric(WideTotals):
         true = truth(self.called, prediction, targets, self.ignore_index)
         if targets.shape == prediction.shape:
             shares = f.cast(targets, prediction.dtype)
-            logs = f.sum(f.where(shares > 0.0, shares * f.log(prediction), 0.0), axis=-1)
+            logs = f.sum(f.where(shares > 0.0, shares * log_probabilities(prediction), 0.0), axis=-1)
         else:
-            own = f.one_hot(true.index, prediction.shape[-1], "bool")
-            logs = f.where(true.counted, f.log(f.sum(f.where(own, prediction, 0.0), axis=-1)), 0.0)
+            logs = f.where(true.counted, log_probability(prediction, true.index), 0.0)
         return f.stack(
             -f.sum(logs), *(f.cast(x, logs.dtype) for x in (f.sum(f.cast(true.counted, "int32")), true.wrong))
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import fsum, nan
+from typing import ClassVar
 
 import numpy as np
 from attrs import define, frozen
@@ -18,34 +20,33 @@ from sigma_kernel.graph import Node
 class RSquaredMetric(Metric):
     """Coefficient of determination: 1 minus the residual sum of squares over the total sum of squares.
 
-    Of several outputs it is the mean.  If all targets are equal it is 1 without any error, else 0.  Sums of squares
-    around means are merged as in Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing
-    Sample Variances, 1979, which avoids cancellation for large targets.
+    Of several outputs it is the mean.  If all targets are equal it is 1 without any error, else 0.  Predictions and
+    targets are kept in memory until the end: the mean of the targets is known then, and sums of squares around it lose
+    nothing where targets are large and differ little.
     """
 
-    def totals(self, prediction: Node, targets: Node) -> Node:
-        """Return rows, mean, total sum of squares and residual sum of squares of each output: ``(4, outputs)``."""
-        rows = prediction.shape[0]
-        found = f.reshape(prediction, (rows, -1))
-        wanted = f.reshape(like(prediction, targets), (rows, -1))
-        mean = f.mean(wanted, axis=0, keepdims=True)
-        spread, wrong = f.sum(f.square(wanted - mean), axis=0), f.sum(f.square(found - wanted), axis=0)
-        return f.stack(f.ones(spread.shape, prediction.dtype) * float(rows), f.squeeze(mean, 0), spread, wrong)
+    keeps_rows: ClassVar[bool] = True
 
-    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return the totals of two batches together, in float64."""
-        (n, mean, spread, wrong), (m, other, spread_b, wrong_b) = np.asarray(a, np.float64), np.asarray(b, np.float64)
-        apart = other - mean
-        return np.stack(
-            [n + m, mean + apart * m / (n + m), spread + spread_b + apart**2 * n * m / (n + m), wrong + wrong_b]
-        )
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        """Return prediction and target of each output: ``(n, 2, outputs)``."""
+        pair = (f.reshape(x, (prediction.shape[0], -1)) for x in (prediction, like(prediction, targets)))
+        return f.stack(*pair, axis=1)
 
     def value(self, totals: np.ndarray, rows: int) -> float:
         """Return the mean over the outputs."""
-        _, _, spread, wrong = np.asarray(totals, np.float64)
-        constant = spread == 0
-        shares = 1.0 - wrong / np.where(constant, 1.0, spread)
-        return float(np.mean(np.where(constant, wrong == 0, shares)))
+        return float(np.mean([determination(*pair) for pair in np.moveaxis(totals, 0, -1).swapaxes(0, 1)]))
+
+
+def determination(found: np.ndarray, wanted: np.ndarray) -> float:
+    """Return R squared of one output; of any order of the rows it has the same bits."""
+    found, wanted = found.astype(np.float64), wanted.astype(np.float64)
+    if not np.isfinite(found).all():
+        return nan
+    if (wanted == wanted[0]).all():
+        return float((found == wanted).all())
+    around = wanted - fsum(wanted.tolist()) / len(wanted)
+    wrong, spread = (fsum(np.square(x).tolist()) for x in (found - wanted, around))
+    return 1.0 - wrong / spread
 
 
 @define(eq=False, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -195,6 +196,25 @@ def test_r_squared_of_large_targets_does_not_cancel_in_float32() -> None:
     found = wanted + np.float32(0.25)
     spread = 42 / 16  # the squares of -3.5 ... 3.5 sum to 42
     assert measured(RSquaredMetric(), found, wanted, 3, 5) == pytest.approx(1 - 8 / 16 / spread, rel=1e-5)
+
+
+@pytest.mark.parametrize("far", [0.0, 1e6, -(2.0**20)])
+def test_r_squared_of_targets_that_differ_little_is_that_of_exact_fractions(far: float) -> None:
+    draw = np.random.default_rng(2)
+    wanted = (far + draw.integers(-8, 9, 300) / 8).astype(np.float32)
+    found = (wanted + draw.integers(-3, 4, 300) / 8).astype(np.float32)
+    x, y = ([Fraction(one) for one in rows.tolist()] for rows in (found, wanted))
+    mean = sum(y) / 300
+    exact = 1 - sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / sum((b - mean) ** 2 for b in y)
+    pairs = found[:, None], wanted[:, None]
+    for cuts in ((), (7,), (1, 100, 299)):
+        assert measured(RSquaredMetric(), *pairs, *cuts) == pytest.approx(float(exact), rel=1e-14)
+
+
+def test_r_squared_of_equal_targets_in_float64_is_zero_however_many_there_are() -> None:
+    for rows in range(2, 40):
+        same = np.full((rows, 1), 0.1)
+        assert measured(RSquaredMetric(), same + 1, same) == 0.0
 
 
 def test_r_squared_of_constant_targets_is_one_only_for_exact_predictions() -> None:

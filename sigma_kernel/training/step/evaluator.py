@@ -11,14 +11,14 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.contracts import Batches, Dataset, Label, Metric, RowLosses, Step
-from sigma_kernel.errors import SigmaDataError, inside
+from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.training.components import check_split, several
 from sigma_kernel.training.data.dataset import Host, samples as arrays_of
 from sigma_kernel.training.data.edits import Edited, Edits, numbers
 from sigma_kernel.training.data.feed import Feed, placing
 from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import check_finite, check_indices, conform
-from sigma_kernel.training.step.measuring import Sums, means, measured, summed, values
+from sigma_kernel.training.step.measuring import evaluated, merged
 from sigma_kernel.training.step.model import DIRECTIONS, JUDGED, Model
 from sigma_kernel.training.step.steps import Programs, Steps
 
@@ -85,21 +85,16 @@ class Evaluator:
         """
         model = self.programs.model
         metrics = model.per_output(several(model.resolve, "metrics", "metric", Metric, chosen))
-        sums, rows, totals = Sums(), 0, {name: list[np.ndarray]() for name in metrics}
+        totals, rows = dict[str, Any](), 0
         with self.alone:
             feed = self._feed(on, edited)
             at = feed.start()
             while at.epoch == 0:
                 batches = feed.next(at, feed.iterations_per_epoch)
                 ring = self._ring(Model.evaluation, steps, batches, tuple(metrics.items()))
-                sums = summed(sums, measured(ring, {}, batches.rows.shape[1]))
-                rows += batches.rows.size
-                for name, metric in metrics.items():
-                    with inside(f"metric {name!r}", metric):
-                        totals[name] = [metric.merged([*totals[name], *ring[f"metrics.{name}"]])]
+                totals, rows = merged(totals, ring, metrics), rows + batches.rows.size
                 at = feed.after(at, batches, len(batches.rows))
-        found = {name: values(name, metrics[name], x, rows)[0].tolist() for name, x in totals.items()}
-        return {**means(sums, model.costs), **found}
+        return evaluated(totals, metrics, rows)
 
     def _feed(self, on: str, edited: bool) -> Feed:
         key, dataset = (on, edited and on in self.edits), self.data(on, edited)

@@ -9,14 +9,16 @@ import numpy as np
 
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import expect, inside
-from sigma_kernel.training.step.model import COSTS, EPOCH, WEIGHTS
+from sigma_kernel.training.step.model import COSTS, EPOCH, METRICS, WEIGHTS
+from sigma_kernel.training.step.totals import added, adds, exact
 
 Measured = dict[str, tuple[np.ndarray, Any]]  # values by name, and their weights, or one for all: 0 stands for no value
 Sums = dict[str, list[float]]  # two by name: of numbers, and of their weights
 
 
-def values(name: str, metric: Metric, totals: Iterable[np.ndarray], rows: int) -> np.ndarray:
+def values(name: str, metric: Metric, totals: np.ndarray | list[Any], rows: int) -> np.ndarray:
     """Return the values of a metric; raise SigmaComponentError unless each is a number or a list of numbers."""
+    totals = added(np.swapaxes(totals, 0, 1)) if adds(metric) else totals
     with inside(f"metric {name!r}", metric):
         made = [metric.value(one, rows) for one in totals]
         found = np.array(made)
@@ -24,10 +26,37 @@ def values(name: str, metric: Metric, totals: Iterable[np.ndarray], rows: int) -
     return found
 
 
+def merged(totals: Mapping[str, Any], ring: Mapping[str, np.ndarray], metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    """Return the totals of an evaluation after further batches; those that are added are held as a few exact parts."""
+    found = dict[str, Any]()
+    for name, new in ring.items():
+        metric = metrics.get(own := name.removeprefix(METRICS))
+        before = [totals[name]] if name in totals else []
+        if metric is None or adds(metric):
+            found[name] = exact(np.concatenate([*before, new.reshape(-1, *new.shape[2:])]))
+        else:
+            with inside(f"metric {own!r}", metric):
+                found[name] = metric.merged([*before, *new])
+    return found
+
+
+def evaluated(totals: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> dict[str, Any]:
+    """Return the loss, each cost if there are several, and each metric, from totals over so many rows."""
+    costs = {name: _mean(x, totals.get(WEIGHTS + name), rows) for name, x in totals.items() if name.startswith(COSTS)}
+    found = {name: values(name, each, [totals[METRICS + name]], rows)[0].tolist() for name, each in metrics.items()}
+    return {"loss": sum(costs.values()), **(costs if len(costs) > 1 else {}), **found}
+
+
+def _mean(rows: np.ndarray, weights: np.ndarray | None, count: int) -> float:
+    """Return the mean of a cost over rows, NaN if none has a weight."""
+    over = float(count if weights is None else added(weights))
+    return float(added(rows)) / over if over else np.nan
+
+
 def measured(ring: Mapping[str, np.ndarray], metrics: Mapping[str, Metric], rows: int) -> Measured:
     """Return what each of some iterations measured, on this many rows."""
-    found = {name: one for name, one in ring.items() if not name.startswith(("metrics.", WEIGHTS))}
-    found |= {name: values(name, metric, ring[f"metrics.{name}"], rows) for name, metric in metrics.items()}
+    found = {name: one for name, one in ring.items() if not name.startswith((METRICS, WEIGHTS))}
+    found |= {name: values(name, metric, ring[METRICS + name], rows) for name, metric in metrics.items()}
     over = {name: ring[WEIGHTS + name].astype(np.float64) * rows for name in found if WEIGHTS + name in ring}
     return {name: (one, over.get(name, rows)) for name, one in found.items()}
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property, reduce
 from typing import Any
 
@@ -42,6 +43,7 @@ from sigma_kernel.graph.rewriting import replaced, rewrite
 from sigma_kernel.network.network import Forward, Network
 from sigma_kernel.network.tracing import LOG, Nodes, Resolve, Shapes, Trace, live_settings
 from sigma_kernel.registry.addresses import matches
+from sigma_kernel.training.step.totals import per_row, recorded
 
 LAYERS = "network.layers."
 ONLY = "optimiser"  # head of the only optimiser
@@ -50,6 +52,7 @@ GRADIENTS = "gradients."
 UPDATES = "updates."
 ACTIVATIONS = "activations."
 COSTS = "cost."
+METRICS = "metrics."
 WEIGHTS = "shard.weights."
 BATCH = "shard.batch."  # of what a whole batch weighs for an optimiser
 UNCUT = "shards compute the gradients of all optimisers from the same state. Use shards = 1, or leave out the order."
@@ -259,9 +262,9 @@ class Model:
         return merged.step_to(merged.updated(), {})
 
     def evaluation(self, batch: int, metrics: Iterable[tuple[str, Metric]] = ()) -> Step:
-        """Return the evaluation step of a batch: costs, what they weigh, and totals of metrics."""
+        """Return the evaluation step of a batch: what each row adds to costs, to their weights and to metrics."""
         traced = Traced(self, batch, training=False)
-        return traced.step_to({}, traced.measured(dict(metrics)))
+        return traced.step_to({}, {**traced.rows(), **traced.totals(dict(metrics))})
 
     def prediction(self, batch: int) -> Step:
         """Return the step that predicts a batch, by output."""
@@ -617,8 +620,20 @@ class Traced(Draft):
         weights = _named(WEIGHTS, {name: total / self.batch for name, total in over.items()})
         return {"loss": self.loss(None), **costs, **weights, **self.totals(metrics)}
 
+    def rows(self) -> dict[str, Node]:
+        """Return what each row adds to each cost, and to its weight if rows differ; see :func:`per_row`."""
+        self.loss(None)
+        found = dict[str, Node]()
+        for name, mean in self.forward.costs.items():
+            if (apart := self.forward.totals.get(name)) is None:
+                found[COSTS + name] = f.stretch(per_row(mean, self.batch, Fraction(self.batch)), (self.batch,))
+            else:
+                found[COSTS + name] = per_row(apart.total, self.batch)
+                found[WEIGHTS + COSTS + name] = per_row(apart.weight, self.batch)
+        return found
+
     def totals(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
-        """Return the metrics' totals."""
+        """Return the metrics' totals, or what each row adds to them."""
         totals: dict[str, Node] = {}
         for name, metric in metrics.items():
             output = name.rpartition(".")[0]
@@ -634,7 +649,8 @@ class Traced(Draft):
                 except SigmaGraphError as error:  # of shapes or dtypes: it names an op
                     raise SigmaGraphError(f"metric {name!r} ({named(metric)}): {error}") from error
                 expect(isinstance(totals[name], Node), "totals() must return a node", totals[name])
-        return _named("metrics.", totals)
+            totals[name] = recorded(metric, totals[name], self.batch)
+        return _named(METRICS, totals)
 
     def loss(self, costs: Collection[str] | None, parameters: Mapping[str, Node] | None = None) -> Node:
         """Return the sum of all or some costs, at these or other parameters."""

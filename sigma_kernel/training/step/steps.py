@@ -18,7 +18,8 @@ from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations,
 from sigma_kernel.contracts.compute import Arrays, Records
 from sigma_kernel.errors import expect, inside
 from sigma_kernel.training.step.live import Live, Span
-from sigma_kernel.training.step.model import BATCH, GRADIENTS, WEIGHTS, Model
+from sigma_kernel.training.step.model import BATCH, GRADIENTS, METRICS, WEIGHTS, Model
+from sigma_kernel.training.step.totals import Kept, added, adds
 
 Compiled = tuple[Step, Program]
 _NOTHING = np.zeros((1, 0), np.int32)
@@ -91,7 +92,7 @@ class Steps:
     @property
     def metrics(self) -> Mapping[str, Metric]:
         """Return the metrics that are recorded at each training step."""
-        return self.programs.model.metrics
+        return {name: Kept(one) if adds(one) else one for name, one in self.programs.model.metrics.items()}
 
     def steer(self, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
         """Return the live values of ``n`` iterations of a step, ``offset`` iterations from now."""
@@ -180,7 +181,7 @@ class Iteration:
 
     def ended(self, result: Burst) -> Iteration:
         """Return the iteration with its outcome."""
-        return evolve(self, outcome=_outcome(result, self.backend))
+        return evolve(self, outcome=_outcome(result, self.steps))
 
     def repeated(self, backend: Backend) -> dict[str, np.ndarray]:
         """Return the outcome of the same iteration on a backend, by the operator's own burst, without side effects."""
@@ -190,10 +191,13 @@ class Iteration:
 
         own = self.steps.programs
         steps = evolve(self.steps, programs=Programs(own.model, backend, own.steps), arrays=placed(self.steps.arrays))
-        return _outcome(self.compute(steps, evolve(self.batches, block=placed(self.batches.block))), backend)
+        return _outcome(self.compute(steps, evolve(self.batches, block=placed(self.batches.block))), steps)
 
 
-def _outcome(result: Burst, backend: Backend) -> dict[str, np.ndarray]:
+def _outcome(result: Burst, steps: Steps) -> dict[str, np.ndarray]:
     """Return the outcome of an iteration: new state, ``training.loss`` and totals of metrics, by name."""
-    measured = {f"training.{name.removeprefix('metrics.')}": values[0] for name, values in result.ring.items()}
-    return {**{name: backend.to_host(value) for name, value in result.state.items()}, **measured}
+    found = {name: steps.programs.backend.to_host(value) for name, value in result.state.items()}
+    for name, values in result.ring.items():
+        own = name.removeprefix(METRICS)
+        found[f"training.{own}"] = added(values[0]) if isinstance(steps.metrics.get(own), Kept) else values[0]
+    return found
