@@ -31,9 +31,9 @@ from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Node, Spec, trace
 from sigma_kernel.testing.suite import Suite, alike
+from sigma_kernel.totals import added, adds, recorded
 from sigma_kernel.training.step.measuring import merged
 from sigma_kernel.training.step.model import METRICS
-from sigma_kernel.training.step.totals import added, adds, recorded
 
 Rows = tuple[np.ndarray, np.ndarray]
 Recorder = Callable[..., Callable[..., Sequence[Any]]]  # specs of predictions and targets -> what a step records

@@ -9,8 +9,8 @@ import numpy as np
 
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import expect, inside
+from sigma_kernel.totals import added, adds, exact
 from sigma_kernel.training.step.model import COSTS, EPOCH, METRICS, WEIGHTS
-from sigma_kernel.training.step.totals import added, adds, exact
 
 Measured = dict[str, tuple[np.ndarray, Any]]  # values by name, and their weights, or one for all: 0 stands for no value
 Sums = dict[str, list[float]]  # two by name: of numbers, and of their weights
@@ -42,15 +42,15 @@ def merged(totals: Mapping[str, Any], ring: Mapping[str, np.ndarray], metrics: M
 
 def evaluated(totals: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> dict[str, Any]:
     """Return the loss, each cost if there are several, and each metric, from totals over so many rows."""
-    costs = {name: _mean(x, totals.get(WEIGHTS + name), rows) for name, x in totals.items() if name.startswith(COSTS)}
+    costs = {name: _mean(x, rows) for name, x in totals.items() if name.startswith(COSTS)}
     found = {name: values(name, each, [totals[METRICS + name]], rows)[0].tolist() for name, each in metrics.items()}
     return {"loss": sum(costs.values()), **(costs if len(costs) > 1 else {}), **found}
 
 
-def _mean(rows: np.ndarray, weights: np.ndarray | None, count: int) -> float:
-    """Return the mean of a cost over rows, NaN if none has a weight."""
-    over = float(count if weights is None else added(weights))
-    return float(added(rows)) / over if over else np.nan
+def _mean(parts: np.ndarray, rows: int) -> float:
+    """Return the mean of a cost over rows, which may have weights; NaN if none has one."""
+    total, over = [*added(parts).ravel().tolist(), rows][:2]
+    return float(total / over) if over else np.nan
 
 
 def measured(ring: Mapping[str, np.ndarray], metrics: Mapping[str, Metric], rows: int) -> Measured:

@@ -43,7 +43,7 @@ from sigma_kernel.graph.rewriting import replaced, rewrite
 from sigma_kernel.network.network import Forward, Network
 from sigma_kernel.network.tracing import LOG, Nodes, Resolve, Shapes, Trace, live_settings
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.training.step.totals import per_row, recorded
+from sigma_kernel.totals import per_row, recorded
 
 LAYERS = "network.layers."
 ONLY = "optimiser"  # head of the only optimiser
@@ -621,16 +621,12 @@ class Traced(Draft):
         return {"loss": self.loss(None), **costs, **weights, **self.totals(metrics)}
 
     def rows(self) -> dict[str, Node]:
-        """Return what each row adds to each cost, and to its weight if rows differ; see :func:`per_row`."""
+        """Return what each row adds to each cost, beside its weight if rows differ; see :func:`per_row`."""
         self.loss(None)
-        found = dict[str, Node]()
-        for name, mean in self.forward.costs.items():
-            if (apart := self.forward.totals.get(name)) is None:
-                found[COSTS + name] = f.stretch(per_row(mean, self.batch, Fraction(self.batch)), (self.batch,))
-            else:
-                found[COSTS + name] = per_row(apart.total, self.batch)
-                found[WEIGHTS + COSTS + name] = per_row(apart.weight, self.batch)
-        return found
+        means = {name: per_row(x, self.batch, Fraction(self.batch)) for name, x in self.forward.costs.items()}
+        found = {name: f.stretch(x, (self.batch,)) for name, x in means.items()}
+        found |= {n: per_row(f.stack(x.total, x.weight), self.batch) for n, x in self.forward.totals.items()}
+        return _named(COSTS, found)
 
     def totals(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
         """Return the metrics' totals, or what each row adds to them."""

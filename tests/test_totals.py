@@ -13,7 +13,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Node, Spec, trace
-from sigma_kernel.training.step.totals import added, exact, per_row
+from sigma_kernel.totals import added, exact, per_row
 
 DRAW = np.random.default_rng(11)
 X = DRAW.normal(size=(6, 4, 3)).astype(np.float32)
@@ -37,6 +37,9 @@ WHOLE: dict[str, Callable[[Node], Node]] = {
     "sum over columns": lambda x: f.sum(f.permute(x, (2, 1, 0))[:2], axis=0),
     "number": lambda x: f.sum(x) + 1.0,
     "other shapes": lambda x: f.sum(x, axis=0) + f.sum(x),
+    "truncated": lambda x: f.cast(f.cast(f.sum(x), "int32"), "float32"),
+    "whether there are any": lambda x: f.cast(f.cast(f.sum(f.cast(x > 0.0, "int32")), "bool"), "float32"),
+    "product of integers": lambda x: f.cast(f.sum(f.cast(x > 0.0, "int32")) * 3, "float32"),
     "integers": lambda x: f.sum(f.cast(x > 0.0, "int32")),
     "no rows": lambda x: f.sum(f.zeros((0, 2))) + f.sum(x),
 }
@@ -96,7 +99,6 @@ def test_parts_are_few_however_many_rows_there_are() -> None:
     ("numbers", "expected"),
     [
         ([inf, 1.0], inf),
-        ([1e308, 1e308, -1e308], 1e308),
         ([1e308] * 3, inf),
         ([5e-324] * 3, 1.5e-323),
         ([2.0**-1074, 1e300, -1e300], 2.0**-1074),

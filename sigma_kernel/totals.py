@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import frexp, fsum, isfinite, ldexp, nan, prod
+from math import frexp, fsum, isfinite, ldexp, prod
 
 import numpy as np
 from attrs import frozen
@@ -50,7 +50,7 @@ def _of_product(node: Node, rows: int, times: Fraction) -> Node | None:
     if y.shape == () and y.op == "input":  # a live value: data have an axis of rows
         parts = _parts(x, rows, times)
         return None if parts is None else apply(node.op, parts, y)
-    if y.op != "constant" or not y.attrs["value"] or not isfinite(y.attrs["value"]):
+    if node.dtype not in FLOATS or y.op != "constant" or not y.attrs["value"] or not isfinite(y.attrs["value"]):
         return None
     by = Fraction(y.attrs["value"])
     return _parts(x, rows, times * by if node.op == "mul" else times / by)
@@ -58,18 +58,13 @@ def _of_product(node: Node, rows: int, times: Fraction) -> Node | None:
 
 def _of_each(node: Node, rows: int, times: Fraction) -> Node | None:
     """Return the parts of an op that acts on each entry, or that joins its operands."""
+    rounded = node.dtype not in FLOATS and any(x.dtype != node.dtype for x in node.inputs)  # a cast
     inner = times if all(x.dtype in FLOATS for x in node.inputs) else ONE
-    parts = [_parts(x, rows, inner) for x in node.inputs]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts) or (node.op != "concat" and len({x.shape for x in known}) > 1):
+    known = [part for x in node.inputs if (part := _parts(x, rows, inner)) is not None]
+    if rounded or len(known) < len(node.inputs) or (node.op != "concat" and len({x.shape for x in known}) > 1):
         return None
-    attrs = {**node.attrs, "axis": node.attrs["axis"] + 1} if node.op == "concat" else node.attrs
-    return _times(apply(node.op, *known, **attrs), times / inner)
-
-
-def _of_reshape(node: Node, rows: int, times: Fraction) -> Node | None:
-    parts = _parts(node.inputs[0], rows, times)
-    return None if parts is None else parts.reshape((rows, *node.shape))
+    moved = {"concat": {"axis": node.attrs.get("axis", 0) + 1}, "reshape": {"shape": (rows, *node.shape)}}
+    return _times(apply(node.op, *known, **{**node.attrs, **moved.get(node.op, {})}), times / inner)
 
 
 def _times(x: Node, by: Fraction) -> Node:
@@ -80,8 +75,8 @@ def _times(x: Node, by: Fraction) -> Node:
 
 
 _LINEAR: dict[str, Callable[[Node, int, Fraction], Node | None]] = {
-    "sum": _of_sum, "reshape": _of_reshape, **dict.fromkeys(("mul", "div"), _of_product),
-    **dict.fromkeys(("add", "sub", "neg", "cast", "stop", "concat"), _of_each),
+    "sum": _of_sum, "mul": _of_product, "div": _of_product,
+    **dict.fromkeys(("add", "sub", "neg", "cast", "stop", "concat", "reshape"), _of_each),
 }  # fmt: skip
 
 
@@ -119,10 +114,8 @@ def added(rows: np.ndarray) -> np.ndarray:
 def _added(numbers: Sequence[float]) -> float:
     try:
         return fsum(numbers)
-    except ValueError:  # infinities of both signs
-        return nan
-    except OverflowError:  # on the way, or in the end
-        return fsum(x * 2.0**-64 for x in numbers) * 2.0**64
+    except (OverflowError, ValueError):  # beyond float64, or infinities of both signs
+        return sum(numbers)
 
 
 # -- metrics -----------------------------------------------------------------------------------------------------------
@@ -138,7 +131,7 @@ def recorded(metric: Metric, total: Node, rows: int) -> Node:
 
 
 @frozen
-class Kept(Metric):
+class InParts(Metric):
     """A metric as operators know it: the parts of its totals are joined, to be added later."""
 
     metric: Metric
