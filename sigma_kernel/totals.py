@@ -17,6 +17,7 @@ from sigma_kernel.contracts import Metric
 from sigma_kernel.graph.node import FLOATS, Node, apply
 
 ONE = Fraction(1)
+FEW = 2048  # numbers that fsum adds sooner
 
 
 # -- in the graph ------------------------------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ def _columns(rows: np.ndarray) -> np.ndarray:
 
 def added(rows: np.ndarray) -> np.ndarray:
     """Return the sum of rows, rounded once; of any order of them it has the same bits."""
-    columns = _columns(exact(rows)).tolist()
+    columns = _columns(exact(rows) if rows.size > FEW else rows).tolist()
     return np.array([_added(column) for column in columns]).reshape(rows.shape[1:])
 
 

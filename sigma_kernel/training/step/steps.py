@@ -17,7 +17,7 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations, Metric, Program, Share, Step
 from sigma_kernel.contracts.compute import Arrays, Records
 from sigma_kernel.errors import expect, inside
-from sigma_kernel.totals import Kept, added, adds
+from sigma_kernel.totals import InParts, added, adds
 from sigma_kernel.training.step.live import Live, Span
 from sigma_kernel.training.step.model import BATCH, GRADIENTS, METRICS, WEIGHTS, Model
 
