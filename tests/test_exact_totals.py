@@ -17,6 +17,7 @@ from sigma_layers import (
     BinaryCrossEntropy,
     CosineDistance,
     Dense,
+    Function,
     FunctionCost,
     Hinge,
     Huber,
@@ -115,6 +116,30 @@ def test_the_loss_is_the_exact_mean_of_the_rows() -> None:
     for backend in ("numpy", "numba"):
         found = evaluate(Input(1) + AbsoluteDifference(), data, 8, backend, mae="mean_absolute_error")
         assert found == {"loss": fsum(apart) / ROWS, "mae": fsum(apart) / ROWS}
+
+
+def test_a_cost_that_is_no_mean_counts_each_batch_by_its_rows() -> None:
+    def root(output: Node, targets: Node) -> Node:
+        return f.sqrt(f.mean(f.square(output - targets)))
+
+    parts = np.split(np.square(X - NUMBERS, dtype=float), [40, 80])
+    expected = sum(len(part) * np.sqrt(part.mean()) for part in parts) / ROWS
+    data = {"inputs": X, "targets": NUMBERS}
+    assert evaluate(Input(3) + FunctionCost(root), data, 40)["loss"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_split_whose_labels_are_all_ignored_has_no_loss() -> None:
+    data = {"inputs": X, "targets": np.full(ROWS, 2)}
+    assert np.isnan(evaluate(Input(3) + SoftmaxCrossEntropy(ignore_index=2), data, 40)["loss"])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_prediction_that_is_not_finite_reaches_the_loss_and_the_metrics(value: float) -> None:
+    rows = X.copy()
+    rows[50, 0] = 99.0
+    network = Input(3) + Function(lambda x: f.where(x > 90.0, value, x)) + SquaredDifference()
+    found = evaluate(network, {"inputs": rows, "targets": NUMBERS}, 8, mae="mean_absolute_error")
+    np.testing.assert_array_equal([found["loss"], found["mae"]], value)
 
 
 def test_costs_of_several_outputs_are_added_exactly() -> None:
