@@ -7,10 +7,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from functools import partial
 
 from attrs import define, field
 
-from sigma_kernel.training.commands.types import Command, StopTraining
+from sigma_kernel.errors import said
+from sigma_kernel.training.commands.types import Command, Pause, StopTraining
 from sigma_kernel.training.runs.summary import Summary
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.progress import Phase
@@ -21,22 +23,29 @@ from sigma_kernel.training.trainer import Goals, Trainer
 class Course:
     """The training of several trainers, each in a thread of its own; or of one with ``goals``, in the calling thread.
 
-    A trainer that fails stops the others.
+    A trainer that fails stops the others.  While the course is ``attended``, it waits for a command to go on instead,
+    and the others pause.
     """
 
     trainers: Sequence[Trainer]
     goals: Goals | None = None
+    attended: Callable[[], bool] = lambda: False
     sessions: list[Session] = field(factory=list, init=False)  # those claimed
     prepared: threading.Event = field(factory=threading.Event, init=False)
     begun: threading.Event = field(factory=threading.Event, init=False)  # or failed to begin
     signals: deque[int] = field(factory=deque, init=False)  # that were sent to end it
-    failure: BaseException | None = field(default=None, init=False)  # the first one
+    failures: dict[str, BaseException] = field(factory=dict, init=False)  # by trainer; the first one is raised
     _threads: dict[threading.Thread, threading.Event] = field(factory=dict, init=False)  # with their ends
 
     @property
     def underway(self) -> bool:
         """Return whether a trainer is still at work."""
         return any(session.queue.busy for session in self.sessions)
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Return the first error."""
+        return next(iter(self.failures.values()), None)
 
     def prepare(self) -> None:
         """Prepare the trainers; raise a SigmaError for one that is training, or that nothing would end."""
@@ -62,7 +71,10 @@ class Course:
     def train(self) -> None:
         """Train until the end of all; raise the first error."""
         if self.goals is not None:
-            self.trainers[0].train(*self.goals)
+            try:
+                self.trainers[0].train(*self.goals)
+            finally:
+                self.sessions[0].leave()
         for thread in self._threads:
             thread.start()
         for end in self._threads.values():
@@ -73,18 +85,35 @@ class Course:
 
     def _work(self, trainer: Trainer, end: threading.Event) -> None:
         try:
-            trainer.relive()
+            trainer.relive(partial(self._waits, trainer.session))
         except BaseException as error:  # raised again by train(), in its caller's thread
-            self.fail(error)
+            self.fail(error, trainer.name)
             self.tell(StopTraining())
         finally:
             if trainer.session.queue.busy:  # it failed before training began
                 trainer.session.leave(Phase.FAILED)
             end.set()
 
-    def fail(self, error: BaseException) -> None:
-        """Keep an error, if it is the first."""
-        self.failure = self.failure or error
+    def _waits(self, session: Session, error: Exception) -> bool:
+        """Wait, after a failure, for a command to go on; return whether there was one before everybody had left."""
+        name = session.setup.name
+        if not self.attended():
+            return False
+        self.fail(error, name)
+        for other in (other for other in self.sessions if other.status == "running"):
+            other.post(Pause())
+        session.recorder.log(f"{name}: failed: {said(error)} It waits: rewind, set, go on; or stop it.")
+        while session.status == "failed" and not session.progress.interrupted and self.attended():
+            session.queue.serve(lambda: session.status != "failed" or session.progress.interrupted)
+            if session.status == "failed":
+                session.queue.wait()
+        if session.status != "failed":
+            del self.failures[name]
+        return name not in self.failures
+
+    def fail(self, error: BaseException, name: str = "") -> None:
+        """Keep the error of a trainer, if it is the first."""
+        self.failures.setdefault(name, error)
 
     def tell(self, command: Command) -> None:
         """Queue a command for every trainer at work, without waiting; signal handlers may call this."""

@@ -47,7 +47,7 @@ from sigma_kernel.training.runs import resume as resuming
 from sigma_kernel.training.runs.run_folder import RunFolder, kept
 from sigma_kernel.training.runs.summary import Summary as Summary, reached, summarise
 from sigma_kernel.training.session.loop import Session
-from sigma_kernel.training.session.progress import LEGAL, STEERING, concerned
+from sigma_kernel.training.session.progress import LEGAL, STEERING, WAITING, concerned
 from sigma_kernel.training.trainer import Goals, Trainer
 from sigma_kernel.views import EnvironmentView
 
@@ -102,6 +102,7 @@ class Environment(settings.Settled):
     _handles: list[TrainingHandle] = field(factory=list, init=False)  # of training in the background
     _over: threading.Event = field(factory=threading.Event, init=False)
     _watching: dict[str, Future[None]] = field(factory=dict, init=False)
+    _started: dict[str, Monitor] = field(factory=dict, init=False)  # the monitors of the last run
     _replaying: bool = field(default=False, init=False)
     signal: int | None = field(default=None, init=False)  # what interrupted the last run
     _failure: BaseException | None = field(default=None, init=False)
@@ -165,21 +166,25 @@ class Environment(settings.Settled):
             ready = self.trainers and len(self.sessions()) == len(self.trainers)
             return self._state or ("prepared" if ready else "created")
         statuses = {str(session.status) for course in [*self._active] for session in course.sessions}
+        if any(course.failures for course in [*self._active]):
+            return "failed"  # it waits for a command to go on
         return "paused" if statuses & {"running", "paused"} == {"paused"} else "running"
 
     def status(self) -> str:
         """Return the state for those that watch: ``compiling``, if training waits for that, or how training ended."""
-        if self.state in ("paused", "stopped"):  # what is compiled then is for somebody else
+        if self.state in ("paused", "stopped", "failed"):  # what is compiled then is for somebody else
             return self.ended_by if self.state == "stopped" else self.state
         busy = any(session.setup.programs.compiling for session in self.sessions().values())
         return "compiling" if busy else self.state
 
     def why(self) -> str:
         """Return why training failed, as a sentence; empty if it did not."""
-        return "" if self._failure is None or self._aborted else said(self._failure)
+        failure = next((course.failure for course in [*self._active] if course.failures), self._failure)
+        return "" if failure is None or self._aborted else said(failure)
 
     def _check(self, move: str) -> None:
-        legal, why = LEGAL[self.state], "" if self._active else ", as nothing trains"
+        waits = any(course.failures for course in [*self._active])
+        legal, why = WAITING if waits else LEGAL[self.state], "" if self._active else ", as nothing trains"
         if move not in legal and any(move in moves for moves in LEGAL.values()):
             which = f"cannot {move} while it is {self.state}{why}"
             raise SigmaStateError(f"environment {self.name!r}: {which}. Legal from here: {', '.join(legal)}.")
@@ -192,17 +197,20 @@ class Environment(settings.Settled):
         for trainer in self.trainers.values():
             trainer.prepare()
 
-    def run(self, progress: bool | None = None) -> Summary:
+    def run(self, progress: bool | None = None, stay: bool = False) -> Summary:
         """Train until every trainer has finished, and return the summary.
 
-        By default, a terminal or a notebook shows the progress; ``progress`` shows it always or never.
+        By default, a terminal or a notebook shows the progress; ``progress`` shows it always or never.  If a trainer
+        fails, that is raised once its newest good state is saved; with ``stay``, only when no monitor is attended any
+        more: until then it can be steered, and told to go on.
 
         Ctrl-C, SIGTERM or SIGHUP finishes the burst, saves and returns with the status ``interrupted``; the process
         continues, and ``signal`` is the signal's number.  A second one aborts.  SIGUSR1 saves a checkpoint; training
         continues.  Raises SigmaConfigError if nothing ends the training of one.
         """
         self._check("run")
-        return self._trained(Course([*self.trainers.values()]), progress)
+        course = Course([*self.trainers.values()], attended=self._attended if stay else lambda: False)
+        return self._trained(course, progress)
 
     def run_async(self, progress: bool | None = None) -> TrainingHandle:
         """Train as :meth:`run` does, in the background; return a handle once training has begun.
@@ -303,6 +311,9 @@ class Environment(settings.Settled):
             if there:
                 course.tell(commands.Save(keep=True))
             return
+        if course.failures and not course.signals:  # it waits for a command: the exit code is that of the failure
+            course.tell(commands.StopTraining("interrupted"))
+            return
         course.signals.append(number)
         if course.underway or not course.begun.is_set():  # else it has ended already
             self.signal = course.signals[0]
@@ -399,8 +410,13 @@ class Environment(settings.Settled):
         lines = resuming.history(run, self.trainers, self.messages.log)
         for session in self.sessions().values():
             resuming.replay(run, session, lines, self.messages.log)
-        summary = self.run(progress)
         replays = {name: session.recorder.replay for name, session in self.sessions().items()}
+        try:
+            summary = self.run(progress)
+        except Exception:
+            if any(replay is None or replay.rows or replay.differs for replay in replays.values()):
+                raise
+            summary = self.summary()  # the journal ends in this failure
         return summary, {name: replay.differs for name, replay in replays.items() if replay and replay.differs}
 
     def _save(self, sessions: Iterable[Session]) -> None:
@@ -599,6 +615,7 @@ class Environment(settings.Settled):
     def _start_monitors(self, progress: bool | None) -> None:
         for name, monitor in {**self._console(progress), **self.steering(), **self.monitors}.items():
             if name not in self._watching and (monitor.talks or not self._replaying):
+                self._started[name] = monitor
                 self._watching[name] = in_thread(partial(self._watch, name, monitor, self._over), f"sigma-{name}")
 
     def _console(self, progress: bool | None) -> dict[str, Monitor]:
@@ -616,6 +633,10 @@ class Environment(settings.Settled):
 
     def _offers(self, kind: str, name: str) -> bool:
         return any(one.name == name for one in self.catalogue.components(kind))
+
+    def _attended(self) -> bool:
+        """Return whether somebody is connected to a monitor who could steer a run that failed."""
+        return any(monitor.attended() for monitor in self._started.values())
 
     def linger(self) -> None:
         """Let monitors show the end of the run, one after the other, until nobody looks any more."""

@@ -81,7 +81,8 @@ class SigmaWarning(UserWarning):
 
 def said(error: BaseException) -> str:
     """Return the message of an error, with the class in front unless it is a SigmaError."""
-    return str(error) if isinstance(error, SigmaError) else f"{type(error).__name__}: {error}"
+    text = str(error) if isinstance(error, SigmaError) else f"{type(error).__name__}: {error}"
+    return " ".join([text, *getattr(error, "__notes__", ())])
 
 
 def scarce(error: MemoryError) -> str:

@@ -418,7 +418,7 @@ def test_a_pause_at_an_iteration_already_passed_is_refused(monkeypatch: pytest.M
 
 
 def test_a_trainer_that_fails_before_training_still_answers_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(trainer: Any) -> None:
+    def fail(trainer: Any, waits: Any) -> None:
         raise RuntimeError("gone")
 
     with _small() as sigma, ThreadPoolExecutor(1) as people:
@@ -624,13 +624,13 @@ def test_a_second_fit_continues_in_the_same_folder(tmp_path: Path) -> None:
     assert _json(sigma.run_folder / "summary.json")["iterations"] == second.iterations == 10
 
 
-def test_a_failed_run_is_marked_in_its_folder_and_saves_no_checkpoint(tmp_path: Path) -> None:
+def test_a_failed_run_is_marked_in_its_folder_and_saves_its_last_good_state(tmp_path: Path) -> None:
     with _small(hooks={"bad": Do(lambda context: 1 / 0, every=after(6, "iteration"))}) as sigma:
         sigma.folder = tmp_path
         with pytest.raises(SigmaTrainingError):
             sigma.run()
     assert _json(sigma.run_folder / "summary.json")["status"] == "failed"
-    assert not (sigma.run_folder / "checkpoints").exists()
+    assert [path.name for path in checkpoint.saved(sigma.run_folder, "trainer")] == ["5"]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -260,6 +260,10 @@ class Monitor(Settled):
     def watch(self, view: View) -> None:
         """Watch until ``view.wait`` returns True."""
 
+    def attended(self) -> bool:
+        """Return whether somebody is connected who can steer: ``sigma run`` then stays after a failure."""
+        return False
+
     def linger(self, view: View) -> None:
         """Show what has ended until nobody looks any more; ``sigma run`` and ``sigma resume`` call it at the end."""
         return

@@ -13,7 +13,7 @@ from typing import TextIO
 import click
 
 from sigma_kernel import __version__
-from sigma_kernel.errors import SigmaError, near, scarce
+from sigma_kernel.errors import SigmaError, near, said, scarce
 from sigma_kernel.launcher.output import colours, heard, reopen, say, silence
 from sigma_kernel.plugins.catalogue import DISABLE, catalogue, load
 from sigma_kernel.plugins.own import TRUST
@@ -163,7 +163,7 @@ def fail(error: Exception, debug: bool) -> int:
             say(f"standard output: cannot be written: {error.strerror}. Redirect it elsewhere.", "red")
         return 1
     if isinstance(error, SigmaError):
-        say(str(error), "red")
+        say(said(error), "red")
         return error.exit_code
     if isinstance(error, MemoryError):
         say(scarce(error), "red")

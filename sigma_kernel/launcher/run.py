@@ -107,7 +107,7 @@ def shows(quiet: bool) -> bool:
 def _run(environment: Environment, as_json: bool, progress: bool) -> Summary:
     """Return the summary, also of an aborted run; after an error, print it as JSON and raise."""
     try:
-        return environment.run(progress)
+        return environment.run(progress, stay=True)
     except KeyboardInterrupt:
         return environment.summary()
     except SigmaError:
@@ -120,6 +120,8 @@ def tell(summary: Summary) -> None:
     """Print the summary in a few lines."""
     length = f"{summary.epochs} epochs, {summary.iterations} iterations in {summary.seconds:.1f} s"
     say(f"{summary.run} {summary.status}: {length} on {summary.backend}, seed {summary.seed}")
+    if summary.why:
+        say(f"  {summary.why}", "red")
     for address, value in summary.metrics.items():
         say(f"  {address}  {value:.4g}")
     if summary.folder is not None:

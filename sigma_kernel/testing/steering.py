@@ -178,8 +178,8 @@ def steered(
     return operator.environment
 
 
-class Crash(RuntimeError):
-    """Raised by a script to crash a run."""
+class Crash(BaseException):
+    """Raised by a script to crash a run, of which nothing more is saved, as when its process is killed."""
 
 
 def crash(sigma: Environment) -> None:

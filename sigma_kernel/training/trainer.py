@@ -123,9 +123,11 @@ class Trainer(Settings):
         return self._session is not None
 
     def check_free(self) -> None:
-        """Raise SigmaStateError if the trainer is training."""
+        """Raise SigmaStateError if the trainer is training, or was stopped during a replay."""
         if self.session.queue.busy:
             raise SigmaStateError(f"trainer {self.name!r}: is training already. Wait for its end, or stop it first.")
+        if (replay := self.recorder.replay) is not None:
+            replay.begin(self.session.moment.iteration)  # raises if the replay was stopped early
 
     def summary(self) -> Outline:
         """Return a table of the layers; before preparation, with the shapes and counts that follow from inputs."""
@@ -159,29 +161,46 @@ class Trainer(Settings):
         self.fitting(self, _goals(epochs=epochs, iterations=iterations), progress)
         return self.history
 
-    def train(self, epochs: int | None = None, iterations: int | None = None, hold: bool = False) -> None:
-        """Train in the calling thread, which has claimed the session; ``hold`` the claim if a replay has more rows."""
-        failed = True
+    def train(self, epochs: int | None = None, iterations: int | None = None, again: bool = False) -> None:
+        """Train in the calling thread, which has claimed the session; ``again`` goes on after a failure."""
         try:
-            self.session.begin(epochs, iterations)
+            if not again:
+                self.session.begin(epochs, iterations)
             operator(self).train(self.session)
-            failed = False
-        finally:
-            self.session.end(failed, hold and not failed)
+            self.session.end()
+        except BaseException as error:
+            self.session.fail(error)
+            raise
 
-    def relive(self) -> None:
-        """Train; during replay, repeat every ``begin`` to ``end`` of training that the journal holds."""
+    def relive(self, waits: Callable[[Exception], bool] = lambda error: False) -> None:
+        """Train; during replay, repeat every ``begin`` to ``end`` of training that the journal holds.
+
+        After a failure, training goes on if ``waits`` returns True: a command has told it to.
+        """
         session, replay = self.session, self.session.recorder.replay
         if replay is not None and not session.progress.underway:
             session.relive(replay)  # commands from before training began
+        failure: Exception | None = None
         while True:
-            self.train(hold=True)
+            failure = self._failure(again=failure is not None and session.progress.underway)
             if replay is None or replay.left or not replay.rows:
-                return session.leave()
+                if failure is None or not waits(failure):
+                    break
+                continue
             session.relive(replay)  # commands from after its end, before new ones act
-            if not replay.rows and not (replay.goes_on and session.progress.interrupted):
-                return session.leave()
-            session.queue.claim(again=True)
+            if not replay.rows and not (replay.goes_on and (failure or session.progress.interrupted)):
+                break
+        session.leave()
+        if failure is not None:
+            raise failure
+
+    def _failure(self, again: bool) -> Exception | None:
+        """Train; return the error if that fails."""
+        try:
+            self.train(again=again)
+        except Exception as error:
+            return error
+        return None
 
     def parameters(self) -> dict[str, Array]:
         """Return a copy of every parameter by its address: arrays of the backend, on its device, that export DLPack."""

@@ -19,10 +19,10 @@ def test_commands_do_not_change_the_state_of_an_environment_except_when_unprepar
     ("command", "states"),
     [
         ("pause", ("running",)),
-        ("go", ("paused",)),
-        ("step", ("paused",)),
+        ("go", ("paused", "failed")),  # while a failed trainer waits
+        ("step", ("paused", "failed")),
         ("run", ("prepared", "stopped", "failed")),
-        ("stop", ("running", "paused")),  # a stopped environment stays stopped
+        ("stop", ("running", "paused", "failed")),  # a stopped environment stays stopped
         ("set", ()),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.contracts import Monitor, View
 from sigma_kernel.errors import SigmaStateError
@@ -21,7 +21,13 @@ class ControlMonitor(Monitor):
     Every run has it, unless ``[run] control = false``, ``Environment(control=False)`` or ``SIGMA_CONTROL=off`` is set.
     """
 
+    _server: Server | None = field(default=None, init=False)
+
     steers = True
+
+    def attended(self) -> bool:
+        """Return whether a shell or a program is connected."""
+        return self._server is not None and self._server.count > 0
 
     def watch(self, view: View) -> None:
         """Serve until the run is over; raises SigmaStateError if no socket can be made, once in a process."""
@@ -34,7 +40,8 @@ class ControlMonitor(Monitor):
             return
         file = None if view.folder is None else places.announced(view.folder, path)
         try:
-            Server(view, listener, os.getuid()).run()
+            self._server = Server(view, listener, os.getuid())
+            self._server.run()
         finally:
             listener.close()
             places.removed(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -27,6 +28,7 @@ from sigma_monitor_web.serving import WebServer, is_loopback, listening
 from sigma_monitor_web.talk import Talk, WebLines
 
 SHORTEST = 16  # characters of a token
+PATIENCE = 10.0  # seconds in which a page that was closed, or is about to open, may come (back)
 
 
 def _token(monitor: Any, attribute: Any, token: str) -> None:
@@ -61,6 +63,8 @@ class WebMonitor(Monitor):
     layout: str = field(default="", validator=settings.instance_of(str, "a string"))
     _last: WebServer | None = field(default=None, init=False, repr=False)
     _seen: bool = field(default=False, init=False, repr=False)  # somebody looked, or the browser was opened
+    _deserted: bool = field(default=False, init=False, repr=False)  # nobody was there any more after a failure
+    _opened: float = field(default=-math.inf, init=False, repr=False)  # when the browser was opened
 
     steers = True
 
@@ -79,13 +83,21 @@ class WebMonitor(Monitor):
             if self.layout and not Path(self.layout).exists():
                 view.log(f"dashboard: {self.layout} does not exist yet. Saving the layout in the page writes it.")
             opened = self.open and shown(server.link())
+            self._last, self._opened = server, time.monotonic() if opened else -math.inf
             server.run(view.wait)
-            self._last = server
             self._seen = opened or server.application.lines.seen
+
+    def attended(self) -> bool:
+        """Return whether a page is open, or was until some seconds ago, or the browser is about to open one."""
+        if self._last is None:
+            return False
+        lines = self._last.application.lines
+        self._deserted = not lines.count and time.monotonic() - max(lines.left, self._opened) >= PATIENCE
+        return not self._deserted
 
     def linger(self, view: View) -> None:
         """Serve the run that has ended, at the same address, until no page has been open for some seconds."""
-        if self._last is None or not self._seen:
+        if self._last is None or not self._seen or self._deserted:
             return
         with self._served(view, self._last.application.keys, self._last.port) as server:
             print("The dashboard stays open until you close its page, or press Ctrl-C.", file=sys.stderr, flush=True)
@@ -135,7 +147,7 @@ class Left:
     """
 
     lines: WebLines
-    patience: float = 10.0
+    patience: float = PATIENCE
     clock: Callable[[], float] = time.monotonic
     _since: float | None = field(default=None, init=False)  # when there was no page
 

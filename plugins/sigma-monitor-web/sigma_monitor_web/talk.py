@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from typing import Protocol
 
 from attrs import define, field
@@ -145,6 +146,7 @@ class WebLines:
     """All connections of a server."""
 
     seen: bool = field(default=False, init=False)  # there was a connection
+    left: float = field(default=-inf, init=False)  # when the last one ended, by a steady clock
     _open: list[WebLine] = field(factory=list, init=False)
 
     @property
@@ -164,6 +166,7 @@ class WebLines:
             await line.serve()
         finally:
             self._open.remove(line)
+            self.left = time.monotonic()
 
     async def end(self) -> None:
         """End all connections, as the run is over."""

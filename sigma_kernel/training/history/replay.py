@@ -20,7 +20,7 @@ from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.commands.types import Command
 
 Row = Mapping[str, Any]
-ASIDE = ("seconds", "place", "losses")  # fields that may differ between identical runs
+ASIDE = ("seconds", "place", "losses", "why", "good")  # fields that may differ between identical runs
 HEAD = ("trainer", "iteration", "epoch", "seconds", "place", "again")
 AT_HOOKS = ("fired", "heard")  # events that a hook meets when it is due
 BESIDE = ("background", "budget")  # events from outside the training thread
@@ -170,6 +170,13 @@ def _mark_resumed(rows: list[Row], resumed: Row) -> None:
         rows.sort(key=lambda row: (row["place"], row.get("event") != RESUMED, row.get("from")))
 
 
+def failure(rows: Sequence[Row]) -> Row | None:
+    """Return the end of training if that failed last, and no command went on from there."""
+    since = next((n for n in range(len(rows) - 1, -1, -1) if rows[n].get("event") in ("begin", "end", RESUMED)), 0)
+    went_on = any(row.get("command") in ("rewind", "go", "step", "reset") for row in rows[since:])
+    return rows[since] if rows and rows[since].get("good") is not None and not went_on else None
+
+
 def last_edited(rows: Sequence[Row]) -> int | None:
     """Return the index of the last change of settings, if there is one."""
     return max((n for n, row in enumerate(rows) if row.get("edits")), default=None)
@@ -199,6 +206,8 @@ def _from_outside(row: Row) -> bool:
 
 def _cut(rows: list[Row]) -> int:
     """Return the index of the first row that a stop from outside, or a failure, added at the end."""
+    if (failed := failure(rows)) is not None:  # what was set in the state that failed is dropped as well
+        rows = rows[: rows.index(failed) + 1]
     moved = [n for n, row in enumerate(rows) if "by" not in row and ("command" in row or row["event"] == "begin")]
     if moved and rows[moved[-1]].get("command") == "stop":
         return moved[-1]  # with the save, and what hooks did at the end

@@ -18,7 +18,8 @@ from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import newest_good, read, read_manifest, saved, write
 from sigma_kernel.training.files import LARGEST, digest, get_bytes
 from sigma_kernel.training.history import chain
-from sigma_kernel.training.history.replay import RESUMED, Replay, Row, last_edited, seamless, tail
+from sigma_kernel.training.history.replay import RESUMED, Replay, Row, failure, last_edited, seamless, tail
+from sigma_kernel.training.hooks.order import meet
 from sigma_kernel.training.hooks.outlook import renew
 from sigma_kernel.training.session.loop import Session
 
@@ -70,6 +71,7 @@ def resume(
     """
     name, recorder, position, branch = session.setup.name, session.recorder, 0, 0
     rows = chain.rows(run / "journal.jsonl", lines, name)
+    failed, edited = failure(rows), edited_values(session, edits, rows)
     try:
         path, found = restore(run, session, log, edits, rows)
     except SigmaCheckpointError:
@@ -85,12 +87,43 @@ def resume(
             found = evolve(found, values={**found.values, "hooks": session.snapshot().values["hooks"]})
         recorder.past.keep(session.moment, session.snapshot())  # as the session that saved it did
         if edits:  # for a later replay, which starts here
-            write(path.with_name(f"{path.name}.edited-{len(rows)}"), found)
+            write(path.with_name(f"{path.name}.edited-{len(rows)}"), unsteered(found, edited))
+    if failed is not None:
+        log(went_back(name, failed, session.moment.iteration, edits))
+        if session.saver is not None:  # else they would be taken for newer ones
+            session.saver.set_aside(session.moment.iteration, branch)
     recorder.follow(rows, chain.start(lines, name), branch, session.moment.iteration)
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
-    left = tail([*rows, row], position)
+    left = [row for row in tail([*rows, row], position) if not overridden(row, edited)]
     written = {**row, "configuration": recorder.journal.configuration}
     session.resumed(Replay(deque(left)) if left else None, written, paused)
+
+
+def went_back(trainer: str, failed: Row, iteration: int, edits: Sequence[str]) -> str:
+    """Return where a resume begins after a failure, and why."""
+    text = f"{trainer}: goes back to iteration {iteration}, the last good one"
+    why = f"the run failed at iteration {failed['iteration']}: {failed.get('why', '')}".rstrip(": ")
+    return f"{text}; {why}" + ("" if edits else " Nothing is changed, so it may fail again; --set changes a setting.")
+
+
+def edited_values(session: Session, edits: Sequence[str], rows: Sequence[Row]) -> set[str]:
+    """Return the live values that edits of the configuration set after a failure, whatever commands set before it."""
+    keys = [edit.partition("=")[0].replace('"', "").strip() for edit in edits]
+    heads = ("trainer.", f"trainers.{session.setup.name}.")
+    own = [key.removeprefix(head) for key in keys for head in heads if key.startswith(head)] if failure(rows) else []
+    under = {name for name in session.setup.live.base for key in own if name.startswith(f"{key}.")}
+    return {name for key in own for name in (key, *session.setup.group(key))} | under
+
+
+def unsteered(found: Checkpoint, edited: Iterable[str]) -> Checkpoint:
+    """Return a checkpoint without the live values that edits of the configuration set."""
+    live = {name: base for name, base in found.values.get("live", {}).items() if name not in edited}
+    return evolve(found, values={**found.values, "live": live})
+
+
+def overridden(row: Row, edited: Iterable[str]) -> bool:
+    """Return whether a row sets, under other settings, what an edit of the configuration sets."""
+    return "again" in row and row.get("command") == "set" and any(meet(row["pattern"], name) for name in edited)
 
 
 def more_asked(trainer: str, edits: Sequence[str], rows: Sequence[Row], position: int) -> bool:
@@ -141,21 +174,25 @@ def restore(
 ) -> tuple[Path, Checkpoint]:
     """Restore the newest checkpoint that is intact, fits the session, and is not on an abandoned branch.
 
-    Others are logged.  Raises SigmaCheckpointError, and leaves the session as it was, if there is none;
-    SigmaConfigError for edits of the configuration that do not fit it.
+    After a failure it is the last good one, without the live values that are edited.  Others are logged.  Raises
+    SigmaCheckpointError, and leaves the session as it was, if there is none; SigmaConfigError for edits of the
+    configuration that do not fit it.
     """
+    name, failed = session.setup.name, failure(rows)
+    edited = edited_values(session, edits, rows)
 
     def put(path: Path, found: Checkpoint) -> None:
         if left(rows, path, found):
             raise SigmaCheckpointError(f"{path}: is on an abandoned branch. Use a checkpoint of the current one.")
         try:
-            fit(path, found, session)
+            fit(path, unsteered(found, edited), session)
         except SigmaCheckpointError as error:
             if not edits:
                 raise
             raise SigmaConfigError(f"{', '.join(edits)}: does not fit this run. {error}") from error
 
-    return newest_good(run, session.setup.name, log, put)
+    good = [] if failed is None else [path for path in saved(run, name) if int(path.name) <= failed["good"]]
+    return newest_good(run, name, log, put, [*reversed(good)])
 
 
 def fit(path: Path, found: Checkpoint, session: Session) -> None:

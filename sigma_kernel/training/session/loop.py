@@ -21,7 +21,7 @@ from attrs import asdict, define, evolve, field
 
 from sigma_kernel.clock import Moment, Timed, TimeScale, scaled, until_due
 from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Hook, Metric, RowLosses
-from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrainingError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaError, SigmaStateError, SigmaTrainingError, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
@@ -44,12 +44,13 @@ from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, nu
 from sigma_kernel.training.session.editing import edited, foresee, wanted
 from sigma_kernel.training.session.progress import NONE, Goal, Phase, TrainingProgress, concerned
 from sigma_kernel.training.session.reconfigure import reconfigured
+from sigma_kernel.training.session.recovery import Recovery, check_goes_on, recovering
 from sigma_kernel.training.session.snapshot import reconciled, restored, snapshot
-from sigma_kernel.training.session.state import RunState, Setup
+from sigma_kernel.training.session.state import RunState, Setup, counted, renewed
 from sigma_kernel.training.session.undo import recorded, undoable, undone
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.initial import Initial
-from sigma_kernel.training.step.measuring import curves, latest, measured, summed
+from sigma_kernel.training.step.measuring import curves
 from sigma_kernel.training.step.model import LAYERS, OPTIMISERS
 from sigma_kernel.training.step.steps import Iteration, Steps, fused
 from sigma_kernel.training.step.weights import weighed
@@ -81,6 +82,7 @@ class Session:
     iteration: Iteration | None = field(default=None, init=False)  # the last one, if a hook is due that repeats it
     workers: int = field(default=1, init=False)
     saver: Saver | None = field(default=None, init=False)
+    recovery: Recovery = field(factory=Recovery, init=False)
     _finite: bool = field(default=True, init=False)  # the last loss
     _settled: Moment = field(factory=Moment, init=False)
     _budgets: Budgets = field(factory=Budgets, init=False)
@@ -110,6 +112,7 @@ class Session:
         A state that was saved during training continues it, to its own goals if no others are given.
         """
         replay, before = self.recorder.replay, self.progress
+        self.recovery.mark(self.setup, self.state, before, self.recorder.position)
         if replay is not None and (row := replay.begin(self.moment.iteration)) is not None:
             epochs, iterations = row["epochs"], row["iterations"]
         if before.underway and epochs is None and iterations is None:
@@ -142,30 +145,59 @@ class Session:
         if self.recorder.replay is None and not self.progress.underway:
             check_end(self.setup.name, self.epochs, self.setup.order.hooks)
 
-    def end(self, failed: bool = False, hold: bool = False) -> None:
-        """Run the hooks that are due at a stop, and release the training thread; ``hold`` it if a replay continues."""
+    def end(self) -> None:
+        """Run the hooks that are due at a stop, and end training."""
+        self._count_seconds()
+        self.finish()
+        if self.progress.phase is not Phase.ENDED:  # else a snapshot was taken after them
+            self.progress = self.progress.to(Phase.ENDED)
+            self.tick(TimeScale.STOP)
+        self._end(Phase.STOPPED, {"failed": False})
+
+    def fail(self, error: BaseException) -> None:
+        """End training that failed: save the newest good state first, unless training was aborted.
+
+        An error of saving it is added to the notes of ``error``.
+        """
+        about: dict[str, Any] = {"failed": True}
         try:
             self._count_seconds()
-            if not failed:
-                failed = True  # if a hook raises
-                self.finish()
-                if self.progress.phase is not Phase.ENDED:  # else a snapshot was taken after them
-                    self.progress = self.progress.to(Phase.ENDED)
-                    self.tick(TimeScale.STOP)
-                failed = False
+            if isinstance(error, Exception):
+                self.recovery.look(self.recorder.log)
+                about |= {"why": said(error), "good": self._save_good()}
+        except SigmaError as other:
+            error.add_note(said(other))
+        finally:
+            self._end(Phase.FAILED, about)
+
+    def _end(self, phase: Phase, about: Mapping[str, Any]) -> None:
+        try:
             self._row(force=True)
-            self.note({"event": "end", "failed": failed})
+            self.note({"event": "end", **about})
         finally:
             self.background.forget()
-            self.leave(Phase.FAILED if failed else Phase.STOPPED, hold)
+            self.progress = self.progress.to(phase)
 
-    def leave(self, phase: Phase | None = None, hold: bool = False) -> None:
-        """Release the training thread, unless ``hold`` keeps it for the rest of a replay."""
+    def _save_good(self) -> int | None:
+        """Keep the newest good state for rewind, and write it to the disk; return its iteration, or None."""
+        if (found := self.recovery.found) is None:
+            self.recorder.log(f"{self.setup.name}: nothing is saved, as no state was finite")
+            return None
+        moment = Moment(**found.values["clock"])
+        self.recorder.past.keep(moment, found)
+        if self.saver is not None:
+            self._store(moment.iteration, found)
+            self.saver.flush()
+            self.recorder.log(f"{self.setup.name}: iteration {moment.iteration} is saved, the last good one")
+        return moment.iteration
+
+    def leave(self, phase: Phase | None = None) -> None:
+        """Release the training thread."""
         if phase is not None:
             self.progress = self.progress.to(phase)
-        if not (hold and self.recorder.behind):
-            self.queue.release()
+        self.queue.release()
 
+    @recovering
     def boundary(self) -> bool:
         """Apply commands, and wait here while paused; return whether training continues."""
         while goes_on := self._answered():
@@ -217,6 +249,7 @@ class Session:
             ahead.append(next_)
         return max(1, min([per_epoch - done, *ahead, *([] if due is None else [due])]))
 
+    @recovering
     def advance(self, n: int, compute: Compute | None = None) -> int:
         """Run at most ``n`` iterations as one burst; return how many were run.
 
@@ -224,15 +257,17 @@ class Session:
         rows of its next minibatches, of which the compiled step takes one in each iteration.  ``compute`` replaces the
         fused program, for operators that cut batches into shards.
         """
-        if not self.setup.feed.iteration_in_epoch(self.state.cursor):
-            fresh = {name: self.setup.to_device(value) for name, value in self.setup.model.renewed().items()}
-            self.state = evolve(self.state, arrays={**self.state.arrays, **fresh}) if fresh else self.state
+        self.recovery.mark(self.setup, self.state, self.progress, self.recorder.position, compute)
+        self.state = renewed(self.state, self.setup)
         with Timed(self.phases, "data"):
             batches = self.batches(n)
         compute = compute or fused
         wanted, self.observed = self._observed_after(batches), {}
-        if not wanted:
-            return self._run(batches, compute)
+        done = self._observe(wanted, batches, compute) if wanted else self._run(batches, compute)
+        self.recovery.ran(self.state, done, self._finite)
+        return done
+
+    def _observe(self, wanted: tuple[str, ...], batches: Batches, compute: Compute) -> int:
         before, last = (evolve(batches, rows=rows) for rows in (batches.rows[:-1], batches.rows[-1:]))
         done = self._run(before, compute) if len(before.rows) else 0
         if done == len(before.rows) and (not done or self._finite):
@@ -244,6 +279,7 @@ class Session:
         """Return the next minibatches of the block that the cursor is in."""
         return self.setup.feed.next(self.state.cursor, most)
 
+    @recovering
     def settle(self) -> None:
         """Run the hooks that are due, and check the goals."""
         before, now = self._settled, self.moment
@@ -272,7 +308,7 @@ class Session:
         """Return prepared, running, paused, stopped or failed."""
         phase = self.progress.phase
         if self.queue.busy:
-            return Phase.PAUSED if phase is Phase.PAUSED else Phase.RUNNING
+            return phase if phase in (Phase.PAUSED, Phase.FAILED) else Phase.RUNNING
         return phase if phase in (Phase.STOPPED, Phase.FAILED) else Phase.PREPARED
 
     def finished(self) -> None:
@@ -342,18 +378,11 @@ class Session:
 
     def _count(self, batches: Batches, result: Burst) -> None:
         """Take the new state of a burst, count its iterations, and publish what it measured."""
-        state, size = self.state, batches.rows.shape[1]
-        cursor = self.setup.feed.after(state.cursor, batches, result.done)
-        found = measured(result.ring, self.setup.model.metrics, size)
-        sums = summed(state.sums if self.setup.feed.iteration_in_epoch(state.cursor) else {}, found)
-        turns = cursor.epoch - state.cursor.epoch
-        moment = state.moment.advanced(result.done, result.done * size, self._seconds(), turns)
-        published = {**state.published, **result.published, **latest(found, sums, self.setup.model.costs)}
-        self.state = evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published, sums=sums)
-        self._published = published
+        before = self.moment
+        self.state, found = counted(self.state, self.setup, batches, result, self._seconds())
         self._finite = bool(isfinite(result.ring["loss"][-1]))
         self._show(result.published)
-        self.recorder.measured(curves(found), state.moment, moment)
+        self.recorder.measured(curves(found), before, self.moment)
 
     def _row(self, force: bool) -> None:
         """Write a row of metrics if it is time, or with ``force``."""
@@ -628,6 +657,8 @@ class Session:
         name = commands.NAMES[type(command)]
         if self.status not in (wanted := concerned(name)):
             raise SigmaStateError(f"{self.setup.name}: cannot {name} while {self.status}. It must be {wanted[0]}.")
+        if self.progress.phase is Phase.FAILED:
+            check_goes_on(self.setup.name, name, self.queue.busy, self._finite, self.recovery.found)
         self.note(command.to_dict())
         if isinstance(command, commands.Pause):
             self._pause()
@@ -647,6 +678,8 @@ class Session:
     def _stop(self, command: commands.StopTraining) -> None:
         """End training at this boundary; if stopped from outside, save first, so that it can be resumed."""
         if self.progress.over or not self.queue.busy:
+            if self.status == Phase.FAILED:  # nobody waits for a command to go on any more
+                self.progress = evolve(self.progress, interrupted=True)
             return
         place = self.recorder.position
         self.note(command.to_dict())
@@ -704,19 +737,18 @@ class Session:
             recorder.digest(self.moment, found, self.setup.order)
         if self.saver is None:
             return
-        values = {"journal": recorder.position if place is None else place, "branch": recorder.branch}
+        place = recorder.position if place is None else place
+        score = next((save.score for _, save in reversed(wanted) if save.score is not None), None)
+        found = evolve(found, values={**found.values, "journal": place}, score=score)
+        self._store(self.moment.iteration, evolve(found, keep=any(save.keep for _, save in wanted)))
+
+    def _store(self, number: int, found: Checkpoint) -> None:
+        """Queue a snapshot to be written as a checkpoint."""
+        assert self.saver is not None  # the callers have checked
         self.saver.retain(self.setup.order.hooks.values())  # the hooks may have changed
-        self.saver.save(
-            self.moment.iteration,
-            evolve(
-                found,
-                values={**found.values, **values, "ranking": asdict(self.saver.retention)},
-                score=next((save.score for _, save in reversed(wanted) if save.score is not None), None),
-                keep=any(save.keep for _, save in wanted),
-                made_with=self.made_with(),
-                chain=recorder.journal.chain(self.setup.name),
-            ),
-        )
+        values = {"branch": self.recorder.branch, "ranking": asdict(self.saver.retention)}
+        made, chain = self.made_with(), self.recorder.journal.chain(self.setup.name)
+        self.saver.save(number, evolve(found, values={**found.values, **values}, made_with=made, chain=chain))
 
     def made_with(self) -> dict[str, str]:
         """Return the versions, libraries, processor and backend that the bits of this session depend on."""
@@ -832,7 +864,8 @@ class Session:
         state, progress = restored(saved, setup), progress or TrainingProgress.restored(saved.values.get("progress"))
         self.background.forget()
         self._adopt(setup, state)
-        self._settled, self.observed = self.moment, {}
+        self._settled, self.observed, self._finite = self.moment, {}, True
+        self.recovery.forget()
         if not self.queue.busy and (progress.underway or self.progress.underway):
             self.progress = progress
 

@@ -32,11 +32,14 @@ LEGAL: dict[str, dict[str, str]] = {
 STEERING = ("rewind", "attach", "detach", "swap", "undo", "exclude", "include", "relabel")
 for _state, _moves in LEGAL.items():
     _moves |= dict.fromkeys(STEERING, "prepared" if _state == "created" else _state)
+# what is legal after a failure, while somebody is there to steer
+WAITING = {"go": "running", "step": "running", "stop": "stopped", **dict.fromkeys(STEERING, "failed")}
 
 
 def concerned(command: str) -> tuple[str, ...]:
     """Return the trainer states that a command changes; an empty tuple if it applies in all of them."""
-    return tuple(state for state, moves in LEGAL.items() if moves.get(command, state) != state != "created")
+    moves = [*((state, moves) for state, moves in LEGAL.items() if state != "created"), ("failed", WAITING)]
+    return tuple(dict.fromkeys(state for state, those in moves if those.get(command, state) != state))
 
 
 Goal = tuple[int | None, int | None]  # the iteration, and the number of epochs, after which training pauses or ends
@@ -80,7 +83,9 @@ class TrainingProgress:
         """Return phase and goals for a snapshot; training that is not in progress starts anew when restored."""
         pairs = zip(self.pause, self.end, strict=True)
         goals = [goal for pair in pairs for goal in pair]  # both in iterations, then both in epochs
-        return [self.phase.value, *goals, self.start] if self.underway else [Phase.PREPARED.value]
+        failed = self.phase is Phase.FAILED and self.start is not None
+        phase = Phase.RUNNING if failed else self.phase  # a resume continues it from a state before
+        return [phase.value, *goals, self.start] if self.underway or failed else [Phase.PREPARED.value]
 
     @classmethod
     def restored(cls, saved: list[int | str | None] | None) -> TrainingProgress:

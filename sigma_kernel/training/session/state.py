@@ -16,6 +16,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Batches, Burst, Compute
 from sigma_kernel.training.checkpoints.format import LAST
 from sigma_kernel.training.commands.changes import Changes, Factory, Parts
 from sigma_kernel.training.data.edits import Edited
@@ -23,10 +24,12 @@ from sigma_kernel.training.data.feed import Cursor, Feed
 from sigma_kernel.training.hooks.order import HookOrder, Memory, abroad, reads
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import Live
-from sigma_kernel.training.step.measuring import Sums
+from sigma_kernel.training.step.measuring import Measured, Sums, latest, measured, summed
 from sigma_kernel.training.step.model import Model
 from sigma_kernel.training.step.rules import live_values
-from sigma_kernel.training.step.steps import Programs
+from sigma_kernel.training.step.steps import Programs, Steps
+
+MOST = 64  # iterations that are computed again in one burst: signals are noticed in between
 
 
 @frozen(eq=False, kw_only=True, repr=False)
@@ -121,3 +124,35 @@ class RunState:
 def plain(published: Mapping[str, Any]) -> dict[str, Any]:
     """Return the published values that a snapshot saves: numbers, strings, booleans."""
     return {name: value for name, value in published.items() if isinstance(value, int | float | str | bool)}
+
+
+def renewed(state: RunState, setup: Setup) -> RunState:
+    """Return a state whose layer state begins anew if an epoch does."""
+    if setup.feed.iteration_in_epoch(state.cursor):
+        return state
+    fresh = {name: setup.to_device(value) for name, value in setup.model.renewed().items()}
+    return evolve(state, arrays={**state.arrays, **fresh}) if fresh else state
+
+
+def counted(
+    state: RunState, setup: Setup, batches: Batches, result: Burst, seconds: float = 0.0
+) -> tuple[RunState, Measured]:
+    """Return the state after a burst that took so many seconds, and what that measured."""
+    size, feed = batches.rows.shape[1], setup.feed
+    cursor = feed.after(state.cursor, batches, result.done)
+    found = measured(result.ring, setup.model.metrics, size)
+    sums = summed(state.sums if feed.iteration_in_epoch(state.cursor) else {}, found)
+    moment = state.moment.advanced(result.done, result.done * size, seconds, cursor.epoch - state.cursor.epoch)
+    published = {**state.published, **result.published, **latest(found, sums, setup.model.costs)}
+    return evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published, sums=sums), found
+
+
+def repeated(state: RunState, setup: Setup, n: int, compute: Compute) -> RunState:
+    """Return the state after ``n`` iterations that have run before, without side effects."""
+    while n > 0:
+        state = renewed(state, setup)
+        batches = setup.feed.next(state.cursor, min(n, MOST))
+        result = compute(Steps(setup.programs, state.arrays, state.live, state.moment), batches)
+        state, _ = counted(state, setup, batches, result)
+        n -= result.done
+    return state

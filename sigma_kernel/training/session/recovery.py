@@ -1,0 +1,192 @@
+"""Find the newest good state of a session that failed, without a copy of the state before each burst.
+
+A state is good if its parameters and slots are finite, and the loss that the next iteration measures at it.  Snapshots
+are taken within a share of the time; the iterations since one of them are computed again, to the same bits.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import wraps
+from math import inf
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from attrs import define, evolve, field, frozen
+
+from sigma_kernel.contracts import Compute
+from sigma_kernel.errors import SigmaStateError, said
+from sigma_kernel.training.checkpoints.format import KEPT, UNDO, Checkpoint
+from sigma_kernel.training.session.progress import TrainingProgress
+from sigma_kernel.training.session.snapshot import snapshot
+from sigma_kernel.training.session.state import RunState, Setup, repeated
+from sigma_kernel.training.step.live import Live
+from sigma_kernel.training.step.model import LAYERS
+from sigma_kernel.training.step.steps import fused
+
+SHARE, OFTEN = 0.01, 0.1  # of training time that snapshots may take at most; after commands that replace arrays
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@frozen(eq=False)
+class Mark:
+    """The beginning of a burst, or of training: a state without its arrays, and its position in the journal."""
+
+    setup: Setup
+    state: RunState
+    memory: bytes  # pickled: hooks change theirs in place
+    progress: TrainingProgress
+    position: int
+
+    @property
+    def iteration(self) -> int:
+        """Return the iteration after which it stands."""
+        return self.state.moment.iteration
+
+    def whole(self, arrays: Any) -> RunState:
+        """Return the state with these arrays."""
+        return evolve(self.state, arrays=arrays, memory=pickle.loads(self.memory))
+
+    def saved(self, state: RunState) -> Checkpoint:
+        """Return a snapshot of a state that follows from this one."""
+        found = snapshot(state, self.setup)
+        return evolve(found, values={**found.values, "progress": self.progress.saved(), "journal": self.position})
+
+
+@frozen(eq=False)
+class Base:
+    """A finite snapshot, and the iterations that have run since, by the live values in force."""
+
+    mark: Mark
+    saved: Checkpoint
+    runs: list[tuple[Live, int]] = field(factory=list)
+
+    def computed(self, mark: Mark, iteration: int, compute: Compute) -> Checkpoint:
+        """Return the state of an iteration after a mark, computed again."""
+        setup, arrays = self.mark.setup, self.mark.state.arrays
+        state = self.mark.whole({name: setup.to_device(self.saved.arrays[name]) for name in arrays})
+        left = mark.iteration - self.mark.iteration
+        for live, n in self.runs:
+            state, left = repeated(evolve(state, live=live), setup, min(n, left), compute), left - min(n, left)
+        state = repeated(mark.whole(state.arrays), mark.setup, iteration - mark.iteration, compute)
+        return mark.saved(state)
+
+
+@define(eq=False)
+class Recovery:
+    """What is known of the last states of a session; ``found`` is the newest good one, once it was looked for."""
+
+    found: Checkpoint | None = field(default=None, init=False)
+    _bases: deque[Base] = field(factory=lambda: deque(maxlen=2), init=False)  # the last may not be known to be good
+    _marks: deque[Mark] = field(factory=lambda: deque(maxlen=2), init=False)
+    _compute: Compute = field(default=fused, init=False)
+    _arrays: Any = field(default=None, init=False)  # those that the last burst returned
+    _reached: int = field(default=0, init=False)  # the iteration after it
+    _finite: bool = field(default=True, init=False)  # its last loss
+    _records: bool = field(default=False, init=False)  # the states since the last snapshot are finite, as far as known
+    _exempt: set[str] | None = field(default=None, init=False)  # arrays that are not finite from the beginning
+    _last: float = field(default=-inf, init=False)  # when a snapshot was taken
+    _took: float = field(default=0.0, init=False)  # seconds
+
+    def forget(self) -> None:
+        """Forget states of an abandoned branch."""
+        self._bases.clear()
+        self._marks.clear()
+        self._arrays, self._records, self._finite, self._last, self.found = None, False, True, -inf, None
+
+    def mark(
+        self, setup: Setup, state: RunState, progress: TrainingProgress, position: int, compute: Compute | None = None
+    ) -> None:
+        """Record the state before a burst; take a snapshot if one is due, or if a command has replaced arrays."""
+        bare = evolve(state, arrays=dict.fromkeys(state.arrays))
+        mark = Mark(setup, bare, pickle.dumps(state.memory), progress, position)
+        self._compute, replaced = compute or fused, self._records and self._is_replaced(mark, state.arrays)
+        if self._finite and self._is_due(OFTEN if replaced else SHARE):
+            self._records = self._snapshot(mark, state)
+        elif replaced or not self._finite:
+            self._records = False
+        if self._records:
+            self._marks.append(mark)
+            self._reached, self.found = mark.iteration, None
+
+    def ran(self, state: RunState, done: int, finite: bool) -> None:
+        """Record a burst: the state after it, and whether its last loss is finite."""
+        self._arrays, self._finite = state.arrays, finite
+        if not self._records:
+            return
+        runs, live, self._reached = self._bases[-1].runs, self._marks[-1].state.live, state.moment.iteration
+        before = runs.pop()[1] if runs and runs[-1][0] is live else 0
+        runs.append((live, before + done))
+        if finite and len(self._bases) > 1:
+            self._bases.popleft()
+
+    def look(self, log: Callable[[str], None]) -> None:
+        """Compute the newest good state, if any is known, unless it was found already."""
+        if self.found is not None or not self._bases:
+            return
+        first = self._marks[0].iteration
+        ran = self._reached > self._marks[-1].iteration
+        goal = max(first, self._reached - (0 if not ran else 1 if self._finite else 2))
+        mark = next(one for one in reversed(self._marks) if one.iteration <= goal)
+        base = next((one for one in reversed(self._bases) if one.mark.iteration <= mark.iteration), self._bases[0])
+        try:
+            found = base.computed(mark, goal, self._compute)
+        except Exception as error:
+            log(f"iteration {goal} cannot be computed again ({said(error)}): an earlier snapshot is saved")
+            found = base.saved
+        self.found = found if self._is_finite(found) else base.saved
+
+    def _is_replaced(self, mark: Mark, arrays: Any) -> bool:
+        same = arrays is self._arrays or all(x is self._arrays.get(name) for name, x in arrays.items())
+        return not same or mark.setup is not self._bases[-1].mark.setup
+
+    def _snapshot(self, mark: Mark, state: RunState) -> bool:
+        """Take a snapshot; return whether it is finite."""
+        began, saved = time.perf_counter(), mark.saved(state)
+        if good := self._is_finite(saved):
+            self._bases.append(Base(mark, saved))
+        self._arrays = state.arrays
+        self._last = time.perf_counter()
+        self._took = self._last - began
+        return good
+
+    def _is_due(self, share: float) -> bool:
+        return time.perf_counter() >= self._last + self._took / share
+
+    def _is_finite(self, saved: Checkpoint) -> bool:
+        wrong = {name for name, x in saved.arrays.items() if not name.startswith((KEPT, UNDO)) and _is_wrong(x)}
+        if self._exempt is None:  # a slot may begin at infinity
+            self._exempt = {name for name in wrong if not name.startswith(LAYERS)}
+        return wrong <= self._exempt
+
+
+def _is_wrong(array: np.ndarray) -> bool:
+    return array.dtype.kind == "f" and not np.isfinite(array).all()
+
+
+def recovering(act: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Let a method of a session look for the newest good state if it raises, while its operator can still compute."""
+
+    @wraps(act)
+    def guarded(session: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return act(session, *args, **kwargs)
+        except Exception:
+            session.recovery.look(session.recorder.log)
+            raise
+
+    return guarded
+
+
+def check_goes_on(trainer: str, command: str, waits: bool, finite: bool, good: Checkpoint | None) -> None:
+    """Raise SigmaStateError unless a trainer that failed, and ``waits`` for it, can train on from its state."""
+    if not waits:
+        raise SigmaStateError(f"{trainer}: cannot {command}, as its training has ended. Run it again, or resume it.")
+    if not finite:
+        where = "" if good is None else f" to iteration {good.values['clock']['iteration']}"
+        raise SigmaStateError(f"{trainer}: cannot {command}, as the loss is not finite here. Rewind{where} first.")
