@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Protocol
@@ -91,7 +92,8 @@ class Application:
 
     def _introduction(self, scopes: frozenset[str]) -> dict[str, Any]:
         panels = [{"name": name, "title": one.title, "view": one.view} for name, (one, _) in self.panels.items()]
-        return {"scopes": sorted(scopes), "run": self.served.name, "where": self.served.where, "panels": panels}
+        about = {"run": self.served.name, "where": self.served.where, "process": os.getpid()}
+        return {"scopes": sorted(scopes), **about, "panels": panels}
 
     async def _session(self, request: Request) -> Response:
         scopes = self._scopes(request)

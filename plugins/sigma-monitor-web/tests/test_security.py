@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -149,7 +150,13 @@ def test_a_key_is_exchanged_for_a_cookie_that_no_script_reads(application: Appli
         answer = client.post("/session", json={"token": key}, headers=OWN)
         assert answer.status_code == 200
         known = [{"name": "mine", "title": "Mine", "view": "train"}]
-        assert answer.json() == {"scopes": scopes, "run": "mine", "where": "monitor", "panels": known}
+        assert answer.json() == {
+            "scopes": scopes,
+            "run": "mine",
+            "where": "monitor",
+            "process": os.getpid(),
+            "panels": known,
+        }
         cookie = answer.headers["set-cookie"].lower()
         assert "httponly" in cookie
         assert "samesite=strict" in cookie

@@ -20,9 +20,9 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from sigma_kernel import Environment
+from sigma_kernel import Environment, every
 from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
-from sigma_kernel.testing import Descent, MonitorSuite, Slow, Sweep, small_environment
+from sigma_kernel.testing import Descent, Do, MonitorSuite, Slow, Sweep, small_environment
 from sigma_monitor_web import serving, talk
 from sigma_monitor_web.monitor import Left, WebMonitor, shown
 from sigma_monitor_web.serving import listening
@@ -339,6 +339,66 @@ def test_a_failed_run_is_shown_with_its_reason_until_its_page_is_closed(monkeypa
         monkeypatch.setattr(talk.WebLines, "count", 0)
         lingering.join(PATIENCE)
         assert not lingering.is_alive()
+
+
+@contextmanager
+def failing(monitor: WebMonitor) -> Iterator[tuple[Any, ClientConnection, threading.Thread, list[Any]]]:
+    """Yield a run that has failed while its page is open, its connection, its thread, and what that returns."""
+    armed, ended = threading.Event(), list[Any]()
+
+    def go_wild(context: Any) -> None:
+        if armed.is_set():
+            context.command("set", pattern="optimiser.learning_rate", value=1e30)
+
+    def train() -> None:
+        try:
+            ended.append(sigma.run(stay=True))
+        except SigmaTrainingError as error:
+            ended.append(error)
+
+    hooks = {"wild": Do(does=go_wild, every=every(1, "iteration")), "slow": Slow()}
+    with small_environment(Sweep(), hooks=hooks, epochs=2000) as sigma:
+        sigma.monitors["web"] = monitor
+        training = threading.Thread(target=train)
+        training.start()
+        until(lambda: sigma.messages.after(0))
+        page = Page(sigma.messages.after(0)[0][1].removeprefix("dashboard: "))
+        with page.open(page.enter()) as line:
+            armed.set()
+            until(lambda: sigma.state == "failed")
+            yield sigma, line, training, ended
+        training.join(PATIENCE)
+        assert not training.is_alive()
+
+
+def test_a_run_that_fails_while_its_page_is_open_is_rewound_set_and_goes_on() -> None:
+    with failing(WebMonitor(open=False)) as (_, line, _, ended):
+        told = asked(line, do="status")
+        at = told["trainers"]["trainer"]["iteration"]
+        assert told["status"] == "failed"
+        assert f"at iteration {at}" in told["why"]
+        end = [row for _, row in asked(line, do="journal") if row.get("event") == "end"][-1]
+        assert (end["failed"], end["good"]) == (True, at - 2)
+        for name, arguments in (("rewind", {"to": at - 2}), ("detach", {"name": "wild"})):
+            assert asked(line, do="command", name=name, arguments=arguments)["state"] == "applied"
+        assert asked(line, do="set", pattern="learning_rate", value=0.05)["state"] == "applied"
+        assert asked(line, do="status")["status"] == "failed"
+        assert asked(line, do="command", name="go")["state"] == "applied"
+        assert asked(line, do="status")["status"] == "running"
+        assert asked(line, do="command", name="stop")["state"] == "applied"
+        until(lambda: bool(ended))
+    assert ended[0].status == "stopped"
+
+
+def test_a_run_that_fails_ends_once_its_page_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sigma_monitor_web.monitor.PATIENCE", 0.1)
+    monitor = WebMonitor(open=False)
+    with failing(monitor) as (sigma, _, training, ended):
+        training.join(0.3)
+        assert training.is_alive()
+        assert monitor.attended()
+    assert isinstance(ended[0], SigmaTrainingError)
+    sigma.linger()  # returns at once
 
 
 def test_nothing_lingers_where_nobody_has_looked() -> None:

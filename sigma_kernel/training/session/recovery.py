@@ -173,7 +173,7 @@ def recovering(act: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[An
     """Let a method of a session look for the newest good state if it raises, while its operator can still compute."""
 
     @wraps(act)
-    def guarded(session: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+    def guarded(session: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return act(session, *args, **kwargs)
         except Exception:

@@ -35,6 +35,7 @@ function beside(now, state, about) {
   if (now === "paused") return t("paused.where");
   if (now === "running") return t("branch", { n: about?.branch ?? 0 });
   if (now === "empty") return t("empty.nothing");
+  if (now === "failed" && allowed(state).toggle && !shelved(state)) return t("failed.waits");
   return "";
 }
 
@@ -61,16 +62,22 @@ export function allowed(state) {
   const now = phase(state), steers = (state.hello?.scopes ?? []).includes("steer");
   const live = steers && state.connection === "online";
   return {
-    toggle: live && now !== "loading" && (!["failed", "finished"].includes(now) || shelved(state)),
-    step: live && ["running", "paused", "empty"].includes(now),
+    toggle: live && now !== "loading" && (now !== "finished" || shelved(state)),
+    step: live && (["running", "paused", "empty"].includes(now) || (now === "failed" && !shelved(state))),
     rewind: live && state.states.length > 0 && !shelved(state),
     save: live && now !== "loading" && now !== "empty" && !shelved(state),
-    stop: live && ["running", "paused", "compiling"].includes(now),
+    stop: live && (["running", "paused", "compiling"].includes(now) || (now === "failed" && !shelved(state))),
   };
 }
 
 // A run that does not train now, seen in its folder: it can be resumed, and nothing else.
-export const shelved = (state) => state.where === "ui" && ["finished", "failed"].includes(phase(state));
+export const shelved = (state) => state.where === "ui" && state.hello?.process === state.process && ["finished", "failed"].includes(phase(state));
+
+// The last good iteration of a trainer that failed and is still where it failed, else null.
+export function good({ journal, trainer, status }) {
+  const end = journal.map(([, row]) => row).filter((row) => row.trainer === trainer && row.event === "end").at(-1);
+  return end?.failed && end.good < status?.trainers?.[trainer]?.iteration ? end.good : null;
+}
 
 export const going = (state) => ["running", "compiling"].includes(phase(state));
 

@@ -25,7 +25,7 @@ export async function start() {
   const server = await enter();
   if (!server) return store.set({ connection: "denied" });
   const laid = await tabs(), { axis = "iteration", smoothing = 0.9 } = laid.find((tab) => tab.view === "train") ?? {};
-  store.set({ where: server.where ?? "monitor", panels: server.panels ?? [], tabs: laid, axis, smoothing });
+  store.set({ where: server.where ?? "monitor", process: server.process, panels: server.panels ?? [], tabs: laid, axis, smoothing });
   connection = new Connection(socket(), { changed, heard: () => { pulse.seen = performance.now(); } });
   connection.start();
   return undefined;

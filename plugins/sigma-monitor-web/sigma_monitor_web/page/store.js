@@ -4,6 +4,7 @@ import { useLayoutEffect, useReducer, useRef } from "./lib.js";
 const INITIAL = {
   view: "train",
   where: "monitor", // of a run, or "ui": of a directory of runs
+  process: null, // the number of the server's process
   panels: [], // of plugins: {name, title, view}
   tabs: [], // of the layout; empty: all views
   connection: "connecting", // connecting, online, offline, denied, over

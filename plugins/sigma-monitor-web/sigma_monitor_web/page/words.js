@@ -89,6 +89,7 @@ export const WORDS = {
   "state.stopped": ["Stopped", "Beendet"],
   "state.interrupted": ["Interrupted", "Unterbrochen"],
   "state.failed": ["Failed", "Gescheitert"],
+  "failed.waits": ["rewind, change a setting, go on", "zurück, etwas ändern, weiter"],
   "empty.nothing": ["nothing trained yet", "noch nichts trainiert"],
   "paused.where": ["at the boundary", "an der Grenze"],
   "saved.at": ["saved @ {at}", "gesichert @ {at}"],

@@ -1,8 +1,8 @@
 // A bar for what a person should know now: the connection is gone, training failed, the link is not valid.
 import { html } from "../lib.js";
 import { Icon } from "../widgets/icon.js";
-import { actions, kept, phase } from "../playback.js";
-import { useStore } from "../store.js";
+import { actions, good, phase, shelved } from "../playback.js";
+import { maySteer, useStore } from "../store.js";
 import { count } from "../numbers.js";
 import { t } from "../words.js";
 
@@ -12,8 +12,7 @@ export function Banner() {
   if (now === "offline") return html`<div class="banner" role="alert"><${Icon} name="wait" /><span>${t("banner.offline")}</span></div>`;
   if (now === "denied") return html`<div class="banner bad" role="alert"><${Icon} name="warn" /><span>${t("banner.denied")}</span></div>`;
   if (now !== "failed") return null;
-  const last = kept(state).at(-1);
-  const live = state.connection === "online" && last;
+  const to = maySteer(state) && !shelved(state) ? good(state) : null;
   return html`<div class="banner bad" role="alert"><${Icon} name="warn" /><span>${state.status.why || t("banner.failed")}</span>
-    ${live ? html`<button type="button" onClick=${() => actions.rewind(last.iteration)}>${t("do.rewind.to", { at: count(last.iteration) })}</button>` : null}</div>`;
+    ${to === null ? null : html`<button type="button" onClick=${() => actions.rewind(to)}>${t("do.rewind.to", { at: count(to) })}</button>`}</div>`;
 }

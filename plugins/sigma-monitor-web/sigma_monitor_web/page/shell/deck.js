@@ -6,7 +6,7 @@ import { ofTrainer, store, useStore } from "../store.js";
 import { count, duration, figure } from "../numbers.js";
 import { t } from "../words.js";
 
-const MAIN = { empty: "train", finished: "go", paused: "go", loading: "train", denied: "train" };
+const MAIN = { empty: "train", finished: "go", paused: "go", failed: "go", loading: "train", denied: "train" };
 
 function pick() {
   const state = store.get();
