@@ -420,8 +420,12 @@ class Environment(settings.Settled):
         return summary, {name: replay.differs for name, replay in replays.items() if replay and replay.differs}
 
     def _save(self, sessions: Iterable[Session]) -> None:
-        """Save the sessions whose training was not stopped from outside; a stop has saved the others."""
-        requests = [session.send(commands.Save()) for session in sessions if not session.progress.interrupted]
+        """Save the sessions whose training was not stopped from outside; a stop has saved the others.
+
+        Where the loss is not finite, the newest good state was saved instead.
+        """
+        ended = [session for session in sessions if session.finite and not session.progress.interrupted]
+        requests = [session.send(commands.Save()) for session in ended]
         self._files.flush()
         for request in requests:
             request.result()

@@ -1,4 +1,4 @@
-"""Stop, fail or restore earlier parameters when the loss is NaN or infinite."""
+"""Fail, stop, restore earlier parameters or train on when the loss is NaN or infinite."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ class NanGuard(Hook):
     """Act as soon as the loss is NaN or infinite.
 
     Args:
-        then: What to do: ``fail`` raises SigmaTrainingError, ``stop`` stops training, ``restore`` restores the
-            parameters of the last firing with a finite loss, and stops.
+        then: What to do: ``fail`` raises SigmaTrainingError, as happens without this hook, ``stop`` stops training,
+            ``restore`` restores the parameters of the last firing with a finite loss, and stops, ``continue`` trains
+            on, for steps that leave out updates whose gradients are not finite.
     """
 
     every: TimeStep = every(1, "epoch")
-    then: str = field(default="fail", validator=in_(("fail", "stop", "restore")))
+    then: str = field(default="fail", validator=in_(("fail", "stop", "restore", "continue")))
     priority: int = 100  # before hooks that would publish invalid values
 
     guards = True
@@ -37,6 +38,7 @@ class NanGuard(Hook):
         """Keep the parameters if the loss is finite, else act."""
         loss = context.read("training.loss")
         if loss is None or math.isfinite(loss):
+            context.memory.pop("told", None)
             if self.then == "restore":
                 context.keep()
             return
@@ -45,6 +47,11 @@ class NanGuard(Hook):
     def _act(self, context: HookContext, what: str) -> None:
         if self.then == "fail":
             raise SigmaTrainingError(f"{what}. Lower the learning rate, or clip the gradients.")
+        if self.then == "continue":
+            if not context.memory.get("told"):  # once for all in a row
+                context.log(f"{what}; training continues")
+            context.memory["told"] = True
+            return
         if self.then == "restore":
             context.bring_back()
         context.log(f"stopped: {what}" + ("; earlier parameters are restored" if self.then == "restore" else ""))

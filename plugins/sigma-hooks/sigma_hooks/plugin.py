@@ -50,7 +50,7 @@ HOOKS = {
     "stop": ("Stop", "Stop training when a criterion holds."),
     "time_limit": ("TimeLimit", "Stop training after a time limit."),
     "early_stop": ("EarlyStop", "Early stopping: stop when a value no longer improves."),
-    "nan_guard": ("NanGuard", "Stop, fail or restore earlier parameters when the loss is NaN or infinite."),
+    "nan_guard": ("NanGuard", "Fail, stop, restore or train on when the loss is NaN or infinite."),
     "verify": ("Verify", "Check iterations against the reference backend, op by op; stop if they differ."),
     "checkpoint": ("SaveCheckpoint", "Save checkpoints, with a retention policy."),
     "reduce_on_plateau": ("ReduceOnPlateau", "Reduce the learning rate when a value no longer improves."),

@@ -248,6 +248,26 @@ def test_the_guard_can_stop_without_restoring() -> None:
         assert not math.isfinite(sigma.run().metrics["training.loss"])
 
 
+def test_a_stop_by_the_guard_saves_the_last_good_state_instead_of_the_present_one(tmp_path: Path) -> None:
+    with _explode("stop") as sigma:
+        sigma.trainer("trainer").optimiser.learning_rate, sigma.folder = 50.0, tmp_path
+        summary = sigma.run()
+        assert sigma.run_folder is not None
+        saved = sigma.run_folder / "checkpoints" / "trainer"
+        assert [path.name for path in saved.iterdir()] == [str(summary.iterations - 2)]
+
+
+def test_the_guard_can_let_training_go_on_and_says_so_once() -> None:
+    with _explode("continue") as sigma:
+        sigma.trainer("trainer").optimiser.learning_rate = 50.0
+        sigma.trainer("trainer").fit(iterations=100)
+        assert sigma.trainer("trainer").session.moment.iteration == 100
+        told = [text for _, text in sigma.messages.after(0)]
+        assert len(told) == 1
+        assert told[0].startswith("the loss is ")
+        assert told[0].endswith("; training continues")
+
+
 def test_the_guard_runs_before_hooks_that_would_publish_invalid_values() -> None:
     hooks = {"a": Evaluate(), "guard": NanGuard(), "stop": Stop(when=when("epoch").reaches(2))}
     with small_environment(Sweep(), hooks=hooks) as sigma:

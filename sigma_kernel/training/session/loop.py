@@ -83,7 +83,7 @@ class Session:
     workers: int = field(default=1, init=False)
     saver: Saver | None = field(default=None, init=False)
     recovery: Recovery = field(factory=Recovery, init=False)
-    _finite: bool = field(default=True, init=False)  # the last loss
+    finite: bool = field(default=True, init=False)  # the last loss
     _settled: Moment = field(factory=Moment, init=False)
     _budgets: Budgets = field(factory=Budgets, init=False)
     _bound: dict[str, Binding] = field(factory=dict, init=False)
@@ -152,7 +152,11 @@ class Session:
         if self.progress.phase is not Phase.ENDED:  # else a snapshot was taken after them
             self.progress = self.progress.to(Phase.ENDED)
             self.tick(TimeScale.STOP)
-        self._end(Phase.STOPPED, {"failed": False})
+        about: dict[str, Any] = {"failed": False}
+        if not self.finite:  # a hook has stopped it
+            self.recovery.look(self.recorder.log)
+            about["good"] = self._save_good()
+        self._end(Phase.STOPPED, about)
 
     def fail(self, error: BaseException) -> None:
         """End training that failed: save the newest good state first, unless training was aborted.
@@ -264,13 +268,13 @@ class Session:
         compute = compute or fused
         wanted, self.observed = self._observed_after(batches), {}
         done = self._observe(wanted, batches, compute) if wanted else self._run(batches, compute)
-        self.recovery.ran(self.state, done, self._finite)
+        self.recovery.ran(self.state, done, self.finite)
         return done
 
     def _observe(self, wanted: tuple[str, ...], batches: Batches, compute: Compute) -> int:
         before, last = (evolve(batches, rows=rows) for rows in (batches.rows[:-1], batches.rows[-1:]))
         done = self._run(before, compute) if len(before.rows) else 0
-        if done == len(before.rows) and (not done or self._finite):
+        if done == len(before.rows) and (not done or self.finite):
             self.observed = self.setup.evaluator.observe(self.steps(), last, wanted)
             done += self._run(last, compute, REPEATED in wanted)
         return done
@@ -287,7 +291,7 @@ class Session:
         due = self._due(before, now)
         with self._together():
             with Timed(self.phases, "hooks"):
-                for name in due if self._finite else self._guards(due):
+                for name in due if self.finite else self._guards(due):
                     self.fire(name)
             now = self.moment  # a hook may have rewound the run
             self._row(force=now.epoch > before.epoch)
@@ -380,7 +384,7 @@ class Session:
         """Take the new state of a burst, count its iterations, and publish what it measured."""
         before = self.moment
         self.state, found = counted(self.state, self.setup, batches, result, self._seconds())
-        self._finite = bool(isfinite(result.ring["loss"][-1]))
+        self.finite = bool(isfinite(result.ring["loss"][-1]))
         self._show(result.published)
         self.recorder.measured(curves(found), before, self.moment)
 
@@ -658,7 +662,7 @@ class Session:
         if self.status not in (wanted := concerned(name)):
             raise SigmaStateError(f"{self.setup.name}: cannot {name} while {self.status}. It must be {wanted[0]}.")
         if self.progress.phase is Phase.FAILED:
-            check_goes_on(self.setup.name, name, self.queue.busy, self._finite, self.recovery.found)
+            check_goes_on(self.setup.name, name, self.queue.busy, self.finite, self.recovery.found)
         self.note(command.to_dict())
         if isinstance(command, commands.Pause):
             self._pause()
@@ -864,7 +868,7 @@ class Session:
         state, progress = restored(saved, setup), progress or TrainingProgress.restored(saved.values.get("progress"))
         self.background.forget()
         self._adopt(setup, state)
-        self._settled, self.observed, self._finite = self.moment, {}, True
+        self._settled, self.observed, self.finite = self.moment, {}, True
         self.recovery.forget()
         if not self.queue.busy and (progress.underway or self.progress.underway):
             self.progress = progress
@@ -1011,6 +1015,7 @@ class Session:
         placed = {name: self.setup.to_device(value) for name, value in held.items()}
         scores = {n: kept[f"{KEPT}{hook}.{n}"].item() for n in self.state.published if f"{KEPT}{hook}.{n}" in kept}
         self.state = evolve(self.state, arrays={**arrays, **placed}, published={**self.state.published, **scores})
+        self.finite = self.finite or bool(placed)
 
     def _go_on(self) -> None:
         """Return to the state in which training ended, if a hook has brought back an earlier one since."""

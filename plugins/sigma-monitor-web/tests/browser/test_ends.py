@@ -6,9 +6,7 @@ import re
 from typing import Any
 
 
-def test_a_run_that_fails_goes_on_after_a_rewind_or_ends_when_its_page_is_closed(
-    training: Any, visit: Any
-) -> None:
+def test_a_run_that_fails_goes_on_after_a_rewind_or_ends_when_its_page_is_closed(training: Any, visit: Any) -> None:
     window = visit()
     window.page.goto(training.link)
     playback = window.page.get_by_role("region", name="Playback")
