@@ -20,6 +20,7 @@ from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Sweep, decisive, small_environment, until
 from sigma_kernel.training.checkpoints import writer
 from sigma_kernel.training.checkpoints.store import read, saved
+from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.session import recovery
 from sigma_kernel.training.step.model import LAYERS
 
@@ -95,6 +96,15 @@ def test_training_goes_on_in_python_from_the_good_state() -> None:
     with failing() as whole:
         whole.trainer("trainer").fit(iterations=12)
         assert decisive(whole.trainer("trainer"))[0] == after
+
+
+def test_a_rewind_after_a_failure_does_not_reach_states_after_the_good_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Past, "due", lambda self: True)
+    with failing(wild=wild(9)) as sigma:  # iteration 10 is the end of an epoch, whose snapshot is kept
+        fit(sigma, iterations=30)
+        assert sigma.trainer("trainer").session.moment.iteration == 11
+        sigma.rewind(11)
+        assert sigma.trainer("trainer").session.moment.iteration == 9
 
 
 def test_an_infinite_loss_at_the_first_iteration_leaves_the_initial_state(tmp_path: Path) -> None:

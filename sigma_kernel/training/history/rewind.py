@@ -45,6 +45,10 @@ class Past:
             self.states.popleft()
         self.states.append((moment, state))
 
+    def forget_after(self, iteration: int) -> None:
+        """Drop the snapshots after an iteration."""
+        self.states = deque((entry for entry in self.states if entry[0].iteration <= iteration), self.states.maxlen)
+
     def before(self, to: int, scale: str, saved: Callable[[], Sequence[Entry]] = tuple) -> Entry:
         """Return the newest snapshot at or before a moment, and drop later ones; SigmaStateError if there is none.
 

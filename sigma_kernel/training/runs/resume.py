@@ -101,11 +101,10 @@ def resume(
 
 def went_back(trainer: str, failed: Row, iteration: int, edits: Sequence[str]) -> str:
     """Return where a resume begins after a failure, and why."""
-    text = f"{trainer}: goes back to iteration {iteration}, the last good one"
+    how = "failed" if failed["failed"] else "ended"
+    text = f"{trainer}: goes back to iteration {iteration}, the last good one; the run {how} at iteration {failed['iteration']}"
     why = failed.get("why", "the loss is not finite.")
-    return f"{text}; the run {'failed' if failed['failed'] else 'ended'} at iteration {failed['iteration']}: {why}" + (
-        "" if edits else " Nothing is changed, so it may fail again; --set changes a setting."
-    )
+    return f"{text}: {why}" + ("" if edits else " Nothing is changed, so it may fail again; --set changes a setting.")
 
 
 def edited_values(session: Session, edits: Sequence[str], rows: Sequence[Row]) -> set[str]:

@@ -188,6 +188,7 @@ class Session:
             self.recorder.log(f"{self.setup.name}: nothing is saved, as no state was finite")
             return None
         moment = Moment(**found.values["clock"])
+        self.recorder.past.forget_after(moment.iteration)  # those after it are not known to be good
         self.recorder.past.keep(moment, found)
         if self.saver is not None:
             self._store(moment.iteration, found)
