@@ -660,10 +660,10 @@ class Session:
 
     def _steer(self, command: commands.Command) -> None:
         name = commands.NAMES[type(command)]
-        if self.status not in (wanted := concerned(name)):
+        if self.status not in (wanted := concerned(name)) or not self.queue.busy:
             raise SigmaStateError(f"{self.setup.name}: cannot {name} while {self.status}. It must be {wanted[0]}.")
         if self.progress.phase is Phase.FAILED:
-            check_goes_on(self.setup.name, name, self.queue.busy, self.finite, self.recovery.found)
+            check_goes_on(self.setup.name, name, self.finite, self.recovery.found)
         self.note(command.to_dict())
         if isinstance(command, commands.Pause):
             self._pause()

@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import wraps
-from math import inf
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -27,7 +26,7 @@ from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import LAYERS
 from sigma_kernel.training.step.steps import fused
 
-SHARE, OFTEN = 0.01, 0.1  # of training time that snapshots may take at most; after commands that replace arrays
+SHARE = 0.01  # of training time that snapshots may take at most
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,31 +84,32 @@ class Recovery:
     _bases: deque[Base] = field(factory=lambda: deque(maxlen=2), init=False)  # the last may not be known to be good
     _marks: deque[Mark] = field(factory=lambda: deque(maxlen=2), init=False)
     _compute: Compute = field(default=fused, init=False)
-    _arrays: Any = field(default=None, init=False)  # those that the last burst returned
+    _arrays: Any = field(factory=dict, init=False)  # those that the last burst returned
     _reached: int = field(default=0, init=False)  # the iteration after it
     _finite: bool = field(default=True, init=False)  # its last loss
     _records: bool = field(default=False, init=False)  # the states since the last snapshot are finite, as far as known
     _exempt: set[str] | None = field(default=None, init=False)  # arrays that are not finite from the beginning
-    _last: float = field(default=-inf, init=False)  # when a snapshot was taken
-    _took: float = field(default=0.0, init=False)  # seconds
+    _next: float = field(default=0.0, init=False)  # when the next snapshot may be taken
 
     def forget(self) -> None:
         """Forget states of an abandoned branch."""
         self._bases.clear()
         self._marks.clear()
-        self._arrays, self._records, self._finite, self._last, self.found = None, False, True, -inf, None
+        self._arrays, self._records, self._finite, self._next, self.found = {}, False, True, 0.0, None
 
     def mark(
         self, setup: Setup, state: RunState, progress: TrainingProgress, position: int, compute: Compute | None = None
     ) -> None:
-        """Record the state before a burst; take a snapshot if one is due, or if a command has replaced arrays."""
+        """Record the state before a burst; take a snapshot if one is due.
+
+        After a command that has replaced arrays or components, nothing is recorded until then.
+        """
         bare = evolve(state, arrays=dict.fromkeys(state.arrays))
         mark = Mark(setup, bare, pickle.dumps(state.memory), progress, position)
-        self._compute, replaced = compute or fused, self._records and self._is_replaced(mark, state.arrays)
-        if self._finite and self._is_due(OFTEN if replaced else SHARE):
-            self._records = self._snapshot(mark, state)
-        elif replaced or not self._finite:
-            self._records = False
+        self._compute = compute or fused
+        self._records &= self._finite and self._is_continued(mark, state.arrays)
+        if self._finite and time.perf_counter() >= self._next:
+            self._snapshot(mark, state)
         if self._records:
             self._marks.append(mark)
             self._reached, self.found = mark.iteration, None
@@ -141,32 +141,24 @@ class Recovery:
             found = base.saved
         self.found = found if self._is_finite(found) else base.saved
 
-    def _is_replaced(self, mark: Mark, arrays: Any) -> bool:
-        same = arrays is self._arrays or all(x is self._arrays.get(name) for name, x in arrays.items())
-        return not same or mark.setup is not self._bases[-1].mark.setup
+    def _is_continued(self, mark: Mark, arrays: Any) -> bool:
+        known = bool(self._bases) and mark.setup is self._bases[-1].mark.setup
+        return known and all(x is self._arrays.get(name) for name, x in arrays.items())
 
-    def _snapshot(self, mark: Mark, state: RunState) -> bool:
-        """Take a snapshot; return whether it is finite."""
+    def _snapshot(self, mark: Mark, state: RunState) -> None:
         began, saved = time.perf_counter(), mark.saved(state)
-        if good := self._is_finite(saved):
+        self._records, self._arrays = self._is_finite(saved), state.arrays
+        if self._records:
             self._bases.append(Base(mark, saved))
-        self._arrays = state.arrays
-        self._last = time.perf_counter()
-        self._took = self._last - began
-        return good
-
-    def _is_due(self, share: float) -> bool:
-        return time.perf_counter() >= self._last + self._took / share
+        now = time.perf_counter()
+        self._next = now + (now - began) / SHARE
 
     def _is_finite(self, saved: Checkpoint) -> bool:
-        wrong = {name for name, x in saved.arrays.items() if not name.startswith((KEPT, UNDO)) and _is_wrong(x)}
+        own = {name: x for name, x in saved.arrays.items() if not name.startswith((KEPT, UNDO)) and x.dtype.kind == "f"}
+        wrong = {name for name, x in own.items() if not np.isfinite(x).all()}
         if self._exempt is None:  # a slot may begin at infinity
             self._exempt = {name for name in wrong if not name.startswith(LAYERS)}
         return wrong <= self._exempt
-
-
-def _is_wrong(array: np.ndarray) -> bool:
-    return array.dtype.kind == "f" and not np.isfinite(array).all()
 
 
 def recovering(act: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
@@ -183,10 +175,8 @@ def recovering(act: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[An
     return guarded
 
 
-def check_goes_on(trainer: str, command: str, waits: bool, finite: bool, good: Checkpoint | None) -> None:
-    """Raise SigmaStateError unless a trainer that failed, and ``waits`` for it, can train on from its state."""
-    if not waits:
-        raise SigmaStateError(f"{trainer}: cannot {command}, as its training has ended. Run it again, or resume it.")
+def check_goes_on(trainer: str, command: str, finite: bool, good: Checkpoint | None) -> None:
+    """Raise SigmaStateError if a trainer that failed cannot train on from its state."""
     if not finite:
         where = "" if good is None else f" to iteration {good.values['clock']['iteration']}"
         raise SigmaStateError(f"{trainer}: cannot {command}, as the loss is not finite here. Rewind{where} first.")
