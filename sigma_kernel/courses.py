@@ -34,18 +34,13 @@ class Course:
     prepared: threading.Event = field(factory=threading.Event, init=False)
     begun: threading.Event = field(factory=threading.Event, init=False)  # or failed to begin
     signals: deque[int] = field(factory=deque, init=False)  # that were sent to end it
-    failures: dict[str, BaseException] = field(factory=dict, init=False)  # by trainer; the first one is raised
+    failure: BaseException | None = field(default=None, init=False)  # the first one, unless its trainer has gone on
     _threads: dict[threading.Thread, threading.Event] = field(factory=dict, init=False)  # with their ends
 
     @property
     def underway(self) -> bool:
         """Return whether a trainer is still at work."""
         return any(session.queue.busy for session in self.sessions)
-
-    @property
-    def failure(self) -> BaseException | None:
-        """Return the first error."""
-        return next(iter(self.failures.values()), None)
 
     def prepare(self) -> None:
         """Prepare the trainers; raise a SigmaError for one that is training, or that nothing would end."""
@@ -87,7 +82,7 @@ class Course:
         try:
             trainer.relive(partial(self._waits, trainer.session))
         except BaseException as error:  # raised again by train(), in its caller's thread
-            self.fail(error, trainer.name)
+            self.fail(error)
             self.tell(StopTraining())
         finally:
             if trainer.session.queue.busy:  # it failed before training began
@@ -96,24 +91,22 @@ class Course:
 
     def _waits(self, session: Session, error: Exception) -> bool:
         """Wait, after a failure, for a command to go on; return whether there was one before everybody had left."""
-        name = session.setup.name
         if not self.attended():
             return False
-        self.fail(error, name)
+        self.fail(error)
         for other in (other for other in self.sessions if other.status == "running"):
             other.post(Pause())
-        session.recorder.log(f"{name}: failed: {said(error)} It waits: rewind, set, go on; or stop it.")
-        while session.status == "failed" and not session.progress.interrupted and self.attended():
-            session.queue.serve(lambda: session.status != "failed" or session.progress.interrupted)
-            if session.status == "failed":
+        session.recorder.log(f"{session.setup.name}: failed: {said(error)} It waits: rewind, set, go on; or stop it.")
+        while session.waits and self.attended():
+            session.queue.serve(lambda: not session.waits)
+            if session.waits:
                 session.queue.wait()
-        if session.status != "failed":
-            del self.failures[name]
-        return name not in self.failures
+        self.failure = self.failure if session.status == "failed" or self.failure is not error else None
+        return session.status != "failed"
 
-    def fail(self, error: BaseException, name: str = "") -> None:
-        """Keep the error of a trainer, if it is the first."""
-        self.failures.setdefault(name, error)
+    def fail(self, error: BaseException) -> None:
+        """Keep an error, if it is the first."""
+        self.failure = self.failure or error
 
     def tell(self, command: Command) -> None:
         """Queue a command for every trainer at work, without waiting; signal handlers may call this."""

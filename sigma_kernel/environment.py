@@ -166,7 +166,7 @@ class Environment(settings.Settled):
             ready = self.trainers and len(self.sessions()) == len(self.trainers)
             return self._state or ("prepared" if ready else "created")
         statuses = {str(session.status) for course in [*self._active] for session in course.sessions}
-        if any(course.failures for course in [*self._active]):
+        if any(course.failure for course in [*self._active]):
             return "failed"  # it waits for a command to go on
         return "paused" if statuses & {"running", "paused"} == {"paused"} else "running"
 
@@ -179,12 +179,12 @@ class Environment(settings.Settled):
 
     def why(self) -> str:
         """Return why training failed, as a sentence; empty if it did not."""
-        failure = next((course.failure for course in [*self._active] if course.failures), self._failure)
+        failure = next((course.failure for course in [*self._active] if course.failure), self._failure)
         return "" if failure is None or self._aborted else said(failure)
 
     def _check(self, move: str) -> None:
-        waits = any(course.failures for course in [*self._active])
-        legal, why = WAITING if waits else LEGAL[self.state], "" if self._active else ", as nothing trains"
+        legal = WAITING if self._active and self.state == "failed" else LEGAL[self.state]
+        why = "" if self._active else ", as nothing trains"
         if move not in legal and any(move in moves for moves in LEGAL.values()):
             which = f"cannot {move} while it is {self.state}{why}"
             raise SigmaStateError(f"environment {self.name!r}: {which}. Legal from here: {', '.join(legal)}.")
@@ -311,7 +311,7 @@ class Environment(settings.Settled):
             if there:
                 course.tell(commands.Save(keep=True))
             return
-        if course.failures and not course.signals:  # it waits for a command: the exit code is that of the failure
+        if course.failure and not course.signals:  # it waits for a command: the exit code is that of the failure
             course.tell(commands.StopTraining("interrupted"))
             return
         course.signals.append(number)

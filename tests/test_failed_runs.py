@@ -71,9 +71,7 @@ def test_a_run_that_fails_leaves_its_last_good_state_and_says_why(run):
 def test_a_resume_goes_back_to_the_good_state_and_trains_on_with_other_settings(sigma, run):
     code, out, err = sigma("resume", run, "--set", f"{RATE}=0.1", "--json")
     assert code == 0
-    assert (
-        "trainer: goes back to iteration 0, the last good one; the run failed at iteration 2: trainer: the" in err
-    )
+    assert "trainer: goes back to iteration 0, the last good one; the run failed at iteration 2: trainer: the" in err
     assert "may fail again" not in err
     resumed = json.loads(out)
     Path("right.toml").write_text(FAILS, encoding="utf-8")

@@ -316,6 +316,11 @@ class Session:
             return phase if phase in (Phase.PAUSED, Phase.FAILED) else Phase.RUNNING
         return phase if phase in (Phase.STOPPED, Phase.FAILED) else Phase.PREPARED
 
+    @property
+    def waits(self) -> bool:
+        """Return whether it has failed, and no command has told it to go on, or to end."""
+        return self.status == Phase.FAILED and not self.progress.interrupted
+
     def finished(self) -> None:
         """End training at the next boundary, since a goal is reached."""
         if not self.progress.over:
