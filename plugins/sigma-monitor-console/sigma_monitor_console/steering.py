@@ -12,18 +12,19 @@ from sigma_kernel.contracts import Ticket, View
 HELP = "p pause  s iteration  e epoch  w save  q stop  ? hide"
 SHORT = "p pause s iter e epoch w save q stop"
 HINT = "? keys"
+WAITING = ("paused", "failed")  # for a command to go on
 
 
 def pause(view: View) -> None:
-    """Pause, or go on."""
-    view.send("go" if view.status() == "paused" else "pause")
+    """Pause, or go on: also after a failure."""
+    view.send("go" if view.status() in WAITING else "pause")
 
 
 def step(scale: str) -> Callable[[View], None]:
     """Return what trains for one iteration or epoch, then pauses; training that is not paused is paused first."""
 
     def send(view: View) -> None:
-        if view.status() != "paused":
+        if view.status() not in WAITING:
             view.send("pause")
         view.send("step", count=1, scale=scale)
 

@@ -63,7 +63,7 @@ class WebMonitor(Monitor):
     layout: str = field(default="", validator=settings.instance_of(str, "a string"))
     _last: WebServer | None = field(default=None, init=False, repr=False)
     _seen: bool = field(default=False, init=False, repr=False)  # somebody looked, or the browser was opened
-    _deserted: bool = field(default=False, init=False, repr=False)  # nobody was there any more after a failure
+    _waited: bool = field(default=False, init=False, repr=False)  # for pages, after a failure
     _opened: float = field(default=-math.inf, init=False, repr=False)  # when the browser was opened
 
     steers = True
@@ -91,13 +91,12 @@ class WebMonitor(Monitor):
         """Return whether a page is open, or was until some seconds ago, or the browser is about to open one."""
         if self._last is None:
             return False
-        lines = self._last.application.lines
-        self._deserted = not lines.count and time.monotonic() - max(lines.left, self._opened) >= PATIENCE
-        return not self._deserted
+        lines, self._waited = self._last.application.lines, True
+        return lines.count > 0 or time.monotonic() - max(lines.left, self._opened) < PATIENCE
 
     def linger(self, view: View) -> None:
         """Serve the run that has ended, at the same address, until no page has been open for some seconds."""
-        if self._last is None or not self._seen or self._deserted:
+        if self._last is None or not self._seen or self._waited:
             return
         with self._served(view, self._last.application.keys, self._last.port) as server:
             print("The dashboard stays open until you close its page, or press Ctrl-C.", file=sys.stderr, flush=True)

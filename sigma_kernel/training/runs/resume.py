@@ -101,10 +101,10 @@ def resume(
 
 def went_back(trainer: str, failed: Row, iteration: int, edits: Sequence[str]) -> str:
     """Return where a resume begins after a failure, and why."""
-    how = "failed" if failed["failed"] else "ended"
-    text = f"{trainer}: goes back to iteration {iteration}, the last good one; the run {how} at iteration {failed['iteration']}"
-    why = failed.get("why", "the loss is not finite.")
-    return f"{text}: {why}" + ("" if edits else " Nothing is changed, so it may fail again; --set changes a setting.")
+    how, why = "failed" if failed["failed"] else "ended", failed.get("why", "the loss is not finite.")
+    text = f"{trainer}: goes back to iteration {iteration}, the last good one; the run {how} at iteration"
+    again = "" if edits else " Nothing is changed, so it may fail again; --set changes a setting."
+    return f"{text} {failed['iteration']}: {why}{again}"
 
 
 def edited_values(session: Session, edits: Sequence[str], rows: Sequence[Row]) -> set[str]:
