@@ -96,7 +96,8 @@ class WebMonitor(Monitor):
 
     def linger(self, view: View) -> None:
         """Serve the run that has ended, at the same address, until no page has been open for some seconds."""
-        if self._last is None or not self._seen or self._waited:
+        over = self._waited and view.status() == "failed"  # for as long as anybody looked
+        if self._last is None or not self._seen or over:
             return
         with self._served(view, self._last.application.keys, self._last.port) as server:
             print("The dashboard stays open until you close its page, or press Ctrl-C.", file=sys.stderr, flush=True)
