@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from attrs import define, evolve
 
-from sigma_kernel.clock import every
+from sigma_kernel.clock import after, every
 from sigma_kernel.contracts import Monitor, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrainingError
@@ -32,6 +32,11 @@ RATE = "optimiser.learning_rate"
 def wild(at: int) -> Do:
     """Return a hook that sets a learning rate so great that the loss after the next is infinite."""
     return Do(every=every(at, "iteration"), does=lambda context: context.command("set", pattern=RATE, value=1e30))
+
+
+def slower() -> Do:
+    """Return a hook that lowers the learning rate once, between two epochs."""
+    return Do(every=after(5, "iteration"), does=lambda context: context.command("set", pattern=RATE, value=0.01))
 
 
 def failing(folder: Path | None = None, **hooks: Any) -> Environment:
@@ -72,12 +77,12 @@ def test_the_newest_good_state_is_saved_with_the_bits_and_the_memory_that_it_had
     tmp_path: Path, often: int, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "SHARE", share)
-    with failing(tmp_path, wild=wild(8), counter=counter(often)) as sigma:
+    with failing(tmp_path, wild=wild(8), counter=counter(often), slower=slower()) as sigma:
         fit(sigma, iterations=30)
         assert sigma.trainer("trainer").session.moment.iteration == 10
         assert checkpoints(sigma) == [8]
         found = good(sigma)
-    with failing(wild=wild(8), counter=counter(often)) as whole:
+    with failing(wild=wild(8), counter=counter(often), slower=slower()) as whole:
         whole.trainer("trainer").fit(iterations=8)
         arrays, values = decisive(whole.trainer("trainer"))
     assert {name: value.tobytes() for name, value in found.arrays.items()} == arrays
