@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 @frozen(eq=False)
-class Mark:
+class BurstStart:
     """The beginning of a burst, or of training: a state without its arrays, and its position in the journal."""
 
     setup: Setup
@@ -61,11 +61,11 @@ class Mark:
 class Base:
     """A finite snapshot, and the iterations that have run since, by the live values in force."""
 
-    mark: Mark
+    mark: BurstStart
     saved: Checkpoint
     runs: list[tuple[Live, int]] = field(factory=list)
 
-    def computed(self, mark: Mark, iteration: int, compute: Compute) -> Checkpoint:
+    def computed(self, mark: BurstStart, iteration: int, compute: Compute) -> Checkpoint:
         """Return the state of an iteration after a mark, computed again."""
         setup, arrays = self.mark.setup, self.mark.state.arrays
         state = self.mark.whole({name: setup.to_device(self.saved.arrays[name]) for name in arrays})
@@ -82,7 +82,7 @@ class Recovery:
 
     found: Checkpoint | None = field(default=None, init=False)
     _bases: deque[Base] = field(factory=lambda: deque(maxlen=2), init=False)  # the last may not be known to be good
-    _marks: deque[Mark] = field(factory=lambda: deque(maxlen=2), init=False)
+    _marks: deque[BurstStart] = field(factory=lambda: deque(maxlen=2), init=False)
     _compute: Compute = field(default=fused, init=False)
     _arrays: Any = field(factory=dict, init=False)  # those that the last burst returned
     _reached: int = field(default=0, init=False)  # the iteration after it
@@ -105,7 +105,7 @@ class Recovery:
         After a command that has replaced arrays or components, nothing is recorded until then.
         """
         bare = evolve(state, arrays=dict.fromkeys(state.arrays))
-        mark = Mark(setup, bare, pickle.dumps(state.memory), progress, position)
+        mark = BurstStart(setup, bare, pickle.dumps(state.memory), progress, position)
         self._compute = compute or fused
         self._records &= self._finite and self._is_continued(mark, state.arrays)
         if self._finite and time.perf_counter() >= self._next:
@@ -141,11 +141,11 @@ class Recovery:
             found = base.saved
         self.found = found if self._is_finite(found) else base.saved
 
-    def _is_continued(self, mark: Mark, arrays: Any) -> bool:
+    def _is_continued(self, mark: BurstStart, arrays: Any) -> bool:
         known = bool(self._bases) and mark.setup is self._bases[-1].mark.setup
         return known and all(x is self._arrays.get(name) for name, x in arrays.items())
 
-    def _snapshot(self, mark: Mark, state: RunState) -> None:
+    def _snapshot(self, mark: BurstStart, state: RunState) -> None:
         began, saved = time.perf_counter(), mark.saved(state)
         self._records, self._arrays = self._is_finite(saved), state.arrays
         if self._records:
