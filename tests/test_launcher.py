@@ -19,6 +19,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.graph.node import OPS
 from sigma_kernel.launcher.group import COMMANDS, main, sigma
 from sigma_kernel.launcher.output import document
+from sigma_kernel.plugins import catalogue as lookup
 from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_kernel.plugins.specs import KINDS
 
@@ -431,6 +432,22 @@ def test_no_plugin_may_be_anywhere_on_the_command_line(distribution, capsys, lin
     assert main(line.split()) == 0
     [row] = [row for row in capsys.readouterr().out.splitlines() if row.startswith("acme-layers")]
     assert row.split()[2] == "disabled"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["--no-plugin acme-layers plugins list", "--no-plugin=acme-layers components", "greet --no-plugin acme-layers"],
+)
+def test_no_plugin_does_not_import_the_plugin(distribution, tmp_path, monkeypatch, fresh_catalogue, line):
+    """One that hangs, or ends the process, when it is imported can be left out."""
+    distribution("acme-layers", '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number."')
+    trace = tmp_path / "imported"
+    (tmp_path / "acme-layers" / "acme_layers" / "plugin.py").write_text(f"open({str(trace)!r}, 'w').close()")
+    for name in ("acme_layers.plugin", "acme_layers"):
+        monkeypatch.delitem(sys.modules, name)
+    lookup._catalogue.cache_clear()
+    main(line.split())
+    assert not trace.exists()
 
 
 def test_no_plugin_reports_names_that_are_not_installed(fresh_catalogue, capsys):

@@ -11,7 +11,7 @@ import pytest
 import sigma_kernel
 from sigma_kernel import Component
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
-from sigma_kernel.plugins import rooms
+from sigma_kernel.plugins import discovery, rooms
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.discovery import find
 from sigma_kernel.plugins.resolver import Resolver
@@ -54,6 +54,36 @@ BROKEN_IMPL = {
     "no summary": ("sigma_components()", "return [Component('layer', 'a', 'a.b:C', '')]", "summary '' is not"),
     "a name twice": ("sigma_components()", "return 2 * [Component('layer', 'a', 'a.b:C', 'd')]", "layer 'a' twice"),
 }
+
+
+def test_a_distribution_with_broken_metadata_is_named_and_leaves_others_usable(distribution, tmp_path):
+    """Whether it has plugins or not."""
+    distribution("acme-layers", SCALE)
+    distribution("other")
+    (tmp_path / "other" / "other-1.2.dist-info" / "entry_points.txt").write_bytes(bytes(range(128, 256)))
+    found = {plugin.name: plugin for plugin in find()}
+    assert found["acme-layers"].state == "ready"
+    assert found["other-1.2.dist-info"].state == "quarantined"
+    assert found["other-1.2.dist-info"].reason.startswith("its metadata cannot be read: ")
+    assert catalogue().resolve("layer", "scale_x").distribution == "acme-layers"
+
+
+def test_a_plugin_whose_metadata_has_no_name_is_quarantined(distribution, tmp_path):
+    distribution("acme-layers", SCALE)
+    distribution("other")
+    (tmp_path / "other" / "other-1.2.dist-info" / "METADATA").unlink()
+    assert {plugin.state for plugin in find() if plugin.name != "acme-layers" and plugin.reason} == {"quarantined"}
+    assert catalogue().resolve("layer", "scale_x").distribution == "acme-layers"
+
+
+def test_a_plugin_whose_import_does_not_end_is_named_with_the_way_to_leave_it_out(distribution, monkeypatch):
+    distribution("acme-layers", SCALE)
+    monkeypatch.setattr(discovery, "SLOW", 0.01)
+    monkeypatch.delitem(sys.modules, "acme_layers.plugin")
+    said = []
+    monkeypatch.setattr(discovery.warnings, "warn", said.append)
+    distribution("acme-slow", text="import time\ntime.sleep(0.2)\nraise RuntimeError('slow')")
+    assert any("plugin acme-slow: its import has taken" in one and "--no-plugin acme-slow" in one for one in said)
 
 
 def test_components_of_a_plugin_know_their_distribution(distribution):

@@ -7,7 +7,9 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from typing import TextIO
 
 import click
@@ -16,6 +18,7 @@ from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaError, near, said, scarce
 from sigma_kernel.launcher.output import colours, heard, reopen, say, silence
 from sigma_kernel.plugins.catalogue import DISABLE, catalogue, load
+from sigma_kernel.plugins.discovery import installed, normal
 from sigma_kernel.plugins.own import TRUST
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.signals import EARLY
@@ -42,11 +45,9 @@ COMMANDS = {
 
 
 def _leave_out(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:
-    """Disable plugins until the command has ended."""
+    """Check that there are plugins of these names, which :func:`main` has disabled before any was imported."""
     for name in names:
-        catalogue().plugin(name)  # raises if there is no plugin of that name
-    if names:
-        _set_until_the_end(context, DISABLE, names)
+        catalogue().plugin(name)
 
 
 def _trust(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:
@@ -135,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the ``sigma`` command and return its exit code; errors go to stderr as sentences."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     reopen()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _without(given):
         warnings.showwarning = _warn
         try:
             code = sigma.main(given, prog_name="sigma", standalone_mode=False, color=colours())
@@ -151,6 +152,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if EARLY:  # a library turned its KeyboardInterrupt into an error, as NumPy's import does
                 return 128 + EARLY.popleft()
             return fail(error, "--debug" in given)
+
+
+@contextmanager
+def _without(arguments: Sequence[str]) -> Iterator[None]:
+    """Disable the plugins that ``--no-plugin`` names, wherever, also for the processes that a command starts."""
+    apart = [one.partition("=")[2] for one in arguments if one.startswith("--no-plugin=")]
+    names = [after for word, after in pairwise(arguments) if word == "--no-plugin"] + apart
+    if not names:
+        yield
+        return
+    known, before = installed(), os.environ.get(DISABLE)  # others are refused later
+    os.environ[DISABLE] = ",".join(filter(None, [before or "", *(one for one in names if normal(one) in known)]))
+    try:
+        yield
+    finally:
+        os.environ.pop(DISABLE) if before is None else os.environ.update({DISABLE: before})
 
 
 def fail(error: Exception, debug: bool) -> int:

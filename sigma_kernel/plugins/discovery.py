@@ -7,8 +7,11 @@ Discovery happens once per process and costs one light import per plugin. A plug
 from __future__ import annotations
 
 import re
+import threading
 import traceback
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from typing import NamedTuple
 
@@ -17,6 +20,8 @@ from pluggy import PluginManager
 from sigma_kernel.errors import SigmaPluginError, said
 from sigma_kernel.plugins import specs
 from sigma_kernel.plugins.specs import API_VERSION, GROUP, Component, check_component
+
+SLOW = 5  # seconds of an import after which a plugin is named
 
 
 class Plugin(NamedTuple):
@@ -54,11 +59,47 @@ def required(name: str) -> list[str]:
     return [normal(re.split(r"[^\w.-]", one, maxsplit=1)[0]) for one in stated if "extra ==" not in one]
 
 
+def installed() -> set[str]:
+    """Return the normalised names of the distributions with plugins, without importing them."""
+    return {normal(entry.dist.name) for entry in _entries()[0] if entry.dist and entry.dist.metadata["Name"]}
+
+
 def find(disabled: Iterable[str] = ()) -> tuple[Plugin, ...]:
     """Return all installed plugins, sorted by name; an error in one does not affect the others."""
     left_out = {normal(name) for name in disabled}
-    found = [_examine(entry, left_out) for entry in metadata.entry_points(group=GROUP)]
+    entries, broken = _entries()
+    found = [*broken, *(_examine(entry, left_out) for entry in entries)]
     return tuple(sorted(found, key=lambda plugin: plugin.name))
+
+
+def _entries() -> tuple[list[metadata.EntryPoint], list[Plugin]]:
+    """Return the entry points of plugins, and distributions whose metadata cannot be read, quarantined."""
+    try:
+        return [*metadata.entry_points(group=GROUP)], []
+    except Exception:  # one distribution is broken: read them one by one, which is slower
+        found, broken = dict[str, list[metadata.EntryPoint]](), []
+        for distribution in metadata.distributions():
+            try:
+                name = normal(distribution.metadata["Name"])
+                found.setdefault(name, [*distribution.entry_points.select(group=GROUP)])
+            except Exception as error:
+                where = str(getattr(distribution, "_path", distribution))
+                why = f"its metadata cannot be read: {where} ({reason(error)}). Remove or reinstall it"
+                broken.append(Plugin(re.split(r"[/\\]", where)[-1], reason=why))
+        return [entry for own in found.values() for entry in own], broken
+
+
+@contextmanager
+def _watched(name: str) -> Iterator[None]:
+    """Warn of a plugin whose import does not end, with the way to leave it out."""
+    said = f"plugin {name}: its import has taken {SLOW} seconds. To go on without it, pass --no-plugin {name}."
+    timer = threading.Timer(SLOW, warnings.warn, [said])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _examine(entry: metadata.EntryPoint, disabled: set[str]) -> Plugin:
@@ -66,10 +107,13 @@ def _examine(entry: metadata.EntryPoint, disabled: set[str]) -> Plugin:
     try:
         if entry.dist:
             about = entry.dist.metadata  # reads a file each time
+            if not about["Name"]:
+                raise SigmaPluginError("its metadata has no name. Reinstall it.")
             plugin = Plugin(normal(about["Name"]), about["Version"])
         if plugin.name in disabled:
             return plugin._replace(disabled=True)
-        module = entry.load()
+        with _watched(plugin.name):
+            module = entry.load()
         return plugin._replace(warning=_agree(module), components=_components(module, plugin.name))
     except BaseException as error:  # also SystemExit: a plugin must not end the command
         if type(error) is KeyboardInterrupt:
