@@ -16,8 +16,9 @@ import pytest
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import crash, crashed, decisive, steered
+from sigma_kernel.training.checkpoints import store
 from sigma_kernel.training.checkpoints.store import read_manifest, saved
-from sigma_kernel.training.history import chain, journal as journals
+from sigma_kernel.training.history import chain, journal as journals, rewind
 from sigma_kernel.training.history.journal import Journal, Lines
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
@@ -219,6 +220,69 @@ def test_written_journal_lines_are_kept_in_memory_up_to_a_limit(
     for number in range(50, 100):
         written.append({"a": number})
     assert [json.loads(row)["a"] for row in written.chain("a")["rows"]][-50:] == [*range(50, 100)]
+
+
+def test_a_thread_syncs_the_journal_of_a_run_that_nobody_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "MOST_LATE", (400, 1e9))
+    monkeypatch.setattr(journals, "MOST_BYTES", 400)
+    monkeypatch.setattr(journals, "in_thread", lambda act, *_, **__: act())  # at once, so that the test need not wait
+    written = Journal(tmp_path / "journal.jsonl")
+    for number in range(500):
+        written.append({"a": number})
+    rows = written.chain("a")["rows"]
+    assert sum(map(len, rows)) < 1000
+    assert [json.loads(row)["a"] for row in rows] == [*range(500 - len(rows), 500)]
+
+
+def test_the_journal_is_synced_by_a_thread_of_its_own_within_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, synced = Event(), list[Thread]()
+    monkeypatch.setattr(journals, "MOST_LATE", (1 << 20, 0.0))
+    written = Journal(tmp_path / "journal.jsonl")
+    monkeypatch.setattr(journals.os, "fsync", lambda handle: (synced.append(current_thread()), done.set()))
+    written.append({"a": 0})
+    assert done.wait(60)
+    assert [thread.name for thread in synced] == ["sigma-journal"]
+
+
+def test_a_manifest_holds_a_limited_end_of_a_journal_that_the_disk_does_not_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(handle: int, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    written = Journal(tmp_path / "journal.jsonl")
+    monkeypatch.setattr(journals, "LONGEST", 400)
+    monkeypatch.setattr(journals, "_add", full)
+    for number in range(100):
+        written.append({"a": number})
+    rows = written.chain("a")["rows"]
+    assert [json.loads(row)["a"] for row in rows] == [*range(100 - len(rows), 100)]
+    assert 300 < sum(map(len, rows)) <= 400
+
+
+def test_a_run_whose_journal_outgrows_a_manifest_is_saved_resumed_and_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "LARGEST", 9000)
+    monkeypatch.setattr(rewind, "SHARE", 1e9)  # a digest each epoch
+    monkeypatch.setattr(journals, "MOST_LATE", (3000, 1e9))
+    monkeypatch.setattr(journals, "MOST_BYTES", 3000)
+    with steered({220: lambda sigma: sigma.stop()}, last=10**9) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    assert (run / "journal.jsonl").stat().st_size > 2 * 9000
+    assert "lacks" not in read_manifest(saved(run, "trainer")[-1])["values"]
+    with steered(last=230) as again, steered(last=230) as plain:
+        again.resume(run, log=pytest.fail)
+        again.run()
+        plain.run()
+        assert decisive(again.trainer("trainer")) == decisive(plain.trainer("trainer"))
+    with steered(last=230) as last:
+        assert last.replay(run)[1] == {}
 
 
 def test_a_run_with_a_deleted_journal_resumes_twice_and_loses_nothing_more(tmp_path: Path) -> None:

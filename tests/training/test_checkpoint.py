@@ -89,7 +89,7 @@ def test_a_link_in_place_of_a_checkpoint_is_neither_replaced_nor_removed(saved: 
         (Checkpoint({"a": np.array([object()])}, {}), "type object, which could not be read back"),
         (Checkpoint({"a": np.zeros(2, "datetime64[s]")}, {}), "could not be read back"),
         (Checkpoint({}, {"hooks": {"a": {1, 2}}}), "set: cannot be written as JSON"),
-        (Checkpoint({}, {"hooks": {"a": "x" * (16 << 20)}}), "16,777,216 are allowed"),
+        (Checkpoint({}, {"trainer": "x" * (16 << 20)}), "16,777,216 are allowed"),
     ],
 )
 def test_values_that_could_not_be_restored_are_not_saved(saved: Path, state: Checkpoint, reason: str) -> None:
@@ -248,6 +248,44 @@ def test_a_folder_that_cannot_be_listed_is_named(saved: Path, tmp_path: Path, mo
         SigmaCheckpointError, match=f"{saved.parent}: cannot be read: Permission denied. Make it readable"
     ):
         checkpoint.newest_good(tmp_path)
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("values", "rows", "lacks"),
+    [
+        ({}, 900, []),
+        ({"undo": [{"a": "x" * 900}]}, 0, []),
+        ({"hooks": {"mine": {"hook": {"seen": "x" * 900}}}, "changes": {"a": 1}, "undo": [{}]}, 900, ["hooks"]),
+        ({"classes": ["x" * 900], "learned": {"a": "y"}, "changes": {"b": 2}}, 0, ["changes", "learned", "classes"]),
+        ({"live": {f"rate.{n}": 0.5 for n in range(90)}}, 900, ["live"]),
+    ],
+)
+def test_the_arrays_are_saved_whatever_else_is_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, Any], rows: int, lacks: list[str]
+) -> None:
+    monkeypatch.setattr(checkpoint, "LARGEST", 900)
+    chain = {"configuration": "0" * 64, "head": "1" * 16, "rows": ["x" * rows]}
+    told: list[str] = []
+    state = Checkpoint(STATE.arrays, {"clock": {"iteration": 7}, **values}, chain=chain)
+    found = checkpoint.read(checkpoint.write(tmp_path / "7", state, told.append))
+    assert {name: found.arrays[name].tobytes() for name in found.arrays} == {
+        n: v.tobytes() for n, v in STATE.arrays.items()
+    }
+    assert found.values["clock"] == {"iteration": 7}
+    assert found.chain["head"] == chain["head"]
+    assert found.values.get("lacks", []) == lacks
+    said = [f"ALARM: a checkpoint lacks {', '.join(lacks)}: too large. It can predict, but training cannot resume."]
+    assert told == (said if lacks else [])
+
+
+def test_training_does_not_go_on_from_a_checkpoint_that_lacks_what_was_too_large(tmp_path: Path) -> None:
+    with small_environment(Sweep()) as sigma:
+        sigma.prepare()
+        session = sigma.trainer("trainer").session
+        whole = session.snapshot()
+        with pytest.raises(SigmaCheckpointError, match="lacks hooks, which were too large to save. It can predict; to"):
+            fit(tmp_path, evolve(whole, values={**whole.values, "lacks": ["hooks"]}), session)
 
 
 # -- formats -----------------------------------------------------------------------------------------------------------

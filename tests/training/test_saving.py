@@ -53,14 +53,14 @@ class Disk:
         self.threads: set[threading.Thread] = set()
         self.failure: Exception | None = None
 
-    def write(self, folder: Path, state: Checkpoint) -> Path:
+    def write(self, folder: Path, state: Checkpoint, log: Callable[[str], None]) -> Path:
         self.begun.release()
         assert self.free.wait(30)
         self.threads.add(threading.current_thread())
         if self.failure is not None:
             raise self.failure
         self.wrote.append(int(folder.name))
-        return checkpoint.write(folder, state)
+        return checkpoint.write(folder, state, log)
 
 
 @pytest.fixture

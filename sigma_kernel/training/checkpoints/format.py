@@ -26,7 +26,8 @@ FIELDS: dict[str, tuple[type, ...]] = {  # of a manifest, with their types
     "score": (float, NoneType), "keep": (bool,), "chain": (dict,),
 }  # fmt: skip
 VALUES = {  # optional
-    **dict.fromkeys(("batch_size", "journal", "branch"), (int,)), **dict.fromkeys(("classes", "undo"), (list,)),
+    **dict.fromkeys(("batch_size", "journal", "branch"), (int,)),
+    **dict.fromkeys(("classes", "undo", "lacks"), (list,)),
     **dict.fromkeys(("clock", "live", "configured", "hooks", "published", "sums", "learned", "changes"), (dict,)),
     **dict.fromkeys(("data", "ranking"), (dict,)), "epochs": (int, NoneType),
 }  # fmt: skip

@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +30,18 @@ from sigma_kernel.training.files import LARGEST, digest, document, get_bytes, pu
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
 SAVER = "sigma-saver"  # threads
+NEEDED = ("trainer", "clock", "journal", "branch", "batch_size", "ranking")  # values of every manifest
+SPARE = ("undo", "hooks", "sums", "published", "data", "changes", "learned", "classes")  # left out first, in this order
 NUMBER = re.compile("0|[1-9][0-9]*+")
 LEFT_OVER = re.compile(r"\.([0-9]++)\.(?:part|old)")
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
-def write(folder: Path, checkpoint: Checkpoint) -> Path:
+def write(folder: Path, checkpoint: Checkpoint, log: Log = lambda text: None) -> Path:
     """Write a checkpoint to ``folder`` atomically: all of it, or nothing.
 
-    Raises SigmaCheckpointError if the disk is full, the folder cannot be written, or a value cannot be saved.
+    Values that would make the manifest too large are left out, and logged.  Raises SigmaCheckpointError if the disk is
+    full, the folder cannot be written, or a value cannot be saved.
     """
     temporary = _sibling(folder, "part")
     try:
@@ -46,7 +49,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
         _make(folder.parent)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
-        _fill(temporary, checkpoint)
+        _fill(temporary, checkpoint, log)
         replace(temporary, folder)
     except (OSError, SafetensorError, SigmaStateError, TypeError, ValueError, RecursionError, MemoryError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -80,7 +83,7 @@ def _make(folder: Path) -> None:
         _sync(folder.parent)
 
 
-def _fill(folder: Path, checkpoint: Checkpoint) -> None:
+def _fill(folder: Path, checkpoint: Checkpoint, log: Log) -> None:
     arrays = {name: _plain(name, value) for name, value in checkpoint.arrays.items()}
     safetensors.numpy.save_file(arrays, folder / ARRAYS)
     manifest = {
@@ -90,13 +93,32 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> None:
         "sizes": {ARRAYS: (folder / ARRAYS).stat().st_size},
         **{name: packed(getattr(checkpoint, name)) for name in ABOUT},
     }
-    text = json.dumps(manifest, indent=1, allow_nan=False).encode()
-    if len(text) > LARGEST:
-        raise ValueError(f"what is not an array takes {len(text):,} bytes, and {LARGEST:,} are allowed")
+    text = _limited(manifest, log)
     _put(folder / MANIFEST, text)
     (folder / ARRAYS).chmod((folder / MANIFEST).stat().st_mode)  # safetensors makes it readable by the owner only
     _put(folder / SEAL, _seal(text))
     _sync(folder)
+
+
+def _limited(manifest: Mapping[str, Any], log: Log) -> bytes:
+    """Encode a manifest; one that is too large loses its rows of the journal, then what the arrays do not need."""
+    text, values, lacks = _text(manifest), dict(manifest["values"]), list[str]()
+    if len(text) > LARGEST and manifest["chain"]:
+        manifest = {**manifest, "chain": {**manifest["chain"], "rows": []}}
+        text = _text(manifest)
+    for name in [*SPARE, *values]:
+        if len(text) > LARGEST and name not in NEEDED and values.pop(name, None):
+            lacks += [name] if name != "undo" else []
+            text = _text({**manifest, "values": {**values, "lacks": lacks} if lacks else values})
+    if lacks:
+        log(f"ALARM: a checkpoint lacks {', '.join(lacks)}: too large. It can predict, but training cannot resume.")
+    if len(text) > LARGEST:
+        raise ValueError(f"what is not an array takes {len(text):,} bytes, and {LARGEST:,} are allowed")
+    return text
+
+
+def _text(manifest: Mapping[str, Any]) -> bytes:
+    return json.dumps(manifest, indent=1, allow_nan=False).encode()
 
 
 def replace(new: Path, folder: Path) -> None:

@@ -124,7 +124,7 @@ class Saver:
         replaced, _ = _mark(self.home / str(number))  # a save without a score, as at the end of a run, keeps that
         try:
             score = replaced if checkpoint.score is None else checkpoint.score
-            write(self.home / str(number), evolve(checkpoint, score=score))
+            write(self.home / str(number), evolve(checkpoint, score=score), self.log)
         except Exception as error:  # logged; training must not end because of it
             first, self._failure, self._failed = self._failure is None, error, self._failed + 1
             if first:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +20,13 @@ from attrs import define, field
 
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.tables import strict
+from sigma_kernel.threads import in_thread
 from sigma_kernel.training.files import get_bytes, sync as sync_folder
 from sigma_kernel.training.history.chain import chained, encoded, first, hash_of
 
 MOST_BYTES = 1 << 20  # of lines already on the disk, kept for the manifest of the next checkpoint
+MOST_LATE = 1 << 20, 1.0  # bytes not synced, and seconds since the last sync, after which the next row begins one
+LONGEST = 4 << 20  # bytes of lines in a manifest, even if the disk takes none: the other fields need room too
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -133,6 +137,19 @@ class Journal(Lines):
     _synced: int = field(default=0, init=False)  # of these, on the disk
     _saved: dict[str, int] = field(factory=dict, init=False)  # by trainer: lines before its last checkpoint
     _syncing: threading.Lock = field(factory=threading.Lock, init=False)
+    _unsynced: int = field(default=0, init=False)  # bytes added since the last sync began
+    _began: float = field(factory=time.monotonic, init=False)  # when the last sync began
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add a row; a thread syncs the file from time to time, so that few lines are ever not on the disk."""
+        super().append(row)
+        size, seconds = MOST_LATE
+        if self._unsynced > size or (self._unsynced and time.monotonic() - self._began > seconds):
+            self._note_sync()
+            in_thread(self.durable, "sigma-journal", daemon=False)
+
+    def _note_sync(self) -> None:
+        self._unsynced, self._began = 0, time.monotonic()
 
     def _wanted(self) -> Sequence[str]:
         lines, self.lines = self.lines, ()  # which may be many
@@ -146,24 +163,27 @@ class Journal(Lines):
         self._count += 1
         self._recent.append(line)
         self._bytes += len(line)
+        self._unsynced += len(line)
         while self._count - len(self._recent) < self._synced and self._bytes > MOST_BYTES:
             self._bytes -= len(self._recent.popleft())
 
     def chain(self, trainer: str) -> dict[str, Any]:
         """Return the end of the journal for a checkpoint: its newest hash, and the lines since the previous checkpoint.
 
-        Lines that may not be on the disk are always included; of the others only the newest ``MOST_BYTES``.
+        Lines that may not be on the disk are included, of the others only the newest ``MOST_BYTES``; of a disk that
+        takes no more, the newest ``LONGEST`` bytes.
         """
         with self._gate:
             start = len(self._recent) - self._count + min(self._saved.get(trainer, 0), self._synced)
             self._saved[trainer] = self._count
-            rows = [*self._recent][max(0, start) :]
+            rows = _newest([*self._recent][max(0, start) :], LONGEST)
             return {"configuration": self.configuration, "head": hash_of(self._last), "rows": rows}
 
     # -- on the disk ---------------------------------------------------------------------------------------------------
     def durable(self) -> SigmaStateError | None:
         """Restore missing files, and wait until all rows so far are on the disk; return the error if they cannot be."""
         with self._gate:
+            self._note_sync()
             wanted, why = self._count, None if self.path is None else self._write()
         if why is not None:
             return self._unwritten(why)
@@ -183,6 +203,14 @@ class Journal(Lines):
             f"{self.path}: the last {len(self.waiting) or self._count - self._synced} rows cannot be written: {why}. "
             "They were applied, but would be lost in a crash. Free disk space."
         )
+
+
+def _newest(lines: list[str], most: int) -> list[str]:
+    """Return the last lines, of at most so many bytes."""
+    kept, size = len(lines), 0
+    while kept and (size := size + len(lines[kept - 1])) <= most:
+        kept -= 1
+    return lines[kept:]
 
 
 def _opened(path: Path, how: int) -> int:

@@ -202,6 +202,11 @@ def fit(path: Path, found: Checkpoint, session: Session) -> None:
     Raises SigmaCheckpointError, and leaves the session as it was, if it does not fit.
     """
     name = session.setup.name
+    if lacks := found.values.get("lacks"):
+        raise SigmaCheckpointError(
+            f"{path}: lacks {', '.join(map(str, lacks))}, which were too large to save. It can predict; to train on, "
+            "use another checkpoint."
+        )
     try:
         session.restore(found, check=lambda saved, arrays: check_fit(path, saved, name, arrays))
     except SigmaCheckpointError:

@@ -792,8 +792,9 @@ class Session:
         self.saver.wait()
         for path in reversed(numbered(self.saver.home)):
             with suppress(SigmaCheckpointError):  # damaged: an older one will do
-                moment = Moment(**read_manifest(path, self.recorder.log)["values"]["clock"])
-                if moment.on(scaled(command.scale)) <= command.to:
+                values = read_manifest(path, self.recorder.log)["values"]
+                moment = Moment(**values["clock"])
+                if "lacks" not in values and moment.on(scaled(command.scale)) <= command.to:
                     return [(moment, read(path, self.recorder.log))]
         return []
 
