@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from sigma_kernel.clock import Moment, TimeScale, TimeStep, after
+from sigma_kernel.clock import Moment, TimeScale, TimeStep, after, every
 from sigma_kernel.contracts import Hook, HookContext, Monitor, View, Work
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaStateError
@@ -25,6 +25,7 @@ from sigma_kernel.training.commands.types import StopTraining
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import Replay, seamless, tail
 from sigma_kernel.training.history.rewind import Past
+from sigma_kernel.training.session.loop import Session
 
 
 @pytest.fixture(autouse=True)
@@ -239,6 +240,64 @@ def test_an_inserted_command_that_cannot_apply_is_reported(tmp_path: Path, more:
     (said,) = _replayed(run).values()
     assert said.startswith("iteration 20 (epoch 4): {")
     assert f"cannot be replayed: {why}" in said or f"cannot be replayed: trainer: {why}" in said
+
+
+def test_a_row_that_the_replay_never_meets_ends_it_as_a_difference(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    head = {"trainer": "trainer", "iteration": 7, "epoch": 1, "seconds": 1.0}
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        later = next(n for n, row in enumerate(rows) if row.get("iteration", 0) > 7)
+        rows.insert(later, {**head, "event": "fired", "hook": "gone", "scope": ""})
+
+    forged(run, change)
+    (said,) = _replayed(run).values()
+    assert said.startswith('iteration 7 (epoch 1): {"event": "fired", "hook": "gone"')
+    assert "is in the journal; the replay has gone on to iteration" in said
+
+
+# -- by the wall clock -------------------------------------------------------------------------------------------------
+@define(eq=False, kw_only=True)
+class Until(Hook):
+    """End training by what the clock shows, after a longer step at half of the time."""
+
+    every: TimeStep = every(0.01, "second")
+    ends = True
+
+    def fire(self, context: HookContext) -> None:
+        if 0.5 <= context.moment.second < 0.55:
+            context.command("set", pattern="optimiser.learning_rate", value=context.moment.second / 10)
+        if context.moment.second >= 1.0:
+            context.command("stop")
+
+
+@pytest.mark.parametrize("pace", [0.0, 0.007, 0.3])
+@pytest.mark.parametrize("again", [False, True], ids=["whole", "resumed"])
+def test_a_hook_that_acts_by_the_clock_acts_in_a_replay_as_it_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: float, again: bool
+) -> None:
+    def small() -> Environment:
+        return small_environment(Sweep(), hooks={"until": Until()})
+
+    monkeypatch.setattr(Session, "_seconds", lambda self: 0.007)
+    with small() as sigma:
+        sigma.folder = tmp_path
+        sigma.trainer("trainer").fit(iterations=90 if again else None)
+        run = sigma.run_folder
+        assert run is not None
+        whole = decisive(sigma.trainer("trainer"))
+    if again:
+        with small() as sigma:
+            sigma.resume(run)
+            sigma.trainer("trainer").fit(epochs=9999)
+            whole = decisive(sigma.trainer("trainer"))
+    monkeypatch.setattr(Session, "_seconds", lambda self: pace)
+    with small() as sigma:
+        assert sigma.replay(run)[1] == {}
+        arrays, values = decisive(sigma.trainer("trainer"))
+        assert (arrays, values["clock"], values["live"]) == (whole[0], whole[1]["clock"], whole[1]["live"])
+    assert values["live"]["optimiser.weights.learning_rate"] != 0.05
+    assert values["clock"]["iteration"] >= 100
 
 
 # -- ended early -------------------------------------------------------------------------------------------------------

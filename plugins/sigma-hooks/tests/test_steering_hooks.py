@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ from sigma_hooks import (
     FunctionHook,
     LearningRateFinder,
     ReduceOnPlateau,
+    SaveCheckpoint,
     Stop,
     Switch,
     TimeLimit,
 )
 from sigma_hooks.learning_rate_finder import smoothed, steepest
-from sigma_kernel import Moment, every, when
+from sigma_kernel import Environment, Moment, every, when
 from sigma_kernel.contracts import Hook, Slot
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing import Descent, Desk, HookSuite, Slow, Sweep, small_environment, state_bytes
@@ -82,6 +84,21 @@ def test_a_run_ends_within_its_limit() -> None:
         summary = sigma.run()
         assert summary.status == "finished"
         assert sigma.get("trainer.second") >= 0.3
+
+
+def test_a_run_that_its_limit_ended_replays(tmp_path: Path) -> None:
+    def small() -> Environment:
+        return small_environment(
+            Sweep(), hooks={"limit": TimeLimit("0.2 seconds"), "often": SaveCheckpoint(every=every(9, "iteration"))}
+        )
+
+    with small() as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    with small() as again:
+        assert again.replay(run)[1] == {}
 
 
 # -- switches ----------------------------------------------------------------------------------------------------------

@@ -149,13 +149,20 @@ class Recorder:
         """Return whether rows are still to be replayed before new commands are accepted."""
         return self.replay is not None and self.replay.goes_on and bool(self.replay.rows) and not self.replay.acting
 
-    def judge(self, moment: Moment, hook: str, scope: str, holds: Callable[[], bool]) -> bool:
-        """Return whether a hook that depends on the wall clock fires now; record it in the journal first."""
-        what = {"event": "fired", "hook": hook, "scope": scope}
-        acts = holds() if self.replay is None else self.replay.next(moment.iteration, **what) is not None
+    def judge(self, moment: Moment, hook: str, scope: str, holds: Callable[[], bool]) -> float | None:
+        """Return the second at which a hook that depends on the wall clock fires now, if it does; record that first.
+
+        During replay, both are those of the journal.
+        """
+        what, second = {"event": "fired", "hook": hook, "scope": scope}, moment.second
+        if self.replay is not None:
+            row = self.replay.next(moment.iteration, **what)
+            acts, second = row is not None, float((row or {}).get("seconds", second))
+        else:
+            acts = holds()
         if acts:
             self.note(moment, what)
-        return acts
+        return second if acts else None
 
     def hear(self, moment: Moment, hook: str, now: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a hook newly reads of other trainers; record it first, as a replay takes it from the journal."""

@@ -68,6 +68,11 @@ class Replay:
         later = self.rows[0]["iteration"] - iteration if self.rows else 0
         return later if later > 0 else None
 
+    def pass_by(self, iteration: int) -> None:
+        """Take a row of an iteration that is over, which nothing met, for a difference: it will never be met."""
+        if self.rows and not self.left and "again" not in self.rows[0] and self.rows[0]["iteration"] < iteration:
+            self._compare(f"{_said(self.rows[0])} is in the journal; the replay has gone on to iteration {iteration}")
+
     def outside(self, iteration: int) -> Command | Row | None:
         """Return the next row if it came from outside at this iteration: its command, or else its entries."""
         while (row := self.next(iteration, again=True)) is not None and row.get("event") in AT_HOOKS:

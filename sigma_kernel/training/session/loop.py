@@ -451,7 +451,11 @@ class Session:
         if name in self.setup.listening:
             self._hear(name)
         asked = partial(holds, view.hook, memory[name], view, scope)
-        if not (self.recorder.judge(self.moment, name, scope, asked) if name in order.judged else asked()):
+        if name not in order.judged:
+            fires = asked()
+        elif fires := (second := self.recorder.judge(self.moment, name, scope, asked)) is not None:
+            view = HookView(self, name, scope, second)
+        if not fires:
             return
         if at_once or not order.in_background(name, memory):
             self._budgets.run(name, view.hook, view)
@@ -812,6 +816,7 @@ class Session:
     def relive(self, replay: Replay) -> None:
         """Replay the rows of this moment; at the end of the journal, end training or continue."""
         self._budgets.spent(self.setup.order, self.state.memory)  # the consequences are in the journal
+        replay.pass_by(self.moment.iteration)
         while (found := replay.outside(self.moment.iteration)) is not None:
             if isinstance(found, commands.Command):
                 replay.attempt(partial(self.act, found), self.recorder.log)
@@ -1045,6 +1050,7 @@ class HookView:
     session: Session
     name: str
     scope: str = ""
+    second: float | None = None  # of the journal, for a hook that depends on the wall clock
     hook: Hook = field(init=False)
     _memory: dict[str, Any] = field(init=False)
 
@@ -1054,8 +1060,9 @@ class HookView:
 
     @property
     def moment(self) -> Moment:
-        """Return the current moment."""
-        return self.session.state.moment
+        """Return the current moment; for a hook that depends on the wall clock, with the second at which it fired."""
+        now = self.session.state.moment
+        return now if self.second is None else evolve(now, second=self.second)
 
     @property
     def memory(self) -> dict[str, Any]:
