@@ -147,6 +147,13 @@ def crashed(made: Environment) -> Path:
 
 HONEST: dict[str, Callable[[Path], Path]] = {
     "finished": lambda folder: finished(environment(folder)),
+    "with a loss of both kinds": lambda folder: finished(
+        environment(
+            folder,
+            whole=Evaluate(on="training", every=every(3, "iteration")),
+            aside=Evaluate(on="training", every=every(7, "iteration"), background=True),
+        )
+    ),
     "with two trainers": lambda folder: finished(environment(folder, ("one", "two"))),
     "rewound": lambda folder: rewound(environment(folder)),
     "resumed": lambda folder: resumed(environment(folder)),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.training.history import journal as journals
 from sigma_kernel.training.history.chain import read
 from sigma_kernel.training.history.journal import Journal, Lines, strict
 from sigma_kernel.training.history.metrics import History, Samples
@@ -107,6 +108,31 @@ def test_a_metrics_row_keeps_the_last_minimum_and_maximum_value(tmp_path: Path) 
         "accuracy": {"last": 0.5, "low": 0.5, "high": 0.5},
     }
     assert _read(path)[1:] == [{"iteration": 5, "values": wanted}]
+
+
+def test_a_float64_stays_exact_beside_those_of_a_burst_while_rows_wait_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples, now, path = _samples(tmp_path)
+    least, greatest = 1.1251627478712292, 1.7251627478712292
+    with monkeypatch.context() as full:
+        full.setattr(journals, "_add", _refuse)
+        samples.history.add("loss", 1.5, Moment(1))
+        samples.write({}, force=True)
+        for value in (least, greatest):
+            samples.history.add("loss", value, Moment(2))
+        now.seconds += 1
+        samples.write({})
+        samples.history.record({"loss": np.array([1.5], np.float32)}, Moment(2), Moment(3))
+        now.seconds += 1
+        samples.write({})
+    samples.history.record({"loss": np.array([1.6], np.float32)}, Moment(3), Moment(4))
+    samples.write({}, force=True)
+    assert _read(path)[-1]["values"]["loss"] == {"last": float(np.float32(1.6)), "low": least, "high": greatest}
+
+
+def _refuse(handle: int, data: bytes) -> None:
+    raise OSError(28, "No space left on device")
 
 
 def test_at_most_ten_metrics_rows_a_second_are_written_without_losing_extremes(tmp_path: Path) -> None:

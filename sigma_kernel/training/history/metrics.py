@@ -261,8 +261,13 @@ class Samples:
             return
         for name, values in self.history.news(self._cursors).items():
             old = self._row.get(name, {"low": np.nan, "high": np.nan})
-            low, high = np.fmin(old["low"], np.fmin.reduce(values)), np.fmax(old["high"], np.fmax.reduce(values))
-            self._row[name] = {"last": float(values[-1]), "low": float(low), "high": float(high)}
+            # as float64: NumPy would round the former to the precision of the latter
+            low, high = (float(reduced.reduce(values)) for reduced in (np.fmin, np.fmax))
+            self._row[name] = {
+                "last": float(values[-1]),
+                "low": float(np.fmin(old["low"], low)),
+                "high": float(np.fmax(old["high"], high)),
+            }
         texts = self.history.texts
         if (self._row or texts) and (force or not self.lines.waiting):
             self.lines.append({**head, **({"texts": texts} if texts else {}), "values": self._row})
