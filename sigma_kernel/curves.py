@@ -140,9 +140,19 @@ def thinned(curve: Curve, most: int) -> Curve:
     Values that are not finite are left out of ``low`` and ``high``, unless there are no others.
     """
     count = len(curve.values)
-    if count <= most:
+    return curve if count <= most else _merged(curve, np.arange(1, most + 1) * count // most - 1)
+
+
+def evenly_thinned(curve: Curve, most: int) -> Curve:
+    """Return a curve of at most ``most`` points, evenly over its iterations, however densely each part was measured."""
+    if len(curve.values) <= most:
         return curve
-    ends = np.arange(1, most + 1) * count // most - 1
+    since = curve.iterations - curve.iterations[0]
+    return _merged(curve, np.flatnonzero(np.diff(since * most // (since[-1] + 1), append=most)))
+
+
+def _merged(curve: Curve, ends: np.ndarray) -> Curve:
+    """Return a curve whose points are those at some places, joined with those between them."""
     starts = np.concatenate([[0], ends[:-1] + 1])
     low, high = np.fmin.reduceat(curve.low, starts), np.fmax.reduceat(curve.high, starts)
     return Curve(curve.iterations[ends], curve.epochs[ends], curve.seconds[ends], curve.values[ends], low, high)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.training.history import journal as journals
+from sigma_kernel.training.history import journal as journals, metrics
 from sigma_kernel.training.history.chain import read
 from sigma_kernel.training.history.journal import Journal, Lines, strict
-from sigma_kernel.training.history.metrics import History, Samples
+from sigma_kernel.training.history.metrics import History, MetricsFile, Samples
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -129,6 +129,70 @@ def test_a_float64_stays_exact_beside_those_of_a_burst_while_rows_wait_for_the_d
     samples.history.record({"loss": np.array([1.6], np.float32)}, Moment(3), Moment(4))
     samples.write({}, force=True)
     assert _read(path)[-1]["values"]["loss"] == {"last": float(np.float32(1.6)), "low": least, "high": greatest}
+
+
+def test_the_older_rows_of_a_large_file_are_joined_and_lose_no_extreme(tmp_path: Path) -> None:
+    path, draw = tmp_path / "metrics.jsonl", np.random.default_rng(0).normal(size=(3000, 2))
+    lines = MetricsFile(path, most=20_000)
+    for i, (loss, score) in enumerate(draw):
+        values = {"loss": {"last": loss, "low": loss - 1, "high": loss + 1}} | (
+            {"score": dict.fromkeys(("last", "low", "high"), score)} if i % 7 == 0 else {}
+        )
+        lines.append({"trainer": "ab"[i % 3 == 0], "iteration": i, "branch": i // 2000, "values": values})
+        assert path.stat().st_size < 20_000 + 300
+    head, *rows = _read(path)
+    assert head == {"format": 1}
+    for trainer, there in (("a", np.arange(3000) % 3 > 0), ("b", np.arange(3000) % 3 == 0)):
+        own = [row for row in rows if row["trainer"] == trainer]
+        at = [row["iteration"] for row in own]
+        assert at == sorted(set(at))
+        assert at[-9:] == np.flatnonzero(there)[-9:].tolist()
+        assert all(row["values"]["loss"]["last"] == draw[row["iteration"], 0] for row in own)
+        assert all(row["branch"] == row["iteration"] // 2000 for row in own)
+        for name, column, apart, some in (("loss", 0, 1, there), ("score", 1, 0, there & (np.arange(3000) % 7 == 0))):
+            held = [row["values"][name] for row in own if name in row["values"]]
+            assert min(value["low"] for value in held) == draw[some, column].min() - apart
+            assert max(value["high"] for value in held) == draw[some, column].max() + apart
+
+
+def test_a_history_of_any_length_takes_limited_memory_and_keeps_the_newest_values_and_all_extremes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metrics, "FULL", 1000)
+    monkeypatch.setattr(metrics, "JOINED", 100)
+    history, cursor, seen = History(most=2000), 0, list[float]()
+    values = np.random.default_rng(0).normal(size=50_000)
+    for i in range(0, len(values), 5):
+        history.record({"loss": values[i : i + 5]}, Moment(i), Moment(i + 5))
+        history.add("score", values[i], Moment(i + 5))
+        cursor, found = history.since("loss", cursor, 10**9)
+        seen += [value for one in found for value in one.curve.values.tolist()]
+    assert seen == values.tolist()  # who follows it misses nothing
+    curve = history.curve("loss")
+    assert 1000 <= len(curve.values) == len(history["loss"]) <= 2100
+    assert curve.values[-1000:].tolist() == history["loss"][-1000:].tolist() == values[-1000:].tolist()
+    assert curve.iterations[-1000:].tolist() == [*range(49_001, 50_001)]
+    assert np.diff(curve.iterations)[:-2000].max(initial=0) <= 2 * 50_000 / 100  # no part is lost
+    assert curve.values.tolist() == values[curve.iterations - 1].tolist()
+    assert (curve.low.min(), curve.high.max()) == (values.min(), values.max())
+    assert len(history["score"]) <= 2100
+
+
+def test_a_history_after_a_rewind_is_joined_on_each_branch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "FULL", 100)
+    monkeypatch.setattr(metrics, "JOINED", 20)
+    history = History(most=200)
+    for i in range(500):
+        history.add("loss", float(i), Moment(i + 1))
+    history.leave(1, 250)
+    for i in range(250, 900):
+        history.add("loss", float(i), Moment(i + 1))
+    curve = history.curve("loss")
+    assert curve.iterations.tolist() == sorted(curve.iterations.tolist())
+    assert curve.values.tolist() == (curve.iterations - 1).tolist()
+    assert curve.iterations[-1] == 900
+    assert len(curve.values) < 300
+    assert [one.number for one in history.branches()] == [0, 1]
 
 
 def _refuse(handle: int, data: bytes) -> None:

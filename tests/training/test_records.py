@@ -8,6 +8,7 @@ import threading
 from base64 import b64decode
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,12 +27,14 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.training.history import recorder
 from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.history.messages import Messages
-from sigma_kernel.training.history.metrics import History
+from sigma_kernel.training.history.metrics import History, Samples
 from sigma_kernel.training.history.recorder import MOST_LOSSES, Recorder
 from sigma_kernel.training.history.replay import Replay
 from sigma_kernel.training.hooks.order import HookOrder
+from sigma_kernel.training.session import loop
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -390,3 +393,17 @@ def test_every_command_is_journalled_with_its_iteration(tmp_path: Path) -> None:
     said = [(row.get("command", row.get("event")), row["iteration"], row.get("by")) for row in rows]
     acts = [("pause", 3, "it"), ("go", 3, "it"), ("stop", 3, "it")]
     assert said == [("begin", 0, None), *acts, ("end", 3, None)]
+
+
+def test_each_of_the_first_epochs_has_a_row_and_later_ones_only_as_time_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "EACH", 3)
+    monkeypatch.setattr(recorder, "Samples", partial(Samples, interval=1e9))
+    with small_environment(Sweep()) as sigma:
+        sigma.folder = tmp_path
+        sigma.trainer("trainer").fit(epochs=9)
+        assert sigma.run_folder is not None
+        rows = _rows(sigma.run_folder / "metrics.jsonl")[1:]
+    assert sorted({row["epoch"] for row in rows}) == [0, 1, 2, 3, 9]  # the first row is written at once
+    assert rows[-1]["iteration"] == 45

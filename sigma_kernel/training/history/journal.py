@@ -1,7 +1,8 @@
 """Append to the files of a run: ``journal.jsonl`` and ``metrics.jsonl``.
 
 The journal holds every change from outside, with the moment at which it was applied, as a hash chain of lines.  The
-metrics hold at most ten rows a second, plus one for every epoch; between two rows, minimum and maximum are kept.
+metrics hold at most ten rows a second, plus one for each of the first epochs; between two rows, minimum and maximum are
+kept.
 """
 
 from __future__ import annotations
@@ -77,6 +78,23 @@ class Lines:
                 self._take(self._line(row))
                 self._write()
 
+    @property
+    def size(self) -> int:
+        """Return the bytes of the file; 0 without one."""
+        return 0 if self.path is None else os.fstat(self._handle).st_size
+
+    def rewrite(self, change: Callable[[bytes], bytes]) -> None:
+        """Replace the contents of the file by others, all of them or none."""
+        assert self.path is not None
+        with self._gate:
+            try:
+                self._renew(self.path, change(self._contents()))
+            except OSError as error:
+                self._alarm(error)
+
+    def _contents(self) -> bytes:
+        return os.pread(self._handle, os.fstat(self._handle).st_size, 0)
+
     def _line(self, row: Mapping[str, Any]) -> str:
         return json.dumps(strict(row))
 
@@ -109,20 +127,25 @@ class Lines:
     def _put_back(self, path: Path) -> None:
         """Restore the deleted file from the open handle, and write to the copy from now on."""
         self.mend()
-        part, gone = path.with_name(f".{path.name}.part"), not _leads(path, self._handle)
+        gone = not _leads(path, self._handle)
+        self._renew(path, self._contents())
+        self._doubtful = False
+        if gone:
+            self.log(f"ALARM: {path}: was removed or replaced while the run was writing it. It is restored.")
+
+    def _renew(self, path: Path, data: bytes) -> None:
+        """Write a new file in place of the one that is open, and write to that from now on."""
+        part = path.with_name(f".{path.name}.part")
         part.unlink(missing_ok=True)
         copy = _opened(part, os.O_CREAT | os.O_EXCL)
         try:
-            _add(copy, os.pread(self._handle, os.fstat(self._handle).st_size, 0))
+            _add(copy, data)
             os.fsync(copy)
             part.replace(path)
             sync_folder(path.parent)
             os.dup2(copy, self._handle, inheritable=False)  # also for a thread that is syncing it
         finally:
             os.close(copy)
-        self._doubtful = False
-        if gone:
-            self.log(f"ALARM: {path}: was removed or replaced while the run was writing it. It is restored.")
 
 
 @define(eq=False)

@@ -1,12 +1,14 @@
 """Record metrics: the history in memory, and the rows of ``metrics.jsonl``.
 
-The file has at most ten rows a second, plus one for every epoch, with the last, the least and the greatest of the
-values since the previous row.
+The file has at most ten rows a second, plus one for each of the first ``EACH`` epochs, with the last, the least and
+the greatest of the values since the previous row.  Neither grows without limit: the newest values are kept as they were
+measured, those before are joined.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +22,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.curves import AXES, Branch, BranchedCurves, Curve, Stretch, joined, table, thinned
+from sigma_kernel.curves import AXES, Branch, BranchedCurves, Curve, Stretch, evenly_thinned, joined, table, thinned
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaPluginError, near
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.optional import optional
@@ -29,6 +31,10 @@ from sigma_kernel.training.history.journal import Lines
 
 FRAMES = ("pandas", "polars")
 DRAWN = 8  # values that a notebook shows
+SAME = ("branch", "session", "start", "edited")  # fields of two rows that can be joined
+EACH = 10_000  # epochs that have a row of their own, however short they are
+FULL = 2**16  # newest values of a name that are kept as they were measured, at least
+JOINED = 2**14  # points that those before become, on each branch
 
 
 @frozen(eq=False)
@@ -42,14 +48,41 @@ class _Span:
 
 @define(eq=False)
 class _Parts:
-    """What was measured of a name: numbers, and arrays of the values of bursts; the spans follow the values."""
+    """What was measured of a name: numbers, and arrays of the values of bursts; the spans follow the values.
+
+    ``older`` are the curves of what was measured before these parts, by the index of the branch.
+    """
 
     values: list[np.ndarray | float] = field(factory=list)
     spans: list[_Span] = field(factory=list)
+    older: Mapping[int, Curve] = field(factory=dict)
+    before: int = 0  # parts that became older, or one for all that were read
+    size: int = 0  # values in these parts
+
+    def add(self, values: np.ndarray | float, span: _Span, size: int) -> None:
+        """Add the values of a span; readers in other threads go by the number of spans."""
+        self.values.append(values)
+        self.spans.append(span)
+        self.size += size
 
     def among(self, places: Sequence[int]) -> _Parts:
         """Return the parts in some places."""
         return _Parts([self.values[place] for place in places], [self.spans[place] for place in places])
+
+    def lines(self) -> dict[int, Curve]:
+        """Return the curve on each branch, by the branch's index."""
+        found = dict(self.older)
+        for line, own in groupby(range(len(self.spans)), lambda place: self.spans[place].line):
+            found[line] = joined([*([found[line]] if line in found else []), _curve(self.among([*own]))])
+        return found
+
+    def lightened(self) -> _Parts:
+        """Return these parts with about the ``FULL`` newest values; those before are joined, evenly over iterations."""
+        sizes = np.array([1 if isinstance(one, float) else len(one) for one in self.values])
+        cut = int(np.searchsorted(-np.cumsum(sizes[::-1])[::-1], -FULL, "right")) - 1
+        former = _Parts(self.values[:cut], self.spans[:cut], self.older)
+        older = {line: evenly_thinned(curve, JOINED) for line, curve in former.lines().items()}
+        return _Parts(self.values[cut:], self.spans[cut:], older, self.before + cut, int(sizes[cut:].sum()))
 
 
 def _numbers(parts: Sequence[np.ndarray | float]) -> np.ndarray:
@@ -83,27 +116,33 @@ def _unresolved(kind: str, chosen: str) -> Any:
 class History(Mapping[str, np.ndarray]):
     """Measured values by name: ``training.*`` once an iteration, others once each time they were published.
 
-    ``history[name]`` is every value measured, in order.  A :class:`Curve` has the moments as well; after a rewind, it
-    has only the values that led to the present state.  In a notebook, curves are drawn.
+    ``history[name]`` is every value measured, in order; of more than 65,536, the newest, and before them the last of
+    those that were joined.  A :class:`Curve` has the moments as well, and the least and greatest of what was joined;
+    after a rewind, it has only the values that led to the present state.  In a notebook, curves are drawn.
     """
 
     _resolve: Resolve = _unresolved  # finds the charts that draw it
     _parts: dict[str, _Parts] = field(factory=dict)  # of all branches, as they were measured
-    _read: BranchedCurves = field(factory=lambda: BranchedCurves([], {}))
     _branches: list[Branch] = field(factory=lambda: [Branch(0)])  # a reset begins one with the same number
     _span: _Span = field(factory=lambda: _Span(Moment(), Moment(), 0))  # the latest
+    _most: float = 2 * FULL  # values of a name, beyond which the older ones are joined
     texts: dict[str, str] = field(factory=dict, init=False)  # published since the last row of metrics
 
     @classmethod
     def of(cls, read: BranchedCurves, resolve: Resolve = _unresolved) -> History:
         """Return the history of what was read from a file."""
-        return cls(resolve, {name: _Parts() for name in read.lines}, read, [*read.branches] or [Branch(0)])
+        parts = {name: _Parts(older=own, before=1) for name, own in read.lines.items()}
+        return cls(resolve, parts, [*read.branches] or [Branch(0)])
+
+    def keep_all(self) -> None:
+        """Join no values from now on, so that each can be compared."""
+        self._most = np.inf
 
     def record(self, measured: Mapping[str, np.ndarray], before: Moment, after: Moment) -> None:
         """Add one or several values of each name, those of the iterations between two moments."""
         self._reach(before, after)
         for name, values in measured.items():
-            self._add(name, values)
+            self._add(name, values, len(values))
 
     def add(self, name: str, value: float, moment: Moment) -> None:
         """Add one value of a name, in well under a microsecond."""
@@ -111,12 +150,13 @@ class History(Mapping[str, np.ndarray]):
             self._reach(moment, moment)
         self._add(name, value)
 
-    def _add(self, name: str, values: np.ndarray | float) -> None:
+    def _add(self, name: str, values: np.ndarray | float, size: int = 1) -> None:
         parts = self._parts.get(name)
         if parts is None:
             parts = self._parts[name] = _Parts()
-        parts.values.append(values)
-        parts.spans.append(self._span)  # one for all names, so that a value makes no object to be collected
+        parts.add(values, self._span, size)  # one span for all names, so that a value makes no object to be collected
+        if parts.size > self._most:
+            self._parts[name] = parts.lightened()  # another object: others may be reading this one
 
     def _reach(self, before: Moment, after: Moment) -> None:
         """Begin a span, on a new branch if it is a step back."""
@@ -147,29 +187,27 @@ class History(Mapping[str, np.ndarray]):
 
     def _lines(self, name: str) -> dict[int, Curve]:
         """Return the curve of a name on each branch, by the branch's index."""
-        found = dict(self._read.lines.get(name, {}))
-        parts = self._found(name)
-        for line, own in groupby(range(len(parts.spans)), lambda place: parts.spans[place].line):
-            found[line] = joined([*([found[line]] if line in found else []), _curve(parts.among([*own]))])
-        return found
+        return self._found(name).lines()
 
     def since(self, name: str, after: int, most: int) -> tuple[int, list[Stretch]]:
         """Return what was measured of a name since a cursor, and the next cursor; other threads may call this.
 
         Of more than ``most`` values, neighbours are joined.
         """
-        known, parts = self._read.stretches(name), self._parts.get(name, _Parts())
-        start, end = bool(known), len(parts.spans) + bool(known)
-        new = groupby(range(max(0, after - start), end - start), lambda place: parts.spans[place].line)
-        found = [] if after else [(one.branch, one.curve) for one in known]
+        parts = self._parts.get(name, _Parts())
+        count = len(parts.spans)
+        new = groupby(range(max(0, after - parts.before), count), lambda place: parts.spans[place].line)
+        found = [] if after else [(self._branches[line].number, curve) for line, curve in parts.older.items()]
         found += [(self._branches[line].number, _curve(parts.among([*own]))) for line, own in new]
         share = most / max(1, sum(len(curve.values) for _, curve in found))
-        return end, [Stretch(n, thinned(curve, max(2, int(len(curve.values) * share)))) for n, curve in found]
+        return parts.before + count, [
+            Stretch(n, thinned(curve, max(2, int(len(curve.values) * share)))) for n, curve in found
+        ]
 
     def news(self, cursors: dict[str, int]) -> dict[str, np.ndarray]:
         """Return the values of each name since a cursor, and advance the cursors, for the training thread."""
-        new = {name: parts.values[cursors.get(name, 0) :] for name, parts in self._parts.items()}
-        cursors |= {name: len(parts.values) for name, parts in self._parts.items()}
+        new = {n: parts.values[max(0, cursors.get(n, 0) - parts.before) :] for n, parts in self._parts.items()}
+        cursors |= {name: parts.before + len(parts.values) for name, parts in self._parts.items()}
         return {name: _numbers(values) for name, values in new.items() if values}
 
     def curves(self) -> dict[str, Curve]:
@@ -224,8 +262,8 @@ class History(Mapping[str, np.ndarray]):
         return f"History({', '.join(shown[:DRAWN] + more)})"
 
     def __getitem__(self, name: str) -> np.ndarray:
-        there = [one.curve.values for one in self._read.stretches(name)]
-        return _numbers([*there, *self._found(name).values])
+        parts = self._found(name)
+        return _numbers([*(curve.values for curve in parts.older.values()), *parts.values])
 
     def _found(self, name: str) -> _Parts:
         if name not in self._parts:
@@ -237,6 +275,52 @@ class History(Mapping[str, np.ndarray]):
 
     def __len__(self) -> int:
         return len(self._parts)
+
+
+@define(eq=False)
+class MetricsFile(Lines):
+    """The rows of ``metrics.jsonl``; in a file that becomes larger than ``most``, older rows are joined."""
+
+    most: int = 32 << 20  # bytes: of ten rows a second with 20 values each, those of half an hour are as written
+    _next: int = field(default=0, init=False)  # the size at which rows are joined next
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add a row."""
+        super().append(row)
+        if self.size > max(self.most, self._next):
+            self.rewrite(halved)
+            self._next = self.size * 9 // 8  # should few rows have had a neighbour
+
+
+def halved(text: bytes) -> bytes:
+    """Join neighbours among the rows in the older half of a file: of one trainer, on one branch of one session."""
+    middle = text.find(b"\n", len(text) // 2) + 1
+    first, *lines = text[:middle].splitlines()
+    found, held = [first], dict[str, dict[str, Any]]()
+    for line in lines:
+        row = json.loads(line)
+        before = held.pop(row["trainer"], None)
+        if before is not None and all(before.get(name) == row.get(name) for name in SAME):
+            found.append(_encoded(_both(before, row)))
+        else:
+            found += [] if before is None else [_encoded(before)]
+            held[row["trainer"]] = row
+    return b"\n".join([*found, *map(_encoded, held.values())]) + b"\n" + text[middle:]
+
+
+def _encoded(row: Mapping[str, Any]) -> bytes:
+    return json.dumps(row).encode()
+
+
+def _both(row: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one row in place of two: the last values, the least and the greatest of both."""
+    values = {**row["values"], **later["values"]}
+    for name in row["values"].keys() & later["values"].keys():
+        ends = row["values"][name], later["values"][name]
+        low, high = ([one[key] for one in ends if one[key] is not None] for key in ("low", "high"))
+        values[name] = {"last": ends[1]["last"], "low": min(low, default=None), "high": max(high, default=None)}
+    texts = {**row.get("texts", {}), **later.get("texts", {})}
+    return {**row, **later, **({"texts": texts} if texts else {}), "values": values}
 
 
 @define(eq=False)

@@ -132,6 +132,8 @@ class Recorder:
     def compare(self, replay: Replay | None) -> None:
         """Compare with the rows of a journal from now on, instead of writing; without a replay, write again."""
         self.replay = replay
+        if self.replays_only:
+            self.history.keep_all()
 
     @property
     def position(self) -> int:

@@ -27,6 +27,7 @@ from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import read, write
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.history.journal import Journal, Lines
+from sigma_kernel.training.history.metrics import MetricsFile
 from sigma_kernel.training.session.loop import Session
 
 INITIAL = "initial"  # folder of initial values that came from outside, by trainer
@@ -85,7 +86,7 @@ class RunFolder:
         """Open the journal and the metrics."""
         self.run, self._text = run, text
         self.journal = Journal(run / "journal.jsonl", self.log, self._mend, files.digest(text.encode()), lines)
-        self._metrics = Lines(run / "metrics.jsonl", self.log, self._mend)
+        self._metrics = MetricsFile(run / "metrics.jsonl", self.log, self._mend)
 
     def _mend(self) -> None:
         """Restore files deleted from the run folder; the next checkpoint restores its own files."""

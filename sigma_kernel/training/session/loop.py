@@ -34,6 +34,7 @@ from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.commands.changes import updated
 from sigma_kernel.training.commands.queue import Queue, Request
 from sigma_kernel.training.data.edits import gathered, labels_of
+from sigma_kernel.training.history.metrics import EACH
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import RESUMED, STOP, Replay, Row
 from sigma_kernel.training.hooks.background import Background, Firing
@@ -295,7 +296,7 @@ class Session:
                 for name in due if self.finite else self._guards(due):
                     self.fire(name)
             now = self.moment  # a hook may have rewound the run
-            self._row(force=now.epoch > before.epoch)
+            self._row(force=before.epoch < now.epoch <= EACH)
             self.recorder.remember(now, self.snapshot, self.setup.order, now.epoch > before.epoch)
             if self.progress.due_to_pause(now.iteration, now.epoch):
                 self._pause()
