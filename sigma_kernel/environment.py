@@ -393,9 +393,9 @@ class Environment(settings.Settled):
         self._noted = self.catalogue.versions()
 
     def begin_from(self, run: Path) -> None:
-        """Give trainers that are not prepared the initial values that a run has kept."""
+        """Give trainers that are not prepared what a run learned from its data, and the initial values it has kept."""
         for name, trainer in self.trainers.items():
-            trainer.begin_from(kept(run, name))
+            trainer.begin_from(resuming.recall(run, name, whole=bool(trainer.preprocessors)), kept(run, name))
 
     def replay(self, run: Path, progress: bool | None = None) -> tuple[Summary, dict[str, str]]:
         """Replay the journal of a run folder, and compare, without writing anything.

@@ -139,6 +139,40 @@ class Numbered(Numbers):
     numbered = True
 
 
+class NamedColumns(Numbers):
+    def column_names(self, section: str) -> Sequence[str]:
+        return ("a", "b", "c") if section == "inputs" else ()
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        return {name: x + np.arange(3, dtype=x.dtype) if x.ndim == 2 else x for name, x in super().block(block).items()}
+
+
+class ReadByPosition(NamedColumns):
+    def aligned(self, training: Dataset) -> Dataset:
+        return self
+
+
+class OnlyNamesMoved(NamedColumns):
+    names: Sequence[str] = ("a", "b", "c")
+
+    def column_names(self, section: str) -> Sequence[str]:
+        return self.names if section == "inputs" else ()
+
+    def aligned(self, training: Dataset) -> Dataset:
+        found, wanted = OnlyNamesMoved(), training.column_names("inputs")
+        if {*wanted} != {*self.names}:
+            raise SigmaDataError("other columns")
+        found.names = wanted
+        return found
+
+
+class TakesAnyColumn(NamedColumns):
+    def aligned(self, training: Dataset) -> Dataset:
+        wanted = training.column_names("inputs")
+        return self if "a" not in wanted else super().aligned(training)
+
+
+BY_NAME = "test_columns_are_matched_by_name_and_never_by_position"
 OTHER_BLOCKS = "test_blocks_do_not_depend_on_what_was_read_before"
 DATASETS: dict[type[Dataset], str] = {
     Numbers: "",
@@ -155,6 +189,10 @@ DATASETS: dict[type[Dataset], str] = {
     EncodesNothing: "test_encoding_a_section_leaves_the_data_set_and_its_rows_as_they_were",
     MaybeNumbered: "test_it_says_whether_its_rows_have_stable_numbers",
     LosesItsNumbers: "test_encoding_a_section_leaves_the_data_set_and_its_rows_as_they_were",
+    NamedColumns: "",
+    ReadByPosition: BY_NAME,
+    OnlyNamesMoved: BY_NAME,
+    TakesAnyColumn: BY_NAME,
 }
 
 

@@ -13,6 +13,7 @@ from sigma_kernel.config.choice import Choice, made
 from sigma_kernel.config.complaints import complaint, placed
 from sigma_kernel.config.document import Document, Path as Place
 from sigma_kernel.config.examination import check_cost, examine
+from sigma_kernel.config.location import check_there
 from sigma_kernel.config.schema import Configuration, Data, Run, TrainerTable as Declared
 from sigma_kernel.config.writing import resolved
 from sigma_kernel.contracts import Hook
@@ -35,7 +36,7 @@ def build(configuration: Configuration, catalogue: Catalogue | None = None, fold
         control=run.control,
         folder=folder,
         monitors={name: monitor.make() for name, monitor in configuration.monitors.items()},
-        configuration=resolved(configuration),
+        configuration=resolved(configuration, folder),
         catalogue=found,
     )
     for name, trainer in configuration.trainers.items():
@@ -99,6 +100,7 @@ def prepare(configuration: Configuration, environment: Environment, begins: bool
 
     If training ``begins``, something has to end it.
     """
+    check_there(configuration)
     wrong: Mistakes = []
     for name, trainer in environment.trainers.items():
         try:

@@ -52,32 +52,35 @@ def _check(attribute: Any) -> Callable[[Any, Any], None] | None:
     return check if attribute.validator else None
 
 
-def plain(value: Any) -> Any:
-    """Convert a setting to plain TOML values; raises TypeError for values that TOML cannot express."""
+def plain(value: Any, place: Callable[[Path], str] = str) -> Any:
+    """Convert a setting to plain TOML values, paths by ``place``; raises TypeError for what TOML cannot express."""
     if isinstance(value, Choice):
         own = value.key == OWN
-        return {value.key: value.name, **plain(value.settings)} if value.settings or own else value.name
+        return {value.key: value.name, **plain(value.settings, place)} if value.settings or own else value.name
     if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items() if inner is not None}
+        return {str(key): plain(inner, place) for key, inner in value.items() if inner is not None}
     if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    if isinstance(value, Path | TimeStep | Criterion):  # their str() parses back to the same value
+        return [plain(inner, place) for inner in value]
+    if isinstance(value, Path):
+        return place(value)
+    if isinstance(value, TimeStep | Criterion):  # their str() parses back to the same value
         return str(value)
     if isinstance(value, bool | int | float | str):
         return value
     if callable(value) and (path := path_of(value)):
         return {OWN: path}
     if attrs.has(type(value)):
-        return _flat(value, plain({f.name: getattr(value, f.name) for f in attrs.fields(type(value)) if f.init}))
+        found = {f.name: getattr(value, f.name) for f in attrs.fields(type(value)) if f.init}
+        return _flat(value, plain(found, place), place)
     raise TypeError(f"{value!r} has no place in a configuration")
 
 
-def _flat(record: Any, table: dict[str, Any]) -> dict[str, Any]:
+def _flat(record: Any, table: dict[str, Any], place: Callable[[Path], str]) -> dict[str, Any]:
     """Put the settings of a table's main component next to its name, so that ``--set data.folder=...`` works."""
     slot = getattr(record, "slot", "")
     if not slot or getattr(record, slot).key == OWN:
         return table
-    inner = plain(getattr(record, slot).settings)
+    inner = plain(getattr(record, slot).settings, place)
     return table if inner.keys() & table.keys() else {**table, slot: getattr(record, slot).name, **inner}
 
 
@@ -86,7 +89,7 @@ class Choice(Generic[T]):
     """A component with its settings, defaults included; equal if its TOML is equal."""
 
     name: str  # ``distribution:name``
-    settings: Mapping[str, Any] = field(eq=plain)
+    settings: Mapping[str, Any] = field(eq=lambda settings: plain(settings))
     factory: Callable[..., T] = field(eq=False, repr=False)
     key: str = "type"  # or ``python``, for the path of one's own class
 

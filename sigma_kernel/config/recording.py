@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from attrs import field, fields, frozen
 
 from sigma_kernel.config.document import dotted
+from sigma_kernel.config.location import placed
 from sigma_kernel.config.schema import METRIC
 from sigma_kernel.config.structure import Structure, Wrong, sentence
 from sigma_kernel.config.tables import Writer
@@ -42,10 +44,10 @@ def recorded(environment: Environment, run: Path) -> str:
 
     What cannot be written or saved is a SigmaWarning, at the line of the caller's code.
     """
-    found = Description(Writer(environment.catalogue), run / "data", environment.most_data)
+    place = partial(placed, run=run, project=Path.cwd())
+    found = Description(Writer(environment.catalogue, place), run / "data", environment.most_data)
     about = {name: getattr(environment, name) for name in ("name", "seed", "precision", "control")}
-    folder = str(run.parent.absolute())
-    text = found.text({**about, "folder": folder}, environment.trainers, environment.monitors)
+    text = found.text({**about, "folder": place(run.parent)}, environment.trainers, environment.monitors)
     for problem in found.problems():
         warnings.warn(problem, SigmaWarning, stacklevel=_outside())
     return text

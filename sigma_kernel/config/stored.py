@@ -11,6 +11,7 @@ from attrs import evolve
 
 from sigma_kernel.config.building import build
 from sigma_kernel.config.document import Document, read
+from sigma_kernel.config.location import relocated
 from sigma_kernel.config.reading import structured
 from sigma_kernel.config.schema import Configuration
 from sigma_kernel.environment import Environment
@@ -19,17 +20,31 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.training import files
 from sigma_kernel.training.checkpoints.compatibility import differences
 from sigma_kernel.training.checkpoints.format import Log
+from sigma_kernel.training.components import check_split
 
 
-def opened(run: Path, trust: Iterable[str] = ()) -> tuple[Configuration, Environment]:
+def opened(run: Path, trust: Iterable[str] = (), data: Path | None = None) -> tuple[Configuration, Environment]:
     """Return the configuration of a run folder, and an environment for it without monitors; no data is read yet.
 
-    Own code that it names is imported only of the packages and modules in ``trust``.
+    Own code that it names is imported only of the packages and modules in ``trust``; ``data`` is where its data lie
+    now.
     """
     described, known = described_in(run), catalogue().trusting(trust)
     watched_by_none = {name: table for name, table in described.values.items() if name != "monitors"}
     configuration = structured(evolve(described, values=watched_by_none), known)
+    if data is not None:
+        configuration = structured(relocated(configuration, data)[0], known)
     return configuration, build(configuration, known)
+
+
+def rows_of(configuration: Configuration, trainer: str, file: Path, split: str) -> Any:
+    """Return a file as a trainer's data set reads it: all its rows, or a split if the file has splits of its own."""
+    elsewhere = structured(relocated(configuration, file, "FILE")[0], catalogue())
+    data: Any = elsewhere.trainers[trainer].data.dataset.make()
+    if isinstance(data, Mapping) and not hasattr(data, "split"):
+        check_split("FILE", split, data)
+        return data[split]
+    return evolve(data, split={"training": 1.0}) if hasattr(data, "split") else data
 
 
 def described_in(run: Path) -> Document:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
@@ -139,8 +140,9 @@ class Structure:
         return self.path(value) if type_ is Path else getattr(type_, "parse", type_)(value)
 
     def path(self, text: str) -> Path:
-        """Return an absolute path, with ``~`` expanded."""
-        return (Path.cwd() if isinstance(text, Override) else self.folder) / Path(text).expanduser()
+        """Return an absolute path, with ``~`` expanded, and without ``..``."""
+        found = (Path.cwd() if isinstance(text, Override) else self.folder) / Path(text).expanduser()
+        return found.resolve() if os.pardir in found.parts else found
 
     def filled(self, known: Mapping[str, Setting], table: Mapping[str, Any], more: str = "") -> dict[str, Any]:
         """Return the settings in a table, with defaults for those that it omits.

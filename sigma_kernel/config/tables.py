@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ class Writer:
     """Write components of a catalogue, and objects of one's own code; SigmaConfigError for what a file cannot hold."""
 
     catalogue: Catalogue
+    place: Callable[[Path], str] = lambda path: str(path.absolute())
 
     def architecture(self, ends: Any) -> str:
         """Return the text form of architectures, with full names."""
@@ -58,7 +59,7 @@ class Writer:
             case TimeStep() | Criterion():
                 return str(value)
             case Path():
-                return str(value.absolute())
+                return self.place(value)
             case np.generic() | np.ndarray() if value.dtype.kind in "biufU" and value.size <= MOST_NUMBERS:
                 return value.tolist()
             case int() | float():

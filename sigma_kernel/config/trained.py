@@ -16,13 +16,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from attrs import define, evolve, field, fields
+from attrs import Factory, define, evolve, field
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.config import choosing
+from sigma_kernel.config.location import check_there
+from sigma_kernel.config.schema import Configuration
 from sigma_kernel.config.stored import changed_plugins, document_in, opened
 from sigma_kernel.contracts import Backend, Inference, Label, Metric, RowLosses
 from sigma_kernel.curves import BranchedCurves, measured
@@ -31,14 +34,15 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.training import files as folders
+from sigma_kernel.training.arguments import check_metrics
 from sigma_kernel.training.checkpoints import store as checkpoints
 from sigma_kernel.training.checkpoints.compatibility import check_fit
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
-from sigma_kernel.training.components import Learned, Settings
+from sigma_kernel.training.components import Learned
 from sigma_kernel.training.data.dataset import samples as arrays_of, specs
-from sigma_kernel.training.data.preprocessing import FITTED, Preparation
+from sigma_kernel.training.data.preprocessing import Preparation
 from sigma_kernel.training.history.metrics import History
-from sigma_kernel.training.preparation import BATCH, Stages, prepared
+from sigma_kernel.training.preparation import BATCH, Stages, prepared_for
 from sigma_kernel.training.runs.resume import fit, history
 from sigma_kernel.training.runs.run_folder import kept
 from sigma_kernel.training.session.loop import Session
@@ -69,6 +73,8 @@ class Trained:
     shapes: Mapping[str, tuple[int, ...]]  # of one sample of each input section
     _stages: Stages
     _arrays: Mapping[str, Any]  # parameters and layer state, on the device
+    _configuration: Configuration  # of the run
+    _data: Any = field(default=Factory(lambda made: made.trainer.data, takes_self=True), init=False)  # of the run
     _evaluators: dict[tuple[str, ...], Evaluator] = field(factory=dict, init=False)
 
     def __repr__(self) -> str:
@@ -81,13 +87,12 @@ class Trained:
 
     def names(self, output: str) -> Sequence[Label]:
         """Return the labels of the classes of an output by index; empty if it has none."""
-        own = self._held("classes")
-        return own.get(self.network.targets(output), ()) if own else self.classes
+        return self.trainer.learned.labels(self.network.targets(output))
 
     @property
     def columns(self) -> Mapping[str, Sequence[str]]:
         """Return the names of the columns of each section of inputs that has any."""
-        return self._held("columns")
+        return self.trainer.learned.held("columns")
 
     @property
     def history(self) -> History:
@@ -136,44 +141,51 @@ class Trained:
         Other data are whatever a trainer takes as the data of a split, such as a tuple ``(inputs, targets)``.  They are
         read like those of the training: with its classes, its columns by name, and its preprocessors.
         """
-        if metrics is not None and not isinstance(metrics, Mapping):
-            raise SigmaConfigError("evaluate: metrics are a table by name. For other data, write evaluate((x, y)).")
-        setup = self.trainer.session.setup if isinstance(on, str) else self._other(on)
-        edits = self.checkpoint.values.get("data", {}).get("edits", {}) if edited and isinstance(on, str) else {}
-        evaluator = evolve(setup.evaluator, batch_size=self._batch_size, edits=edits)
-        try:
-            steps = Steps(setup.programs, self._arrays, self._live(setup.model), Moment())
-            return evaluator.evaluate(steps, on if isinstance(on, str) else "training", metrics or {})
-        finally:
-            evaluator.close()
+        check_metrics(metrics)
+        setup = self._session.setup if isinstance(on, str) else self._other(on)
+        own = self.checkpoint.values.get("data", {}).get("edits", {}) if isinstance(on, str) else {}
+        how = {"batch_size": self._batch_size, "edits": own if edited else {}}
+        steps = Steps(setup.programs, self._arrays, self._live(setup.model), Moment())
+        return setup.evaluate(steps, on if isinstance(on, str) else "training", metrics or {}, **how)
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """Return the metrics that the trainer and its hooks measure, by the names under which they are published."""
+        found, model = dict[str, Metric](), self._model({})
+        outlook: Any = SimpleNamespace(ends=model.ends, measure=found.update)
+        for hook in self.trainer.hooks.values():
+            hook.check(outlook)
+        return {**model.metrics, **found}
 
     # -- the data of the run -------------------------------------------------------------------------------------------
+    @property
+    def _session(self) -> Session:
+        """Return the session; the first one reads the data."""
+        if self.trainer.data is self._data and not self.trainer.prepared:
+            check_there(self._configuration)
+        return self.trainer.session
+
     def splits(self) -> dict[str, int]:
         """Return the number of rows of each split of the run's data, which are read now."""
-        return {name: len(dataset) for name, dataset in self.trainer.session.setup.factory.splits.items()}
+        return {name: len(dataset) for name, dataset in self._session.setup.factory.splits.items()}
 
     def rows(self, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split, as they are in the data, or preprocessed."""
-        return self.trainer.session.rows_of(split, wanted, prepared)
+        return self._session.rows_of(split, wanted, prepared)
 
     def losses(self, split: str = "training", most: int | None = None) -> RowLosses:
         """Return the loss of each row of a split as it was edited in the run, or of the ``most`` with the greatest."""
-        return self.trainer.session.row_losses(split, most)
+        return self._session.row_losses(split, most)
 
     def edits(self) -> dict[str, dict[str, Any]]:
         """Return the rows that were ``excluded`` in the run, and new ``labels`` by row, for each split."""
-        return self.trainer.session.edits()
+        return self._session.edits()
 
     def _other(self, data: Any) -> Setup:
         """Return the setup for other data."""
-        given = {"data": {"training": data}, "batch_size": None, "validation_split": None, "hooks": {}}
-        setup, _ = prepared(Settings(**{one.name: getattr(self.trainer, one.name) for one in fields(Settings)} | given))
+        setup = prepared_for(self.trainer, data, self.trainer.learned)
         _check_fit(self.path, self.checkpoint, self.trainer.name, setup.model)
         return setup
-
-    def _held(self, name: str) -> Mapping[str, Any]:
-        found = self.checkpoint.values.get("learned", {}).get(name)
-        return found if isinstance(found, Mapping) else {}
 
     def _live(self, model: Model) -> Live:
         return live_values(model).changed(self.checkpoint.values.get("live", {}))
@@ -181,26 +193,21 @@ class Trained:
     def _learned(self) -> Learned:
         """Return what the training has learned from its data, and its state."""
         values = self.checkpoint.values
-        own, costs = self._held("classes"), self.network.targeted
-        sections = {cost.layer.targets for cost in costs if cost.layer.chooses or cost.layer.decides}
         changes = {slot: one for slot, one in values.get("changes", {}).items() if slot != "backend"}  # load() chose it
-        return Learned(
-            self._held("frames"),
-            {n: own.get(n, ()) if own else self.classes for n in sections},
-            self._preparation().fitted,
-            partial(self._restore, self.trainer.data, evolve(self.checkpoint, values={**values, "changes": changes})),
-            kept(self.path.parents[2], self.trainer.name),
-        )
+        found = evolve(self.checkpoint, values={**values, "changes": changes})
+        restore, initial = partial(self._restore, found), kept(self.path.parents[2], self.trainer.name)
+        return Learned.saved(values, self.checkpoint.arrays, restore=restore, initial=initial)
 
-    def _restore(self, data: Any, found: Checkpoint, session: Session) -> None:
-        """Restore a session; edits are of the rows of ``data``, and none of others."""
+    def _restore(self, found: Checkpoint, session: Session) -> None:
+        """Restore a session; edits are of the rows of the run, and none of others."""
         values = found.values
-        if self.trainer.data is not data:
+        other = self.trainer.data is not self._data
+        if other:
             edited = {part: {**values.get(part, {})} for part in ("changes", "data")}
             for part in edited.values():
                 part.pop("edits", None)
             found = evolve(found, values={**values, **edited})
-        fit(self.path, found, session)
+        fit(self.path, found, session, (lambda text: None) if other else None)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Return a copy of every parameter by its address."""
@@ -210,7 +217,7 @@ class Trained:
     def inference(self) -> Inference:
         """Return the network as exporters receive it: its graph, its arrays on the host, its classes."""
         preparation, stored = self._preparation(), self.checkpoint.arrays
-        known = self._held("samples")  # not in a checkpoint of an earlier version
+        known = self.trainer.learned.held("samples")  # not in a checkpoint of an earlier version
         given = {name: (tuple(known[name][0]), str(known[name][1])) for name in self.shapes if name in known}
         with np.errstate(all="ignore"):  # of one row of zeros, for the types
             rows = preparation({name: np.zeros((1, *shape), dtype) for name, (shape, dtype) in given.items()})
@@ -257,10 +264,8 @@ class Trained:
         return self._stages.traced({name: Spec(self.shapes[name], dtype) for name, dtype in known.items()})
 
     def _preparation(self) -> Preparation:
-        steps, arrays = self._stages.chosen.preprocessors, self.checkpoint.arrays.items()
-        homes = {name: f"{FITTED}{name}." for name in steps}
-        fitted = {n: {a.removeprefix(home): x for a, x in arrays if a.startswith(home)} for n, home in homes.items()}
-        return Preparation(self.trainer.dtype, steps, fitted)
+        steps, fitted = self._stages.chosen.preprocessors, self.trainer.learned.fitted
+        return Preparation(self.trainer.dtype, steps, {name: dict(fitted.get(name, {})) for name in steps})
 
 
 def load(
@@ -270,6 +275,7 @@ def load(
     backend: str | Mapping[str, Any] | Backend | None = None,
     checkpoint: choosing.Which = None,
     weights: str = "",
+    data: Path | str | None = None,
     trust: Iterable[str] = (),
     log: Log = warnings.warn,
 ) -> Trained:
@@ -277,19 +283,18 @@ def load(
 
     ``trainer`` names one of several; ``backend`` replaces the run's own; ``checkpoint`` is an iteration, ``best`` or
     ``newest``; by default, the best if a hook keeps that, else the newest. ``weights`` names a modifier, such as
-    ``average``, whose weights take the place of the parameters. Skipped checkpoints and changed versions
-    of plugins are logged to ``log``. Own code that the run names is imported only of the packages and modules in
-    ``trust``. Raises SigmaConfigError if ``run`` is not a run folder, or names code that is not trusted, and
-    SigmaCheckpointError if no checkpoint is intact and fits the network.
+    ``average``, whose weights take the place of the parameters. ``data`` is where the data lie now, if not where they
+    were. Skipped checkpoints and changed versions of plugins are logged to ``log``. Own code that the run names is
+    imported only of the packages and modules in ``trust``. Raises SigmaConfigError if ``run`` is not a run folder, or
+    names code that is not trusted, and SigmaCheckpointError if no checkpoint is intact and fits the network.
     """
     folder = Path(run)
-    _, environment = opened(folder, trust)
+    configuration, environment = opened(folder, trust, None if data is None else Path(data))
     chosen = _chosen(folder, environment, trainer)
     if backend is not None:
         chosen.backend = backend
     stages = Stages(chosen)
     model = stages.own or stages.fitting  # reads the data if an input layer infers its shape from them
-
     fits = partial(_check_fit, trainer=chosen.name, model=model)
     path, found = choosing.chosen(folder, chosen.name, checkpoint, log, fits)
     found = evolve(found, arrays=weighed(found.arrays, weights, np.asarray))
@@ -300,7 +305,7 @@ def load(
     shapes = {name: model.sections[name].shape for name in stages.network.samples}
     summary = document_in(folder / "summary.json", log)
     arrays = {name: stages.backend.to_device(found.arrays[name]) for name in model.held()}
-    trained = Trained(chosen, stages.network, path, found, summary, shapes, stages, arrays)
+    trained = Trained(chosen, stages.network, path, found, summary, shapes, stages, arrays, configuration)
     chosen.learned = trained._learned()
     return trained
 

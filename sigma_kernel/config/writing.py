@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import tomlkit
 
 from sigma_kernel.config.choice import plain
+from sigma_kernel.config.location import places_in
 from sigma_kernel.config.schema import Configuration
 
 UNWRITTEN = "unwritten"  # the table of what could not be written, in place of a configuration
 
 
-def resolved(configuration: Configuration) -> str:
-    """Return TOML that reads back as exactly this configuration, whatever plugins are installed later."""
-    folder, text = configuration.document.folder, toml(plain(configuration))
-    return text.replace(f'"{folder}{os.sep}', '"') if (folder / "journal.jsonl").exists() else text  # it can be moved
+def resolved(configuration: Configuration, folder: Path | None = None) -> str:
+    """Return TOML that reads back as exactly this configuration, whatever plugins are installed later.
+
+    For a run below a ``folder``, paths in its project are relative, so that the project can be moved.
+    """
+    return toml(plain(configuration, places_in(configuration, folder)))
 
 
 def toml(values: Any) -> str:

@@ -9,7 +9,7 @@ from typing import IO, ClassVar
 
 import numpy as np
 
-from sigma_kernel.errors import SigmaConfigError, named
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, named
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.settings import Settled
 
@@ -130,7 +130,17 @@ class Dataset(Settled):
         return ()
 
     def aligned(self, training: Dataset) -> Dataset:
-        """Return the dataset with the columns of the training split: in its order, with its categories."""
+        """Return the dataset with the columns of the training split: in its order, with its categories.
+
+        Columns are matched by name if both have names, never by position.  Raises SigmaDataError for columns that do
+        not match; by default, also for columns in another order.  ``training`` may be what a run has saved of it: it
+        has ``column_names``, and as ``tables`` what extracts sections that were frames.
+        """
+        for section in self.sections:
+            there, wanted = ([*one.column_names(section)] for one in (self, training))
+            if there and wanted and there != wanted:
+                names = f"the columns {', '.join(there)}; the training had {', '.join(wanted)}"
+                raise SigmaDataError(f"data: section {section!r} has {names}. Give these, in this order.")
         return self
 
     def __len__(self) -> int:

@@ -77,6 +77,12 @@ CHECKPOINT = click.option(
 )  # fmt: skip
 
 
+DATA = click.option(
+    "--data", metavar="PATH", type=click.Path(path_type=Path),
+    help="Where the data of the run lie now; they may have changed.",
+)  # fmt: skip
+
+
 WEIGHTS = click.option(
     "--weights", metavar="MODIFIER", default="",
     help="Use the weights that this modifier keeps, such as average, in place of the parameters.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,21 +11,26 @@ from typing import Any
 import click
 
 from sigma_kernel.config import choosing, prepare
-from sigma_kernel.config.stored import opened
+from sigma_kernel.config.stored import opened, rows_of
+from sigma_kernel.config.trained import load
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.launcher.configured import CHECKPOINT, WEIGHTS, standing
+from sigma_kernel.launcher.configured import CHECKPOINT, DATA, WEIGHTS, standing
 from sigma_kernel.launcher.output import document, json_option, say, table
-from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.history.chain import rows
 from sigma_kernel.training.history.replay import Row
 from sigma_kernel.training.runs.resume import fit, history, left
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.trainer import Trainer
 
+Choice = Mapping[str, Any]  # of a checkpoint, and of weights in place of the parameters
+
 
 @click.command()
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("file", metavar="[FILE]", type=click.Path(path_type=Path), required=False)
+@DATA
 @click.option("--on", default="validation", show_default=True, help="Evaluate on this split of the data.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Also compute this metric (repeatable).")
 @click.option("--edited", is_flag=True, help="With the rows left out and the labels changed in the run.")
@@ -33,35 +38,65 @@ from sigma_kernel.training.trainer import Trainer
 @WEIGHTS
 @json_option
 def evaluate(
-    run: Path, on: str, metrics: tuple[str, ...], edited: bool, checkpoint: int | str | None, weights: str,
-    as_json: bool,
+    run: Path, file: Path | None, data: Path | None, on: str, metrics: tuple[str, ...], edited: bool,
+    checkpoint: int | str | None, weights: str, as_json: bool,
 ) -> None:  # fmt: skip
-    """Evaluate a checkpoint of the run folder RUN: its loss, and the metrics that its hooks compute."""
-    configuration, environment = opened(run)
-    found: dict[str, Any] = {}
-    with environment:
-        prepare(configuration, environment)
-        lines = history(run, environment.trainers, _warn)
-        for name, trainer in environment.trainers.items():
-            known = rows(run / "journal.jsonl", lines, name)
-            use = partial(_restore, trainer.session, known)
-            place, restored = choosing.chosen(run, name, checkpoint, _warn, use)
-            head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
-            chosen: dict[str, Any] = {**{name: name.rpartition(".")[2] for name in metrics}, **_measured(trainer)}
-            measured = trainer.evaluate(on, chosen, edited, weights)
-            found |= {f"{head}{metric}": value for metric, value in measured.items()}
-            say(f"{name}: {standing(place, restored.score)}")
+    """Evaluate a checkpoint of the run folder RUN: its loss, and the metrics that its trainer and its hooks compute.
+
+    A FILE is read like the data of the run, with its columns by name, its classes and its preprocessors, and evaluated
+    instead: all its rows.
+    """
+    choice: Choice = {"checkpoint": checkpoint, "weights": weights}
+    wanted = {name: name.rpartition(".")[2] for name in metrics}
+    if file is None:
+        name, found = _of_split(run, data, on, wanted, edited, choice)
+    else:
+        name, found = _of_file(run, file, on, wanted, choice)
     if as_json:
-        document({"run": configuration.run.name, "folder": str(run), "on": on, "metrics": found})
+        where = on if file is None else str(file)
+        document({"run": name, "folder": str(run), "on": where, "metrics": found})
     else:
         table((address, f"{value:.6g}" if isinstance(value, float) else str(value)) for address, value in found.items())
 
 
-def _restore(session: Session, known: Sequence[Row], place: Path, found: Checkpoint) -> None:
+def _of_split(
+    run: Path, data: Path | None, on: str, wanted: Mapping[str, str], edited: bool, choice: Choice
+) -> tuple[str, dict[str, float]]:
+    """Return the name of a run, and what its trainers measure on a split of its data, which may lie elsewhere now."""
+    configuration, environment = opened(run, data=data)
+    found: dict[str, Any] = {}
+    with environment:
+        environment.begin_from(run)
+        prepare(configuration, environment)
+        lines = history(run, environment.trainers, _warn)
+        for name, trainer in environment.trainers.items():
+            known = rows(run / "journal.jsonl", lines, name)
+            use = partial(_restore, trainer.session, known, None if data is None else _warn)
+            place, restored = choosing.chosen(run, name, choice["checkpoint"], _warn, use)
+            head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
+            measured = trainer.evaluate(on, {**wanted, **_measured(trainer)}, edited, choice["weights"])
+            found |= {f"{head}{metric}": value for metric, value in measured.items()}
+            say(f"{name}: {standing(place, restored.score)}")
+    return configuration.run.name, found
+
+
+def _of_file(run: Path, file: Path, on: str, wanted: Mapping[str, str], choice: Choice) -> tuple[str, dict[str, float]]:
+    """Return the name of a run, and what its trainers measure on a file; the data of the run are not read."""
+    configuration, found = opened(run)[0], dict[str, float]()
+    for name in configuration.trainers:
+        model = load(run, name, log=_warn, **choice)
+        measured = model.evaluate(rows_of(configuration, name, file, on), {**wanted, **model.metrics})
+        head = "" if len(configuration.trainers) == 1 else f"{name}."
+        found |= {f"{head}{metric}": value for metric, value in measured.items()}
+        say(f"{name}: {standing(model.path, model.checkpoint.score)}")
+    return configuration.run.name, found
+
+
+def _restore(session: Session, known: Sequence[Row], accepted: Log | None, place: Path, found: Checkpoint) -> None:
     """Restore a checkpoint; raise SigmaCheckpointError for one of an abandoned branch, or that does not fit."""
     if left(known, place, found):
         raise SigmaCheckpointError(f"{place}: is on an abandoned branch. Use a checkpoint of the current one.")
-    fit(place, found, session)
+    fit(place, found, session, accepted)
 
 
 def _warn(text: str) -> None:
@@ -69,8 +104,8 @@ def _warn(text: str) -> None:
 
 
 def _measured(trainer: Trainer) -> dict[str, Metric]:
-    """Return the metrics that hooks measure, as they are set there, by the names under which they are published."""
-    found: dict[str, Metric] = {}
+    """Return the metrics of a trainer and of its hooks, as they are set there, by the names that are published."""
+    found: dict[str, Metric] = {**trainer.session.setup.model.metrics}
     outlook: Any = SimpleNamespace(ends=trainer.session.setup.model.ends, measure=found.update)
     for hook in trainer.hooks.values():
         hook.check(outlook)

@@ -8,10 +8,11 @@ import click
 
 from sigma_kernel.config import Configuration, build, override, prepare
 from sigma_kernel.config.choosing import wanted
+from sigma_kernel.config.location import relocated
 from sigma_kernel.config.stored import changed_plugins, described_in
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.launcher.configured import CheckpointName, debug_option, totals, understood
+from sigma_kernel.launcher.configured import DATA, CheckpointName, debug_option, totals, understood
 from sigma_kernel.launcher.measured import differing
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.launcher.run import hush, shows, tell, trained, watched
@@ -25,6 +26,7 @@ FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a setting (repeatable).")
 @click.option("--backend", metavar="NAME", help="Resume on this backend, within its tolerance.")
 @debug_option
+@DATA
 @click.option("--epochs", metavar="N", help="Train N epochs in total, or inf.")
 @click.option(
     "--checkpoint", metavar="N|best", type=CheckpointName(), help="Rewind to this checkpoint first, on a new branch."
@@ -37,6 +39,7 @@ def resume(
     run: Path,
     overrides: tuple[str, ...],
     backend: str | None,
+    data: Path | None,
     epochs: str | None,
     checkpoint: int | str | None,
     monitors: tuple[str, ...],
@@ -58,7 +61,8 @@ def resume(
     more = totals(described, epochs)
     for assignment in more:
         described = override(described, assignment, "--epochs")
-    edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"]), *more]
+    described, places = (described, []) if data is None else relocated(understood(described), data)
+    edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"]), *more, *places]
     configuration = understood(watched(described, monitors))
     with _environment(configuration, run) as environment:
         if paused:
@@ -74,16 +78,19 @@ def resume(
 
 @click.command()
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@DATA
 @click.option("--check", is_flag=True, help="Exit with code 1 if the results differ.")
 @click.option("--quiet", is_flag=True, help="Print errors and differences only.")
 @json_option
-def replay(run: Path, check: bool, quiet: bool, as_json: bool) -> int:
+def replay(run: Path, data: Path | None, check: bool, quiet: bool, as_json: bool) -> int:
     """Replay the run in the folder RUN, with the commands of its journal, and compare the results.
 
     Nothing is written, and no commands are accepted: of the run's monitors, only those that print are started. The
     first step that differs is reported, with the addresses that differ, or the first value of metrics.jsonl that does.
     """
     configuration = understood(described_in(run))
+    if data is not None:
+        configuration = understood(relocated(configuration, data)[0])
     with _environment(configuration, run) as environment:
         if quiet:
             hush(environment)

@@ -16,6 +16,9 @@ import io
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -159,6 +162,30 @@ class DatasetSuite(Suite):
             columns = [*encoded.column_names(name)]
             assert not columns or encoded.sections[name].shape == (len(columns),), "name all columns of a vector"
         assert self._blocks(dataset, range(dataset.blocks)) == before
+
+    def test_columns_are_matched_by_name_and_never_by_position(self) -> None:
+        """Return the columns that `training` has from aligned(), in its order; raise SigmaDataError for others."""
+        dataset = self.make()
+        for section, names in {name: [*dataset.column_names(name)] for name in dataset.sections}.items():
+            for wanted in (names, names[::-1]) if names else ():
+                with suppress(SigmaDataError) if wanted != names else nullcontext():  # another order may be refused
+                    self._check_columns(dataset, section, wanted)
+            if names:
+                with pytest.raises(SigmaDataError):
+                    dataset.aligned(_trained(section, [*names[1:], f"{names[0]} of others"]))
+
+    def _check_columns(self, dataset: Dataset, section: str, wanted: Sequence[str]) -> None:
+        found, names = dataset.aligned(_trained(section, wanted)), [*dataset.column_names(section)]
+        assert [*found.column_names(section)] == [*wanted], "match columns by name in aligned()"
+        places = [names.index(name) for name in wanted]
+        for block in range(dataset.blocks):
+            moved = dataset.block(block)[section][:, places]
+            assert np.array_equal(found.block(block)[section], moved), "move columns with their names"
+
+
+def _trained(section: str, columns: Sequence[str]) -> Any:
+    """Return the columns of a training split, as a run has saved them."""
+    return SimpleNamespace(column_names=lambda name: columns if name == section else ())
 
 
 @frozen

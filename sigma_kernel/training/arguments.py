@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from sigma_kernel.errors import SigmaConfigError, refuse_unknown
 
@@ -27,15 +27,24 @@ BELONGS = {
 }
 
 
-def advise(data: str = DATA) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator of a method that raises SigmaConfigError, with a remedy, for data and unknown arguments."""
+def check_metrics(metrics: Any) -> None:
+    """Raise SigmaConfigError for metrics that are not a table: they may be targets."""
+    if metrics is not None and not isinstance(metrics, Mapping):
+        raise SigmaConfigError("evaluate: metrics are a table by name. For other data, write evaluate((x, y)).")
+
+
+def advise(data: str = DATA, takes: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator of a method that raises SigmaConfigError, with a remedy, for unknown arguments.
+
+    It does so for data as well, unless the method ``takes`` them.
+    """
 
     def decorate(method: Callable[P, R]) -> Callable[P, R]:
         known = list(inspect.signature(method).parameters)[1:]
 
         @wraps(method)
         def advised(*args: P.args, **kwargs: P.kwargs) -> R:
-            if args[1:] and hasattr(args[1], "__len__") and not isinstance(args[1], str):
+            if not takes and args[1:] and hasattr(args[1], "__len__") and not isinstance(args[1], str):
                 raise SigmaConfigError(f"{method.__name__}: takes no data (got {type(args[1]).__name__}). {data}")
             refuse_unknown(method.__name__, kwargs, known, remedies={**BELONGS, "x": data, "y": data})
             return method(*args, **kwargs)

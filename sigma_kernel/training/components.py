@@ -22,7 +22,7 @@ from sigma_kernel.network.notation import parse
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.scanning import OWN
 from sigma_kernel.settings import MIXED, PRECISIONS, is_table
-from sigma_kernel.training.data.dataset import dataset
+from sigma_kernel.training.data.dataset import FITTED, dataset
 from sigma_kernel.training.data.iterators import Shuffled
 
 TIMES: dict[str, tuple[Callable[[str], Any], Any, str]] = {  # when a hook fires: parser of the text, type, description
@@ -35,11 +35,35 @@ TIMES: dict[str, tuple[Callable[[str], Any], Any, str]] = {  # when a hook fires
 class Learned:
     """What an earlier training derived from its data, which is how later data are read, and its state."""
 
-    frames: Mapping[str, Any] = field(factory=dict)  # tables of what extracts sections that were frames
-    labels: Mapping[str, Sequence[Label]] = field(factory=dict)  # of classes, by section
+    about: Mapping[str, Any] = field(factory=dict)  # plain values: frames, columns, classes and more, by section
+    classes: Sequence[Label] = ()  # labels of all sections, if there are none by section
     fitted: Mapping[str, Mapping[str, np.ndarray]] = field(factory=dict)  # by preprocessor
     restore: Callable[[Any], object] = id  # a session; there is nothing to restore
     initial: Mapping[str, np.ndarray] = field(factory=dict)  # values that came from outside, by address
+
+    @classmethod
+    def saved(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray], **others: Any) -> Learned:
+        """Return what is in the values and arrays of a checkpoint."""
+        fitted = dict[str, dict[str, np.ndarray]]()
+        for address in (one for one in arrays if one.startswith(FITTED)):
+            name, _, key = address.removeprefix(FITTED).partition(".")
+            fitted.setdefault(name, {})[key] = arrays[address]
+        return cls(values.get("learned", {}), tuple(values.get("classes", ())), fitted, **others)
+
+    def held(self, name: str) -> Mapping[str, Any]:
+        """Return what is known of each section, such as ``columns``; empty if nothing is."""
+        return found if isinstance(found := self.about.get(name), Mapping) else {}
+
+    def labels(self, section: str) -> Sequence[Label]:
+        """Return the labels of the classes of a section by index; empty if none are known."""
+        return own.get(section, ()) if (own := self.held("classes")) else self.classes
+
+    def recalled(self, resolve: Resolve) -> Any:
+        """Return the columns of the earlier data, for :meth:`Dataset.aligned`; None if they had no names."""
+        tables = {name: resolve("extractor", table) for name, table in self.held("frames").items()}
+        columns = self.held("columns")
+        found = SimpleNamespace(tables=tables, column_names=lambda section: columns.get(section, ()))
+        return found if columns or tables else None
 
 
 @define(eq=False)
@@ -257,10 +281,9 @@ def splits(given: Settings) -> dict[str, Dataset]:
         raise SigmaConfigError(f"{where}: there is no data to train on. Set data, such as Arrays(inputs=...).{hint}")
     alone = len(chosen) == 1
     places = {name: f"{where}.data" if alone else f"{where}.data.{name}" for name in chosen}
-    made = {name: dataset(_whole(x), places[name], given.resolve) for name, x in chosen.items()}
-    first: Any = made["training"]
-    if given.learned.frames:
-        first = SimpleNamespace(tables={n: given.resolve("extractor", x) for n, x in given.learned.frames.items()})
+    later = bool(given.learned.about)
+    made = {name: dataset(_whole(x), places[name], given.resolve, later) for name, x in chosen.items()}
+    first = given.learned.recalled(given.resolve) or made["training"]
     made = {name: x if x is first else x.aligned(first) for name, x in made.items()}
     return made if share is None else _divided(given.resolve, f"{where}.validation_split", made, share)
 
@@ -287,15 +310,17 @@ def encoded(
     If the specs of ``outputs`` are known, they give the number of classes; labels may be learned from earlier data.
     """
     takers = {step.section: 0 for step in given.preprocessors.values() if step.takes_classes}
+    known = dict[str, Sequence[Label]]()
     for cost in network.targeted:
         if cost.layer.chooses or cost.layer.decides:
-            known = outputs[cost.sources[0]].shape[-1:] if outputs else ()
-            takers[cost.layer.targets] = 2 if cost.layer.decides else sum(known)
+            section, width = cost.layer.targets, outputs[cost.sources[0]].shape[-1:] if outputs else ()
+            takers[section] = 2 if cost.layer.decides else sum(width)
+            indices = range(takers[section] if given.learned.about else 0)  # if the earlier data held no other labels
+            known[section] = given.learned.labels(section) or indices
             if _ignores(splits["training"], cost.layer):
                 del takers[cost.layer.targets]
     for section in network.sections(there=splits["training"].sections):
-        labels = given.learned.labels.get(section, ())
-        first = _encoded(splits["training"], section, takers.get(section), labels)
+        first = _encoded(splits["training"], section, takers.get(section), known.get(section, ()))
         names = first.class_names(section)
         others = {name: _encoded(x, section, takers.get(section), names) for name, x in splits.items()}
         splits = {**others, "training": first}

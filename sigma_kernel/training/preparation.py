@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cached_property, partial, wraps
 from math import inf, prod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from attrs import define, evolve, field
+from attrs import define, evolve, field, fields
 
 from sigma_kernel.contracts import Backend, Dataset, Hook
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaDataError, SigmaNetworkError, inside, near
@@ -26,9 +26,10 @@ from sigma_kernel.network.network import Network
 from sigma_kernel.settings import MIXED, is_total, is_whole
 from sigma_kernel.training import components as choices
 from sigma_kernel.training.commands.changes import Factory, Parts
-from sigma_kernel.training.components import Settings
-from sigma_kernel.training.data.dataset import Host, read, specs
+from sigma_kernel.training.components import Learned, Settings
+from sigma_kernel.training.data.dataset import Host, kept, read, specs
 from sigma_kernel.training.data.feed import Feed, check_rows_kept, placing
+from sigma_kernel.training.data.identity import describe_rows
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, check_indices, conform
 from sigma_kernel.training.hooks.outlook import Prospect, check_end, check_one
 from sigma_kernel.training.session.bindings import check_declared
@@ -153,6 +154,8 @@ class Stages:
             size = min(BATCH, len(training))
         elif not is_whole(size, 1):
             raise SigmaConfigError(f"{settings.name}.batch_size: must be 1, 2, 3 ... (got {size!r}).")
+        elif settings.learned.about:  # other rows may be fewer than those for which it was chosen
+            size = min(size, len(training))
         if last not in ("keep", "drop"):
             raise SigmaConfigError(f"{settings.name}.last_batch: must be 'keep' or 'drop' (got {last!r}).")
         return Feed(training, size, settings.seed, dict, np.asarray, self.chosen.iterator, last == "keep")
@@ -238,10 +241,12 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     splits = choices.encoded(stages.encoded, model.network, chosen, model.shapes.outputs)
     named = getattr(chosen.data, "classes", ())  # of all splits
     classes = choices.class_names(splits["training"], model.network)
-    learned = getattr(chosen.data, "learned", {}) or getattr(splits["training"], "learned", {})
-    learned = {**learned, "classes": classes} if len(classes) > 1 else learned
-    columns = choices.column_names(splits["training"], model.network)
-    learned = {**learned, **({"columns": columns} if columns else {}), "samples": preparation.samples}
+    described = describe_rows(splits, preparation.samples, model.sections)
+    learned: dict[str, Any] = {"samples": preparation.samples, "rows": described}
+    for data in (chosen.data, splits["training"]):  # whose columns are in the order of the training
+        learned |= getattr(data, "learned", {})
+    learned |= {"classes": classes} if len(classes) > 1 else {}
+    learned |= {"columns": found} if (found := choices.column_names(splits["training"], model.network)) else {}
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
     feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, **placing(parts.backend, splits["training"]))
     labels = tuple(next(iter(classes.values()), choices.labels(named)))
@@ -254,11 +259,20 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
         epochs=stages.epochs,
         shards=choices.operator(settings).shards,
         others=settings.others,
-        evaluator=Evaluator(programs, splits, feed.batch_size, preparation, ready, learned, labels),
+        evaluator=Evaluator(
+            programs, splits, feed.batch_size, preparation, ready, {**settings.learned.about, **learned}, labels
+        ),
     )
     check_declared(setup)
     check_one(f"{name}.metrics", Prospect(model).measure, chosen.metrics)
     return setup, evolve(stages.initial, model=model, fitted=preparation.arrays())
+
+
+def prepared_for(settings: Settings, data: Any, learned: Learned) -> Setup:
+    """Return the setup that evaluates other data, which are read as an earlier training has learned."""
+    given = {"data": {"training": kept(data)}, "batch_size": None, "validation_split": None, "hooks": {}}
+    own = {one.name: getattr(settings, one.name) for one in fields(Settings)}
+    return prepared(Settings(**{**own, **given, "learned": learned}))[0]
 
 
 def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.ndarray]) -> Host:

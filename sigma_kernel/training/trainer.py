@@ -10,7 +10,7 @@ from textwrap import shorten
 from typing import Any, NoReturn
 
 import numpy as np
-from attrs import define, evolve, field, fields_dict
+from attrs import define, field, fields_dict
 
 from sigma_kernel.contracts import Array, Metric
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, near, refuse_unknown
@@ -18,13 +18,14 @@ from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import fix
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import is_table, is_whole, precision, seed
-from sigma_kernel.training.arguments import BELONGS, advise
-from sigma_kernel.training.components import SETTINGS, Settings, network, operator
+from sigma_kernel.training.arguments import BELONGS, advise, check_metrics
+from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.training.components import SETTINGS, Learned, Settings, network, operator
 from sigma_kernel.training.data.dataset import kept
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.hooks.order import meet
-from sigma_kernel.training.preparation import prepared
+from sigma_kernel.training.preparation import prepared, prepared_for
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.state import plain
 from sigma_kernel.training.step.live import Elements
@@ -106,10 +107,10 @@ class Trainer(Settings):
             raise SigmaAddressError(f"{wrong}.{near(pattern, self.registry.addresses())}")
         return plain({name: value for address in found for name, value in self.registry.find(address)})
 
-    def begin_from(self, initial: Mapping[str, np.ndarray]) -> None:
-        """Take initial values by address in place of those of initialisers, unless the trainer is prepared."""
+    def begin_from(self, found: Checkpoint, initial: Mapping[str, np.ndarray]) -> None:
+        """Read data as an earlier training did, and take its initial values by address, unless it is prepared."""
         if not self.prepared:
-            self.learned = evolve(self.learned, initial=initial)
+            self.learned = Learned.saved(found.values, found.arrays, restore=self.learned.restore, initial=initial)
 
     def prepare(self) -> None:
         """Infer shapes, draw the initial state and register every address; once only."""
@@ -208,16 +209,24 @@ class Trainer(Settings):
         names = sorted(LAYERS + name for name in setup.model.parameters())
         return dict(session.ask(lambda: {name: setup.to_device(session.state.arrays[name]) for name in names}))
 
-    @advise("Set trainer.data = {'training': (x, y), 'test': (a, b)} before training, and write evaluate('test').")
+    @advise("Write evaluate((x, y)).", takes=True)
     def evaluate(
-        self, on: str = "validation", metrics: Mapping[str, Metric | str] | None = None, edited: bool = False,
+        self, on: Any = "validation", metrics: Mapping[str, Metric | str] | None = None, edited: bool = False,
         weights: str = "",
     ) -> dict[str, float]:  # fmt: skip
-        """Return the loss and the metrics over a split of the data, by name; ``edited``, as it is in training now.
+        """Return the loss and the metrics by name over a split of the data, or over other data.
 
-        ``weights`` names a modifier, such as ``average``, whose weights take the place of the parameters.
+        A split is as it is in the data, or ``edited`` as it is in training now.  Other data are whatever a trainer
+        takes as the data of a split, such as a tuple ``(inputs, targets)``; they are read like those of the training:
+        with its classes, its columns by name, and its preprocessors.  ``weights`` names a modifier, such as
+        ``average``, whose weights take the place of the parameters.
         """
-        return dict(self.session.ask(partial(self.session.evaluate, on, metrics or {}, edited, weights)))
+        check_metrics(metrics)
+        session, chosen = self.session, metrics or {}
+        if isinstance(on, str):
+            return dict(session.ask(partial(session.evaluate, on, chosen, edited, weights)))
+        setup, size = prepared_for(self, on, session.ask(session.learned)), session.setup.evaluator.batch_size
+        return session.ask(lambda: setup.evaluate(session.steps(weights), "training", chosen, batch_size=size))  # type: ignore[no-any-return]
 
     def save(self, path: Path | str) -> Path:
         """Save the network to a directory: configuration, preprocessors, classes, parameters and state; no data.

@@ -24,8 +24,8 @@ X, Y = np.zeros((4, 3)), np.zeros(4)
         ("fit", (), {"batch_size": 8}, "fit: has no setting 'batch_size'. Set trainer.batch_size before training."),
         ("fit", (), {"verbose": 0}, "fit: has no setting 'verbose'. Write progress=True or progress=False"),
         ("fit", (), {"epoch": 3}, "fit: has no setting 'epoch'. Did you mean 'epochs'?"),
-        ("evaluate", (X, Y), {}, "evaluate: takes no data (got ndarray). Set trainer.data = {'training': (x, y),"),
-        ("evaluate", (), {"y": Y}, "evaluate: has no setting 'y'. Set trainer.data = {'training': (x, y), 'test'"),
+        ("evaluate", (X, Y), {}, "evaluate: metrics are a table by name. For other data, write evaluate((x, y))."),
+        ("evaluate", (), {"y": Y}, "evaluate: has no setting 'y'. Write evaluate((x, y))."),
     ],
 )  # fmt: skip
 def test_arguments_of_other_libraries_are_refused_with_where_they_belong(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from attrs import evolve, frozen
 
-from sigma_data.frames import cells, columns_of, is_categorical, is_frame, tight
+from sigma_data.frames import cells, check_names, columns_of, is_categorical, is_frame, tight
 from sigma_data.labels import Codes, Labels, as_words
 from sigma_data.table import Table
 from sigma_kernel import Dataset, Label, SigmaDataError, as_array
@@ -60,14 +60,25 @@ class Arrays(Dataset):
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Arrays:
         """Return a copy with a section of strings or labels as class indices, or as numbers if ``classes`` is None."""
         if section not in self._labels:
-            return self
+            whole = self.arrays[section].ndim == 1 and self.arrays[section].dtype.kind in "iu"
+            labels = all(type(name) is int for name in names) and [*names] != [*range(len(names))]
+            if classes is None or not whole or not labels:
+                return self
+            codes = Codes(self.arrays[section], f"data: section {section!r}")  # of numbers that are labels elsewhere
+            return self._but({section: Labels(codes, self.arrays[section]).encoded(section, classes, names)})
         changed = self._labels[section].encoded(section, classes, names)
         return self._but({section: changed})
 
     def aligned(self, training: Dataset) -> Arrays:
-        """Return a copy with the columns of frames in the order of the training split, and with its categories."""
+        """Return a copy with the named columns in the order of the training split, and with its categories."""
         tables = getattr(training, "tables", {})
-        return self._but({name: one.like(tables[name]) for name, one in self._framed.items() if name in tables})
+        found = {name: x.aligned(tables.get(name), training.column_names(name)) for name, x in self._columned.items()}
+        return self._but({name: one for name, one in found.items() if one is not self._columned[name]})
+
+    @property
+    def _columned(self) -> dict[str, Framed | Titled]:
+        """Return the sections with named columns."""
+        return {**self._framed, **self._titled}
 
     def _but(self, changed: Mapping[str, Any]) -> Arrays:
         held = {**self.arrays, **self._labels, **self._framed, **self._titled}
@@ -75,13 +86,13 @@ class Arrays(Dataset):
 
     @property
     def tables(self) -> dict[str, Table]:
-        """Return what extracts the sections that were frames."""
-        return {name: framed.table for name, framed in self._framed.items()}
+        """Return what extracts the sections that were frames, or tables in files."""
+        return {name: one.table for name, one in self._columned.items() if one.table is not None}
 
     @property
     def learned(self) -> dict[str, Any]:
         """Return the columns of frames, in plain values, to predict from frames with."""
-        return {"frames": {name: table.plain() for name, table in self.tables.items()}} if self._framed else {}
+        return {"frames": {name: table.plain() for name, table in self.tables.items()}} if self.tables else {}
 
     def class_names(self, section: str) -> tuple[Label, ...]:
         """Return the labels of the classes of a section; empty if it does not hold classes."""
@@ -121,9 +132,12 @@ class Framed:
         finite(name, values, range(len(values)))
         return values
 
-    def like(self, table: Table) -> Framed:
-        """Return the same rows as another table has them."""
-        return evolve(self, table=table)
+    def aligned(self, table: Table | None, names: Sequence[str]) -> Framed:
+        """Return the same rows as another table has them, or with columns in the order of names."""
+        if table is None and names and not self.table.categories:
+            check_names(self.columns, names, self.table.others, "frame")
+            table = evolve(self.table, columns=tuple(names))
+        return self if table in (None, self.table) else evolve(self, table=table)
 
     @classmethod
     def of(cls, name: str, frame: Any, others: Sequence[str]) -> Framed | np.ndarray:
@@ -139,10 +153,32 @@ class Framed:
 
 @frozen(eq=False)
 class Titled:
-    """An array of vectors with names of its columns, one for each number of a sample."""
+    """An array with names of its columns, one for each number of a sample.
+
+    ``table`` is how it was read from the file ``where``.
+    """
 
     shown: np.ndarray
     names: Sequence[str]
+    table: Table | None = None
+    where: str = "data"
+
+    def aligned(self, table: Table | None, names: Sequence[str]) -> Titled:
+        """Return the same rows with the columns of another table, or of these names, in their order."""
+        if table is not None and self.table is not None:
+            self.table.check_read(table, self.where)
+            own, wanted, shape = self.table.elements, table.elements, table.shape
+        else:
+            own, wanted, shape = tuple(self.names), tuple(table.elements if table else names), None
+            if own and wanted:
+                check_names(dict.fromkeys(own), wanted, (), self.where, "Leave it out.")
+        if not own or not wanted or own == wanted:
+            return self
+        places = {name: i for i, name in enumerate(own)}
+        found = self.shown.reshape(len(self.shown), -1)[:, [places.get(name, 0) for name in wanted]]
+        found[:, [name not in places for name in wanted]] = 0  # categories that no row has
+        titles = table.titles if table else wanted
+        return evolve(self, shown=found.reshape(len(found), *(shape or (-1,))), names=titles, table=table)
 
 
 def named(values: Any) -> list[str]:

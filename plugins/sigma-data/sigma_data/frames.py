@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -109,12 +109,14 @@ def as_categories(column: np.ndarray) -> np.ndarray:
     return np.array(["" if x != x else str(int(x)) if x == int(x) else str(x) for x in column.tolist()], WORDS)
 
 
-def check_names(there: Mapping[str, Any], wanted: tuple[str, ...], others: tuple[str, ...], where: str) -> None:
+def check_names(
+    there: Mapping[str, Any], wanted: Sequence[str], others: Sequence[str], where: str, remedy: str = ""
+) -> None:
     """Raise SigmaDataError for columns that are missing, and for those that are neither ``wanted`` nor ``others``."""
     if missing := [name for name in wanted if name not in there]:
         raise SigmaDataError(f"{where}: there is no column {listed(missing)}; it has {listed([*there])}. Add it.")
     if more := [name for name in there if name not in {*wanted, *others}]:
+        remedy = remedy or f"Leave it out: frame.drop(columns={more!r}), or select those."
         raise SigmaDataError(
-            f"{where}: the network was not trained on column {listed(more)}, but on {listed(wanted)}. Leave it out: "
-            f"frame.drop(columns={more!r}), or select those."
+            f"{where}: the network was not trained on column {listed(more)}, but on {listed(wanted)}. {remedy}"
         )

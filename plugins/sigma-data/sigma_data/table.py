@@ -10,6 +10,7 @@ from attrs import asdict, field, frozen
 
 from sigma_data.categories import categories, one_hot
 from sigma_data.frames import as_categories, cells, check_names, columns_of
+from sigma_data.labels import listed
 from sigma_kernel import Extractor, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import SHAPE, finite, is_finite, must, optional
 
@@ -85,10 +86,37 @@ class Table(Extractor):
         return [name for name in self.columns for _ in self.categories.get(name, " ")]
 
     @property
-    def titles(self) -> tuple[str, ...]:
-        """Return a name for each number of a sample, ``colour = red`` for a category; empty unless it is a vector."""
+    def encoded(self) -> dict[str, tuple[str, ...]]:
+        """Return the categories by the index of their column."""
+        return {str(i): self.categories[name] for i, name in enumerate(self.columns) if name in self.categories}
+
+    @property
+    def elements(self) -> tuple[str, ...]:
+        """Return a name for each number of a sample, ``colour = red`` for a category."""
         parts = [[f"{name} = {one}" for one in self.categories.get(name, ())] or [name] for name in self.columns]
-        return tuple(title for part in parts for title in part) if self.shape is None else ()
+        return tuple(title for part in parts for title in part)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Return the names of the elements; empty unless a sample is a vector."""
+        return self.elements if self.shape is None else ()
+
+    def check_read(self, trained: Table, where: str) -> None:
+        """Raise SigmaDataError unless rows of this table can be put into the form of another, by name."""
+        check_names(dict.fromkeys(self.columns), trained.columns, (), where, "Name those in `inputs`.")
+        for name in self.columns:
+            own, known = self.categories.get(name, ()), trained.categories.get(name, ())
+            if bool(own) != bool(known):
+                here, then = ("categories", "numbers") if own else ("numbers", "categories")
+                remedy = "Take it out of `encode`" if own else "Name it in `encode`"
+                raise SigmaDataError(f"{where}: column {name!r} holds {here}; in the training, {then}. {remedy}.")
+            if new := [one for one in own if one not in known]:
+                raise SigmaDataError(
+                    f"{where}: column {name!r}: {new[0]!r} is not one of the {len(known)} categories of the training "
+                    f"data: {listed(known)}. Correct it, or leave such rows out."
+                )
+        if self.scale != trained.scale:
+            raise SigmaDataError(f"{where}: scale is {self.scale:g}; in the training, {trained.scale:g}. Set that.")
 
     def read(self, columns: Mapping[str, Any]) -> np.ndarray:
         """Return the columns as floats, encoded, NaN for missing values."""

@@ -9,6 +9,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from sigma_kernel import Registry, Trained, load
 from sigma_kernel.config import read as configuration
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
 from sigma_kernel.curves import BranchedCurves, Curve, measured, part, thinned
-from sigma_kernel.errors import SigmaAddressError, SigmaError, SigmaStateError
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, SigmaStateError
 
 LARGEST = 256 << 20  # bytes of a file that is read
 FILES = 64  # that are held, parsed
@@ -37,6 +38,7 @@ class Archive:
     folder: Path
     state: str = "finished"  # how it ended, as ``sigma runs`` says it
     reason: str = ""  # why training failed
+    data: Path | None = None  # where its data lie now, if not where they were
     _tickets: list[Ticket] = field(factory=list, init=False)
     _trained: dict[str, Trained] = field(factory=dict, init=False)
     _splits: dict[str, dict[str, int]] = field(factory=dict, init=False)  # of trainers whose data were read
@@ -146,8 +148,14 @@ class Archive:
         """Return the trained network, loaded once; raises a SigmaError if that is impossible."""
         with self._gate:
             if trainer not in self._trained:
-                self._trained[trainer] = load(self.folder, trainer=trainer)
+                self._trained[trainer] = self._loaded(trainer)
             return self._trained[trainer]
+
+    def _loaded(self, trainer: str) -> Trained:
+        if self.data is not None:
+            with suppress(SigmaConfigError):  # of a run whose data are in no file
+                return load(self.folder, trainer=trainer, data=self.data)
+        return load(self.folder, trainer=trainer)
 
     def network(self, trainer: str) -> list[LayerEntry]:
         """Return the layers of the trained network; none if it cannot be loaded."""

@@ -36,6 +36,7 @@ class Shelf:
 
     folder: Path
     where: str = "ui"
+    data: Path | None = None  # where the data of its runs lie now, if not where they were
     aside: Aside = field(factory=Aside, init=False)
 
     @property
@@ -62,7 +63,7 @@ class Shelf:
         path = self.path(name)
         about = next((one for one in known if one["name"] == name), {})
         state = about.get("status", "unfinished")
-        local = Conversation(Archive(path, state, about.get("why", "")), scopes, self.aside.do, more)
+        local = Conversation(Archive(path, state, about.get("why", ""), self.data), scopes, self.aside.do, more)
         if state != RUNNING:
             return local
         try:

@@ -29,10 +29,10 @@ GENTLY = {"type": "gradient_descent", "learning_rate": 0.05}
 def environment(folder: Path, name: str = "plane", **settings: Any) -> Environment:
     x = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
     sigma = Environment(name, folder=folder)
+    rows = {"inputs": x, "targets": x @ np.array([[1.0], [-2.0], [0.5]], "float32")}
     sigma.create_trainer(
-        data={"inputs": x, "targets": x @ np.array([[1.0], [-2.0], [0.5]], "float32")},
         network="input(3) + output(1) + squared_difference()",
-        **{"optimiser": GENTLY, "batch_size": 8, "epochs": 4, **settings},
+        **{"data": rows, "optimiser": GENTLY, "batch_size": 8, "epochs": 4, **settings},
     )
     return sigma
 
@@ -269,3 +269,23 @@ def test_a_replay_says_whether_it_is_identical(finished: Path) -> None:
     found = asked(Shelf(finished.parent).talk(finished.name, BOTH), do="replay", run=finished.name)
     assert found["identical"], found
     assert "replay is identical" in found["text"]
+
+
+def test_data_that_lie_elsewhere_now_are_read_there(tmp_path: Path) -> None:
+    rows = "a,b,c,y\n" + "".join(f"{i % 7},{i % 5},{i % 3},{i % 2}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text(rows)
+    data = {"type": "csv", "path": str(tmp_path / "t.csv"), "target": "y", "split": {"training": 1.0}}
+    with environment(tmp_path / "runs", epochs=1, data=data) as sigma:
+        sigma.run()
+        assert sigma.run_folder is not None
+        name = sigma.run_folder.name
+    with environment(tmp_path / "runs", "arrays", epochs=1) as sigma:  # whose rows are saved with it
+        sigma.run()
+        assert sigma.run_folder is not None
+        saved = sigma.run_folder.name
+    (tmp_path / "t.csv").rename(tmp_path / "moved.csv")
+    missing = asked(Shelf(tmp_path / "runs").talk(name, BOTH), do="splits")
+    assert "If it lies elsewhere now, say where: --data PATH" in str(missing)
+    shelf = Shelf(tmp_path / "runs", data=tmp_path / "moved.csv")
+    assert asked(shelf.talk(name, BOTH), do="splits") == {"training": 40}
+    assert asked(shelf.talk(saved, BOTH), do="splits") == {"training": 40}

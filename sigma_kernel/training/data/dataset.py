@@ -20,6 +20,7 @@ from sigma_kernel.network.tracing import Resolve
 
 Host = dict[str, np.ndarray]
 
+FITTED = "data.preprocessors."  # prefix of fitted values in the state
 SECTIONS = ("inputs", "targets", "weights")  # of a tuple
 ENDLESS, LARGEST = 10_000, 2**33  # blocks, and bytes of kept ones, after which a generator counts as endless
 
@@ -128,19 +129,21 @@ def kept(given: Any) -> Any:
 
 
 # -- conversion --------------------------------------------------------------------------------------------------------
-def dataset(given: Any, where: str = "data", resolve: Resolve | None = None) -> Dataset:
+def dataset(given: Any, where: str = "data", resolve: Resolve | None = None, labelled: bool = False) -> Dataset:
     """Convert data to a data set.
 
     They are a data set itself, sections by name, a tuple ``(inputs, targets)`` or ``(inputs, targets, weights)``, an
     iterable of such blocks, which is consumed once and kept in memory, or a function that returns a generator of
-    blocks, which is called for each epoch.  Raises SigmaDataError for anything else.
+    blocks, which is called for each epoch.  Whole numbers of ``labelled`` data may be the labels of classes.  Raises
+    SigmaDataError for anything else.
     """
     if isinstance(given, Dataset):
         return given
     if isinstance(given, Mapping) or _is_block(given):
         sections = _sections(given, where)
         arrays = {n: values if is_frame(values) else as_array(where, n, values) for n, values in sections.items()}
-        if resolve is None or not any(is_frame(x) or x.dtype.kind in "OUSTb" for x in arrays.values()):
+        plain = not labelled and not any(is_frame(x) or x.dtype.kind in "OUSTb" for x in arrays.values())
+        if resolve is None or plain:
             return Rows(arrays)
         return cast("Dataset", resolve("dataset", {"type": "arrays", **sections}))
     if resolve is not None and callable(given):

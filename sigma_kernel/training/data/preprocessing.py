@@ -12,9 +12,7 @@ from attrs import evolve, field, frozen
 from sigma_kernel.contracts import Dataset, Preprocessor
 from sigma_kernel.errors import SigmaDataError, expect, inside, near
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.training.data.dataset import Host, placed, read
-
-FITTED = "data.preprocessors."  # prefix of fitted values in the state
+from sigma_kernel.training.data.dataset import FITTED, Host, placed, read
 
 
 @frozen

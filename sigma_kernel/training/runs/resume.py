@@ -12,16 +12,25 @@ from typing import Any
 from attrs import evolve
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, said
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, said
 from sigma_kernel.training.checkpoints.compatibility import check_fit, differences
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import newest_good, read, read_manifest, saved, write
+from sigma_kernel.training.components import Learned
+from sigma_kernel.training.data.identity import changed_rows, describe_rows
 from sigma_kernel.training.files import LARGEST, digest, get_bytes
 from sigma_kernel.training.history import chain
 from sigma_kernel.training.history.replay import RESUMED, Replay, Row, failure, last_edited, seamless, tail
 from sigma_kernel.training.hooks.order import meet
 from sigma_kernel.training.hooks.outlook import renew
 from sigma_kernel.training.session.loop import Session
+
+FEEDING = ("batch_size", "last_batch", "iterator", "preprocessors")  # keys of [data] that are no settings of a data set
+CHANGED = (
+    "Restore them; or use these on purpose: --data PATH, or in Python load(RUN), then trainer.data = ... or "
+    "evaluate(data)."
+)
+EDITED = "Some were left out or relabelled by their numbers: restore the rows, or undo that first."
 
 
 def history(run: Path, trainers: Iterable[str], log: Log) -> list[str]:
@@ -54,7 +63,7 @@ def _ends(run: Path, trainers: Iterable[str]) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     for path in (path for name in trainers for path in reversed(saved(run, name))):
         with suppress(SigmaCheckpointError):  # restoring it raises the error
-            manifest = read_manifest(path, lambda text: None)
+            manifest = read_manifest(path, _silent)
             about = {"trainer": path.parent.name, "place": manifest["values"].get("journal", 0)}
             found += [{**manifest["chain"], **about}] if manifest["chain"] else []
     return found
@@ -129,9 +138,19 @@ def overridden(row: Row, edited: Iterable[str]) -> bool:
 
 def more_asked(trainer: str, edits: Sequence[str], rows: Sequence[Row], position: int) -> bool:
     """Return whether a total of epochs was asked for since the checkpoint at a position: now, or before a crash."""
+    return not _edited(edits, rows, position).isdisjoint({"trainer.epochs", f"trainers.{trainer}.epochs"})
+
+
+def _edited(edits: Sequence[str], rows: Sequence[Row], position: int) -> set[str]:
+    """Return the settings that were changed since the checkpoint at a position: now, or before a crash."""
     asked = [*edits, *(edit for row in rows if row.get("at") == position for edit in row.get("edits", ()))]
-    keys = {edit.partition("=")[0].replace('"', "").strip() for edit in asked}
-    return not keys.isdisjoint({"trainer.epochs", f"trainers.{trainer}.epochs"})
+    return {edit.partition("=")[0].replace('"', "").strip() for edit in asked}
+
+
+def _gives_data(trainer: str, edits: Sequence[str], rows: Sequence[Row], position: int) -> bool:
+    """Return whether settings of the data set were changed since the checkpoint at a position."""
+    own = (key.removeprefix(f"trainers.{trainer}.") for key in _edited(edits, rows, position))
+    return any(key.startswith("data.") and key.split(".")[1] not in FEEDING for key in own)
 
 
 def replay(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
@@ -141,6 +160,7 @@ def replay(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
     """
     path, name = run / "journal.jsonl", session.setup.name
     rows = chain.rows(path, lines, name)
+    check_rows(recall(run, name, whole=False), session)
     if rows and rows[0]["place"]:
         raise SigmaCheckpointError(
             f"{path}: begins at iteration {rows[0]['iteration']}: the journal before it was lost. The run can be "
@@ -185,8 +205,9 @@ def restore(
     def put(path: Path, found: Checkpoint) -> None:
         if left(rows, path, found):
             raise SigmaCheckpointError(f"{path}: is on an abandoned branch. Use a checkpoint of the current one.")
+        given = _gives_data(session.setup.name, edits, rows, found.values.get("journal", 0))
         try:
-            fit(path, unsteered(found, edited), session)
+            fit(path, unsteered(found, edited), session, log if given else None)
         except SigmaCheckpointError as error:
             if not edits:
                 raise
@@ -196,10 +217,11 @@ def restore(
     return newest_good(run, name, log, put, [*reversed(good)])
 
 
-def fit(path: Path, found: Checkpoint, session: Session) -> None:
+def fit(path: Path, found: Checkpoint, session: Session, accepted: Log | None = None) -> None:
     """Restore a checkpoint, with the components that it was saved with.
 
-    Raises SigmaCheckpointError, and leaves the session as it was, if it does not fit.
+    Raises SigmaCheckpointError, and leaves the session as it was, if it does not fit; SigmaDataError for rows that have
+    changed, unless these are ``accepted``, which is logged.
     """
     name = session.setup.name
     if lacks := found.values.get("lacks"):
@@ -207,12 +229,43 @@ def fit(path: Path, found: Checkpoint, session: Session) -> None:
             f"{path}: lacks {', '.join(map(str, lacks))}, which were too large to save. It can predict; to train on, "
             "use another checkpoint."
         )
+    check_rows(found, session, accepted)
     try:
         session.restore(found, check=lambda saved, arrays: check_fit(path, saved, name, arrays))
     except SigmaCheckpointError:
         raise
     except Exception as error:
         raise SigmaCheckpointError(f"{path}: does not fit: {said(error):.200} Use another checkpoint.") from error
+
+
+def check_rows(found: Checkpoint, session: Session, accepted: Log | None = None) -> None:
+    """Raise SigmaDataError if the rows are not those of a checkpoint; if it is ``accepted``, log it."""
+    name, setup, known = session.setup.name, session.setup, Learned.saved(found.values, {})
+    try:
+        now = describe_rows(setup.evaluator.splits, known.held("samples"), setup.model.sections)
+        changed = changed_rows(known.held("rows"), now)  # earlier versions do not describe them
+    except (AttributeError, LookupError, TypeError) as error:
+        raise SigmaCheckpointError(
+            f"{name}: its rows are not described: {said(error)} Use another checkpoint."
+        ) from error
+    edited = changed.keys() & found.values.get("changes", {}).get("edits", {})
+    if changed and (edited or accepted is None):
+        remedy = EDITED if edited else CHANGED
+        raise SigmaDataError(f"{name}: {'; '.join(changed.values())}. {remedy}")
+    for line in changed.values():
+        (accepted or _silent)(f"{name}: {line}")
+
+
+def recall(run: Path, trainer: str, whole: bool) -> Checkpoint:
+    """Return the newest intact checkpoint, its arrays only if the ``whole`` is read; an empty one if there is none."""
+    for path in reversed(saved(run, trainer)):
+        with suppress(SigmaCheckpointError):  # restoring it raises the error
+            return read(path, _silent) if whole else Checkpoint({}, read_manifest(path, _silent)["values"])
+    return Checkpoint({}, {})
+
+
+def _silent(text: str) -> None:
+    """Log nothing: restoring a checkpoint logs it."""
 
 
 def _from_the_beginning(run: Path, trainer: str, rows: Sequence[Row]) -> bool:

@@ -89,6 +89,14 @@ class Setup:
         found = {name: abroad(reads(hook), self.written) for name, hook in self.order.hooks.items()}
         return {name: addresses for name, addresses in found.items() if addresses}
 
+    def evaluate(self, steps: Steps, on: str, metrics: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+        """Return the loss and metrics over a split, by the state of other steps; ``changes`` are of the evaluator."""
+        evaluator = evolve(self.evaluator, **changes)
+        try:
+            return evaluator.evaluate(evolve(steps, programs=self.programs), on, metrics)
+        finally:
+            evaluator.close()
+
     def close(self) -> None:
         """Stop all background work."""
         self.feed.close()

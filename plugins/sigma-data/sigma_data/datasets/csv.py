@@ -131,8 +131,9 @@ class Csv(Divided):
         )
         weights = {} if self.weights is None else {"weights": targets.pop()}  # the last
         self._groups = tuple(groups[line] for line in lines.tolist()) if groups else None
-        titles = self._table().titles if self.header else ()
-        rows = Arrays(inputs=Titled(shaped, titles), targets=self._labels(targets, lines), **weights)
+        table = self._table() if self.header else None
+        titled = Titled(shaped, table.titles if table else (), table, str(self.path))
+        rows = Arrays(inputs=titled, targets=self._labels(targets, lines), **weights)
         return rows, rows.class_names("targets")
 
     def groups(self) -> Sequence[Hashable] | None:
@@ -154,7 +155,8 @@ class Csv(Divided):
         missing = None if isinstance(self.missing, str) else self.missing
         if learned is None:
             learned = self.learned if listed(self.encode) else {}
-        saved, table = learned.get("categories", {}), restored(learned, "inputs", str(self.path))
+        table = restored(learned, "inputs", str(self.path))
+        saved = learned.get("categories", {}) if table is None else table.encoded
         names = self._names() if table is None else table.columns
         known = recalled(saved, len(listed(self.encode)), prod(shape), str(self.path))
         reader = SamplesReader(

@@ -59,8 +59,8 @@ class Splits(Mapping[str, Dataset], ABC):
         table = restored(learned or {}, "inputs", str(path))
         settings: dict[str, Any] = {}
         if table is not None:
-            known = {str(i): table.categories[n] for i, n in enumerate(table.columns) if n in table.categories}
-            settings = {"inputs": table.columns, "missing": table.missing, "scale": table.scale, "categories": known}
+            known = {"scale": table.scale, "categories": table.encoded}
+            settings = {"inputs": table.columns, "missing": table.missing, **known}
         reader = SamplesReader(shape, self.white if white is None else white, **settings)
         return reader.read(local(path))["values"]
 
