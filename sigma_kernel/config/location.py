@@ -25,9 +25,11 @@ def places_in(configuration: Configuration, folder: Path | None) -> Callable[[Pa
     A path in the project, which is the directory of the configuration, is relative to the run if that is in it, too.
     """
     here = configuration.document.folder
-    if (here / JOURNAL).exists():
-        return partial(placed, run=here, project=_project(here.resolve()))
-    return str if folder is None else partial(placed, run=folder / configuration.run.name, project=here)
+    of_run = (here / JOURNAL).exists()
+    if folder is None and not of_run:
+        return str
+    run = here if folder is None else Path(folder, configuration.run.name)
+    return partial(placed, run=run, project=_project(here.resolve()) if of_run else here)
 
 
 def placed(path: Path, run: Path, project: Path) -> str:

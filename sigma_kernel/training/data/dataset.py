@@ -201,9 +201,10 @@ def samples(given: Any, names: Sequence[str], learned: Mapping[str, Any], resolv
     ``learned`` from the data.
     """
     sections = given if isinstance(given, Mapping) else {names[0]: given}
+    plain = {name: {"type": "table", "columns": [*columns]} for name, columns in learned.get("columns", {}).items()}
     found: Host = {}
     for name, values in sections.items():
-        if is_frame(values) and name in (tables := learned.get("frames", {})):
+        if is_frame(values) and name in (tables := {**plain, **learned.get("frames", {})}):
             extractor = resolve("extractor", tables[name])
             with inside("predict", extractor):
                 values = extractor.extract(values)[name]

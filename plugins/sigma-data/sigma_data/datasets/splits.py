@@ -57,7 +57,8 @@ class Splits(Mapping[str, Dataset], ABC):
         Columns are found by name, if a run on columns with names has ``learned`` these.
         """
         table = restored(learned or {}, "inputs", str(path))
-        settings: dict[str, Any] = {}
+        names = (learned or {}).get("columns", {}).get("inputs", ())
+        settings: dict[str, Any] = {"inputs": tuple(names)} if names else {}
         if table is not None:
             known = {"scale": table.scale, "categories": table.encoded}
             settings = {"inputs": table.columns, "missing": table.missing, **known}
