@@ -25,11 +25,9 @@ def places_in(configuration: Configuration, folder: Path | None) -> Callable[[Pa
     A path in the project, which is the directory of the configuration, is relative to the run if that is in it, too.
     """
     here = configuration.document.folder
-    of_run = (here / JOURNAL).exists()
-    if folder is None and not of_run:
-        return str
     run = here if folder is None else Path(folder, configuration.run.name)
-    return partial(placed, run=run, project=_project(here.resolve()) if of_run else here)
+    project = _project(here.resolve()) if (here / JOURNAL).exists() else None
+    return partial(placed, run=run, project=project or here) if folder or project else str
 
 
 def placed(path: Path, run: Path, project: Path) -> str:

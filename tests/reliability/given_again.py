@@ -69,8 +69,9 @@ def drawn(draw: random.Random) -> Given:
     """Return a random table: numbers on several scales, perhaps categories, and a target of some type."""
     kind, rows = draw.choice(KINDS), draw.randint(12, 40)
     names = draw.sample(["size", "age", "Age", "x 1", "10", "weight", "länge"], draw.randint(2, 4))
-    table = {
-        name: [round(draw.gauss(0, scale), 6) for _ in range(rows)] for name in names for scale in [draw.choice([1, 9])]
+    scales = {name: draw.choice([1, 9]) for name in names}
+    table: dict[str, list[Any]] = {  # of numbers that 32 bits hold, as which files are read
+        name: [float(np.float32(draw.gauss(0, scale))) for _ in range(rows)] for name, scale in scales.items()
     }
     encode = ("sort",) if kind != "arrays" and draw.random() < 0.5 else ()
     for name in encode:

@@ -60,12 +60,12 @@ class Arrays(Dataset):
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Arrays:
         """Return a copy with a section of strings or labels as class indices, or as numbers if ``classes`` is None."""
         if section not in self._labels:
-            whole = self.arrays[section].ndim == 1 and self.arrays[section].dtype.kind in "iu"
+            values = self.arrays.get(section, np.empty(0))
             labels = all(type(name) is int for name in names) and [*names] != [*range(len(names))]
-            if classes is None or not whole or not labels:
+            if classes is None or values.ndim != 1 or values.dtype.kind not in "iu" or not labels:
                 return self
-            codes = Codes(self.arrays[section], f"data: section {section!r}")  # of numbers that are labels elsewhere
-            return self._but({section: Labels(codes, self.arrays[section]).encoded(section, classes, names)})
+            codes = Codes(values, f"data: section {section!r}")  # of numbers that were the labels of the training
+            return self._but({section: Labels(codes, values).encoded(section, classes, names)})
         changed = self._labels[section].encoded(section, classes, names)
         return self._but({section: changed})
 
