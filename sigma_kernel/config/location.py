@@ -27,10 +27,10 @@ def places_in(configuration: Configuration, folder: Path | None) -> Callable[[Pa
     here = configuration.document.folder
     run = here if folder is None else Path(folder, configuration.run.name)
     project = _project(here.resolve()) if (here / JOURNAL).exists() else None
-    return partial(placed, run=run, project=project or here) if folder or project else str
+    return partial(write_path, run=run, project=project or here) if folder or project else str
 
 
-def placed(path: Path, run: Path, project: Path) -> str:
+def write_path(path: Path, run: Path, project: Path) -> str:
     """Return a path as a run folder names it: relative to that if both are in the project, else absolute."""
     home, inside = run.resolve(), project.resolve()
     there = path.absolute().parent.resolve() / path.name  # a link stays one
@@ -45,7 +45,7 @@ def _project(run: Path) -> Path:
 
 
 # -- data that lie elsewhere -------------------------------------------------------------------------------------------
-def relocated(configuration: Configuration, data: Path, option: str = "--data") -> tuple[Document, list[str]]:
+def move_data(configuration: Configuration, data: Path, option: str = "--data") -> tuple[Document, list[str]]:
     """Return the document of a run whose data lie elsewhere, and the assignments that say so.
 
     Raises SigmaConfigError unless its trainers read one file or folder, and ``data`` is there.

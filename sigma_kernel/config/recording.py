@@ -14,7 +14,7 @@ from typing import Any
 from attrs import field, fields, frozen
 
 from sigma_kernel.config.document import dotted
-from sigma_kernel.config.location import placed
+from sigma_kernel.config.location import write_path
 from sigma_kernel.config.schema import METRIC
 from sigma_kernel.config.structure import Structure, Wrong, sentence
 from sigma_kernel.config.tables import Writer
@@ -44,7 +44,7 @@ def recorded(environment: Environment, run: Path) -> str:
 
     What cannot be written or saved is a SigmaWarning, at the line of the caller's code.
     """
-    place = partial(placed, run=run, project=Path.cwd())
+    place = partial(write_path, run=run, project=Path.cwd())
     found = Description(Writer(environment.catalogue, place), run / "data", environment.most_data)
     about = {name: getattr(environment, name) for name in ("name", "seed", "precision", "control")}
     text = found.text({**about, "folder": place(run.parent)}, environment.trainers, environment.monitors)

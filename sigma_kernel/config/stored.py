@@ -11,7 +11,7 @@ from attrs import evolve
 
 from sigma_kernel.config.building import build
 from sigma_kernel.config.document import Document, read
-from sigma_kernel.config.location import relocated
+from sigma_kernel.config.location import move_data
 from sigma_kernel.config.reading import structured
 from sigma_kernel.config.schema import Configuration
 from sigma_kernel.environment import Environment
@@ -33,13 +33,13 @@ def opened(run: Path, trust: Iterable[str] = (), data: Path | None = None) -> tu
     watched_by_none = {name: table for name, table in described.values.items() if name != "monitors"}
     configuration = structured(evolve(described, values=watched_by_none), known)
     if data is not None:
-        configuration = structured(relocated(configuration, data)[0], known)
+        configuration = structured(move_data(configuration, data)[0], known)
     return configuration, build(configuration, known)
 
 
 def rows_of(configuration: Configuration, trainer: str, file: Path, split: str) -> Any:
     """Return a file as a trainer's data set reads it: all its rows, or a split if the file has splits of its own."""
-    elsewhere = structured(relocated(configuration, file, "FILE")[0], catalogue())
+    elsewhere = structured(move_data(configuration, file, "FILE")[0], catalogue())
     data: Any = elsewhere.trainers[trainer].data.dataset.make()
     if isinstance(data, Mapping) and not hasattr(data, "split"):
         check_split("FILE", split, data)

@@ -8,7 +8,7 @@ import click
 
 from sigma_kernel.config import Configuration, build, override, prepare
 from sigma_kernel.config.choosing import wanted
-from sigma_kernel.config.location import relocated
+from sigma_kernel.config.location import move_data
 from sigma_kernel.config.stored import changed_plugins, described_in
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
@@ -61,7 +61,7 @@ def resume(
     more = totals(described, epochs)
     for assignment in more:
         described = override(described, assignment, "--epochs")
-    described, places = (described, []) if data is None else relocated(understood(described), data)
+    described, places = (described, []) if data is None else move_data(understood(described), data)
     edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"]), *more, *places]
     configuration = understood(watched(described, monitors))
     with _environment(configuration, run) as environment:
@@ -90,7 +90,7 @@ def replay(run: Path, data: Path | None, check: bool, quiet: bool, as_json: bool
     """
     configuration = understood(described_in(run))
     if data is not None:
-        configuration = understood(relocated(configuration, data)[0])
+        configuration = understood(move_data(configuration, data)[0])
     with _environment(configuration, run) as environment:
         if quiet:
             hush(environment)
