@@ -217,21 +217,30 @@ class Trained:
     def inference(self) -> Inference:
         """Return the network as exporters receive it: its graph, its arrays on the host, its classes."""
         preparation, stored = self._preparation(), self.checkpoint.arrays
-        known = self.trainer.learned.held("samples")  # not in a checkpoint of an earlier version
-        given = {name: (tuple(known[name][0]), str(known[name][1])) for name in self.shapes if name in known}
-        with np.errstate(all="ignore"):  # of one row of zeros, for the types
-            rows = preparation({name: np.zeros((1, *shape), dtype) for name, (shape, dtype) in given.items()})
-        model = self._model({name: spec.dtype for name, spec in specs(rows).items()})
+        model = self._model(self._types)
         return Inference(
             architecture=str(self.network),
             classes=tuple(map(str, self.classes)),
             arrays={name.removeprefix(LAYERS): np.array(stored[name]) for name in sorted(model.held())},
             step=model.prediction,
             live={name: value for name, value in self._live(model).base.items() if name.startswith(LAYERS)},
-            samples=given,
+            samples=self._given,
             preprocessors={n: (step, preparation.fitted[n]) for n, step in preparation.preprocessors.items()},
             origin="/".join(self.path.parts[-4:]),
         )
+
+    @property
+    def _given(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Return shape and type of a sample in the data of the run; none of a checkpoint of an earlier version."""
+        known = self.trainer.learned.held("samples")
+        return {name: (tuple(known[name][0]), str(known[name][1])) for name in self.shapes if name in known}
+
+    @property
+    def _types(self) -> dict[str, str]:
+        """Return the types that the network was built for, by section of samples."""
+        rows = {name: np.zeros((1, *shape), dtype) for name, (shape, dtype) in self._given.items()}
+        with np.errstate(all="ignore"):  # of zeros
+            return {name: spec.dtype for name, spec in specs(self._preparation()(rows)).items()}
 
     def _ready(self, samples: Any) -> tuple[Evaluator, Steps, Mapping[str, np.ndarray]]:
         """Return the evaluator and the steps for samples, and these as arrays."""
@@ -242,10 +251,11 @@ class Trained:
         return evaluator, Steps(evaluator.programs, self._arrays, live, Moment()), arrays
 
     def _evaluator(self, arrays: Mapping[str, np.ndarray]) -> Evaluator:
-        """Return the evaluator for samples of these dtypes; integers are not converted before the network."""
+        """Return the evaluator for samples, of the types of the training, or of their own if these are not known."""
         prepare = self._preparation()
         batches = {n: values for n, values in arrays.items() if values.shape != self.shapes.get(n)}
         types = {name: spec.dtype for name, spec in specs(prepare({n: v[:1] for n, v in batches.items()})).items()}
+        types |= self._types
         key = tuple(types.get(name, "") for name in self.shapes)
         if key not in self._evaluators:
             programs = Programs(self._model(types), self._stages.backend)
