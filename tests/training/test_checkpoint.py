@@ -216,6 +216,25 @@ def test_superseded_and_unfinished_checkpoints_are_removed(saved: Path, tmp_path
 
 
 @pytest.mark.skipif(not MAKES_A_LINK, reason="symbolic links are not supported")
+@pytest.mark.parametrize("depth", [1, 2])
+def test_nothing_is_written_or_removed_through_a_link_in_place_of_the_folder_around_checkpoints(
+    saved: Path, tmp_path: Path, depth: int
+) -> None:
+    """While a run writes, somebody may put a link to another folder there: retention removed that folder's entries."""
+    outside = tmp_path / "outside"
+    place = saved.parents[depth - 1]
+    place.rename(outside)
+    place.symlink_to(outside, target_is_directory=True)
+    (saved.with_name(".7.part")).mkdir()
+    before = sorted(str(path) for path in outside.rglob("*"))
+    with pytest.raises(SigmaCheckpointError, match=f"7: cannot be written: .*{place.name} is a link. Earlier"):
+        checkpoint.write(saved, Checkpoint({}, {}))
+    with pytest.raises(OSError, match="is a link"):
+        checkpoint.remove(saved)
+    assert sorted(str(path) for path in outside.rglob("*")) == before
+
+
+@pytest.mark.skipif(not MAKES_A_LINK, reason="symbolic links are not supported")
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_clean_up_does_not_follow_links(saved: Path, tmp_path: Path, depth: int) -> None:
     left_over = saved.rename(saved.with_name(".7.part"))

@@ -46,6 +46,9 @@ def write(folder: Path, checkpoint: Checkpoint, log: Log = lambda text: None) ->
     temporary = _sibling(folder, "part")
     try:
         refuse_link(folder)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    try:
         _make(folder.parent)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
@@ -53,8 +56,12 @@ def write(folder: Path, checkpoint: Checkpoint, log: Log = lambda text: None) ->
         replace(temporary, folder)
     except (OSError, SafetensorError, SigmaStateError, TypeError, ValueError, RecursionError, MemoryError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise SigmaCheckpointError(f"{folder}: cannot be written: {error}. Earlier checkpoints are intact.") from error
+        raise _unwritable(folder, error) from error
     return folder
+
+
+def _unwritable(folder: Path, error: Exception) -> SigmaCheckpointError:
+    return SigmaCheckpointError(f"{folder}: cannot be written: {error}. Earlier checkpoints are intact.")
 
 
 def remove(folder: Path) -> None:
@@ -66,9 +73,9 @@ def remove(folder: Path) -> None:
 
 
 def refuse_link(path: Path) -> None:
-    """Raise OSError for a link: somebody put it there, and nothing is written through it."""
-    if _linked(path):
-        raise OSError("it is a link")
+    """Raise OSError for a link, or one of the two folders around it: nothing is written or removed through one."""
+    if link := next((one for one in (path, path.parent, path.parent.parent) if _linked(one)), None):
+        raise OSError("it is a link" if link == path else f"{link} is a link")
 
 
 def _sibling(folder: Path, what: str) -> Path:
