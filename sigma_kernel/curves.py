@@ -13,8 +13,12 @@ import numpy as np
 from attrs import define, field, fields, frozen
 
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.regular import open_regular
 from sigma_kernel.settings import brief
 
+LARGEST, LONGEST = 1 << 30, 1 << 24  # bytes of a file, and of a line, that are read
+NAMES = 1 << 16  # of values in a file
+WHOLE = 1 << 53  # beyond, a place in time is not exact
 AXES = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}  # and the fields of a curve
 
 
@@ -233,23 +237,33 @@ def _curve(points: list[tuple[float, ...]]) -> Curve:
 
 def rows(path: Path, log: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of a file; the last line may be incomplete, as the run may be writing it."""
-    if path.is_symlink() or not path.is_file():
-        raise SigmaConfigError(f"{path}: no metrics there. Pass the folder of a run.")
-    damaged = 0
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
-            row = _row(line)
-            damaged += row is None and line.endswith("\n")
-            if row:
-                yield row
+    damaged, names = 0, set[tuple[str, str]]()
+    for line in _lines(path):
+        row = _row(line)
+        if row:
+            names |= {(row["trainer"], name) for name in ("", *row["values"])}
+        if row is None or len(names) > NAMES:
+            damaged += line.endswith(b"\n")
+        elif row:
+            yield row
     if damaged:
         log(f"{path}: {damaged} damaged line{'s are' if damaged > 1 else ' is'} left out.")
 
 
-def _row(line: str) -> Mapping[str, Any] | None:
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, those that are too long in pieces."""
+    try:
+        with open_regular(path, LARGEST) as file:
+            yield from iter(lambda: file.readline(LONGEST), b"")
+    except OSError as error:
+        why = "" if isinstance(error, FileNotFoundError) else f": {error.strerror}"
+        raise SigmaConfigError(f"{path}: no metrics there{why}. Pass the folder of a run.") from None
+
+
+def _row(line: bytes) -> Mapping[str, Any] | None:
     """Parse a line: an empty mapping for the head of the file, None if the line is damaged."""
     try:
-        row = json.loads(line)
+        row = json.loads(line.decode(errors="replace"))
         if "format" in row:
             return {}
         numbers = [row[key] for key in ("iteration", "epoch", "seconds")]
@@ -258,6 +272,7 @@ def _row(line: str) -> Mapping[str, Any] | None:
         places = [row.get(key, 0) for key in ("branch", "session", "start")]  # which older files do not have
         known = isinstance(row["trainer"], str) and all(isinstance(number, int | float) for number in numbers)
         known = known and all(isinstance(place, int) for place in places)
-        return row if known else None
-    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        known = known and all(abs(float(number)) < WHOLE for number in numbers[:3])  # whole numbers may be too large
+        return row if known and [*map(float, numbers)] else None
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError, OverflowError):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,9 @@ def test_an_incomplete_last_line_is_that_of_a_run_in_progress(tmp_path: Path) ->
         json.dumps(row(1) | {"values": [LOSS]}),
         json.dumps(row(1, training_loss=1.0) | {"branch": "0"}),
         json.dumps(row(1, training_loss=1.0) | {"start": None}),
+        json.dumps(row(1, training_loss=1.0)).replace('"iteration": 1', '"iteration": 1e999'),
+        json.dumps(row(1, training_loss=1.0) | {"epoch": 10**400}),
+        json.dumps(row(1) | {"values": {LOSS: {"last": 10**400, "low": 1, "high": 1}}}),
         "\ufffd\0",
     ],
 )  # fmt: skip
@@ -154,6 +158,22 @@ def test_a_file_without_rows_has_no_curves(tmp_path: Path) -> None:
 
 def test_metrics_that_are_missing_or_a_link_are_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(written(tmp_path / "m"))
-    for path in (tmp_path / "none", tmp_path / "link", tmp_path):
-        with pytest.raises(SigmaConfigError, match=r"no metrics there\. Pass the folder of a run\."):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SigmaConfigError, match=r"none: no metrics there\. Pass the folder of a run\."):
+        read(tmp_path / "none", print)
+    for path in (tmp_path / "link", tmp_path, tmp_path / "pipe", Path(os.devnull)):
+        with pytest.raises(
+            SigmaConfigError, match=r"no metrics there: not a regular file\. Pass the folder of a run\."
+        ):
             read(path, print)
+
+
+def test_metrics_are_read_up_to_a_number_of_bytes_and_of_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("sigma_kernel.curves.NAMES", 3)
+    path = written(tmp_path / "m", *(row(1 + i, **{f"name_{i}": 1.0}) for i in range(4)))
+    assert len(read(path, said.append)["a"]) == 2
+    assert said == [f"{path}: 2 damaged lines are left out."]
+    monkeypatch.setattr("sigma_kernel.curves.LARGEST", 10)
+    with pytest.raises(SigmaConfigError, match=r"no metrics there: [0-9,]+ bytes, and 10 are read at most\. Pass"):
+        read(path, print)

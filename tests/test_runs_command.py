@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sigma_kernel.launcher import main
-from sigma_kernel.launcher.runs import NAMED, differing, flat
+from sigma_kernel.launcher.runs import NAMED, described, differing, flat, listed
 from sigma_kernel.training.runs.run_folder import lock
 
 
@@ -102,6 +102,44 @@ def test_a_damaged_folder_does_not_hide_the_others(
     assert ["run-1", "finished", "3", "1.25", "0.03333"] in [line.split()[:5] for line in out.splitlines()]
     assert "config.toml" in err
     assert "bug in Sigma" not in err
+
+
+def test_a_number_that_json_has_none_for_is_null_for_its_run_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two(tmp_path)
+    text = (
+        f'{{"status": "finished", "epochs": 1e999, "seconds": -1e999, "metrics": {{"loss": 1e999, "x": {"9" * 400}}}}}'
+    )
+    (tmp_path / "run-0" / "summary.json").write_text(text)
+    (tmp_path / "run-0" / "config.toml").write_text("a = inf\nb = 2020-01-02\nc = [nan, 1.5]")
+    damaged = {run["folder"][-1]: run for run in listed([tmp_path])}
+    assert damaged["0"]["metrics"] == {"loss": None, "x": None}
+    assert (damaged["0"]["epochs"], damaged["0"]["seconds"]) == (None, None)
+    assert damaged["0"]["settings"] == {"a": "inf", "b": "2020-01-02", "c": ["nan", 1.5]}
+    assert damaged["1"]["metrics"]["loss"] > 0
+    json.dumps([*damaged.values()], allow_nan=False)
+    assert main(["runs", str(tmp_path)]) == 0
+    assert "run-0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["config.toml", "summary.json"])
+def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    two(tmp_path)
+    (tmp_path / "run-0" / name).unlink()
+    os.mkfifo(tmp_path / "run-0" / name)
+    assert {run["folder"][-5:] for run in listed([tmp_path])} == {"run-0", "run-1"}
+    assert "not a regular file" in capsys.readouterr().err
+
+
+def test_a_run_takes_a_bounded_share_of_a_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = f'a = 1\nlong = "{"x" * 600_000}"'
+    run = folder(tmp_path, "run", text, {"status": "y" * 10**6, "why": "z" * 10**6, "metrics": {"m" * 600_000: 1.0}})
+    assert listed([tmp_path]) == [described(run)]
+    assert described(run)["settings"] == {"a": 1}
+    assert described(run)["metrics"] == {}
+    assert len(json.dumps(described(run))) < 10_000
+    assert "1 of its settings are not listed: they are longer than 262,144" in capsys.readouterr().err
 
 
 def test_on_a_terminal_columns_that_do_not_fit_are_named(

@@ -10,6 +10,7 @@ import pathlib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from io import TextIOWrapper
 from typing import Any
 
 import tomlkit
@@ -18,6 +19,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT, Array, InlineTable, Item, Table
 
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.regular import open_regular
 from sigma_kernel.settings import brief
 
 Path = tuple[str | int, ...]
@@ -68,10 +70,13 @@ class Document:
         return line, f"{self.name}:{line}: {where}{text}"
 
 
-def read(path: pathlib.Path) -> Document:
-    """Read a TOML file; raises SigmaConfigError if it cannot be read or parsed."""
+def read(path: pathlib.Path, regular: bool = False) -> Document:
+    """Read a TOML file; raises SigmaConfigError if it cannot be read or parsed.
+
+    With ``regular``, as in a run folder, it must be a regular file: links are not followed, and pipes not waited for.
+    """
     try:
-        with path.open(encoding="utf-8") as file:
+        with TextIOWrapper(open_regular(path) if regular else path.open("rb"), "utf-8") as file:
             text = file.read(LONGEST + 1)
         return evolve(parse(text, str(path)), folder=path.absolute().parent)
     except OSError as error:

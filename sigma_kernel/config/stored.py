@@ -53,8 +53,7 @@ def described_in(run: Path) -> Document:
     if not os.path.lexists(path):
         what = "it has no config.toml" if os.path.isdir(run) else "no such directory"
         raise SigmaConfigError(f"{run}: not a run folder: {what}. Pass one that `sigma run` wrote, below runs/.")
-    files.get_bytes(path, files.LARGEST)  # rejects symbolic links, pipes and devices
-    described = read(path)
+    described = read(path, regular=True)
     if not described.values:
         raise SigmaConfigError(
             f"{run}: was trained from Python, so it has no configuration. Create its trainers again in Python, then "

@@ -6,6 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from sigma_kernel.config import read
 from sigma_kernel.config.stored import document_in
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.launcher.output import document, fitted, json_option, say, table, width
-from sigma_kernel.training import files
 from sigma_kernel.training.runs.run_folder import lock
 
 LENGTH = ("epochs", "iterations", "seconds")
 NAMED = 12  # of the columns that do not fit
+ROOM, WHY, NAME = 1 << 18, 4000, 100  # characters: of the values of one run, of why it failed, of its status
 
 
 @click.command()
@@ -61,16 +62,46 @@ def _is_run(folder: Path) -> bool:
 def described(run: Path) -> dict[str, Any]:
     """Return folder, status, length, results and settings (by dotted key) of a run; nothing of it is executed."""
     summary = document_in(run / "summary.json", say)
-    lengths = {key: summary.get(key) for key in LENGTH}
     metrics = summary.get("metrics")
+    measured = {name: _number(value) for name, value in metrics.items()} if isinstance(metrics, Mapping) else {}
     return {
         "folder": str(run),
-        "status": "running" if _locked(run) else str(summary.get("status", "unfinished")),
-        **({"why": str(summary["why"])} if summary.get("why") else {}),
-        **{key: value if isinstance(value, int | float) else None for key, value in lengths.items()},
-        "metrics": dict(metrics) if isinstance(metrics, Mapping) else {},
-        "settings": dict(_settings(run)),
+        "status": "running" if _locked(run) else str(summary.get("status", "unfinished"))[:NAME],
+        **({"why": str(summary["why"])[:WHY]} if summary.get("why") else {}),
+        **{key: _number(summary.get(key)) for key in LENGTH},
+        "metrics": _bounded(run, "metrics", measured),
+        "settings": _bounded(run, "settings", {name: _plain(value) for name, value in _settings(run)}),
     }
+
+
+def _number(value: Any) -> int | float | None:
+    """Return a number; None for anything else, and for one that JSON has no number for, such as 1e999."""
+    return value if isinstance(value, int | float) and isfinite(_float(value)) else None
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return inf
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as a value that JSON has: dates, and numbers that are not finite, as text."""
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return value if isinstance(value, str) or _number(value) is not None else str(value)
+
+
+def _bounded(run: Path, what: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that fit into the room that one run has in a list; say how many do not."""
+    ends = accumulate(len(name) + len(str(value)) for name, value in values.items())
+    shown = {name: value for (name, value), end in zip(values.items(), ends, strict=True) if end <= ROOM}
+    if len(shown) < len(values):
+        say(f"{run}: {len(values) - len(shown)} of its {what} are not listed: they are longer than {ROOM:,}.", "yellow")
+    return shown
 
 
 def _locked(run: Path) -> bool:
@@ -79,13 +110,15 @@ def _locked(run: Path) -> bool:
         os.close(lock(run, fcntl.LOCK_SH))
     except SigmaError:
         return True
+    except OSError:  # it may not be read, or was removed just now
+        return False
     return False
 
 
 def _settings(run: Path) -> Iterator[tuple[str, Any]]:
     try:
-        files.get_bytes(run / "config.toml", files.LARGEST)  # rejects symbolic links, pipes and devices
-        described = {name: table for name, table in read(run / "config.toml").values.items() if name != "monitors"}
+        written = read(run / "config.toml", regular=True).values
+        described = {name: table for name, table in written.items() if name != "monitors"}
         yield from flat(described)
     except SigmaError as error:
         say(str(error), "yellow")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.regular import open_regular
 
 FORMAT = 1
 LARGEST = 16 << 20  # bytes of a document: a limit on memory for reading it
@@ -77,7 +78,7 @@ def get_bytes(path: Path, most: int = sys.maxsize) -> bytes:
             raise SigmaCheckpointError(f"{path}: not a regular file. Restore it from a copy.")
         if status.st_size > most:
             raise SigmaCheckpointError(f"{path}: is damaged: it has {status.st_size:,} bytes. Restore it from a copy.")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(status.st_size)
     except (OSError, MemoryError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__

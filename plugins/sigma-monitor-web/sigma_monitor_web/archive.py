@@ -11,7 +11,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from math import isfinite
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,9 @@ from sigma_kernel.config import read as configuration
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
 from sigma_kernel.curves import BranchedCurves, Curve, measured, part, thinned
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, SigmaStateError
+from sigma_kernel.regular import open_regular
 
-LARGEST = 256 << 20  # bytes of a file that is read
+LARGEST, LONGEST = 256 << 20, 1 << 24  # bytes of a file, and of a line, that are read
 FILES = 64  # that are held, parsed
 SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers
 OVER = "the run does not train now. Resume it first."
@@ -67,7 +70,7 @@ class Archive:
 
     # -- files ---------------------------------------------------------------------------------------------------------
     def _settings(self) -> Mapping[str, Any]:
-        return _read(self.folder / "config.toml", lambda path: configuration(path).values) or {}
+        return _read(self.folder / "config.toml", lambda path: configuration(path, regular=True).values) or {}
 
     def _measured(self) -> Mapping[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
         """Return what was measured of each trainer: on all branches, and what led to the result."""
@@ -78,7 +81,7 @@ class Archive:
         return {trainer: curves for trainer, (_, curves) in self._measured().items()}
 
     def _rows(self) -> list[Mapping[str, Any]]:
-        return _read(self.folder / "journal.jsonl", lambda path: [*_rows(path)]) or []
+        return _read(self.folder / "journal.jsonl", _parsed_rows) or []
 
     # -- values --------------------------------------------------------------------------------------------------------
     def _values(self) -> dict[str, float]:
@@ -285,7 +288,7 @@ def _read(path: Path, parse: Callable[[Path], Any]) -> Any:
         if key not in _HELD:
             while len(_HELD) >= FILES:
                 _HELD.pop(next(iter(_HELD)))
-            _HELD[key] = parse(path) if about.st_size <= LARGEST and not path.is_symlink() else None
+            _HELD[key] = parse(path) if about.st_size <= LARGEST and S_ISREG(about.st_mode) else None
         return _HELD[key]
 
 
@@ -297,15 +300,30 @@ def _parsed(path: Path) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]
     return {trainer: (found, found.curves()) for trainer, found in measured(path, lambda text: None).items()}
 
 
+def _parsed_rows(path: Path) -> list[Mapping[str, Any]] | None:
+    """Return the rows of a journal; None if it cannot be read."""
+    try:
+        return [*_rows(path)]
+    except OSError:
+        return None
+
+
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of a file of JSON lines, but those that are damaged, and its head."""
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict) and "format" not in row:
-            yield {name: value for name, value in row.items() if name != "hash"}
+    with open_regular(path, LARGEST) as file:
+        for line in iter(lambda: file.readline(LONGEST), b""):
+            try:
+                row = json.loads(line.decode(errors="replace"), parse_float=_number, parse_constant=_number)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(row, dict) and "format" not in row:
+                yield {name: value for name, value in row.items() if name != "hash"}
+
+
+def _number(text: str) -> float | None:
+    """Return a number; None for one that JSON has none for, such as 1e999."""
+    value = float(text)
+    return value if isfinite(value) else None
 
 
 def _epoch(curves: Iterable[Curve], iteration: int) -> int:

@@ -16,6 +16,7 @@ import pytest
 
 from sigma_kernel import Environment, View
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaTrainingError
+from sigma_kernel.regular import open_regular
 from sigma_kernel.testing import Slow, Sweep, ViewSuite, small_environment
 from sigma_monitor_web.archive import Archive
 from sigma_monitor_web.keys import BOTH, READ
@@ -141,6 +142,29 @@ def test_files_that_are_damaged_or_missing_leave_the_rest(finished: Path, tmp_pa
     (copy / "metrics.jsonl").unlink()
     (copy / "metrics.jsonl").symlink_to(finished / "metrics.jsonl")
     assert Archive(copy).entries() == []
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "metrics.jsonl", "config.toml"])
+def test_a_pipe_in_a_run_folder_is_not_waited_for(finished: Path, tmp_path: Path, name: str) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy"))
+    (copy / name).unlink()
+    os.mkfifo(copy / name)
+    view = Archive(copy)
+    assert view.name == ("copy" if name == "config.toml" else "plane")
+    assert bool(view.journal()) == (name != "journal.jsonl")
+    assert bool(view.entries()) == (name != "metrics.jsonl")
+    with pytest.raises(OSError, match="not a regular file"):
+        open_regular(copy / name)
+
+
+def test_a_number_that_json_has_none_for_does_not_hide_a_list(finished: Path, tmp_path: Path) -> None:
+    for name in ("good", "bad"):
+        shutil.copytree(finished, tmp_path / name)
+    (tmp_path / "bad" / "summary.json").write_text('{"status": "finished", "metrics": {"loss": 1e999}}')
+    (tmp_path / "bad" / "journal.jsonl").write_text('{"a": 1e999, "b": NaN, "c": 0.5}\n')
+    talk = Shelf(tmp_path).talk("bad", BOTH)
+    assert {one["name"]: one["metrics"].get("loss", 0) for one in asked(talk, do="runs")} == {"good": 0, "bad": None}
+    assert [row for _, row in Archive(tmp_path / "bad").journal()] == [{"a": None, "b": None, "c": 0.5}]
 
 
 def test_what_a_process_writes_is_read_again(tmp_path: Path) -> None:
