@@ -1,7 +1,8 @@
 """The server of one run: one thread, one conversation for each connection, bounded in memory, time and number.
 
 Documents go out as fast as a client reads them: what it has not read is kept up to a limit, and its events wait.  The
-thread rests four times as long as it works, so that a client that asks without a pause does not slow the training.
+thread rests four times as long as it works, and for the rests of whoever else works for clients in this process, so
+that clients that ask without a pause do not slow the training.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sigma_kernel.contracts import View
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_monitor_control import places, protocol  # whose conversation is imported with the first client
 from sigma_monitor_control.aside import Aside
+from sigma_monitor_control.budget import PROCESS, WorkBudget
 from sigma_monitor_control.protocol.documents import LONGEST, failed
 
 PIECE = 1 << 18  # bytes read, or written, at a time
@@ -26,7 +28,6 @@ UNREAD = 1 << 20  # bytes that a client has not read, from which on its requests
 HELD = 32 << 20  # bytes of all connections, read and to be written; beyond, the one that holds most is dropped
 STALLED = 30.0  # seconds after which a client that reads nothing of what waits for it is dropped
 CONNECTIONS = 100  # at a time; for one more, the one that has been idle longest is dropped
-REST = 4  # the rest of the thread, as a multiple of its work
 LONGEST_REST = 1.0  # seconds
 IDLE, BUSY = 0.05, 0.01  # seconds between two looks: in general, and while requests arrive or wait
 LAST = 1.0  # seconds that commands get to be applied at the end of the run
@@ -121,10 +122,11 @@ class Server:
     listener: socket.socket
     owner: int  # the user who may connect
     clock: Callable[[], float] = time.monotonic
+    budget: WorkBudget = field(factory=lambda: PROCESS)
     _selector: selectors.BaseSelector = field(factory=selectors.DefaultSelector, init=False)
     _connections: dict[int, Connection] = field(factory=dict, init=False)
     _aside: Aside = field(factory=Aside, init=False)
-    worked: float = field(default=0.0, init=False)  # seconds in the last turn
+    rest: float = field(default=0.0, init=False)  # seconds after the last turn
 
     @property
     def count(self) -> int:
@@ -140,7 +142,7 @@ class Server:
     def pause(self) -> float:
         """Return the seconds until the next look: a rest after work, and little if something is under way."""
         busy = any(one.is_busy(self.clock()) for one in self._connections.values())
-        return max(BUSY if busy else IDLE, min(REST * self.worked, LONGEST_REST))
+        return max(BUSY if busy else IDLE, min(self.rest, LONGEST_REST))
 
     def run(self) -> None:
         """Serve until the run is over."""
@@ -174,7 +176,7 @@ class Server:
         for connection in [*self._connections.values()]:
             self._serve(connection)
         self._bound()
-        self.worked = time.thread_time() - began
+        self.rest = self.budget.spend(time.thread_time() - began)
 
     # -- connections ---------------------------------------------------------------------------------------------------
     def _accept(self) -> None:

@@ -15,6 +15,7 @@ from attrs import define, field
 from sigma_kernel.contracts import AddressEntry
 from sigma_kernel.testing import FakeView
 from sigma_monitor_control import places
+from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_control.server import Server
 
 VALUES = {
@@ -85,7 +86,7 @@ def bench(home: Path) -> Iterator[Bench]:
     listener, path = places.made()
     now = [0.0]
     shown = view()
-    server = Server(shown, listener, os.getuid(), lambda: now[0])
+    server = Server(shown, listener, os.getuid(), lambda: now[0], WorkBudget())
     server.open()
     bench = Bench(shown, path, server, now)
     yield bench

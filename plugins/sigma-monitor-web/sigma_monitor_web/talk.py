@@ -1,8 +1,9 @@
 """Carry the protocol over WebSockets: one conversation for each connection, bounded in memory and in time.
 
 Nothing is prepared for a client that does not read: its next events are made when it has taken the last ones.  After
-each turn the thread rests for a multiple of the time that it worked, so that a client that asks without a pause does
-not slow training.  What has become of a command is told at once, even then.
+each turn it rests for a multiple of the work of the thread, and for the rests of all other clients, so that clients
+that ask without a pause do not slow training, however many they are.  What has become of a command is told at once,
+even then.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Protocol
 from attrs import define, field
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-REST = 4  # the rest after each turn, as a multiple of its work
+from sigma_monitor_control.budget import PROCESS, WorkBudget
+
 STALLED = 30.0  # seconds after which a client that reads nothing is dropped
 WAITING = 16  # documents of a client that wait; it is read no further until they are answered
 SOON, OFTEN = 0.01, 0.05  # seconds until the next look: while something is to be answered, and with a subscription
@@ -58,6 +60,7 @@ class WebLine:
 
     websocket: WebSocket
     talk: Talk
+    budget: WorkBudget = PROCESS
     _inbox: asyncio.Queue[str | None] = field(factory=lambda: asyncio.Queue(WAITING), init=False)
     _called: asyncio.Event = field(factory=asyncio.Event, init=False)  # an answer has become ready
     _over: bool = field(default=False, init=False)
@@ -112,9 +115,8 @@ class WebLine:
         began = time.thread_time()
         lines = [*(self.talk.receive(text) if text else []), *self.talk.answers()]
         lines += self.talk.events(time.monotonic()) if self._inbox.empty() else []
-        worked = time.thread_time() - began
         await self._say(lines)
-        await self._rest(REST * worked)
+        await self._rest(self.budget.spend_thread(began))
         return True
 
     async def _rest(self, seconds: float) -> None:
@@ -145,6 +147,7 @@ class WebLine:
 class WebLines:
     """All connections of a server."""
 
+    budget: WorkBudget = PROCESS
     seen: bool = field(default=False, init=False)  # there was a connection
     left: float = field(default=-inf, init=False)  # when the last one ended, by a steady clock
     _open: list[WebLine] = field(factory=list, init=False)
@@ -160,7 +163,7 @@ class WebLines:
         if len(self._open) >= CONNECTIONS:
             await websocket.close(FULL, "too many connections")
             return
-        self._open.append(line := WebLine(websocket, talk))
+        self._open.append(line := WebLine(websocket, talk, self.budget))
         self.seen = True
         try:
             await line.serve()

@@ -22,7 +22,9 @@ from websockets.sync.client import ClientConnection, connect
 
 from sigma_kernel import Environment, every
 from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
-from sigma_kernel.testing import Descent, Do, MonitorSuite, Slow, Sweep, small_environment
+from sigma_kernel.testing import Descent, Do, FakeView, MonitorSuite, Slow, Sweep, small_environment
+from sigma_monitor_control.budget import PROCESS
+from sigma_monitor_control.server import Server
 from sigma_monitor_web import serving, talk
 from sigma_monitor_web.monitor import Left, WebMonitor, shown
 from sigma_monitor_web.serving import listening
@@ -117,7 +119,8 @@ def test_a_page_enters_reads_and_steers() -> None:
 
 def test_what_has_become_of_a_command_is_told_without_waiting_for_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(talk, "SOON", 3600.0)
-    monkeypatch.setattr(talk, "REST", 1e9)
+    for name, value in {"rest": 1e9, "longest": 1e9, "_free": 0.0}.items():  # and set back at the end
+        monkeypatch.setattr(talk.PROCESS, name, value)
     with dashboard() as (_, page), page.open(page.enter()) as line:
         assert asked(line, do="set", pattern="trainer.optimiser.learning_rate", value=0.25)["state"] == "applied"
 
@@ -462,3 +465,9 @@ def test_no_browser_covers_the_terminal_where_there_are_no_windows(monkeypatch: 
     monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
     assert shown("http://127.0.0.1:8470/")
     assert opened == ["http://127.0.0.1:8470/"]
+
+
+def test_the_page_and_the_socket_share_one_budget_of_work() -> None:
+    assert talk.WebLines().budget is PROCESS
+    with socket.socket() as listener:
+        assert Server(FakeView(), listener, 0).budget is PROCESS
