@@ -101,7 +101,8 @@ class Application:
 
     async def _enter(self, request: Request) -> Response:
         """Exchange a key for a cookie."""
-        if not self.keys.may_try():
+        peer = request.client.host if request.client else ""
+        if not self.keys.may_try(peer):
             return JSONResponse({"error": "too many wrong keys. Wait some seconds."}, 429, {"Retry-After": "10"})
         try:
             key = (await request.json())["token"]
@@ -111,7 +112,7 @@ class Application:
             return JSONResponse({"error": "the body must be an object with a token."}, 400)
         entered = self.keys.enter(key)
         if entered is None:
-            self.keys.failed()
+            self.keys.failed(peer)
             return DENIED
         answer = JSONResponse(self._introduction(entered[1]), headers=PRIVATE)
         answer.set_cookie(self.cookie, entered[0], httponly=True, samesite="strict", path="/")

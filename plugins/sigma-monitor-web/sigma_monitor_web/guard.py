@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from attrs import field, frozen
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -72,7 +74,8 @@ class Guard:
         elif refusal is not None:
             await JSONResponse({"error": refusal.why}, refusal.status)(scope, receive, _dressed(send))
         else:
-            await self.app(scope, _bounded(receive), _dressed(send))
+            with suppress(ClientDisconnect):  # it left in the middle of its request
+                await self.app(scope, _bounded(receive), _dressed(send))
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send, refusal: Refusal | None) -> None:
         if refusal is None:

@@ -17,6 +17,7 @@ READ, STEER = "read", "steer"
 BOTH = frozenset({READ, STEER})
 BYTES = 32  # of a key
 SESSIONS = 1000  # at a time; the oldest one is forgotten
+PEERS = 1000  # whose wrong keys are counted
 TRIES, PER_SECOND = 10, 1.0  # wrong keys that are answered at once, and how fast that number recovers
 
 
@@ -39,8 +40,7 @@ class Keys:
     read: str = field(factory=made)
     clock: Callable[[], float] = time.monotonic
     _sessions: OrderedDict[str, frozenset[str]] = field(factory=OrderedDict, init=False)
-    _tries: float = field(default=TRIES, init=False)
-    _asked: float = field(default=0.0, init=False)
+    _tries: OrderedDict[str, tuple[float, float]] = field(factory=OrderedDict, init=False)  # left, and when, by peer
 
     def scopes(self, key: str) -> frozenset[str]:
         """Return what a key lets do, nothing for a wrong one; the time that this takes does not depend on the key."""
@@ -68,13 +68,18 @@ class Keys:
         """Forget a session."""
         self._sessions.pop(cookie, None)
 
-    def may_try(self) -> bool:
-        """Return whether another key may be tried now: wrong ones are limited."""
-        now = self.clock()
-        self._tries = min(TRIES, self._tries + (now - self._asked) * PER_SECOND)
-        self._asked = now
-        return self._tries >= 1
+    def may_try(self, peer: str = "") -> bool:
+        """Return whether a peer may try another key now: wrong ones are limited, for each peer on its own."""
+        return self._left(peer) >= 1
 
-    def failed(self) -> None:
-        """Count a wrong key."""
-        self._tries -= 1
+    def failed(self, peer: str = "") -> None:
+        """Count a wrong key of a peer; of many peers, the one whose last is longest ago is forgotten."""
+        self._tries[peer] = (self._left(peer) - 1, self.clock())
+        self._tries.move_to_end(peer)
+        while len(self._tries) > PEERS:
+            self._tries.popitem(last=False)
+
+    def _left(self, peer: str) -> float:
+        now = self.clock()
+        left, since = self._tries.get(peer, (TRIES, now))
+        return min(TRIES, left + (now - since) * PER_SECOND)

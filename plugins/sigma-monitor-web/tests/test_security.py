@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from itertools import product
@@ -202,6 +203,42 @@ def test_wrong_keys_are_limited_and_right_ones_too_meanwhile() -> None:
     assert client.post("/session", json={"token": keys.steer}, headers=OWN).status_code == 429
     now[0] = 1.5
     assert client.post("/session", json={"token": keys.steer}, headers=OWN).status_code == 200
+
+
+def test_wrong_keys_of_one_peer_do_not_keep_another_out() -> None:
+    application = Application(Run(), Keys(clock=lambda: 0.0), {}, PageLayout())
+    near, far = (
+        TestClient(application.guarded(), base_url=BASE, client=(host, 1)) for host in ("127.0.0.1", "192.0.2.7")
+    )
+    tried = [far.post("/session", json={"token": "wrong"}, headers=OWN).status_code for _ in range(12)]
+    assert tried == [401] * 10 + [429] * 2
+    assert near.post("/session", json={"token": application.keys.steer}, headers=OWN).status_code == 200
+
+
+def test_peers_that_tried_wrong_keys_are_counted_up_to_a_number() -> None:
+    keys = Keys(clock=lambda: 0.0)
+    for peer in range(1001):
+        for _ in range(10):
+            keys.failed(str(peer))
+    assert [keys.may_try(str(peer)) for peer in (0, 1, 1000)] == [True, False, False]
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_request_raises_nothing(application: Application) -> None:
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = {"host": "127.0.0.1", "origin": "http://127.0.0.1", "content-type": "application/json", "x-sigma": "1"}
+    scope = {
+        "type": "http", "method": "POST", "path": "/session", "query_string": b"", "client": ("127.0.0.1", 1),
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }  # fmt: skip
+    asyncio.run(application.guarded()(scope, receive, send))
+    assert [one["status"] for one in sent if "status" in one] in ([], [500])
 
 
 def test_keys_and_cookies_cannot_be_guessed_and_are_of_their_server() -> None:
