@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -25,6 +26,7 @@ from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.talk import Talk
 
 TRASH = ".trash"
+LONGEST = 255  # bytes of a name in a file system
 PATIENCE = 3600.0  # seconds that a replay may take
 RUNNING = "running"
 LOOK = 0.3  # seconds between two looks at a process that is to train
@@ -49,6 +51,7 @@ class Shelf:
         """Return the folder of a run; raise SigmaConfigError unless it is a run folder directly below this one."""
         path = self.folder / name
         plain = name not in ("", ".", "..") and Path(name).name == name and not name.startswith(".")
+        plain = plain and "\0" not in name and len(os.fsencode(name)) <= LONGEST
         if not plain or path.is_symlink() or not path.is_dir() or not (path / "config.toml").is_file():
             raise SigmaConfigError(f"{name!r:.100}: is not the name of a run folder in {self.folder}.")
         return path

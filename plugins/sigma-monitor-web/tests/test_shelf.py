@@ -218,6 +218,23 @@ def test_nothing_outside_of_the_directory_is_reached(finished: Path, name: str) 
         Shelf(finished.parent).path(name)
 
 
+@pytest.mark.parametrize("name", ["n" * 5000, "ä" * 200, "a\0b"])
+def test_a_name_that_no_file_system_takes_is_no_run(finished: Path, name: str) -> None:
+    for do in ("delete", "resume", "replay"):
+        told = asked(Shelf(finished.parent).talk(finished.name, BOTH), do=do, run=name)
+        assert told["kind"] == "SigmaConfigError"
+        assert "is not the name of a run folder in" in told["message"]
+        assert len(told["message"]) < 500
+
+
+def test_a_directory_in_place_of_a_file_is_left_out(finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy"))
+    for name in ("journal.jsonl", "metrics.jsonl"):
+        (copy / name).unlink()
+        (copy / name).mkdir()
+    assert (Archive(copy).journal(), Archive(copy).entries()) == ([], [])
+
+
 def test_a_link_is_no_run(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "linked").symlink_to(finished)
     with pytest.raises(SigmaConfigError, match="is not the name of a run folder"):
