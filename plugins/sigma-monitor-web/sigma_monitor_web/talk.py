@@ -88,10 +88,17 @@ class WebLine:
         await self._close(OVER)
 
     async def _read(self) -> None:
-        with suppress(WebSocketDisconnect, KeyError):  # KeyError: a binary message
+        with suppress(WebSocketDisconnect):
             while True:
-                await self._inbox.put(await self.websocket.receive_text())
+                await self._inbox.put(await self._text())
         await self._inbox.put(None)
+
+    async def _text(self) -> str:
+        """Return the next message; in place of a binary one, what is answered by the form of a document."""
+        try:
+            return await self.websocket.receive_text()
+        except KeyError:
+            return "a binary message"
 
     def _call(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin a turn, from any thread, unless the server has ended."""

@@ -117,6 +117,14 @@ def test_a_page_enters_reads_and_steers() -> None:
             assert asked(line, do="set", pattern="trainer.optimiser.learning_rate", value=-1)["state"] == "refused"
 
 
+def test_a_binary_message_is_answered_in_a_sentence() -> None:
+    with dashboard() as (sigma, page), page.open(page.enter()) as line:
+        line.send(b"\0\1")
+        message = json.loads(line.recv(PATIENCE))["error"]["message"]
+        assert message.endswith("Send one JSON object to a line.")
+        assert asked(line, do="hello")["name"] == sigma.name
+
+
 def test_what_has_become_of_a_command_is_told_without_waiting_for_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(talk, "SOON", 3600.0)
     for name, value in {"rest": 1e9, "longest": 1e9, "_free": 0.0}.items():  # and set back at the end
