@@ -15,6 +15,13 @@ def readable(values: Any) -> np.ndarray:
         return np.asarray(None)
 
 
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Return a view of an array that cannot be written."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
 def as_numpy(values: Any) -> np.ndarray:
     """Convert an array of any library, or what NumPy converts, without a copy where that is possible.
 

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from attrs import define, evolve, field, fields
 
+from sigma_kernel.arrays import read_only
 from sigma_kernel.contracts import Backend, Dataset, Hook
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaDataError, SigmaNetworkError, inside, near
 from sigma_kernel.graph.node import Spec
@@ -282,7 +283,7 @@ def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.n
     check_indices(ready, model.shapes.indices)
     for cost in model.network.targeted:
         with inside(f"layer {cost.name}", cost.layer):
-            cost.layer.check(ready[cost.layer.targets], model.shapes.outputs[cost.sources[0]])
+            cost.layer.check(read_only(ready[cost.layer.targets]), model.shapes.outputs[cost.sources[0]])
     return ready
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve, field, frozen
 
+from sigma_kernel.arrays import read_only
 from sigma_kernel.contracts import Dataset, Preprocessor
 from sigma_kernel.errors import SigmaDataError, expect, inside, near
 from sigma_kernel.graph.node import Spec
@@ -56,18 +57,20 @@ class Preparation:
         step = self.preprocessors[name]
         if step.section not in block:
             return block
-        values = np.asarray(block[step.section])
+        values = read_only(np.asarray(block[step.section]))  # may be the user's own
         with inside(f"preprocessor {name!r}", step):
             try:
                 found = step.apply(values, self.fitted[name])
             except (TypeError, ValueError) as error:
+                if "read-only" in str(error):  # its own fault, not that of the samples
+                    raise
                 what = f"section {step.section!r}, {values.dtype} of shape {values.shape}"
                 raise SigmaDataError(
                     f"preprocessor {name!r}: cannot take {what}: {error}. Give samples like those of the training data."
                 ) from error
             right = isinstance(found, np.ndarray) and len(found) == len(values)
             expect(right, f"apply() must return an array of {len(values)} rows", found)
-        return {**block, step.section: found}
+        return {**block, step.section: found if found.flags.writeable else found.copy()}  # a backend may share it
 
     def cast(self, block: Mapping[str, np.ndarray]) -> Host:
         """Cast a preprocessed block to the dtypes of the trainer."""
@@ -109,7 +112,7 @@ class Section(Iterable[np.ndarray]):
         """Yield the array of each block, one row per sample."""
         for block in range(self.dataset.blocks):
             values = read(self.dataset, block)[self.name]
-            yield self.before.applied({self.name: values})[self.name]
+            yield read_only(np.asarray(self.before.applied({self.name: values})[self.name]))
 
 
 def check_finite(block: Host, where: str = "data") -> None:
