@@ -24,7 +24,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " originating symbol trace",
         "ops": "Op op",
         "random": "ORDER Draw Key Streams permutation",
-        "rewriting": "changed lifted replaced rewrite",
+        "rewriting": "changed lifted replaced rewrite with_inputs",
         "shapes": "ELEMENTWISE",
     },
 )

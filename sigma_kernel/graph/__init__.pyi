@@ -42,4 +42,5 @@ from sigma_kernel.graph.rewriting import changed as changed
 from sigma_kernel.graph.rewriting import lifted as lifted
 from sigma_kernel.graph.rewriting import replaced as replaced
 from sigma_kernel.graph.rewriting import rewrite as rewrite
+from sigma_kernel.graph.rewriting import with_inputs as with_inputs
 from sigma_kernel.graph.shapes import ELEMENTWISE as ELEMENTWISE

@@ -139,7 +139,8 @@ def _walk_back(scan: Node, came: Mapping[int, Node], needed: Container[Node]) ->
     known = saved | {each[i]: came[i] for i in each}
     sequences = _read_by([*ends, *step.values()], scan, known)
     stacked = [step[i] for i in step if carries <= i < cut]
-    stacked += dict.fromkeys(x for pair in products.values() for x in pair if x not in (*sequences, *stacked))
+    have = {*sequences, *stacked}
+    stacked += dict.fromkeys(x for pair in products.values() for x in pair if x not in have)
     body, outside = closed(Graph((*state.values(), *sums.values(), *sequences), (*ends, *stacked)))
     constants = replaced(outside, dict(zip(inner[cut:], scan.inputs[cut:], strict=True)))
     start = [came.get(i, _zeros(scan.inputs[i])) for i in state] + [_zeros(scan.inputs[i]) for i in sums]
@@ -162,7 +163,8 @@ def _step_back(
     seeds += [((*outputs, *inner)[i], flow) for i, flow in each.items()]  # incoming carries are results as well
     found = pull(seeds, [inner[i] for i in wanted])
     stacks = {x: part for x, part in zip(outputs, results(scan), strict=False) if part.attrs["index"] >= carries}
-    saved = {x: symbol(x.shape, x.dtype) for x in stacks if x not in inner}
+    own_inputs = set(inner)
+    saved = {x: symbol(x.shape, x.dtype) for x in stacks if x not in own_inputs}
     flows = {i: found[inner[i]] for i in wanted if inner[i] in found}
     read = dict(zip(flows, replaced([*flows.values()], saved), strict=True))
     return read, {own: stacks[x] for x, own in saved.items()}

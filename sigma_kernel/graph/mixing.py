@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attrs import evolve
-
 from sigma_kernel.graph.node import Graph, Node, mark, originating
 from sigma_kernel.graph.ops import mixed_matmul, reduce_precision
-from sigma_kernel.graph.rewriting import changed
+from sigma_kernel.graph.rewriting import changed, with_inputs
 
 # products whose operands are rounded one by one; ``mixed_matmul`` stands in for ``matmul``
 ROUNDED = {"convolution", "convolution_input", "convolution_kernel", "attention", "attention_gradient"}
@@ -31,7 +29,7 @@ def mixed(graph: Graph, dtype: str, concerned: Callable[[str], bool]) -> Graph:
                 return mixed_matmul(*inputs, dtype=dtype)
             if node.op in ROUNDED:
                 inputs = tuple(reduce_precision(x, dtype=dtype) if x.dtype == "float32" else x for x in inputs)
-        return node if inputs == node.inputs else evolve(node, inputs=inputs)
+        return with_inputs(node, inputs)
 
     with originating(""):
         return changed(graph, change, lambda body: mixed(body, dtype, concerned))

@@ -9,10 +9,10 @@ import hashlib
 import math
 import reprlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from operator import index
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from attrs import field, frozen
@@ -37,7 +37,14 @@ RENAMED = {
 REFLECTED = {  # methods for ``array * node`` and the like, which NumPy calls as ufuncs
     np.add: "__radd__", np.subtract: "__rsub__", np.multiply: "__rmul__", np.divide: "__rtruediv__",
     np.power: "__rpow__", np.remainder: "__rmod__", np.matmul: "__rmatmul__", np.greater: "__lt__",
-    np.greater_equal: "__le__", np.less: "__gt__", np.less_equal: "__ge__",
+    np.greater_equal: "__le__", np.less: "__gt__", np.less_equal: "__ge__", np.equal: "__eq__", np.not_equal: "__ne__",
+    np.bitwise_and: "__rand__", np.bitwise_or: "__ror__",
+}  # fmt: skip
+INSTEAD = {  # what to write for attributes that arrays have and nodes do not
+    "all": "f.min", "any": "f.max", "argmax": "f.argmax", "argmin": "f.argmax of -x", "clip": "f.clip", "copy": "x itself",
+    "cumsum": "f.scan", "dot": "@", "flatten": "x.reshape(-1)", "item": "x[0]", "ravel": "x.reshape(-1)",
+    "repeat": "f.stretch", "round": "f.floor(x + 0.5)", "squeeze": "f.squeeze", "std": "f.sqrt of f.variance",
+    "swapaxes": "f.swap_axes", "take": "f.take", "transpose": "f.permute", "var": "f.variance",
 }  # fmt: skip
 _HELD = {np.dtype(name).type for name in DTYPES if name != "bfloat16"}  # types of the entries of NumPy's arrays
 ALIGNMENT = 64  # bytes; the alignment of arrays: one cache line, and the widest vector register
@@ -79,6 +86,10 @@ class Values:
         return f"{self.array.tolist()}" if few else f"sha256:{hashlib.sha256(self.array.tobytes()).hexdigest()}"
 
 
+class SigmaNodeAttributeError(SigmaGraphError, AttributeError):
+    """A node lacks what arrays have; ``hasattr`` is False."""
+
+
 _origin = ContextVar("origin", default="")
 mark = _origin.set  # the nodes that are made from now on, until the end of :func:`originating`
 
@@ -95,9 +106,10 @@ def originating(what: str) -> Iterator[None]:
 
 @frozen(eq=False)
 class Node:
-    """A value in the graph: an op, its operands and its attributes. Nodes are compared by identity.
+    """A value in the graph: an op, its operands and its attributes.
 
-    Operators and methods have the names and the meaning that they have for arrays in NumPy. ``origin`` names the layer
+    Operators and methods have the names and the meaning that they have for arrays in NumPy: ``==`` compares entries.
+    Whether two nodes are the same one is asked by ``is``, and nodes are hashed by identity. ``origin`` names the layer
     or the optimiser that made it, for messages alone: it is no part of a graph's text.
     """
 
@@ -156,11 +168,42 @@ class Node:
     def __ge__(self, other: Node | Constant) -> Node: return apply("greater_equal", self, other)
     def __lt__(self, other: Node | Constant) -> Node: return apply("greater", other, self)
     def __le__(self, other: Node | Constant) -> Node: return apply("greater_equal", other, self)
+    def __rand__(self, other: Constant) -> Node: return apply("logical_and", other, self)
+    def __ror__(self, other: Constant) -> Node: return apply("logical_or", other, self)
+    def __eq__(self, other: Node | Constant) -> Node: return apply("equal", self, other)  # type: ignore[override]
+    def __ne__(self, other: Node | Constant) -> Node: return ~(self == other)  # type: ignore[override]
+    def __floordiv__(self, _: Any) -> NoReturn: raise self._lacking("x // y", "f.floor(x / y)")
+    def __divmod__(self, _: Any) -> NoReturn: raise self._lacking("divmod(x, y)", "f.floor(x / y) and x % y")
+    def __xor__(self, _: Any) -> NoReturn: raise self._lacking("x ^ y", "x != y, of truth values")
+    def __lshift__(self, _: Any) -> NoReturn: raise self._lacking("x << n", "x * 2**n")
+    def __rshift__(self, _: Any) -> NoReturn: raise self._lacking("x >> n", "f.floor(x / 2**n)")
+    def __round__(self, _: Any = None) -> NoReturn: raise self._lacking("round(x)", "f.floor(x + 0.5)")
+    def __setitem__(self, *_: Any) -> NoReturn: raise self._lacking("x[i] = y", "f.where or f.scatter_add")
+    def __contains__(self, _: Any) -> NoReturn: raise self._lacking("y in x", "f.max(x == y)")
+    def __float__(self) -> NoReturn: raise self._lacking("float(x)", 'x.astype("float32")')
+    def __int__(self) -> NoReturn: raise self._lacking("int(x)", 'x.astype("int32")')
+    __index__, __complex__, __rfloordiv__, __rdivmod__ = __int__, __float__, __floordiv__, __divmod__
+    __rxor__, __rlshift__, __rrshift__, __hash__ = __xor__, __lshift__, __rshift__, object.__hash__
     # fmt: on
+
+    def _lacking(self, what: str, instead: str) -> SigmaNodeAttributeError:
+        return SigmaNodeAttributeError(
+            f"{self!r}: its value is unknown while the graph is built, and it has no {what}. Use {instead}; f is "
+            "sigma_kernel.functions."
+        )
+
+    if not TYPE_CHECKING:  # where any attribute would pass
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise an error that names what to use instead of an attribute of arrays."""
+            if name.startswith("_") or not hasattr(np.ndarray, name):
+                raise AttributeError(f"a node has no {name!r}")
+            raise self._lacking(f".{name}", INSTEAD.get(name, "f.evaluate for values, or another function of f"))
 
     def __pow__(self, other: Node | Constant) -> Node:
         """Return a power; a square is a product."""
-        return self * self if np.ndim(other) == 0 and other == 2 else apply("pow", self, other)
+        square = not isinstance(other, Node) and np.ndim(other) == 0 and other == 2
+        return self * self if square else apply("pow", self, other)
 
     def __bool__(self) -> NoReturn:
         raise SigmaGraphError(
@@ -212,7 +255,7 @@ class Node:
             raise SigmaGraphError(
                 f"{self!r}[{places!r}]: how many entries a mask selects is unknown here. Use where(mask, x, y)."
             )
-        if any(part not in (slice(None), ...) for i, part in enumerate(parts) if i != at):
+        if not all(part is ... or _is_whole(part) for i, part in enumerate(parts) if i != at):
             raise SigmaGraphError(f"{self!r}[{places!r}]: a node selects along one axis. Slice the others before.")
         return apply("take", self, places, axis=place(self.shape, at - len(parts) if ... in parts[:at] else at))
 
@@ -221,6 +264,11 @@ class Node:
     def ndim(self) -> int:
         """Return the number of axes."""
         return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Return the number of entries."""
+        return math.prod(self.shape)
 
     @property
     def T(self) -> Node:  # noqa: N802
@@ -269,6 +317,11 @@ def _product(x: Any, y: Any) -> Node:
     made = apply("matmul", x[None] if row else x, y[:, None] if column else y)
     made = made[..., 0] if column else made
     return made[..., 0, :] if row and not column else made[..., 0] if row else made
+
+
+def _is_whole(part: Any) -> bool:
+    """Return whether a part of an index is ``:``."""
+    return isinstance(part, slice) and (part.start, part.stop, part.step) == (None, None, None)
 
 
 def _spans(parts: Sequence[Any], shape: Shape) -> list[range]:
@@ -406,7 +459,13 @@ class Rules:
 
     def _of(self, nodes: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
         shape = self.shape(*[x.shape for x in nodes], **attrs)
-        return Node(self.name, nodes, attrs, shape, self.dtype(*[x.dtype for x in nodes], **attrs))
+        try:
+            return Node(self.name, nodes, attrs, shape, self.dtype(*[x.dtype for x in nodes], **attrs))
+        except SigmaGraphError:
+            if "body" not in attrs and (numbers := _as_numbers(nodes)):
+                with suppress(SigmaGraphError):  # the first error names the dtypes as given
+                    return self._of(numbers, attrs)
+            raise
 
     def _typed(self, inputs: Sequence[Node | Constant], attrs: Mapping[str, Any]) -> Node:
         """Make a node of operands among which there are numbers or arrays.
@@ -463,7 +522,8 @@ def trace(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequenc
     Raises SigmaGraphError if the function uses inputs of another graph.
     """
     graph = opened(function, *specs)
-    strangers = [node for node in graph if node.op == "input" and node not in graph.inputs]
+    own = set(graph.inputs)
+    strangers = [node for node in graph if node.op == "input" and node not in own]
     if strangers:
         raise SigmaGraphError(
             f"trace: the function uses {strangers[0]!r} {strangers[0].attrs['name']!r} from outside. "
@@ -483,11 +543,35 @@ def opened(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequen
     return Graph(inputs, outputs)
 
 
+def _as_numbers(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Return operands with truth values as numbers of the others' dtype; none if there are none, or several dtypes."""
+    kinds = {x.dtype for x in nodes}
+    if "bool" not in kinds or len(kinds) > 2:
+        return ()
+    dtype = next(iter(kinds - {"bool"}), None) or _compared(nodes)
+    return tuple(apply("cast", x, dtype=dtype) if x.dtype == "bool" else x for x in nodes)
+
+
+def _compared(nodes: Sequence[Node]) -> str:
+    """Return the dtype of the nearest floats that truth values come from, else float32: that of their arithmetic."""
+    near, seen = [*nodes], set(nodes)
+    for node in near:  # which grows
+        if node.dtype in FLOATS:
+            return node.dtype
+        fresh = [x for x in dict.fromkeys(node.inputs) if x not in seen]
+        near += fresh
+        seen.update(fresh)
+    return "float32"
+
+
 def _choices(given: Sequence[Node | np.ndarray], weak: Sequence[bool]) -> list[tuple[str, str]]:
     """Return the dtypes to try for numbers and for arrays, where "" is their own: what nodes have, else as in NumPy."""
     nodes = [x.dtype for x in given if isinstance(x, Node)]
     arrays = [x for x, number in zip(given, weak, strict=True) if isinstance(x, np.ndarray) and not number]
     number = next((dtype for dtype in nodes if dtype != "bool"), "")
+    if nodes and not number:  # truth values: numbers beside them are floats, unless the op takes truth values alone
+        number = _compared([x for x in given if isinstance(x, Node)])
+        return [(number, ""), ("bool", "")]
     if nodes or not arrays:
         return [(number or "?", ""), *([(number, number)] if number and arrays else [])]
     floats, shared = [x for x in arrays if x.dtype.kind == "f"], np.result_type(*arrays).name

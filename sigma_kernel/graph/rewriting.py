@@ -84,7 +84,7 @@ def closed(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
 
 def replaced(outputs: Sequence[Node], new: Mapping[Node, Node]) -> tuple[Node, ...]:
     """Return outputs that are computed from new nodes in place of others."""
-    return _carried(outputs, dict(new), _with)
+    return _carried(outputs, dict(new), with_inputs)
 
 
 def _carried(outputs: Sequence[Node], known: dict[Node, Node], change: Change) -> tuple[Node, ...]:
@@ -95,8 +95,9 @@ def _carried(outputs: Sequence[Node], known: dict[Node, Node], change: Change) -
     return tuple(known[node] for node in outputs)
 
 
-def _with(node: Node, inputs: tuple[Node, ...]) -> Node:
-    return node if inputs == node.inputs else evolve(node, inputs=inputs)
+def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """Return the node itself if these are its operands, else a copy of it that takes them."""
+    return node if all(map(operator.is_, inputs, node.inputs)) else evolve(node, inputs=inputs)
 
 
 def _sharing(keep: Container[str]) -> Change:
@@ -107,10 +108,10 @@ def _sharing(keep: Container[str]) -> Change:
         mark(node.origin)
         if node.op not in keep and (expansion := expanded(node, inputs)) is not None:
             return _carried((expansion,), {x: x for x in inputs}, change)[0]
-        node = node if node.op == "input" else _simplified(_with(node, inputs))
+        node = node if node.op == "input" else _simplified(with_inputs(node, inputs))
         if node.op == "input":  # two inputs are never the same
             return node
-        key = (node.op, node.inputs, frozen_attrs(node.attrs), node.shape, node.dtype)
+        key = (node.op, tuple(map(id, node.inputs)), frozen_attrs(node.attrs), node.shape, node.dtype)
         return table.setdefault(key, node)
 
     return change
@@ -176,7 +177,7 @@ def _unstretched(node: Node) -> Node:
         others = [y.shape for k, y in enumerate(inputs) if k != i]
         while _stretches(x) and shapes.broadcast(x.inputs[0].shape, *others) == node.shape:
             inputs[i] = x = x.inputs[0]
-    return _with(node, tuple(inputs))
+    return with_inputs(node, tuple(inputs))
 
 
 def _stretches(node: Node) -> bool:
@@ -248,6 +249,6 @@ def _pooled_first(graph: Graph) -> Graph:
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op == "max_pool" and node.inputs[0].op == "relu" and uses[node.inputs[0]] == 1:
             return ops.relu(ops.max_pool(inputs[0].inputs[0], **node.attrs))
-        return _with(node, inputs)
+        return with_inputs(node, inputs)
 
     return changed(graph, change, lambda body: body)

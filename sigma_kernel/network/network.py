@@ -320,7 +320,7 @@ def _check_pairs(cost: Placed, value: Node, rows: Nodes, inputs: Sequence[Node])
     Broadcasting would pair every row with every other one. To do so on purpose, such a column is made of a row.
     """
     flat = {node: name for name, node in rows.items() if len(node.shape) == 1}
-    for node in ordered([value], border=inputs) if flat else ():
+    for node in ordered([value], border=set(inputs)) if flat else ():
         name = next((flat[_uncast(x)] for x in node.inputs if _uncast(x) in flat), "")
         columns = [x for x in map(_uncast, node.inputs) if x.shape == (*node.shape[:1], 1) and _is_own(x)]
         if name and columns and node.shape == 2 * node.shape[:1]:

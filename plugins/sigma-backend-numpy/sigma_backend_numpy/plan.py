@@ -194,7 +194,7 @@ def _endings(
     for out, node in enumerate(graph.outputs):
         value = owner[node]
         if out in donated:
-            there = donated[out] in (value, updated.get(value))
+            there = donated[out] is value or donated[out] is updated.get(value)
         else:
             there = value.op not in LEAVES and value not in updated
         there = there and _whole(node, value)

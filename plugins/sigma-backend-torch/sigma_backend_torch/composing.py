@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from operator import is_
 from typing import Any
 
 from attrs import evolve, frozen
 
 from sigma_kernel import functions as f
-from sigma_kernel.graph import Graph, Node, changed, gradient, rewrite, symbol
+from sigma_kernel.graph import Graph, Node, changed, gradient, rewrite, symbol, with_inputs
 
 ATTENTION = ("attention", "attention_gradient")
 FLOATS = ("float32", "float64")
@@ -31,7 +32,7 @@ def composed(graph: Graph) -> Graph:
         elif node.op in ("add", "div") and node.dtype in FLOATS and node.shape:
             found = _normalised(node, known, pairs)
         if found is None:
-            found = node if inputs == node.inputs else evolve(node, inputs=inputs)
+            found = with_inputs(node, inputs)
         known[node] = found
         return found
 
@@ -84,7 +85,7 @@ class Template:
         if _is_epsilon(wanted):
             return node.op == "constant"
         alike = (wanted.shape, wanted.dtype) == (node.shape, node.dtype)
-        if wanted in (self.x, self.g):
+        if wanted in {self.x, self.g}:
             return alike
         return (
             alike and wanted.op == node.op and wanted.attrs == node.attrs and len(wanted.inputs) == len(node.inputs)
@@ -108,7 +109,7 @@ def templates(shape: tuple[int, ...], dtype: str) -> tuple[Template, Template]:
     whole = f.layer_norm(x, scale, shift, epsilon=EPSILON)
     result, back = rewrite(Graph((x, g, scale, shift), (whole, *gradient(f.sum(g * whole), [x])))).outputs
     scaled = result.inputs[0]
-    (slope,) = {y for y in Graph((x, g, scale, shift), (back,)) if y.op == "mul" and y.inputs == (g, scale)}
+    (slope,) = {y for y in Graph((x, g, scale, shift), (back,)) if y.op == "mul" and all(map(is_, y.inputs, (g, scale)))}
     return Template(x, g, scaled.inputs[0]), Template(x, slope, back)
 
 

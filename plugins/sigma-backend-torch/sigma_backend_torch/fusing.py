@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import evolve
 
-from sigma_kernel.graph import Graph, Node, changed
+from sigma_kernel.graph import Graph, Node, changed, with_inputs
 
 Uses = Mapping[Node, int]
 Pattern = Callable[[Node, tuple[Node, ...], Uses], Node | None]  # a node, its new operands, the uses of old ones
@@ -32,7 +32,7 @@ def fused(graph: Graph) -> Graph:
         for pattern in PATTERNS.get(node.op, ()):
             if (better := pattern(node, inputs, uses)) is not None:
                 return better
-        return node if inputs == node.inputs else evolve(node, inputs=inputs)
+        return with_inputs(node, inputs)
 
     return changed(graph, change, fused)
 

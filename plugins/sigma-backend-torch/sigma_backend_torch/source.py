@@ -105,7 +105,7 @@ def _scheduled(
 
 
 def _alone(graph: Graph, out: int) -> bool:
-    return graph.outputs.count(graph.outputs[out]) == 1
+    return sum(x is graph.outputs[out] for x in graph.outputs) == 1
 
 
 def _fits(node: Node, into: Node, shared: Mapping[Node, frozenset[Node]]) -> bool:

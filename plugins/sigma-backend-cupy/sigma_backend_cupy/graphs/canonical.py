@@ -16,7 +16,7 @@ from attrs import evolve
 from sigma_backend_cupy.graphs.reads import LEAVES, LOOPS, MOVES, PULLED, REDUCTIONS
 from sigma_backend_cupy.graphs.views import VIEWS, product
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import INTEGERS, Graph, Node, changed, ops, rewrite
+from sigma_kernel.graph import INTEGERS, Graph, Node, changed, ops, rewrite, with_inputs
 
 KEPT = frozenset({"mixed_matmul"})  # composites with kernels of their own
 DTYPES = frozenset({"float32", "float64", "int32", "int64", "uint32", "bool"})
@@ -55,7 +55,7 @@ def _copy(node: Node) -> Node:
 
 
 def _with(node: Node, inputs: tuple[Node, ...]) -> Node:
-    return node if inputs == node.inputs else evolve(node, inputs=inputs)
+    return with_inputs(node, inputs)
 
 
 def _simpler(node: Node, inputs: tuple[Node, ...]) -> Node:

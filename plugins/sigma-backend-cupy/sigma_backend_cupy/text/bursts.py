@@ -75,15 +75,15 @@ def record(node: Node, number: int) -> Kernel:
 
 def advance(records: Sequence[tuple[Node, int]], checked: Sequence[Node]) -> Kernel:
     """Return the kernel that copies short records, and ends the burst after a loss that is not finite."""
-    nodes = [*dict.fromkeys([*(node for node, _ in records), *checked])]
+    nodes = {x: i for i, x in enumerate(dict.fromkeys([*(node for node, _ in records), *checked]))}
     body = [f"SIGMA_SHARED int ended[{THREADS}];", f"SIGMA_THREADS({THREADS}) {{", "ended[t] = 0;"]
     for node, number in records:
         kind, count = CTYPES[node.dtype], prod(node.shape)
         to = f"(({kind}*)table[{number}] + (wide)control[0] * {count})[e]"
-        body.append(f"for (int e = t; e < {count}; e += {THREADS}) {to} = p{nodes.index(node)}[e];")
+        body.append(f"for (int e = t; e < {count}; e += {THREADS}) {to} = p{nodes[node]}[e];")
     for node in checked:
         if node.dtype in FLOATING:
-            place = f"p{nodes.index(node)}[e]"
+            place = f"p{nodes[node]}[e]"
             loop = f"for (int e = t; e < {prod(node.shape)}; e += {THREADS})"
             body.append(f"{loop} if (!({place} - {place} == 0)) ended[t] = 1;")
     last = [

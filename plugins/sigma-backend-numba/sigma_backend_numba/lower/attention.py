@@ -11,7 +11,7 @@ from math import prod
 
 from attrs import evolve
 
-from sigma_kernel.graph import OPS, Graph, Node, Shape, changed
+from sigma_kernel.graph import OPS, Graph, Node, Shape, changed, with_inputs
 
 FUSED = frozenset({"attention", "attention_gradient"})
 LINE = 16  # elements to which the gradients are aligned
@@ -32,7 +32,7 @@ def without_others(graph: Graph) -> Graph:
         expansion = OPS[node.op].expansion if node.op in FUSED and not kept(node) else None
         if expansion:
             return expansion(*inputs, **node.attrs)
-        return node if inputs == node.inputs else evolve(node, inputs=inputs)
+        return with_inputs(node, inputs)
 
     return changed(graph, change, without_others)
 

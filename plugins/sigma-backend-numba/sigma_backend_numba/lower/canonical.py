@@ -26,7 +26,7 @@ from sigma_backend_numba.lower.resident import read_in_place
 from sigma_backend_numba.lower.running_sums import summed_later
 from sigma_backend_numba.scalars import SCALARS
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import Graph, Node, changed, constant, ordered, rewrite
+from sigma_kernel.graph import Graph, Node, changed, constant, ordered, rewrite, with_inputs
 
 WORK = 3e6  # minimum floating-point operations of a part of a sum of products, or of a piece for BLAS
 PACKED = {AMX: 500_000, DOTS: 60_000}  # minimum floating-point operations of a product that packs bfloat16
@@ -105,7 +105,7 @@ class Form:
             operands = tuple(x if _in_memory(x) and is_regular(x) else _copy(x) for x in operands)
         if node.op == "pool_argmax":
             operands += self._pooled(node, operands[0])
-        made = node if operands == node.inputs else evolve(node, inputs=operands)
+        made = with_inputs(node, operands)
         if made.op == "convolution_kernel":
             return _in_parts(made)
         if made.op == "div" and _has_few_roots(made):
@@ -175,7 +175,7 @@ def _multiplied(graph: Graph, within: bool = False) -> Graph:
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op != "mixed_matmul":
-            return node if inputs == node.inputs else evolve(node, inputs=inputs)
+            return with_inputs(node, inputs)
         if node.dtype == "float32" and node.attrs["dtype"] == "bfloat16" and _large(node, within):
             return evolve(node, op="mixed", inputs=inputs)
         return evolve(node, op="matmul", inputs=tuple(_rounded(x, node.attrs) for x in inputs), attrs={})
@@ -203,7 +203,7 @@ def _looped(graph: Graph) -> Graph:
     """Return a graph whose scans, those within scans included, are cut into chunks and multiply packed matrices."""
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        made = node if inputs == node.inputs else evolve(node, inputs=inputs)
+        made = with_inputs(node, inputs)
         return packed(cut(made)) if made.op == "scan" else made
 
     return changed(graph, change, _looped)
@@ -211,7 +211,7 @@ def _looped(graph: Graph) -> Graph:
 
 def _called(graph: Graph, known: Collection[str] = KNOWN) -> Graph:
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        made = node if inputs == node.inputs else evolve(node, inputs=inputs)
+        made = with_inputs(node, inputs)
         return made if node.op in known else called(made)
 
     return changed(graph, change, _called)

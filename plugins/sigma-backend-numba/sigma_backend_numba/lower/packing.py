@@ -12,7 +12,7 @@ from attrs import evolve
 
 from sigma_backend_numba.compiler.processor import registers
 from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
-from sigma_kernel.graph import BYTES, FLOATS, Graph, Node, changed, ops, ordered, symbol
+from sigma_kernel.graph import BYTES, FLOATS, Graph, Node, changed, ops, ordered, symbol, with_inputs
 
 STEPS, COLUMNS = 4, 16  # minimum steps, and columns of a matrix, for which packing is worthwhile
 
@@ -59,7 +59,7 @@ def _is_product(node: Node) -> bool:
 def _multiplied(node: Node, inputs: tuple[Node, ...], inside: dict[Node, Node]) -> Node:
     if _is_product(node) and node.inputs[1] in inside:
         return evolve(node, op="packed", inputs=(inputs[0], inside[node.inputs[1]]))
-    return node if inputs == node.inputs else evolve(node, inputs=inputs)
+    return with_inputs(node, inputs)
 
 
 def _panels(matrix: Node) -> Node:

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from attrs import evolve
 
-from sigma_kernel.graph import Graph, Node, changed, ops
+from sigma_kernel.graph import Graph, Node, changed, ops, with_inputs
 
 
 def side_by_side(graph: Graph) -> Graph:
@@ -17,7 +17,7 @@ def side_by_side(graph: Graph) -> Graph:
     pieces: dict[Node, tuple[Node, ...]] = {}  # the padded pieces whose sum a node is
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        made = node if inputs == node.inputs else evolve(node, inputs=inputs)
+        made = with_inputs(node, inputs)
         if _axis(made) is not None:
             pieces[made] = (made,)
         elif made.op == "add" and all(x in pieces and x.shape == made.shape for x in inputs):

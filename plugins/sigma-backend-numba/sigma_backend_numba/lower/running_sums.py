@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from attrs import evolve, frozen
 
 from sigma_backend_numba.lower.batch_chunks import cut
-from sigma_kernel.graph import Graph, Node, changed
+from sigma_kernel.graph import Graph, Node, changed, with_inputs
 
 
 @frozen(eq=False)
@@ -40,7 +40,7 @@ def summed_later(graph: Graph) -> Graph:
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op == "part" and inputs[0] in known:
             return known[inputs[0]].result(node)
-        made = node if inputs == node.inputs else evolve(node, inputs=inputs)
+        made = with_inputs(node, inputs)
         terms = _terms(made.attrs["body"], made.attrs["carries"]) if made.op == "scan" else {}
         stacked = {i - len(made.attrs["body"].outputs) for i in read.get(id(made.attrs.get("body")), ())}
         if terms and not stacked & terms.keys():

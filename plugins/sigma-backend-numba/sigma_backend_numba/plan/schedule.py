@@ -199,9 +199,9 @@ class GroupSchedule:
         for x in whole.inputs[: REPLACING[whole.op]]:
             made, place = self.grouping.of.get(x), begin * each[axis]
             begin += x.shape[axis]
-            if not alone or made is None or x in made.cores or x in self.delivered or x not in self.stored:
+            if not alone or made is None or x in {*made.cores} or x in self.delivered or x not in self.stored:
                 continue
-            once = [source(y) for y in whole.inputs].count(x) == 1 and self._readers.get(x) == [group]
+            once = sum(source(y) is x for y in whole.inputs) == 1 and self._readers.get(x) == [group]
             if once and made.kind != "plain" and made not in self.regions:
                 self.within[x] = whole, place
 
@@ -260,12 +260,12 @@ def _harmless(group: Group, node: Node, given: Node) -> bool:
     space, head = group.space, group.head.maps if group.head else {}
     if group.kind == "plain" or node not in space.maps:
         return False
-    wanted = own_strides(node, space.maps[node], space.sides)
+    wanted, cores = own_strides(node, space.maps[node], space.sides), {*group.cores}
     for member in group.members:
         for position, x in enumerate(member.inputs):
             if source(x) is not given:
                 continue
-            if node in group.cores or member in (*group.cores, *head) or member not in space.maps:
+            if node in cores or member in cores or member in head or member not in space.maps:
                 return False
             if position not in values(member):
                 return False
