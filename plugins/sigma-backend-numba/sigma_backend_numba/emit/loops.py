@@ -93,7 +93,7 @@ def fold(task: Task) -> None:
         if fold.total:
             rounded = f"{short(fold.core)}({fold.total.pointer}[q])"
             task.lines += [every, f"    {task.storage(fold.core)}[q] = {rounded}"]
-    outs = [node for node in stored(task) if node not in cores]
+    outs = [node for node in stored(task) if node not in {*cores}]
     if outs:
         steps = [own_strides(core, space.maps[core], space.sides)[1] for core in cores]
         over = {core: Address(task.storage(core), "", each) for core, each in zip(cores, steps, strict=True)}

@@ -5,6 +5,7 @@ The gradient of a bias that acts inside a body is such a sum: nothing reads it b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from attrs import evolve, frozen
@@ -54,10 +55,10 @@ def summed_later(graph: Graph) -> Graph:
 
 def _terms(body: Graph, carries: int) -> dict[int, list[Node]]:
     """Return for each carry that is only added to: its term, a sum of rows that may be reshaped, outermost first."""
-    used = [x for node in body for x in node.inputs] + [*body.outputs]
+    used = Counter([x for node in body for x in node.inputs] + [*body.outputs])
     found = {}
     for i, (total, now) in enumerate(zip(body.inputs[:carries], body.outputs, strict=False)):
-        if now.op == "add" and total in now.inputs and used.count(total) == used.count(now) == 1:
+        if now.op == "add" and total in {*now.inputs} and used[total] == used[now] == 1:
             (term,) = (x for x in now.inputs if x is not total)
             chain = [term]
             while chain[-1].op in ("reshape", "sum") and not _sums_rows(chain[-1]):
@@ -77,14 +78,16 @@ def _apart(scan: Node, terms: Mapping[int, list[Node]]) -> Apart:
     left = [i for i in range(carries) if i not in terms]
     kept = [*left, *range(carries, len(body.inputs))]
     wanted = [body.outputs[i] for i in (*left, *range(carries, len(body.outputs)))]
-    wanted += dict.fromkeys(x for chain in terms.values() if (x := chain[-1].inputs[0]) not in wanted[len(left) :])
+    stacked = {*wanted[len(left) :]}
+    wanted += dict.fromkeys(x for chain in terms.values() if (x := chain[-1].inputs[0]) not in stacked)
+    first = {x: place for place, x in reversed([*enumerate(wanted)][len(left) :])}
     inner = Graph(tuple(body.inputs[i] for i in kept), tuple(wanted))
     attrs = {**scan.attrs, "body": inner, "carries": len(left)}
     made = evolve(scan, inputs=tuple(scan.inputs[i] for i in kept), attrs=attrs)
     sums = {}
     for i, chain in terms.items():
-        place = wanted.index(chain[-1].inputs[0], len(left))
-        sums[i] = evolve(body.outputs[i], inputs=(scan.inputs[i], _total(made, place, chain)))  # it may be wider
+        total = _total(made, first[chain[-1].inputs[0]], chain)
+        sums[i] = evolve(body.outputs[i], inputs=(scan.inputs[i], total))  # it may be wider
     moved = {i: place for place, i in enumerate([*left, *range(carries, len(body.outputs))])}
     moved |= {len(body.outputs) + i: len(wanted) + place for place, i in enumerate(left)}
     return Apart(made, sums, moved)

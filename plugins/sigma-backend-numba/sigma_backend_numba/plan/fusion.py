@@ -97,7 +97,7 @@ class Group:
     @property
     def operands(self) -> list[Node]:
         """Return what the nests read from memory.  Each computes its own members only: not those of the other."""
-        folded = self.cores if self.head else []
+        folded = dict.fromkeys(self.cores if self.head else [])
         nests = [(self.head, [*self.head.maps, *folded])] if self.head else []
         nests.append((self.space, [node for node in self.space.maps if node not in folded]))
         return [x for space, nodes in nests for node in nodes for x in node.inputs if source(x) not in space.maps]
