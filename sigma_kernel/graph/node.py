@@ -544,9 +544,12 @@ def opened(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequen
 
 
 def _as_numbers(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Return operands with truth values as numbers of the others' dtype; none if there are none, or several dtypes."""
+    """Return operands with truth values as numbers of the others' dtype; none if there are none, or several dtypes.
+
+    Truth values among themselves stay as they are: in NumPy, their sum is ``or``.
+    """
     kinds = {x.dtype for x in nodes}
-    if "bool" not in kinds or len(kinds) > 2:
+    if "bool" not in kinds or len(kinds) > 2 or (len(kinds) == 1 and len(nodes) > 1):
         return ()
     dtype = next(iter(kinds - {"bool"}), None) or _compared(nodes)
     return tuple(apply("cast", x, dtype=dtype) if x.dtype == "bool" else x for x in nodes)
@@ -570,8 +573,8 @@ def _choices(given: Sequence[Node | np.ndarray], weak: Sequence[bool]) -> list[t
     arrays = [x for x, number in zip(given, weak, strict=True) if isinstance(x, np.ndarray) and not number]
     number = next((dtype for dtype in nodes if dtype != "bool"), "")
     if nodes and not number:  # truth values: numbers beside them are floats, unless the op takes truth values alone
-        number = _compared([x for x in given if isinstance(x, Node)])
-        return [(number, ""), ("bool", "")]
+        true = all(np.asarray(x).dtype == bool for x in given if not isinstance(x, Node))
+        return [*([] if true else [(_compared([x for x in given if isinstance(x, Node)]), "")]), ("bool", "")]
     if nodes or not arrays:
         return [(number or "?", ""), *([(number, number)] if number and arrays else [])]
     floats, shared = [x for x in arrays if x.dtype.kind == "f"], np.result_type(*arrays).name

@@ -59,8 +59,7 @@ def is_like_array(function: Callable[..., Any], *operands: Any) -> bool:
     except SigmaError as error:
         assert re.search(r"(Use|Cast|Write|Slice|single number)", str(error)), error
         return False
-    with np.errstate(all="ignore"):
-        wanted = function(*operands)
+    wanted = function(*operands)
     pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple | list) else [(found, wanted)]
     for one, other in pairs:
         assert np.shape(one) == np.shape(other)
@@ -73,9 +72,11 @@ def is_like_array(function: Callable[..., Any], *operands: Any) -> bool:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_an_operator_of_nodes_gives_what_arrays_give_or_names_what_does(operation, operands):
     try:
-        operation(*operands)
+        found = operation(*operands)
     except (TypeError, ValueError):  # what arrays refuse, nodes may compute
         return
+    if operation is operator.mod and found.dtype.kind == "i" and not np.all(operands[1]):
+        return  # of integers, NumPy warns of the remainder of a division by 0, and calls it 0
     is_like_array(operation, *operands)
 
 

@@ -66,7 +66,8 @@ def test_a_graph_survives_printing_comparing_and_pickling(graph):
 def test_unused_inputs_keep_their_position():
     graph = pickle.loads(pickle.dumps(trace(lambda unused, x: (x, x), (4,), (2,))))
     assert [x.shape for x in graph.inputs] == [(4,), (2,)]
-    assert graph.outputs == (graph.inputs[1], graph.inputs[1])
+    assert all(node is graph.inputs[1] for node in graph.outputs)
+    assert len(graph.outputs) == 2
 
 
 @pytest.mark.parametrize(
@@ -95,14 +96,15 @@ def test_nodes_are_visited_once_and_operands_first():
     x = symbol((2,))
     y = x + x
     graph = Graph((x,), (y * y, y))
-    order = list(graph)
-    assert len(order) == len(set(order)) == 3
-    assert all(order.index(operand) < order.index(node) for node in order for operand in node.inputs)
+    order = {node: place for place, node in enumerate(graph)}
+    assert len(order) == len([*graph]) == 3
+    assert all(order[operand] < order[node] for node in order for operand in node.inputs)
 
 
-def test_nodes_are_equal_only_to_themselves():
-    assert symbol((2,)) != symbol((2,))
-    assert len({symbol((2,)), symbol((2,))}) == 2
+def test_nodes_are_compared_entry_by_entry_and_hashed_by_identity():
+    x, y = symbol((2,)), symbol((2,))
+    assert ((x == y).op, (x != y).op, (x == x).dtype) == ("equal", "logical_not", "bool")
+    assert len({x, y, x}) == 2
 
 
 @pytest.mark.parametrize(
@@ -176,8 +178,10 @@ def test_lists_in_attributes_become_tuples():
         (lambda x, i: i + 2**31, r"add\(\(2, 3\), 2147483648\): 2147483648 is not a valid int32"),
         (lambda x, i: ops.cast(i, dtype="uint32") - (-1), r"-1 is not a valid uint32"),
         (lambda x, i: x + i, r"add\(\(2, 3\), \(2, 3\)\): dtypes float32 and int32 do not mix. Cast one of them."),
-        (lambda x, i: ops.where(x > 0, 1.0, 0.0), r"where\(\(2, 3\), 1.0, 0.0\): the dtype of a number is unknown"),
+        (lambda x, i: ops.where(1.0, 2.0, 0.0), r"where\(1.0, 2.0, 0.0\): the dtype of a number is unknown"),
         (lambda x, i: (x > 0) + (x > 1), r"it takes numbers, not bool. Cast or compare first"),
+        (lambda x, i: (x > 0) & x, r"dtypes bool and float32 do not mix. Cast one of them."),
+        (lambda x, i: (x > 0) + x + i, r"dtypes float32 and int32 do not mix. Cast one of them."),
         (lambda x, i: ops.exp(i), r"exp\(\(2, 3\)\): it takes floats, not int32"),
         (lambda x, i: ops.exp(x, x), r"exp\(\(2, 3\), \(2, 3\)\): same\(\) takes 1 positional argument"),
         (lambda x, i: ops.sum(x), r"sum\(\(2, 3\)\): .*'axis'"),
@@ -192,7 +196,7 @@ def test_lists_in_attributes_become_tuples():
         (lambda x, i: np.cosh(x), r"np.cosh: .* Use operators, and the functions of sigma_kernel.functions."),
         (lambda x, i: np.add(x, x), r"Use f.add, of sigma_kernel.functions."),
         (lambda x, i: np.add.reduce(x), r"np.add: NumPy cannot compute"),
-        (lambda x, i: np.ones((2, 3)) == x, r"Use f.equal, of sigma_kernel.functions."),
+        (lambda x, i: np.equal(x, x), r"Use f.equal, of sigma_kernel.functions."),
         (lambda x, i: np.asarray(x), r"so NumPy cannot compute with it. Use the functions of sigma_kernel.functions."),
         (lambda x, i: x[2], r"input float32\[2, 3\]\[2\]: index 2 is out of bounds for axis 0 with size 2."),
         (lambda x, i: x[0, 0, 0], r"too many indices for array: array is 2-dimensional, but 3 were indexed."),
