@@ -572,9 +572,9 @@ def _choices(given: Sequence[Node | np.ndarray], weak: Sequence[bool]) -> list[t
     nodes = [x.dtype for x in given if isinstance(x, Node)]
     arrays = [x for x, number in zip(given, weak, strict=True) if isinstance(x, np.ndarray) and not number]
     number = next((dtype for dtype in nodes if dtype != "bool"), "")
-    if nodes and not number:  # truth values: numbers beside them are floats, unless the op takes truth values alone
+    if nodes and not number:  # truth values: numbers beside them are floats
         true = all(np.asarray(x).dtype == bool for x in given if not isinstance(x, Node))
-        return [*([] if true else [(_compared([x for x in given if isinstance(x, Node)]), "")]), ("bool", "")]
+        return [("bool" if true else _compared([x for x in given if isinstance(x, Node)]), "")]
     if nodes or not arrays:
         return [(number or "?", ""), *([(number, number)] if number and arrays else [])]
     floats, shared = [x for x in arrays if x.dtype.kind == "f"], np.result_type(*arrays).name
