@@ -294,11 +294,13 @@ class Node:
 
     def max(self, axis: Axis = None, keepdims: bool = False) -> Node:
         """Return the maximum over axes, all by default; equal maxima share the gradient evenly."""
-        return self._reduced("max", axis, keepdims)
+        made = self._reduced("max", axis, keepdims)
+        return made.astype("bool") if self.dtype == "bool" else made
 
     def min(self, axis: Axis = None, keepdims: bool = False) -> Node:
         """Return the minimum over axes, all by default; equal minima share the gradient evenly."""
-        return -(-self).max(axis, keepdims)
+        made = -(-self).max(axis, keepdims)
+        return made.astype("bool") if self.dtype == "bool" else made
 
     def mean(self, axis: Axis = None, keepdims: bool = False) -> Node:
         """Return the mean over axes, all by default."""

@@ -111,7 +111,7 @@ def test_what_users_know_of_arrays_has_the_same_value_on_nodes(function):
 UNKNOWN = {
     "if": lambda x: 1 if x > 0 else 2, "and": lambda x: x > 0 and x < 1, "or": lambda x: x > 0 or x < 1,
     "not": lambda x: not x, "bool": bool, "float": float, "int": int, "complex": complex, "round": round,
-    "in": lambda x: 1.0 in x, "not in": lambda x: 1.0 not in x, "chained": lambda x: 0 < x < 1, "max": lambda x: max(x, -x),
+    "in": lambda x: 1.0 in x, "not in": lambda x: 1.0 not in x, "chained": lambda x: 0 < x < 1, "max": lambda x: max(x, 1.0),
     "an index": lambda x: [1, 2][x], "a range": range, "len of a number": lambda x: len(x.sum()), "of an array": np.sin,
     "rows of a number": lambda x: list(x.sum()), "while": lambda x: next(iter(int, 1)) if x else 0,
     "setting": lambda x: operator.setitem(x, 0, 1.0), "a mask": lambda x: x[x > 0], "any": lambda x: any(x > 0),

@@ -6,8 +6,8 @@
 
 A function is a list of random steps in Python's operators and the methods of arrays: each step combines two earlier
 values, which are floats or truth values, or an earlier value and a number.  It runs twice, on arrays of float64 and on
-nodes.  Each function must give the same numbers, or be refused by a SigmaError.  Prints one JSON document; the exit code
-is 1 if a function gives other numbers.
+nodes.  Each function must give the same numbers, or be refused by a SigmaError.  Prints one JSON document; the exit
+code is 1 if a function gives other numbers.
 """
 
 from __future__ import annotations

@@ -68,7 +68,9 @@ class Checked:
             return large
         bad = (node for node in (*losses, *values) if node.dtype in FLOATS and not finite(found[node]))
         early = self._iteration(found) == 1
-        return next((evolve(fault(node, found, self._names()), early=early and node in losses) for node in bad), None)
+        return next(
+            (evolve(fault(node, found, self._names()), early=early and node in {*losses}) for node in bad), None
+        )
 
     def _judged(self) -> tuple[list[Node], list[Node]]:
         """Return the loss, and the new values of the state; metrics may be what they are."""

@@ -109,7 +109,9 @@ def templates(shape: tuple[int, ...], dtype: str) -> tuple[Template, Template]:
     whole = f.layer_norm(x, scale, shift, epsilon=EPSILON)
     result, back = rewrite(Graph((x, g, scale, shift), (whole, *gradient(f.sum(g * whole), [x])))).outputs
     scaled = result.inputs[0]
-    (slope,) = {y for y in Graph((x, g, scale, shift), (back,)) if y.op == "mul" and all(map(is_, y.inputs, (g, scale)))}
+    (slope,) = {
+        y for y in Graph((x, g, scale, shift), (back,)) if y.op == "mul" and all(map(is_, y.inputs, (g, scale)))
+    }
     return Template(x, g, scaled.inputs[0]), Template(x, slope, back)
 
 

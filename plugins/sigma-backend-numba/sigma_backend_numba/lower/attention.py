@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from attrs import evolve
-
 from sigma_kernel.graph import OPS, Graph, Node, Shape, changed, with_inputs
 
 FUSED = frozenset({"attention", "attention_gradient"})

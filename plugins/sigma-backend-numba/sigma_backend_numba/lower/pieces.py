@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from attrs import evolve
-
 from sigma_kernel.graph import Graph, Node, changed, ops, with_inputs
 
 
