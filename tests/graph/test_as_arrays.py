@@ -57,7 +57,8 @@ def is_like_array(function: Callable[..., Any], *operands: Any) -> bool:
     try:
         found = value(function, *operands)
     except SigmaError as error:
-        assert re.search(r"(Use|Cast|Write|Slice|single number)", str(error)), error
+        if not re.search(r"(Use|Cast|Write|Slice|single number)", str(error)):
+            raise
         return False
     wanted = function(*operands)
     pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple | list) else [(found, wanted)]
@@ -95,7 +96,8 @@ WORKS = {
     "reshape -1": lambda x: x.reshape(-1), "astype": lambda x: x.astype("int32"), "a row": lambda x: x[1],
     "an entry": lambda x: x[1, 2], "a slice": lambda x: x[:, ::-1], "an axis": lambda x: x[:, None],
     "a list of rows": lambda x: x[[1, 0, 1]], "all": lambda x: x[...], "rows": list, "unpacking": lambda x: [*x],
-    "square": lambda x: x**2, "product": lambda x: x @ x.T, "not": lambda x: ~(x > 0), "a share": lambda x: (x > 0).mean(),
+    "square": lambda x: x**2, "product": lambda x: x @ x.T, "not": lambda x: ~(x > 0),
+    "a share": lambda x: (x > 0).mean(),
     "a count": lambda x: (x > 0).sum(), "a mask": lambda x: x * (x != 1), "weights": lambda x: 1 + 9 * (x == 1),
     "a mask of truth values": lambda x: ((x == 1) & (x > 0)) | (x == -2), "nothing": lambda x: x == x,
     "compared truth values": lambda x: (x > 0) == (x > 1), "a number in truth values": lambda x: (x > 0) == 1,
@@ -111,7 +113,8 @@ def test_what_users_know_of_arrays_has_the_same_value_on_nodes(function):
 UNKNOWN = {
     "if": lambda x: 1 if x > 0 else 2, "and": lambda x: x > 0 and x < 1, "or": lambda x: x > 0 or x < 1,
     "not": lambda x: not x, "bool": bool, "float": float, "int": int, "complex": complex, "round": round,
-    "in": lambda x: 1.0 in x, "not in": lambda x: 1.0 not in x, "chained": lambda x: 0 < x < 1, "max": lambda x: max(x, 1.0),
+    "in": lambda x: 1.0 in x, "not in": lambda x: 1.0 not in x, "chained": lambda x: 0 < x < 1,
+    "max": lambda x: max(x, 1.0),
     "an index": lambda x: [1, 2][x], "a range": range, "len of a number": lambda x: len(x.sum()), "of an array": np.sin,
     "rows of a number": lambda x: list(x.sum()), "while": lambda x: next(iter(int, 1)) if x else 0,
     "setting": lambda x: operator.setitem(x, 0, 1.0), "a mask": lambda x: x[x > 0], "any": lambda x: any(x > 0),
