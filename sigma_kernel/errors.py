@@ -14,10 +14,31 @@ from typing import Any
 LONGEST, MOST = 100, 3  # characters of a name to look for similar ones, in quadratic time; suggestions for its end
 
 
+HEAD, TAIL = 1_200, 800  # characters of a longer line of a message that are kept: its location, and its remedy
+
+
 class SigmaError(Exception):
-    """An error that the user can correct; the message says how."""
+    """An error that the user can correct; the message says how.
+
+    A line that quotes a very long value is shortened in its middle.
+    """
 
     exit_code = 1
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(_shorten_lines(one) if isinstance(one, str) else one for one in args))
+
+
+def _shorten_lines(text: str) -> str:
+    """Replace the middle of every line that is longer than HEAD and TAIL together by its number of characters."""
+    if len(text) <= HEAD + TAIL:
+        return text
+    return "\n".join(
+        f"{line[:HEAD]}... ({len(line) - HEAD - TAIL:,} more characters) ...{line[-TAIL:]}"
+        if len(line) > HEAD + TAIL + 100  # a line that is shortened is not shortened again
+        else line
+        for line in text.split("\n")
+    )
 
 
 class SigmaGraphError(SigmaError):

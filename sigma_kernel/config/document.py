@@ -24,7 +24,7 @@ from sigma_kernel.settings import brief
 
 Path = tuple[str | int, ...]
 
-LONGEST = 1 << 20  # characters per file
+LONGEST, MOST = 1 << 20, 10_000  # characters and lines per file: the parsers take some 0.1 ms for each line
 DEEPEST = 100  # levels of a key on the command line
 _PLACE = re.compile(r" \(at (?:line (?P<line>\d++), column (?P<column>\d++)|end of document)\)$")
 _BETWEEN = re.compile(r"(?:[\s,]++|#[^\n]*+)*+")  # separators and comments between two values of an array
@@ -76,7 +76,7 @@ def read(path: pathlib.Path, regular: bool = False) -> Document:
     With ``regular``, as in a run folder, it must be a regular file: links are not followed, and pipes not waited for.
     """
     try:
-        with TextIOWrapper(open_regular(path) if regular else path.open("rb"), "utf-8") as file:
+        with TextIOWrapper(open_regular(path) if regular else path.open("rb"), "utf-8-sig") as file:
             text = file.read(LONGEST + 1)
         return evolve(parse(text, str(path)), folder=path.absolute().parent)
     except OSError as error:
@@ -89,6 +89,8 @@ def parse(text: str, name: str) -> Document:
     """Parse TOML; raises SigmaConfigError ``file:line: what is wrong`` if it is invalid."""
     if len(text) > LONGEST:
         raise SigmaConfigError(f"{name}: is longer than {LONGEST:,} characters. Keep data in separate files.")
+    if text.count("\n") > MOST:
+        raise SigmaConfigError(f"{name}: has more than {MOST:,} lines. Keep data in separate files.")
     walk = _Walk()
     try:
         body = tomlkit.parse(text).body  # first, as it rejects deep nesting quickly

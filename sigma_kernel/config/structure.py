@@ -34,7 +34,10 @@ _PLAIN: dict[Any, tuple[Any, str]] = {
 }  # fmt: skip
 _LISTS = (list, tuple, Sequence, MutableSequence)
 _TABLES = (dict, Mapping, MutableMapping)
-NAMED = ("hook", "monitor")  # kinds whose components need names, as their addresses and files begin with them
+NAMED, MOST = (
+    ("hook", "monitor"),
+    1_000,
+)  # kinds whose components need names, as their addresses and files begin with them
 _UNIONS = (Union, types.UnionType)
 
 
@@ -242,6 +245,8 @@ class Structure:
             return dict(zip(names(value), self.sequence(value, list[inner]), strict=True))  # type: ignore[valid-type]
         if not isinstance(value, dict):
             raise Mismatch("a table with a name for each", value)
+        if len(value) > MOST and kind_of(inner) in NAMED:
+            raise ValueError(f"{MOST:,} {kind_of(inner)}s are allowed at most (got {len(value):,}). Leave some out.")
         return self._each(value.items(), get_args(type_)[1:] * len(value))
 
     def _each(self, items: Iterable[tuple[Any, Any]], kinds: tuple[Any, ...]) -> dict[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,13 +19,24 @@ from sigma_kernel.tables import aligned, strict
 
 NARROW, INDENT = 24, "    "  # text has at least so many columns beside others, or else its own lines
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 
 
 def say(text: str, colour: str | None = None) -> None:
-    """Print a message on stderr."""
+    """Print a message on stderr, without the control characters of names and values that it quotes."""
+    text = printable(text)
     with heard():
         click.echo(click.style(text, fg=colour) if colour else text, err=True, color=colours())
+
+
+def printable(text: str) -> str:
+    """Return a text whose control characters, but tabs and new lines, are written as escapes of JSON.
+
+    Those of direction are among them. A terminal would act on them, so that a stranger's file could hide or forge text.
+    """
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @contextmanager
@@ -68,7 +80,7 @@ def toml(value: str | bool) -> str:
 def document(value: Any) -> None:
     """Print a command's result as one JSON document on stdout, with null for numbers that are not finite."""
     value = strict(value)
-    text = json.dumps(value, indent=2, ensure_ascii=False)
+    text = printable(json.dumps(value, indent=2, ensure_ascii=False))
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
@@ -82,7 +94,7 @@ def table(rows: Iterable[Sequence[str]]) -> None:
     On a terminal, the last column is wrapped to fit its width, and columns beyond it are below the line; in a pipe or a
     file, each row is one line, in full.
     """
-    cells, columns = [list(row) for row in rows], width() or sys.maxsize
+    cells, columns = [list(map(printable, row)) for row in rows], width() or sys.maxsize
     starts = [0, *accumulate(2 + max(map(len, column)) for column in zip(*cells, strict=True))][:-1]
     for line, row in zip(aligned(cells), cells, strict=True):
         click.echo(line if len(line) <= columns else _wrapped(line, row, starts, columns))

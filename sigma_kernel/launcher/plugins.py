@@ -9,7 +9,7 @@ import click
 
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.launcher.later import later
-from sigma_kernel.launcher.output import document, json_option, say, table
+from sigma_kernel.launcher.output import document, json_option, printable, say, table
 from sigma_kernel.launcher.scaffold import create, kinds
 from sigma_kernel.optional import optional
 from sigma_kernel.plugins.catalogue import catalogue
@@ -45,9 +45,9 @@ def show(name: str, as_json: bool) -> None:
     if as_json:
         document(_as_document(plugin) | {"traceback": plugin.traceback})
         return
-    click.echo(f"{plugin.name} {plugin.version} ({plugin.state})")
-    for text in filter(None, (plugin.reason, plugin.warning, plugin.traceback.rstrip())):
-        click.echo(text)
+    title = f"{plugin.name} {plugin.version} ({plugin.state})"
+    for text in filter(None, (title, plugin.reason, plugin.warning, plugin.traceback.rstrip())):
+        click.echo(printable(text))
     table((component.kind, component.name, component.summary) for component in plugin.components)
 
 

@@ -27,6 +27,7 @@ from sigma_kernel.settings import check_call
 
 _SPACE = r"(?:[ \t\r\n]++|#[^\n]*+)*+"  # around an operator, so that lines can be continued there
 _BLANK = r"(?:[ \t\r]++|#[^\n]*+)*+"  # within a line
+DIGITS = 20  # of a whole number: those of 2**64
 _CONSTANTS = {"true": True, "false": False, "none": None}
 
 
@@ -125,12 +126,11 @@ class _Parser(Scanner):
 
     # -- chains --------------------------------------------------------------------------------------------------------
     def _sum(self, *begun: Architecture) -> Rule:
-        terms = [*begun] or [(yield self._term())]
+        layers = [*chained(begun[0] if begun else (yield self._term()))]
         while self.take("'+'"):
-            terms.append((yield self._term()))
-        check_size(sum(len(chained(term)) for term in terms))  # a few named chains can multiply to any number
-        layers = tuple(layer for term in terms for layer in chained(term))
-        return Chain(layers) if len(layers) > 1 else layers[0]
+            layers += chained((yield self._term()))
+            check_size(len(layers))  # at once: a few named chains can multiply to any number
+        return Chain(tuple(layers)) if len(layers) > 1 else layers[0]
 
     def _term(self) -> Rule:
         if number := self.take("a number"):
@@ -234,7 +234,11 @@ class _Parser(Scanner):
 
     def _number(self, word: Word) -> int | float:
         with self._at(word):
-            return int(word) if word.lstrip("-").isdigit() else float(word)
+            if not word.lstrip("-").isdigit():
+                return float(word)
+            if (digits := len(word.lstrip("-"))) > DIGITS:
+                raise SigmaNetworkError(f"a whole number has {DIGITS} digits at most (got {digits:,}).")
+            return int(word)
 
     def _string(self, word: Word) -> str:
         with self._at(word):

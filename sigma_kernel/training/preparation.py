@@ -333,7 +333,7 @@ def check_memory(model: Model) -> None:
         sizes[address.partition(".")[0]] += prod(spec.shape) * np.dtype(spec.dtype).itemsize
     if sizes.total() > _machine():
         ((layer, size),) = sizes.most_common(1)
-        wanted, there = (f"{count / 2**30:,.0f}" for count in (size, _machine()))
+        wanted, there = (f"{int(count) >> 30:,}" for count in (size, _machine()))
         raise SigmaNetworkError(
             f"{layer}: its parameters need {wanted} GiB; this machine has {there}. "
             "Choose fewer units, or make what leads to it smaller."
