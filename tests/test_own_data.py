@@ -160,6 +160,22 @@ def test_validation_split_takes_the_rows_that_a_file_takes(tmp_path: Path, setti
     assert made.evaluate() == file.evaluate()
 
 
+@pytest.mark.parametrize("share", [0.3, {"split": {"training": 0.7, "validation": 0.3}, "seed": 3}])
+@pytest.mark.parametrize("kind", ["frame", "file", "splits"])
+def test_validation_split_keeps_the_rows_of_a_group_together(tmp_path: Path, kind: str, share: Any) -> None:
+    frame = pd.DataFrame(
+        {"a": np.repeat(np.arange(30.0), 4), "b": 0.5, "c": 0.5, "who": [f"p{i // 4}" for i in range(120)]}
+    )
+    frame["y"] = np.arange(120) % 2
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    data = Csv(tmp_path / "t.csv", "y", group="who", split={"training": 1.0}) if kind == "file" else None
+    data = Frame(frame, "y", group="who") if data is None else data
+    made = trained({"training": data} if kind == "splits" else data, units=2, epochs=1, validation_split=share)
+    parts = [{*x.block(0)["inputs"][:, 0].tolist()} for x in made.session.setup.evaluator.splits.values()]
+    assert [len(part) for part in parts] == [21, 9]
+    assert not parts[0] & parts[1]
+
+
 def test_validation_split_works_for_every_kind_of_data() -> None:
     frame = pd.DataFrame(X.astype(float), columns=["a", "b", "c"])
     given = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -27,7 +28,8 @@ def split(
     """Return disjoint parts of a data set by name, each with its share of the rows to within one row.
 
     ``record`` draws rows at random; ``block`` takes consecutive rows in the order of the names (for time series);
-    ``stratified`` gives every part its share of every class of ``section``, to within one row.  If shares sum to less
+    ``stratified`` gives every part its share of every class of ``section``, to within one row.  Where the shares
+    allow it, every part has a row of each class of two rows or more; else the seed decides which has none.  If shares sum to less
     than 1, rows are left out.  Raises SigmaConfigError for invalid shares, and for shares that leave a part empty.
 
     ``groups`` name the group of each row, such as the person who was measured.  The rows of a group stay together, and
@@ -52,7 +54,7 @@ def split(
             raise SigmaConfigError(
                 f"split: {name!r} gets none of {count} {what} for a share of {shares[name]}. Give it more."
             )
-    return {name: Subset(dataset, _rows(part, units)) for name, part in parts.items()}
+    return {name: Subset(dataset, _rows(part, units), groups) for name, part in parts.items()}
 
 
 def _numbered(groups: Sequence[Hashable], rows: int) -> np.ndarray:
@@ -131,11 +133,33 @@ def _stratified(classes: np.ndarray, shares: Mapping[str, float], seed: int) -> 
     order = shuffled(seed, SPLIT, len(classes))
     parts: dict[str, list[np.ndarray]] = {name: [] for name in shares}
     fractions = np.array([*shares.values(), max(0.0, 1.0 - sum(shares.values()))])
-    owed = np.zeros(len(fractions))
-    for one in sorted(set(classes.tolist())):  # np.unique would import all of numpy.ma
+    owed, sizes = np.zeros(len(fractions)), Counter(classes[order].tolist())  # in the order of the draw
+    small = [one for one, size in sizes.items() if min(shares.values()) * size < 1 - ROUNDING]
+    extra = _extra(sizes.values(), shares)
+    for one in (*small, *sorted(sizes.keys() - {*small})):
         members = order[classes[order] == one]
-        counts = allot(len(members), shares, owed)
-        owed += len(members) * fractions - np.array(list(counts.values()))
+        counts = allot(len(members), shares, owed + _bonus(len(members), fractions, extra))
+        given = np.array(list(counts.values()))
+        owed += len(members) * fractions - given
+        extra -= given - _whole(len(members), fractions)
         for name, piece in cut(members, counts).items():
             parts[name].append(piece)
     return {name: np.concatenate(pieces) for name, pieces in parts.items()}
+
+
+def _whole(rows: int, fractions: np.ndarray) -> np.ndarray:
+    """Return the rows of each part, rounded down."""
+    return np.floor(rows * fractions + ROUNDING * max(rows, 1)).astype(int)
+
+
+def _extra(sizes: Collection[int], shares: Mapping[str, float]) -> np.ndarray:
+    """Return how many rows each part gets in all beyond its shares of the classes rounded down."""
+    fractions = np.array([*shares.values(), max(0.0, 1.0 - sum(shares.values()))])
+    return np.array(list(allot(sum(sizes), shares).values())) - sum(_whole(size, fractions) for size in sizes)
+
+
+def _bonus(rows: int, fractions: np.ndarray, extra: np.ndarray) -> np.ndarray:
+    """Return what puts parts first that would have no row of a class of two rows or more, as far as shares allow."""
+    bare = (_whole(rows, fractions) == 0) & (fractions > ROUNDING) & (extra > 0) & (rows > 1)
+    bare[-1] = False  # what is left out
+    return np.where(bare, float(rows) * len(fractions) + extra.sum(), 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,13 @@ class Subset(Derived):
     """The rows of a data set with the given numbers, counted across all its blocks.
 
     Its blocks are those of the data set that contain such rows; within a block, rows keep the order given.  Raises
-    SigmaDataError if there are no rows, or for a row that does not exist.
+    SigmaDataError if there are no rows, or for a row that does not exist.  ``groups`` name the group of each row of the
+    data set; whoever splits the subset keeps them together.
     """
 
-    def __init__(self, dataset: Dataset, rows: npt.ArrayLike) -> None:
+    def __init__(self, dataset: Dataset, rows: npt.ArrayLike, groups: Sequence[Hashable] | None = None) -> None:
         super().__init__(dataset)
+        self._groups = groups
         self._chosen, starts = rows, self.starts
         chosen = _checked(np.asarray(rows), starts[-1])
         homes = np.searchsorted(starts, chosen, side="right") - 1
@@ -30,7 +32,14 @@ class Subset(Derived):
 
     def over(self, dataset: Dataset) -> Subset:
         """Return the same rows of another data set."""
-        return Subset(dataset, self._chosen)
+        return Subset(dataset, self._chosen, self._groups)
+
+    def groups(self) -> Sequence[Hashable] | None:
+        """Return the group of each row in the order of the blocks, if there are groups."""
+        groups, starts = self._groups, self.starts
+        if groups is None:
+            return None
+        return [groups[starts[home] + row] for home, rows in self._parts for row in rows.tolist()]
 
     @property
     def blocks(self) -> int:

@@ -55,6 +55,25 @@ def test_shares_of_many_small_classes_add_up_to_the_share():
     assert (len(parts["training"]), len(parts["validation"])) == (135, 15)
 
 
+@pytest.mark.parametrize("large", [[], [20] * 40])
+def test_classes_without_a_row_in_a_part_depend_on_the_seed_and_are_the_fewest_possible(large):
+    classes = [i for i in range(20) for _ in range(4)] + large
+    missing = set()
+    for seed in range(4):
+        part = rows(split(numbered(classes), {"training": 0.8, "validation": 0.2}, "stratified", seed)["validation"])
+        missing.add(frozenset(range(20)) - {classes[row] for row in part})
+        assert len(part) == len(classes) // 5
+    assert {len(one) for one in missing} == {4}
+    assert len(missing) > 1
+
+
+def test_a_class_of_two_rows_has_one_in_each_part_where_the_shares_allow():
+    classes = [0] * 93 + [1] * 43 + [2] * 2 + [3] * 2  # 0.4 of 2 rows, 18.6 of 93 and 8.6 of 43; 28 in all
+    for seed in range(5):
+        part = rows(split(numbered(classes), {"training": 0.8, "validation": 0.2}, "stratified", seed)["validation"])
+        assert np.bincount([classes[row] for row in part]).tolist() == [18, 8, 1, 1]
+
+
 def test_the_same_seed_draws_the_same_rows_and_another_seed_others():
     data = numbered([0, 1] * 50)
     for by in ("record", "stratified"):
@@ -176,6 +195,15 @@ def test_a_part_of_grouped_data_keeps_the_groups_together():
     assert persons["training"] | persons["validation"] == {0, 1, 2, 3}
     assert not persons["training"] & persons["validation"]
     assert frame["training"].sections["inputs"].shape == (1,)
+
+
+@pytest.mark.parametrize("by", ["record", "block", "stratified"])
+def test_a_split_that_holds_all_rows_keeps_the_groups_together_when_it_is_split(by):
+    frame = Frame(PEOPLE | {"y": [0, 0, 0, 0, 1, 1, 1, 1]}, "y", group="person")
+    parts = Shares(frame["training"].encode("targets", 0), split={"training": 0.5, "validation": 0.5}, split_by=by)
+    persons = [{int(x) // 2 for x in part.block(0)["inputs"][:, 0]} for part in parts.values()]
+    assert [len(part) for part in parts.values()] == [4, 4]
+    assert not persons[0] & persons[1]
 
 
 class _Columns(dict):

@@ -9,6 +9,7 @@ from typing import Any
 from attrs import define, field
 
 from sigma_data.datasets.splits import Divided, shares
+from sigma_data.subset import Subset
 from sigma_kernel import Dataset, Label, SigmaConfigError
 
 
@@ -50,4 +51,4 @@ class Shares(Divided):
 
     def groups(self) -> Sequence[Hashable] | None:
         """Return the groups of the other data set."""
-        return self.dataset.groups() if isinstance(self.dataset, Divided) else None
+        return self.dataset.groups() if isinstance(self.dataset, Divided | Subset) else None
