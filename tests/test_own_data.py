@@ -185,7 +185,6 @@ def test_validation_split_works_for_every_kind_of_data() -> None:
         "Arrays": Arrays(inputs=X, targets=CODES),
         "Stream": Stream(zip(X, CODES, strict=True), block_rows=7),
         "iterator": iter([(X[:20], CODES[:20]), (X[20:], CODES[20:])]),
-        "function": lambda: iter([(X[:20], CODES[:20]), (X[20:], CODES[20:])]),
     }
     losses = {name: trained(data, validation_split=0.25, epochs=0).evaluate()["loss"] for name, data in given.items()}
     assert max(losses.values()) == pytest.approx(min(losses.values()), rel=1e-6)
@@ -277,10 +276,62 @@ def test_a_generator_is_kept_and_its_function_is_called_for_each_epoch() -> None
 
     kept, streamed = trained(batches(), epochs=3), trained(counted, epochs=3)
     assert len(kept.session.setup.feed.dataset) == len(streamed.session.setup.feed.dataset) == 40
-    assert len(calls) >= 2
+    assert len(calls) >= 4  # to count the rows, and for each epoch
     stream = Stream(batches, of="batches", keep="one")
     assert np.array_equal(streamed.predict(X), trained(stream, epochs=3).predict(X))
     assert trained(lambda: islice(endless(), 4), epochs=3).predict(X).tobytes() == streamed.predict(X).tobytes()
+
+
+def test_rows_that_a_function_draws_are_drawn_anew_for_each_epoch() -> None:
+    calls: list[int] = []
+
+    def drawn() -> Iterator[Any]:
+        calls.append(0)
+        yield np.full((40, 3), len(calls), np.float32), CODES
+
+    feed = trained(drawn, epochs=1).session.setup.feed
+    seen = [np.asarray(feed.next(feed.start(epoch), 1).block["inputs"])[0, 0] for epoch in (5, 6, 7)]
+    assert len({float(one) for one in seen}) == 3
+
+
+def test_a_shuffled_generator_is_split_by_what_its_rows_are() -> None:
+    draw = np.random.default_rng(0)
+    inputs = np.arange(1200, dtype=np.float32).reshape(400, 3)
+
+    def shuffled() -> Iterator[Any]:
+        order = draw.permutation(400)
+        for start in range(0, 400, 50):
+            rows = order[start : start + 50]
+            yield inputs[rows], rows % 3
+
+    splits = trained(shuffled, validation_split=0.25, epochs=2).session.setup.evaluator.splits
+    reads = [{name: {*part.block(0)["inputs"][:, 0].tolist()} for name, part in splits.items()} for _ in range(3)]
+    assert reads[0] == reads[1] == reads[2]
+    assert not reads[0]["training"] & reads[0]["validation"]
+    assert sum(map(len, reads[0].values())) == 400
+    assert abs(len(reads[0]["validation"]) - 100) < 3 * (400 * 0.25 * 0.75) ** 0.5  # binomial
+
+
+def test_rows_that_are_changed_at_random_are_split_by_their_key() -> None:
+    draw = np.random.default_rng(0)
+
+    def changed(key: bool) -> Iterator[Any]:
+        inputs = X + draw.normal(size=X.shape).astype(np.float32)
+        yield {"inputs": inputs, "targets": CODES} | ({"key": np.arange(40)} if key else {})
+
+    made = trained(lambda: changed(True), validation_split=0.25, epochs=3)
+    splits = made.session.setup.evaluator.splits
+    keys = [[*part.block(0)["key"].tolist()] for part in splits.values()]
+    assert sorted(keys[0] + keys[1]) == [*range(40)]
+    with pytest.raises(SigmaDataError, match="not yield as many rows as the first time.*yield a section 'key'"):
+        trained(lambda: changed(False), validation_split=0.25, epochs=30)
+
+
+def test_rows_that_are_read_anew_are_not_split_by_place() -> None:
+    with pytest.raises(SigmaConfigError, match="'block' needs rows in a fixed order.*keep='blocks'"):
+        trained(batches, validation_split={"split": 0.25, "split_by": "block"})
+    with pytest.raises(SigmaConfigError, match="'validation' gets no row for a share of 1e-06. Give it more"):
+        trained(batches, validation_split=1e-6)
 
 
 @pytest.mark.parametrize("data", [endless(), endless], ids=["object", "function"])

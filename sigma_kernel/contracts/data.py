@@ -109,6 +109,11 @@ class Dataset(Settled):
         """
         return True
 
+    @property
+    def drawn_anew(self) -> bool:
+        """Return whether each block is read again for every epoch, as its rows may be others then."""
+        return False
+
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
         """Return the dataset with the words, or the whole numbers of a table, of a section encoded as class indices.
 

@@ -32,6 +32,11 @@ class Derived(Dataset):
         """Return whether the rows of the data set have numbers that stay the same."""
         return self.dataset.numbered
 
+    @property
+    def drawn_anew(self) -> bool:
+        """Return whether the rows of the data set are read again for every epoch."""
+        return self.dataset.drawn_anew
+
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
         """Return the view of the encoded data set, whose classes are those of all its rows."""
         return self._over(self.dataset.encode(section, classes, names))

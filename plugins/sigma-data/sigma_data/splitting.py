@@ -29,8 +29,9 @@ def split(
 
     ``record`` draws rows at random; ``block`` takes consecutive rows in the order of the names (for time series);
     ``stratified`` gives every part its share of every class of ``section``, to within one row.  Where the shares
-    allow it, every part has a row of each class of two rows or more; else the seed decides which has none.  If shares sum to less
-    than 1, rows are left out.  Raises SigmaConfigError for invalid shares, and for shares that leave a part empty.
+    allow it, every part has a row of each class of two rows or more; else the seed decides which has none.  If shares
+    sum to less than 1, rows are left out.  Raises SigmaConfigError for invalid shares, and for shares that leave a part
+    empty.
 
     ``groups`` name the group of each row, such as the person who was measured.  The rows of a group stay together, and
     parts get their shares of the groups.  Groups are in the order of their first rows; ``stratified`` needs groups of

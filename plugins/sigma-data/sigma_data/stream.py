@@ -26,7 +26,9 @@ class Stream(Dataset):
     The iterable yields samples, or batches with ``of="batches"``: dictionaries by section, or tuples in the order of
     ``names``.  With ``keep="blocks"``, it is iterated once, on first use, and all blocks are kept in memory;
     SigmaDataError if they exceed ``limit`` bytes.  With ``keep="one"``, only the last block is kept, and the iterable
-    is iterated again for every epoch, after a first pass to count rows; it must yield the same each time.
+    is iterated again for every epoch, after a first pass to count rows; it must yield as many rows each time, in any
+    order, and may draw them anew.  Such rows have no place: they are split by their section ``key``, or by what they
+    hold.
 
     Rows are shuffled within their block, and no minibatch spans two blocks: the remainder of a block is a smaller
     minibatch, or dropped with ``last_batch="drop"``.  Make ``block_rows`` a large multiple of the batch size.
@@ -100,6 +102,11 @@ class Stream(Dataset):
         """Return False: nothing promises that an iterable yields the same rows in another process."""
         return False
 
+    @property
+    def drawn_anew(self) -> bool:
+        """Return whether the source is iterated again for every epoch."""
+        return self.keep == "one"
+
     # -- collecting blocks ---------------------------------------------------------------------------------------------
     def _gather(self) -> None:
         with self._lock:
@@ -109,7 +116,7 @@ class Stream(Dataset):
     def _count(self) -> None:
         kept: list[Block] | None = [] if self.keep == "blocks" else None
         held, sizes = 0, list[int]()
-        for block in self._blocks():
+        for block in self.read_anew():
             self._same(block, sum(sizes))
             sizes.append(len(next(iter(block.values()))))
             if kept is not None:
@@ -135,20 +142,23 @@ class Stream(Dataset):
 
     def _sought(self, block: int) -> Block:
         """Return a block; iterate on from the last one, or from the start for an earlier block."""
-        if block < self._at[0] or self._at[0] < 0:
-            self._running, self._at = self._blocks(), (-1, {})
+        if block < self._at[0] or self._at[0] < 0 or len(self._sizes) == 1:
+            self._running, self._at = self.read_anew(), (-1, {})
         while self._at[0] < block:
             found = next(self._running, {})
             number = self._at[0] + 1
-            if not found or len(next(iter(found.values()))) != self._sizes[number]:
+            ended = number + 1 < len(self._sizes) or not next(self._running, None)
+            if not found or len(next(iter(found.values()))) != self._sizes[number] or not ended:
                 self._at = (-1, {})
                 raise SigmaDataError(
-                    "stream: the iterable does not yield as many rows as the first time. Use keep='blocks'."
+                    "stream: the iterable does not yield as many rows as the first time. Use keep='blocks', or, if "
+                    "rows with random changes are split, yield a section 'key' with the number of each."
                 )
             self._at = (number, found)
         return self._at[1]
 
-    def _blocks(self) -> Iterator[Block]:
+    def read_anew(self) -> Iterator[Block]:
+        """Iterate over the source once more, by blocks."""
         return self._of_batches() if self.of == "batches" else self._of_samples()
 
     def _items(self) -> Iterator[Any]:

@@ -94,7 +94,7 @@ class Feed:
     draw: Callable[[int, int, int, int], np.ndarray] = permutation
     _before: list[int] = field(init=False)  # iterations of an epoch before each block; last, all of them
     _orders: Prefetch[tuple[int, int], np.ndarray] = field(init=False)  # by epoch and block
-    _blocks: Prefetch[int, Mapping[str, Any]] = field(init=False)
+    _blocks: Prefetch[tuple[int, int], Mapping[str, Any]] = field(init=False)  # likewise; the epoch is 0 for fixed rows
     _reader: ThreadPoolExecutor = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -160,7 +160,7 @@ class Feed:
         # For fewer rows, a thread is not worth it.  Two orders: nobody waits if a short burst ends first.
         coming = (after, self._next_block(after)) if self.dataset.rows(after.block) >= MANY else ()
         order = self._orders.get((at.epoch, at.block), *((one.epoch, one.block) for one in coming))
-        resident = self._blocks.get(at.block, *({after.block} - {at.block}))
+        resident = self._blocks.get(self._place(at), *({self._place(after)} - {self._place(at)}))
         return Batches(resident, order[at.row : at.row + n * size].reshape(n, size))
 
     def after(self, at: Cursor, batches: Batches, done: int) -> Cursor:
@@ -189,7 +189,11 @@ class Feed:
             expect(bool(kept), f"indices() must return range({rows}), as keeps_order declares", order)
         return np.ascontiguousarray(order, np.int32)
 
-    def _load(self, block: int) -> Mapping[str, Any]:
+    def _place(self, at: Cursor) -> tuple[int, int]:
+        return at.epoch if self.dataset.drawn_anew else 0, at.block
+
+    def _load(self, at: tuple[int, int]) -> Mapping[str, Any]:
+        _, block = at
         with placed(self.dataset, block):
             prepared = self.prepare(read(self.dataset, block))
         return {name: self.place(values) for name, values in prepared.items()}

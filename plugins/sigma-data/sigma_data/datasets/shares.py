@@ -8,7 +8,9 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_data.datasets.splits import Divided, shares
+from sigma_data.datasets.splits import Divided, Loaded, shares
+from sigma_data.hashing import parts_of
+from sigma_data.stream import Stream
 from sigma_data.subset import Subset
 from sigma_kernel import Dataset, Label, SigmaConfigError
 
@@ -52,3 +54,14 @@ class Shares(Divided):
     def groups(self) -> Sequence[Hashable] | None:
         """Return the groups of the other data set."""
         return self.dataset.groups() if isinstance(self.dataset, Divided | Subset) else None
+
+    def load(self) -> Loaded:
+        """Return the splits; rows that are drawn anew are divided by what they are, since they have no place."""
+        if not (isinstance(self.dataset, Stream) and self.dataset.drawn_anew):
+            return super().load()
+        if self.split_by != "record":
+            raise SigmaConfigError(
+                f"split: {self.split_by!r} needs rows in a fixed order, and these are read anew for every epoch. Use "
+                "'record', or Stream(..., keep='blocks')."
+            )
+        return parts_of(self.dataset, self.split, self.seed), ()

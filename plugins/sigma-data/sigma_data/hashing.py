@@ -1,0 +1,66 @@
+"""Split rows by what they are, so that a row is in the same part wherever and whenever it appears."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from itertools import accumulate
+
+import numpy as np
+from attrs import evolve, frozen
+
+from sigma_data.stream import Block, Stream
+from sigma_kernel import Dataset, SigmaConfigError
+
+KEY = "key"  # the section that identifies a row
+
+
+@frozen(eq=False)
+class Part:
+    """The rows of a stream whose place is between two numbers."""
+
+    stream: Stream
+    seed: int
+    name: str
+    begin: float
+    end: float
+
+    def __iter__(self) -> Iterator[Block]:
+        """Iterate over the rows of each block; raise SigmaConfigError if there are none."""
+        found = False
+        for block in self.stream.read_anew():
+            at = places(block, self.seed)
+            rows = (at >= self.begin) & (at < self.end)
+            if rows.any():
+                found = True
+                yield {name: values[rows] for name, values in block.items()}
+        if not found:
+            share = self.end - self.begin
+            raise SigmaConfigError(f"split: {self.name!r} gets no row for a share of {share:g}. Give it more.")
+
+
+def parts_of(stream: Stream, shares: Mapping[str, float], seed: int) -> dict[str, Dataset]:
+    """Return disjoint parts of a stream by name; each has its share of the rows approximately."""
+    ends = [*accumulate(shares.values())]
+    bounds = zip(shares, [0.0, *ends], [one if one < 1 - 1e-9 else 1.0 for one in ends], strict=False)
+    parts = {name: Part(stream, seed, name, begin, end) for name, begin, end in bounds}
+    made = {name: evolve(stream, source=part, of="batches", most=None) for name, part in parts.items()}
+    for part in made.values():
+        len(part)  # count its rows, which refuses a part without any before training
+    return dict(made)
+
+
+def places(block: Block, seed: int) -> np.ndarray:
+    """Return a number in [0, 1) for each row, from a digest of its section ``key``, or of all its sections."""
+    sections = [block[KEY]] if KEY in block else [block[name] for name in sorted(block)]
+    rows = np.concatenate([_bytes(values) for values in sections], axis=1)
+    key = seed.to_bytes(8, "little")
+    found = b"".join(blake2b(row, digest_size=8, key=key).digest() for row in rows)
+    return (np.frombuffer(found, "<u8") >> np.uint64(11)) * 2.0**-53
+
+
+def _bytes(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind == "f":
+        values = values + values.dtype.type(0)  # so that -0.0 is 0.0
+    plain = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(len(values), -1)
+    return plain.view(np.uint8)
