@@ -335,8 +335,8 @@ def code(path: Path) -> int:
 def test_the_kernel_stays_small():
     apart = {name: list((KERNEL / name).rglob("*.py")) for name in ("config", "launcher", "testing")}
     core = [path for path in KERNEL.rglob("*.py") if not any(path in paths for paths in apart.values())]
-    assert sum(map(code, core)) < 13_160
-    most = {"config": 1_760, "launcher": 1_950, "testing": 3_510}
+    assert sum(map(code, core)) < 14_230
+    most = {"config": 1_860, "launcher": 2_030, "testing": 3_630}
     assert all(sum(map(code, paths)) < most[name] for name, paths in apart.items())
 
 
