@@ -94,7 +94,6 @@ def _watched(name: str) -> Iterator[None]:
     """Warn of a plugin whose import does not end, with the way to leave it out."""
     said = f"plugin {name}: its import has taken {SLOW} seconds. To go on without it, pass --no-plugin {name}."
     timer = threading.Timer(SLOW, warnings.warn, [said])
-    timer.daemon = True
     timer.start()
     try:
         yield
