@@ -16,7 +16,7 @@ KEY = "key"  # the section that identifies a row
 
 
 @frozen(eq=False)
-class Part:
+class Portion:
     """The rows of a stream whose place is between two numbers."""
 
     stream: Stream
@@ -43,7 +43,7 @@ def parts_of(stream: Stream, shares: Mapping[str, float], seed: int) -> dict[str
     """Return disjoint parts of a stream by name; each has its share of the rows approximately."""
     ends = [*accumulate(shares.values())]
     bounds = zip(shares, [0.0, *ends], [one if one < 1 - 1e-9 else 1.0 for one in ends], strict=False)
-    parts = {name: Part(stream, seed, name, begin, end) for name, begin, end in bounds}
+    parts = {name: Portion(stream, seed, name, begin, end) for name, begin, end in bounds}
     made = {name: evolve(stream, source=part, of="batches", most=None) for name, part in parts.items()}
     for part in made.values():
         len(part)  # count its rows, which refuses a part without any before training
