@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaConfigError, refuse_unknown
 
 P = ParamSpec("P")
@@ -28,8 +29,9 @@ BELONGS = {
 
 
 def check_metrics(metrics: Any) -> None:
-    """Raise SigmaConfigError for metrics that are not a table: they may be targets."""
-    if metrics is not None and not isinstance(metrics, Mapping):
+    """Raise SigmaConfigError for metrics that are neither a table nor a list of metrics: they may be targets."""
+    several = metrics if isinstance(metrics, list | tuple) else [{} if metrics is None else metrics]
+    if not all(isinstance(one, Mapping | Metric | str) for one in several):
         raise SigmaConfigError("evaluate: metrics are a table by name. For other data, write evaluate((x, y)).")
 
 
