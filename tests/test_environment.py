@@ -466,10 +466,10 @@ def test_queued_checkpoints_are_written_when_the_environment_is_closed(tmp_path:
         sigma.run()
         write, begun = checkpoint.write, threading.Event()
 
-        def slowly(folder: Path, state: Any) -> Path:
+        def slowly(folder: Path, state: Any, *log: Any) -> Path:
             begun.set()
             time.sleep(0.1)
-            return write(folder, state)
+            return write(folder, state, *log)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(writer, "write", slowly)

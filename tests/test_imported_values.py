@@ -26,7 +26,7 @@ EXPORTERS = {"npz": Npz(), "safetensors": SafeTensors()}
 
 def trainer(network: str, seed: int = 0, **settings: Any) -> Trainer:
     data = SEQUENCES if network == CARRIED else X
-    common = {"batch_size": 8, "backend": "numpy", "optimiser": Adam(0.01)}
+    common = {"batch_size": 8, "backend": "numpy", "optimiser": Adam(0.01), "iterator": "sequential"}
     made: Trainer = Environment("it", seed=seed).create_trainer(
         network=network, data=(data, LABELS), **common, **settings
     )

@@ -108,7 +108,7 @@ when = "epoch reaches 1"
     with build(configuration(text), folder=tmp_path) as sigma:
         sigma.run()
     assert sigma.run_folder is not None
-    with pytest.raises(SigmaNetworkError, match=REMEDY):
+    with pytest.raises(SigmaDataError, match=r"'inputs' holds bool; the network was built for float32. Write x.astype"):
         load(sigma.run_folder).predict(X)
 
 

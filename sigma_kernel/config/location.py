@@ -40,7 +40,7 @@ def write_path(path: Path, run: Path, project: Path) -> str:
 
 def _project(run: Path) -> Path:
     """Return the directory from which the paths of a run folder start: as many above it as its file goes up."""
-    found = re.findall(r'"((?:\.\./)*\.\.)[/"]', (run / "config.toml").read_text(encoding="utf-8"))
+    found = re.findall(r'"(\.\.(?:/\.\.(?=[/"]))*+)[/"]', (run / "config.toml").read_text(encoding="utf-8"))
     return [run, *run.parents][min(max((one.count("..") for one in found), default=0), len(run.parents))]
 
 

@@ -98,7 +98,8 @@ def traced(
     named = {"weights": inputs[-1]} if weighted else {}
     value = trace.run("0-it", "0-it", layer, inputs[:-1] if weighted else inputs, **named)
     outputs = (value, *trace.state.values())
-    rest = [node for node in Graph((), outputs) if node.op == "input" and node not in inputs]
+    given = {*inputs}
+    rest = [node for node in Graph((), outputs) if node.op == "input" and node not in given]
     nodes = (*inputs, *rest)
     names = tuple(str(node.attrs["name"]) for node in nodes)
     totals = tuple(node for cost in trace.totals.values() for node in (cost.total, cost.weight))

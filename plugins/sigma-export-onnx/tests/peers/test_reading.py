@@ -43,7 +43,7 @@ def fresh(folder: Path, network: str, data: Any, path: Path) -> Trained:
     """Return a network that has not been trained, with the parameters and the layer state of a file."""
     sigma = Environment("fresh", folder=folder, seed=99)
     trainer = sigma.create_trainer(
-        data=data, network=network, batch_size=8, backend="numpy",
+        data=data, network=network, batch_size=8, backend="numpy", iterator="sequential",
         optimiser={"type": "gradient_descent", "learning_rate": 0.01},
         initialisers={"all": ("**", {"type": "from_file", "path": str(path)})},
     )  # fmt: skip
@@ -59,7 +59,7 @@ def test_a_fresh_network_with_exported_parameters_predicts_the_same_bits(
     samples = DRAW.integers(0, 9, (24, *shape)).astype(dtype) if dtype == "int32" else DRAW.normal(size=(24, *shape))
     data = {"inputs": samples, "targets": DRAW.integers(0, 3, 24)}
     network = f"{chain} + output(3) + softmax_cross_entropy()"
-    model = trained(tmp_path / "first", network, data)
+    model = trained(tmp_path / "first", network, data, iterator="sequential")
     path = tmp_path / "it.onnx"
     Onnx(external=0 if external else 10**9).export(model.inference(), path)
     again = fresh(tmp_path / "second", network, data, path)
