@@ -132,6 +132,8 @@ class Parameter:
     per_row: bool = field(default=False, kw_only=True)
     fixed_rows: Mapping[int, float] = field(factory=dict, kw_only=True)
 
+    __repr__ = brief
+
     def fix_rows(self, values: np.ndarray) -> np.ndarray:
         """Return values of the parameter with its fixed rows."""
         values = np.array(values) if self.fixed_rows else values

@@ -188,9 +188,12 @@ class Trainer(Settings):
                 if failure is None or not waits(failure):
                     break
                 continue
+            if failure is None and not session.recorder.behind:
+                session.leave()  # commands act as they did after its end
             session.relive(replay)  # commands from after its end, before new ones act
             if not replay.rows and not (replay.goes_on and (failure or session.progress.interrupted)):
                 break
+            session.queue.claim(again=True)
         session.leave()
         if failure is not None:
             raise failure
