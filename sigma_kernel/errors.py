@@ -88,6 +88,10 @@ class SigmaTrainingError(SigmaError):
     """Training failed: the loss is not finite, or a hook raised an error."""
 
 
+class SigmaDifferenceError(SigmaTrainingError):
+    """A backend has computed wrong numbers: no state since the last checkpoint counts as good, so none is saved."""
+
+
 class SigmaMemoryError(SigmaError, MemoryError):
     """There is too little memory, on a device of a backend or for a component."""
 

@@ -279,7 +279,7 @@ def test_a_run_is_evaluated_by_the_outputs_of_its_hooks(sigma: Any, tmp_path: Pa
     found = json.loads(sigma("evaluate", run, "--json", "--metric", "two.accuracy")[1])["metrics"]
     assert set(found) == {
         "validation.loss", "validation.cost.a", "validation.cost.b",
-        "validation.one.accuracy", "validation.two.accuracy",
+        "validation.one.accuracy", "validation.two.accuracy", "validation.two.f1",
     }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.testing.journals import journalled
-from sigma_kernel.testing.steering import crash, crashed, decisive, steered
+from sigma_kernel.testing.steering import Crash, crash, crashed, decisive, steered
 from sigma_kernel.training.checkpoints import store
 from sigma_kernel.training.checkpoints.store import read_manifest, saved
 from sigma_kernel.training.history import chain, journal as journals, rewind
@@ -292,7 +292,7 @@ def test_a_run_with_a_deleted_journal_resumes_twice_and_loses_nothing_more(tmp_p
     said: list[str] = []
     with steered({9: _rate(0.1), 10: crash}) as again:
         again.resume(run, log=said.append)
-        with pytest.raises(RuntimeError):
+        with pytest.raises(Crash):
             again.run()
     assert said == [f"{run / 'journal.jsonl'}: is missing: everything after the last checkpoint is lost"]
     with steered() as last, steered(PLAIN) as plain:

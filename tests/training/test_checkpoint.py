@@ -483,10 +483,10 @@ def test_a_regular_file_in_place_of_a_checkpoint_is_reported(saved: Path, before
 
 
 def test_an_unreadable_file_is_named(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, mode: str) -> None:
+    def refuse(path: Path, flags: int) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(SigmaCheckpointError, match=f"{saved / MANIFEST}: cannot be read: Permission denied"):
         checkpoint.read(saved)
 

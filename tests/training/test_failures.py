@@ -209,7 +209,7 @@ def test_a_hook_that_raises_at_the_end_of_training_does_not_lose_it(tmp_path: Pa
 def test_both_errors_are_reported_if_the_good_state_cannot_be_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(folder: Path, checkpoint: Any) -> Path:
+    def full(folder: Path, checkpoint: Any, *log: Any) -> Path:
         raise SigmaCheckpointError(f"{folder}: cannot be written: No space left on device.")
 
     monkeypatch.setattr(writer, "write", full)

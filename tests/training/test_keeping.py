@@ -208,11 +208,11 @@ def test_a_checkpoint_is_written_after_the_journal_rows_before_it(
     order: list[str] = []
     write, fsync = checkpoint.write, os.fsync
 
-    def watched(path: Path, state: Any) -> Path:
+    def watched(path: Path, state: Any, *log: Any) -> Path:
         rows = (path.parents[2] / "journal.jsonl").read_text()
         assert state.chain["head"] in rows
         order.append("checkpoint")
-        return write(path, state)
+        return write(path, state, *log)
 
     def slow(handle: int) -> None:
         time.sleep(0.01)

@@ -12,7 +12,7 @@ from sigma_hooks.locating import MORE, SEEDS, Locator
 from sigma_hooks.reference import Reference
 from sigma_kernel import COUNTED, TimeScale, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext, Outlook, Repeatable
-from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_kernel.errors import SigmaConfigError, SigmaDifferenceError
 from sigma_kernel.settings import ge
 
 
@@ -46,12 +46,12 @@ class Verify(Hook):
             raise SigmaConfigError("verify: cannot run in the background: it needs the current parameters.")
 
     def fire(self, context: HookContext) -> None:
-        """Compare; raise SigmaTrainingError for what differs."""
+        """Compare; raise SigmaDifferenceError for what differs."""
         iteration = context.iteration
         if iteration is None:
             return
         if wrong := self._wrong(iteration):
-            raise SigmaTrainingError(self._sentence(context.moment.iteration, wrong, self._located(iteration)))
+            raise SigmaDifferenceError(self._sentence(context.moment.iteration, wrong, self._located(iteration)))
         if not context.memory.get("agreed"):
             context.log(f"verified: iteration {context.moment.iteration} agrees with the reference")
         context.memory["agreed"] = context.memory.get("agreed", 0) + 1

@@ -15,7 +15,9 @@ from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training.checkpoints.format import KEPT, UNDO, Checkpoint
 
-STEP = re.compile(r"(kept\.[^.]*+\.)?+((?:optimiser|optimisers\.[^.]++)\.)step")  # the number of updates of an optimiser
+STEP = re.compile(
+    r"(kept\.[^.]*+\.)?+((?:optimiser|optimisers\.[^.]++)\.)step"
+)  # the number of updates of an optimiser
 
 
 def check_fit(path: Path, found: Checkpoint, trainer: str, arrays: Mapping[str, Any]) -> None:

@@ -30,7 +30,7 @@ def fail(name: str, hook: Hook, memory: dict[str, Any], log: Log, error: BaseExc
     """Apply a hook's error policy to what it raised, and keep the error in its memory."""
     cause = error if isinstance(error, BaseException) else None
     if isinstance(error, SigmaTrainingError) and hook.on_error == "fail":  # its message has the remedy
-        raise SigmaTrainingError(f"hook {name!r}: {error}") from error
+        raise type(error)(f"hook {name!r}: {error}") from error
     text = f"hook {name!r} ({named(hook)}) failed: {said(cause) if cause else error}".rstrip(".: ")
     memory["error"] = text
     if hook.on_error == "fail":

@@ -21,7 +21,14 @@ from attrs import asdict, define, evolve, field
 
 from sigma_kernel.clock import Moment, Timed, TimeScale, scaled, until_due
 from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Hook, Metric, RowLosses
-from sigma_kernel.errors import SigmaCheckpointError, SigmaError, SigmaStateError, SigmaTrainingError, said
+from sigma_kernel.errors import (
+    SigmaCheckpointError,
+    SigmaDifferenceError,
+    SigmaError,
+    SigmaStateError,
+    SigmaTrainingError,
+    said,
+)
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
@@ -169,7 +176,7 @@ class Session:
         about: dict[str, Any] = {"failed": True}
         try:
             self._count_seconds()
-            if isinstance(error, Exception):
+            if isinstance(error, Exception) and not isinstance(error, SigmaDifferenceError):
                 self.recovery.look(self.recorder.log)
                 about |= {"why": said(error), "good": self._save_good()}
         except SigmaError as other:
