@@ -22,7 +22,7 @@ def numpyish(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("layer", "told"),
     [
-        (Function(lambda x: float(x)), "1-function: its function, given a node, failed: TypeError: float"),
+        (Function(lambda x: chr(x, x)), "1-function: its function, given a node, failed: TypeError: chr"),
         (Function(lambda x, y: x), "1-function: its function, given a node, failed: TypeError: .* missing 1 required"),
         (Function(lambda x: x.sigmoid()), "1-function: its function, given a node, failed: AttributeError: "),
     ],
@@ -32,6 +32,12 @@ def test_an_exception_of_a_users_function_names_the_layer_and_the_valid_operatio
     with pytest.raises(SigmaNetworkError, match=f"^{told}.*Write it with .* sigma_kernel.functions, such as") as error:
         network.declare(HERE, "float32", by_name)
     assert isinstance(error.value.__cause__.__cause__, TypeError | AttributeError)  # type: ignore[union-attr]
+
+
+def test_a_number_that_is_asked_of_a_node_is_refused_with_the_method_for_it() -> None:
+    network = Network.build(Input(2, 3, 3) + Function(lambda x: float(x)))
+    with pytest.raises(SigmaNetworkError, match=r"^1-function: input .*: its value is unknown .* Use x.astype\("):
+        network.declare(HERE, "float32", by_name)
 
 
 def test_a_graph_error_is_reported_with_its_own_message() -> None:
