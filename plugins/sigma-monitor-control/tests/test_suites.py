@@ -73,7 +73,7 @@ def test_a_run_that_nobody_looks_at_imports_little_for_it(on: None) -> None:
             sigma.trainer("trainer").fit(epochs=1)
         print(*sorted({*sys.modules} - before))"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    own = [f"sigma_monitor_control.{name}" for name in ("aside", "monitor", "places", "protocol", "server")]
+    own = [f"sigma_monitor_control.{name}" for name in ("aside", "budget", "monitor", "places", "protocol", "server")]
     assert done.stdout.split() == sorted([*own, "sigma_monitor_control.protocol.documents"])
     assert done.stderr == ""
 

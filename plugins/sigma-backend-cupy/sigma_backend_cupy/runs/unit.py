@@ -75,7 +75,7 @@ class _Compiler:
 
     def _kernel(self, group: Loop | Node) -> Kernel | StridedProduct | None:
         if isinstance(group, Loop):
-            return loop_kernel(group, [x for x in group.members if x in self.read])
+            return loop_kernel(group, dict.fromkeys(x for x in group.members if x in self.read))
         if group.op == "matmul":
             return product(group)[1]  # type: ignore[index]  # ``canonical`` copies what does not fit
         return tiles_kernel(group, group.attrs.get("splits", 1))

@@ -121,7 +121,7 @@ class _Rows:
 
     def _phases(self) -> int:
         phases, stored = self.loop.phases, self.signature.stored
-        reductions = self._reductions()
+        reductions = {*self._reductions()}
         written = (phases[x] + (x in reductions) for x in self.loop.members if x in stored)
         return 1 + max(*written, *(phases[x] for x in reductions), 0)
 
@@ -159,10 +159,10 @@ class _Rows:
 
     def _written(self, phase: int) -> list[Node]:
         """Return the nodes that a phase writes: results of reductions one phase later."""
-        phases = self.loop.phases
+        phases, reductions = self.loop.phases, {*self._reductions()}
         return [
             x for x in self.loop.members
-            if x in self.signature.stored and phases[x] + (x in self._reductions()) == phase
+            if x in self.signature.stored and phases[x] + (x in reductions) == phase
         ]  # fmt: skip
 
     def _stores(self, phase: int, elements: ElementText) -> list[str]:
