@@ -15,6 +15,8 @@ from sigma_kernel.launcher.output import document, printable
 from sigma_kernel.network import architecture, notation
 from sigma_kernel.plugins import catalogue as lookup
 
+pytestmark = pytest.mark.rooms
+
 NETWORK = "input(4) + dense(3) + softmax_cross_entropy()"
 TEXT = """
 format = 1

@@ -77,6 +77,7 @@ def test_unused_values_are_not_inputs_of_a_step(deep: Deep) -> None:
     assert (prediction.data, prediction.steer, prediction.writes) == (("inputs",), (), ())
 
 
+@pytest.mark.rooms
 def test_a_training_step_writes_every_state_entry_except_the_key_and_counts_that_nothing_reads(deep: Deep) -> None:
     for optimiser, read in (("momentum", False), ("adam", True)):
         session = _session(deep(optimiser=optimiser))

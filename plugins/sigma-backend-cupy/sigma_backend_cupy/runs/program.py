@@ -204,5 +204,5 @@ def _after(step: Step, unit: LaunchList) -> list[Launch]:
         else:
             short.append((node, entry + k))
         checked += [node] if name == "loss" else []
-        read += [place] if name == "loss" or (node, entry + k) in short else []
+        read += [place] if name == "loss" or size(node) <= 8 * bursts.AT_ONCE else []
     return [*made, Launch(bursts.advance(short, checked), (table, *read))]
