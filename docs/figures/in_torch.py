@@ -25,7 +25,8 @@ class Row:
     """How a recipe is trained: its network, its optimiser, what is measured, and when it ends.
 
     ``initialise`` fills a matrix or a kernel of its network; ``ends`` is given the scores of all epochs until now;
-    ``settings`` are those of Sigma's recipe that are changed; ``schedule`` moves the learning rate every epoch.
+    ``settings`` are those of Sigma's recipe that are changed; ``schedule`` moves the learning rate every iteration: it
+    is given the optimiser, and the number of iterations of an epoch.
     ``train`` takes the place of the usual loop, and ``address`` is where Sigma publishes the score, if it is no metric.
     Where rounding and random numbers decide how training goes on, more ``seeds`` tell how far the means are apart.
     """
@@ -41,7 +42,7 @@ class Row:
     targets: str = "targets"
     settings: Sequence[str] = ()
     precision: str = "float32"
-    schedule: Callable[[Any], Any] | None = None
+    schedule: Callable[[Any, int], Any] | None = None
     train: Callable[..., Scores] | None = None
     address: str = ""
     seeds: int = 5
@@ -222,6 +223,11 @@ def epochs(count: int) -> Callable[[Sequence[Scores]], bool]:
     return lambda scores: len(scores) == count
 
 
+def cosine(count: int) -> Callable[[Any, int], Any]:
+    """Return what makes the schedule of a cosine over so many epochs, which moves every iteration."""
+    return lambda optimiser, each: optim.lr_scheduler.CosineAnnealingLR(optimiser, count * each)
+
+
 def impatient(scores: Sequence[Scores], patience: int = 5) -> bool:
     """Return whether the loss has not improved for some epochs."""
     losses = [one["loss"] for one in scores]
@@ -248,7 +254,7 @@ def adding(*settings: str, seeds: int = 5) -> Row:
     return Row(
         "squared error", Adding, partial(optim.Adam, lr=0.005), init.xavier_uniform_, epochs(40),
         loss=F.mse_loss, clip=1.0, settings=settings, seeds=seeds,
-        schedule=partial(optim.lr_scheduler.CosineAnnealingLR, T_max=40),
+        schedule=cosine(40),
     )  # fmt: skip
 
 
@@ -269,7 +275,7 @@ ROWS = {
     "residual": Row("accuracy", residual, partial(optim.Adam, lr=0.003), he, epochs(10)),
     "tictactoe": Row(
         "accuracy", tictactoe, partial(optim.AdamW, lr=0.004), he, epochs(60),
-        schedule=partial(optim.lr_scheduler.CosineAnnealingLR, T_max=60),
+        schedule=cosine(60),
     ),
     "gan, 20 epochs": adversarial_pair(20, seeds=10),
     "gan, 60 epochs": adversarial_pair(60),

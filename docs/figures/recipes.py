@@ -68,7 +68,8 @@ def in_torch(task: Task, module: Any, batches: Batches) -> Scores:
     if task.row.train:
         return task.row.train(task, module, batches)
     row, optimiser = task.row, task.row.optimiser([p for p in module.parameters() if p.requires_grad])
-    schedule = row.schedule(optimiser) if row.schedule else None
+    each = task.trainer.session.setup.feed.iterations_per_epoch
+    schedule = row.schedule(optimiser, each) if row.schedule else None
     (x, y), validation, found, best = task.split("training"), task.split("validation"), [], None
     while not found or not row.ends(found):
         module.train()
@@ -78,8 +79,8 @@ def in_torch(task: Task, module: Any, batches: Batches) -> Scores:
             if row.clip is not None:
                 torch.nn.utils.clip_grad_norm_(module.parameters(), row.clip)
             optimiser.step()
-        if schedule:
-            schedule.step()
+            if schedule:
+                schedule.step()
         found.append(scored(row, module, *validation))
         best = best if best is not None and found[-1]["loss"] >= best["loss"] else found[-1]
     return best if row.restore else found[-1]
