@@ -119,24 +119,26 @@ def torch_steps(make, settings, change=lambda parameters: None, schedule=None, d
     optimiser = make(parameters.values(), **settings)
     scheduler = schedule(optimiser) if schedule else None
     losses = []
-    for step in range(STEPS):
+    for _ in range(STEPS):
         optimiser.zero_grad()
         loss = small_network(parameters)
         loss.backward()
         change(parameters)
         optimiser.step()
-        if scheduler and (step + 1) % 10 == 0:
+        if scheduler:
             scheduler.step()
         losses.append(loss.item())
     return losses, {address: value.detach().numpy() for address, value in parameters.items()}
 
 
-def cycle(optimiser, **settings):
-    return sched.OneCycleLR(optimiser, 0.2, total_steps=10, cycle_momentum=False, **settings)
+def cycle(optimiser, rises=0.3, **settings):
+    """PyTorch counts the steps of a cycle with its last one, and the rise from one step before it."""
+    settings = {"total_steps": STEPS + 1, "pct_start": (STEPS * rises + 1) / (STEPS + 1), **settings}
+    return sched.OneCycleLR(optimiser, 0.2, cycle_momentum=False, **settings)
 
 
 def triangles(optimiser, **settings):
-    return sched.CyclicLR(optimiser, 0.04, 0.2, step_size_up=2, cycle_momentum=False, **settings)
+    return sched.CyclicLR(optimiser, 0.04, 0.2, step_size_up=20, cycle_momentum=False, **settings)
 
 
 def assert_same(optimiser, theirs, bound=TOLERANCE, dtype="float64"):
@@ -238,28 +240,28 @@ def test_l2_equals_the_weight_decay_of_torch(optimiser, make):
     assert_same(optimiser(0.02, transforms={"decay": L2(0.05)}), theirs)
 
 
-SCHEDULES = {  # one step of PyTorch's schedulers is an epoch, of 10 iterations here; 10 of them pass
+SCHEDULES = {  # one step of PyTorch's schedulers is an iteration, of which an epoch has 10 here
     "constant": (ConstantFactor(0.5), lambda o: sched.LambdaLR(o, lambda epoch: 0.5)),
-    "step": (StepDecay("3 epochs", 0.5), lambda o: sched.StepLR(o, 3, 0.5)),
-    "exponential": (Exponential("1 epoch", 0.8), lambda o: sched.ExponentialLR(o, 0.8)),
-    "cosine": (Cosine("10 epochs"), lambda o: sched.CosineAnnealingLR(o, 10)),
-    "cosine with a floor": (Cosine("10 epochs", 0.1), lambda o: sched.CosineAnnealingLR(o, 10, eta_min=0.02)),
-    "warm_up": (WarmUp("4 epochs", 0.25), lambda o: sched.LinearLR(o, 0.25, 1.0, 4)),
+    "step": (StepDecay("3 epochs", 0.5), lambda o: sched.StepLR(o, 30, 0.5)),
+    "exponential": (Exponential("1 epoch", 0.8), lambda o: sched.ExponentialLR(o, 0.8**0.1)),
+    "cosine": (Cosine("10 epochs"), lambda o: sched.CosineAnnealingLR(o, 100)),
+    "cosine with a floor": (Cosine("10 epochs", 0.1), lambda o: sched.CosineAnnealingLR(o, 100, eta_min=0.02)),
+    "warm_up": (WarmUp("4 epochs", 0.25), lambda o: sched.LinearLR(o, 0.25, 1.0, 40)),
     "warm_up, then": (
         WarmUp("4 epochs", 0.25, then=Exponential("1 epoch", 0.8)),
-        lambda o: sched.SequentialLR(o, [sched.LinearLR(o, 0.25, 1.0, 4), sched.ExponentialLR(o, 0.8)], [4]),
+        lambda o: sched.SequentialLR(o, [sched.LinearLR(o, 0.25, 1.0, 40), sched.ExponentialLR(o, 0.8**0.1)], [40]),
     ),
     "product": (
         Product([WarmUp("4 epochs", 0.25), StepDecay("3 epochs", 0.5)]),
-        lambda o: sched.ChainedScheduler([sched.LinearLR(o, 0.25, 1.0, 4), sched.StepLR(o, 3, 0.5)]),
+        lambda o: sched.ChainedScheduler([sched.LinearLR(o, 0.25, 1.0, 40), sched.StepLR(o, 30, 0.5)]),
     ),
     "one_cycle": (OneCycle("10 epochs"), cycle),
     "one_cycle in lines": (
         OneCycle("10 epochs", 0.45, 0.2, 0.05, "linear"),
-        lambda o: cycle(o, pct_start=0.45, div_factor=5, final_div_factor=4, anneal_strategy="linear"),
+        lambda o: cycle(o, 0.45, div_factor=5, final_div_factor=4, anneal_strategy="linear"),
     ),
     "cyclic": (Cyclic("2 epochs", low=0.2), triangles),
-    "cyclic with a long fall": (Cyclic("2 epochs", "3 epochs", 0.2), lambda o: triangles(o, step_size_down=3)),
+    "cyclic with a long fall": (Cyclic("2 epochs", "3 epochs", 0.2), lambda o: triangles(o, step_size_down=30)),
     "cyclic and shrinking": (Cyclic("2 epochs", low=0.2, shrink=0.5), lambda o: triangles(o, mode="triangular2")),
 }
 
