@@ -168,7 +168,8 @@ def _placed(graph: Graph) -> set[Node]:
     for node in graph:
         for x in node.inputs:
             readers.setdefault(x, []).append(node)
-    found = {x for x in graph if x.op == "pool_argmax" and len(x.shape) in (3, 4, 5) and x not in graph.outputs}
+    kept = {*graph.outputs}
+    found = {x for x in graph if x.op == "pool_argmax" and len(x.shape) in (3, 4, 5) and x not in kept}
     return {x for x in found if all(x.shape) and all(_distributes(y, x) for y in readers.get(x, ()))}
 
 
