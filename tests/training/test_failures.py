@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attrs import define, evolve
+from attrs import define, evolve, frozen
 
 from sigma_kernel.clock import after, every
-from sigma_kernel.contracts import Monitor, View
+from sigma_kernel.contracts import Monitor, Schedule, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import Sweep, decisive, small_environment, until
+from sigma_kernel.testing.steering import Descent, Sweep, decisive, small_environment, until
 from sigma_kernel.training.checkpoints import writer
 from sigma_kernel.training.checkpoints.store import read, saved
 from sigma_kernel.training.history.rewind import Past
@@ -88,6 +88,33 @@ def test_the_newest_good_state_is_saved_with_the_bits_and_the_memory_that_it_had
     assert {name: value.tobytes() for name, value in found.arrays.items()} == arrays
     for name in ("hooks", "cursor", "live", "published", "sums"):
         assert found.values[name] == values[name], name
+
+
+@frozen
+class Falling(Schedule):
+    """A factor that falls with every iteration, as epochs have fractions."""
+
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        return np.asarray(1.0 / (1.0 + epochs))
+
+
+def test_the_newest_good_state_has_its_bits_where_the_rate_falls_within_epochs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "SHARE", 1e-9)  # no snapshot but the first: all is computed again
+
+    def falling(folder: Path | None = None) -> Environment:
+        sigma = failing(folder, wild=wild(8))
+        sigma.trainer("trainer").optimiser = Descent(learning_rate=0.05, schedules={"learning_rate": Falling()})
+        return sigma
+
+    with falling(tmp_path) as sigma:
+        fit(sigma, iterations=30)
+        found = good(sigma)
+    with falling() as whole:
+        whole.trainer("trainer").fit(iterations=8)
+        arrays, _ = decisive(whole.trainer("trainer"))
+    assert {name: value.tobytes() for name, value in found.arrays.items()} == arrays
 
 
 def test_training_goes_on_in_python_from_the_good_state() -> None:

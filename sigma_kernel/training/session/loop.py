@@ -56,7 +56,7 @@ from sigma_kernel.training.session.progress import NONE, Goal, Phase, TrainingPr
 from sigma_kernel.training.session.reconfigure import reconfigured
 from sigma_kernel.training.session.recovery import Recovery, check_goes_on, recovering
 from sigma_kernel.training.session.snapshot import reconciled, restored, snapshot
-from sigma_kernel.training.session.state import RunState, Setup, counted, renewed
+from sigma_kernel.training.session.state import RunState, Setup, counted, renewed, steps_of
 from sigma_kernel.training.session.undo import recorded, undoable, undone
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.initial import Initial
@@ -383,9 +383,7 @@ class Session:
     def steps(self, weights: str = "") -> Steps:
         """Return the steps that compute iterations from the current state, or evaluate the weights of a modifier."""
         arrays = weighed(self.state.arrays, weights, self.setup.to_host) if weights else self.state.arrays
-        feed, state = self.setup.feed, self.state
-        done = feed.iteration_in_epoch(state.cursor)
-        return Steps(self.setup.programs, arrays, state.live, state.moment, done, feed.iterations_per_epoch)
+        return steps_of(self.state, self.setup, arrays)
 
     def _run(self, batches: Batches, compute: Compute, repeatable: bool = False) -> int:
         steps = self.steps()

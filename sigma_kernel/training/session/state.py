@@ -16,7 +16,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Batches, Burst, Compute
+from sigma_kernel.contracts import Arrays, Batches, Burst, Compute
 from sigma_kernel.training.checkpoints.format import LAST
 from sigma_kernel.training.commands.changes import Changes, Factory, Parts
 from sigma_kernel.training.data.edits import Edited
@@ -155,12 +155,19 @@ def counted(
     return evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published, sums=sums), found
 
 
+def steps_of(state: RunState, setup: Setup, arrays: Arrays | None = None) -> Steps:
+    """Return the steps that compute iterations from a state, or from other arrays in its place."""
+    own, feed = state.arrays if arrays is None else arrays, setup.feed
+    done = feed.iteration_in_epoch(state.cursor)
+    return Steps(setup.programs, own, state.live, state.moment, done, feed.iterations_per_epoch)
+
+
 def repeated(state: RunState, setup: Setup, n: int, compute: Compute) -> RunState:
     """Return the state after ``n`` iterations that have run before, without side effects."""
     while n > 0:
         state = renewed(state, setup)
         batches = setup.feed.next(state.cursor, min(n, MOST))
-        result = compute(Steps(setup.programs, state.arrays, state.live, state.moment), batches)
+        result = compute(steps_of(state, setup), batches)
         state, _ = counted(state, setup, batches, result)
         n -= result.done
     return state
