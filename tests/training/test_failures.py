@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Descent, Sweep, decisive, small_environment, until
 from sigma_kernel.training.checkpoints import writer
 from sigma_kernel.training.checkpoints.store import read, saved
+from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.session import recovery
 from sigma_kernel.training.step.model import LAYERS
@@ -115,6 +117,36 @@ def test_the_newest_good_state_has_its_bits_where_the_rate_falls_within_epochs(
         whole.trainer("trainer").fit(iterations=8)
         arrays, _ = decisive(whole.trainer("trainer"))
     assert {name: value.tobytes() for name, value in found.arrays.items()} == arrays
+
+
+class Drawn(Rows):
+    """Rows that are others whenever they are read."""
+
+    drawn_anew = True
+    reads = 0
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        self.reads += 1
+        return {name: values * np.float32(1 + self.reads / 8) for name, values in super().block(block).items()}
+
+
+def test_the_saved_state_is_one_of_the_run_where_rows_are_drawn_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "SHARE", 1e-9)
+    seen: dict[int, bytes] = {}
+    look = Do(
+        every=every(1, "iteration"),
+        reads=["network.layers.weights"],
+        does=lambda context: seen.update({context.moment.iteration: context.read("network.layers.weights").tobytes()}),
+    )
+    with failing(tmp_path, wild=wild(8), look=look) as sigma:
+        trainer = sigma.trainer("trainer")
+        seen[0] = np.zeros((3, 1), np.float32).tobytes()
+        trainer.data = {name: Drawn(rows.block(0)) for name, rows in trainer.data.items()}
+        fit(sigma, iterations=30)
+        found = good(sigma)
+    assert found.arrays["network.layers.weights"].tobytes() == seen[found.values["clock"]["iteration"]]
 
 
 def test_training_goes_on_in_python_from_the_good_state() -> None:

@@ -1,7 +1,8 @@
 """Find the newest good state of a session that failed, without a copy of the state before each burst.
 
 A state is good if its parameters and slots are finite, and the loss that the next iteration measures at it.  Snapshots
-are taken within a share of the time; the iterations since one of them are computed again, to the same bits.
+are taken within a share of the time; the iterations since one of them are computed again, to the same bits.  Where rows
+are drawn anew, this cannot be: the snapshot itself is the newest state that is known.
 """
 
 from __future__ import annotations
@@ -134,6 +135,9 @@ class Recovery:
         goal = max(first, self._reached - (0 if not ran else 1 if self._finite else 2))
         mark = next(one for one in reversed(self._marks) if one.iteration <= goal)
         base = next((one for one in reversed(self._bases) if one.mark.iteration <= mark.iteration), self._bases[0])
+        if base.mark.setup.feed.dataset.drawn_anew:  # whose rows would be others
+            self.found = base.saved
+            return
         try:
             found = base.computed(mark, goal, self._compute)
         except Exception as error:
