@@ -643,7 +643,7 @@ class Environment(settings.Settled):
         return any(monitor.attended() for monitor in self._started.values())
 
     def linger(self) -> None:
-        """Let monitors show the end of the run, one after the other, until nobody looks any more."""
+        """Keep monitors serving the finished run, one after the other, until their last viewers leave."""
         for name, monitor in self.monitors.items():
             try:
                 monitor.linger(EnvironmentView(self, threading.Event()))

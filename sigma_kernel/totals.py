@@ -106,13 +106,13 @@ def _columns(rows: np.ndarray) -> np.ndarray:
     return np.array(rows.reshape(len(rows), prod(rows.shape[1:])).T, np.float64, order="C")
 
 
-def added(rows: np.ndarray) -> np.ndarray:
+def add_exactly(rows: np.ndarray) -> np.ndarray:
     """Return the sum of rows, rounded once; of any order of them it has the same bits."""
     columns = _columns(exact(rows) if rows.size > FEW else rows).tolist()
-    return np.array([_added(column) for column in columns]).reshape(rows.shape[1:])
+    return np.array([_sum(column) for column in columns]).reshape(rows.shape[1:])
 
 
-def _added(numbers: Sequence[float]) -> float:
+def _sum(numbers: Sequence[float]) -> float:
     try:
         return fsum(numbers)
     except (OverflowError, ValueError):  # beyond float64, or infinities of both signs
@@ -120,15 +120,15 @@ def _added(numbers: Sequence[float]) -> float:
 
 
 # -- metrics -----------------------------------------------------------------------------------------------------------
-def adds(metric: Metric) -> bool:
+def is_additive(metric: Metric) -> bool:
     """Return whether totals of a metric are merged by adding them, which the kernel does exactly."""
     own = type(metric)
     return not metric.keeps_rows and own.merge is Metric.merge and own.merged is Metric.merged
 
 
-def recorded(metric: Metric, total: Node, rows: int) -> Node:
+def record_totals(metric: Metric, total: Node, rows: int) -> Node:
     """Return what a step of so many rows records of a metric: its totals, in parts if they are added."""
-    return per_row(total, rows) if adds(metric) else total
+    return per_row(total, rows) if is_additive(metric) else total
 
 
 @frozen

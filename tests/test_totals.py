@@ -13,7 +13,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Node, Spec, trace
-from sigma_kernel.totals import added, exact, per_row
+from sigma_kernel.totals import add_exactly, exact, per_row
 
 DRAW = np.random.default_rng(11)
 X = DRAW.normal(size=(6, 4, 3)).astype(np.float32)
@@ -86,13 +86,18 @@ def test_sums_are_those_of_fsum_in_any_order_and_in_any_parts(dtype: str) -> Non
         expected = [fsum(column) for column in x.astype(float).T.tolist()]
         cuts = np.sort(draw.integers(0, count, draw.integers(4)))
         parts = [exact(part) for part in np.split(x[draw.permutation(count)], cuts) if len(part)]
-        assert added(np.concatenate(parts)).tolist() == added(exact(x)).tolist() == added(x).tolist() == expected
+        assert (
+            add_exactly(np.concatenate(parts)).tolist()
+            == add_exactly(exact(x)).tolist()
+            == add_exactly(x).tolist()
+            == expected
+        )
 
 
 def test_parts_are_few_however_many_rows_there_are() -> None:
     x = (10.0 ** DRAW.uniform(-9, 3, (20_000, 1))).astype(np.float32)
     assert exact(x).shape == (2, 1)
-    assert added(x)[0] == fsum(x[:, 0].astype(float).tolist())
+    assert add_exactly(x)[0] == fsum(x[:, 0].astype(float).tolist())
 
 
 @pytest.mark.parametrize(
@@ -107,9 +112,9 @@ def test_parts_are_few_however_many_rows_there_are() -> None:
     ],
 )
 def test_sums_at_the_edges_of_float64(numbers: list[float], expected: float) -> None:
-    assert added(np.array(numbers)) == expected
+    assert add_exactly(np.array(numbers)) == expected
 
 
 @pytest.mark.parametrize("numbers", [[nan, 1.0], [inf, -inf], [inf, nan], [inf, -inf, 1.0, nan]])
 def test_a_sum_of_what_is_no_number_is_none(numbers: list[float]) -> None:
-    assert isnan(added(np.array(numbers)))
+    assert isnan(add_exactly(np.array(numbers)))

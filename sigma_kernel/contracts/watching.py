@@ -265,7 +265,7 @@ class Monitor(Settled):
         return False
 
     def linger(self, view: View) -> None:
-        """Show what has ended until nobody looks any more; ``sigma run`` and ``sigma resume`` call it at the end."""
+        """Keep serving a finished run until its last viewer leaves; ``sigma run`` and ``sigma resume`` call it."""
         return
 
 

@@ -18,14 +18,14 @@ WIDTH = 1 << 12  # numbers that are added side by side: they stay in the first c
 
 def sum_axes(x: np.ndarray, axis: tuple[int, ...], out: np.ndarray | None = None) -> np.ndarray:
     """Return the sum over axes, which stay with side 1; of floats, at most TERMS are added one after another."""
-    if x.dtype.kind != "f" or _added_in_turn(x, axis) <= TERMS:
+    if x.dtype.kind != "f" or _count_sequential(x, axis) <= TERMS:
         total: np.ndarray = np.add.reduce(x, axis, x.dtype, out, keepdims=True)
         return total
     farthest = max(axis, key=lambda k: (x.shape[k] > 1, abs(x.strides[k])))
     return sum_axes(_sum_axis(x, farthest), tuple(k for k in axis if k != farthest), out)
 
 
-def _added_in_turn(x: np.ndarray, axis: tuple[int, ...]) -> int:
+def _count_sequential(x: np.ndarray, axis: tuple[int, ...]) -> int:
     """Return how many numbers NumPy adds one after another: all, but those along the axes that are one in memory."""
     terms: int = prod(x.shape[k] for k in axis)
     order = sorted(range(x.ndim), key=lambda k: abs(x.strides[k]))

@@ -90,7 +90,7 @@ def _entries() -> tuple[list[metadata.EntryPoint], list[Plugin]]:
 
 
 @contextmanager
-def _watched(name: str) -> Iterator[None]:
+def _warn_if_slow(name: str) -> Iterator[None]:
     """Warn of a plugin whose import does not end, with the way to leave it out."""
     said = f"plugin {name}: its import has taken {SLOW} seconds. To go on without it, pass --no-plugin {name}."
     timer = threading.Timer(SLOW, warnings.warn, [said])
@@ -111,7 +111,7 @@ def _examine(entry: metadata.EntryPoint, disabled: set[str]) -> Plugin:
             plugin = Plugin(normal(about["Name"]), about["Version"])
         if plugin.name in disabled:
             return plugin._replace(disabled=True)
-        with _watched(plugin.name):
+        with _warn_if_slow(plugin.name):
             module = entry.load()
         return plugin._replace(warning=_agree(module), components=_components(module, plugin.name))
     except BaseException as error:  # also SystemExit: a plugin must not end the command

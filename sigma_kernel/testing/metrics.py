@@ -31,8 +31,8 @@ from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Node, Spec, trace
 from sigma_kernel.testing.suite import Suite, alike
-from sigma_kernel.totals import added, adds, recorded
-from sigma_kernel.training.step.measuring import merged
+from sigma_kernel.totals import add_exactly, is_additive, record_totals
+from sigma_kernel.training.step.measuring import merge_totals
 from sigma_kernel.training.step.model import METRICS
 
 Rows = tuple[np.ndarray, np.ndarray]
@@ -45,7 +45,7 @@ def _recorder(metric: Metric, *specs: Spec) -> Callable[..., Sequence[Any]]:
     """Return a function that computes in NumPy what a step records of a batch."""
 
     def record(*rows: Node) -> Node:
-        return recorded(metric, metric.totals(*rows), specs[0].shape[0])
+        return record_totals(metric, metric.totals(*rows), specs[0].shape[0])
 
     return interpret(trace(record, *specs), numpy_namespace())
 
@@ -76,14 +76,14 @@ class MetricSuite(Suite):
         (found,) = interpret(trace(metric.totals, *specs), numpy_namespace())(*rows)
         return np.asarray(found)
 
-    def merged(self, metric: Metric, sizes: Sequence[int], rows: Rows, record: Recorder | None = None) -> Any:
+    def evaluate(self, metric: Metric, sizes: Sequence[int], rows: Rows, record: Recorder | None = None) -> Any:
         """Return the metric of batches of these sizes, merged from left to right as an evaluation does."""
         parts = [tuple(x[a:b] for x in rows) for a, b in pairwise(np.cumsum([0, *sizes]))]
         record, totals = record or partial(_recorder, metric), dict[str, Any]()
         for part in parts:
             (found,) = record(*(Spec(x.shape, x.dtype.name) for x in part))(*part)
-            totals = merged(totals, {RECORD: np.asarray(found)[None]}, {"metric": metric})
-        return metric.value(added(totals[RECORD]) if adds(metric) else totals[RECORD], len(rows[0]))
+            totals = merge_totals(totals, {RECORD: np.asarray(found)[None]}, {"metric": metric})
+        return metric.value(add_exactly(totals[RECORD]) if is_additive(metric) else totals[RECORD], len(rows[0]))
 
     def alike(self, found: Any, wanted: Any) -> None:
         """Assert that two results are equal within the tolerance."""
@@ -93,33 +93,33 @@ class MetricSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         rows = self.batch()
-        self.merged(self.make(), [len(rows[0])], rows)
+        self.evaluate(self.make(), [len(rows[0])], rows)
 
     def test_it_is_what_others_compute(self) -> None:
         """Compare totals() and value() with expected()."""
         rows = self.batch()
         assert len(rows[0]) == len(rows[1]) >= 6
-        self.alike(self.merged(self.make(), [len(rows[0])], rows), self.expected(*rows))
+        self.alike(self.evaluate(self.make(), [len(rows[0])], rows), self.expected(*rows))
 
     @pytest.mark.parametrize("precision", ["float32", "float64"])
     def test_both_precisions_give_the_same(self, precision: str) -> None:
         """Count in a dtype that holds the sums."""
         rows = tuple(x.astype(precision) if x.dtype.kind == "f" else x for x in self.batch())
-        self.alike(self.merged(self.make(), [len(rows[0])], (rows[0], rows[1])), self.expected(*self.batch()))
+        self.alike(self.evaluate(self.make(), [len(rows[0])], (rows[0], rows[1])), self.expected(*self.batch()))
 
     def test_batches_of_any_size_give_the_metric_of_all_rows(self) -> None:
         """Return sums from totals(), and divide in value()."""
         rows, metric = self.batch(), self.make()
         count = len(rows[0])
         for sizes in ([1] * count, [count - 1, 1], [1, count - 1], [count // 2, count - count // 2]):
-            self.alike(self.merged(metric, sizes, rows), self.expected(*rows))
+            self.alike(self.evaluate(metric, sizes, rows), self.expected(*rows))
 
     def test_the_order_of_rows_does_not_matter(self) -> None:
         """Return sums over rows from totals()."""
         rows = self.batch()
         order = np.random.default_rng(0).permutation(len(rows[0]))
         self.alike(
-            self.merged(self.make(), [2, len(order) - 2], (rows[0][order], rows[1][order])), self.expected(*rows)
+            self.evaluate(self.make(), [2, len(order) - 2], (rows[0][order], rows[1][order])), self.expected(*rows)
         )
 
     def test_any_batches_shards_and_order_give_the_same_bits(self) -> None:
@@ -129,12 +129,12 @@ class MetricSuite(Suite):
         """
         rows, metric = self.batch(), self.make()
         count, draw, record = len(rows[0]), np.random.default_rng(0), cache(partial(_recorder, metric))
-        wanted = self.merged(metric, [count], rows, record)
+        wanted = self.evaluate(metric, [count], rows, record)
         for _ in range(BATCHINGS):
             order = draw.permutation(count)
             edges = np.sort(draw.choice(np.arange(1, count), draw.integers(count), replace=False))
             sizes = np.diff([0, *edges, count]).tolist()
-            found = self.merged(metric, sizes, (rows[0][order], rows[1][order]), record)
+            found = self.evaluate(metric, sizes, (rows[0][order], rows[1][order]), record)
             assert repr(found) == repr(wanted), f"{found!r} of batches of {sizes} rows, {wanted!r} of all at once"
 
     def test_merging_is_the_same_in_any_order_and_changes_no_operand(self) -> None:
@@ -161,14 +161,14 @@ class MetricSuite(Suite):
     def test_the_value_can_be_published(self) -> None:
         """Return a float, or lists of floats, from value()."""
         rows = self.batch()
-        value = self.merged(self.make(), [len(rows[0])], rows)
+        value = self.evaluate(self.make(), [len(rows[0])], rows)
         assert json.loads(json.dumps(value)) == value, "a metric's value must be a number or a list of numbers"
 
     def test_predictions_that_are_not_finite_do_not_pass_as_the_best(self) -> None:
         """Let NaN through, or count it as wrong."""
         rows, metric = self.batch(), self.make()
         bad = (np.full_like(rows[0], np.nan), rows[1])
-        found = np.asarray(self.merged(metric, [len(rows[0])], bad), float)
+        found = np.asarray(self.evaluate(metric, [len(rows[0])], bad), float)
         best = np.asarray(self.expected(*rows), float)
         alike = np.allclose(found, best, rtol=0, atol=self.tolerance * np.max(np.abs(best), initial=1e-12))
         assert not alike, "predictions of NaN are as good as those of the batch"
@@ -177,7 +177,7 @@ class MetricSuite(Suite):
         """Keep nothing on the metric."""
         rows, used = self.batch(), self.make()
         before = pickle.dumps(used)
-        self.merged(used, [1, len(rows[0]) - 1], rows)
+        self.evaluate(used, [1, len(rows[0]) - 1], rows)
         assert pickle.dumps(used) == before, "a metric keeps nothing: totals hold all that it counts"
 
 

@@ -15,8 +15,8 @@ class Subset(Derived):
     """The rows of a data set with the given numbers, counted across all its blocks.
 
     Its blocks are those of the data set that contain such rows; within a block, rows keep the order given.  Raises
-    SigmaDataError if there are no rows, or for a row that does not exist.  ``groups`` name the group of each row of the
-    data set; whoever splits the subset keeps them together.
+    SigmaDataError if there are no rows, or for a row that does not exist.  ``groups`` has the group of each row of the
+    data set; splits of the subset keep groups together.
     """
 
     def __init__(self, dataset: Dataset, rows: npt.ArrayLike, groups: Sequence[Hashable] | None = None) -> None:

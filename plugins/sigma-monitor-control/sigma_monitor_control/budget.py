@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from weakref import WeakKeyDictionary
 
 from attrs import define, field
 
 
 @define(eq=False)
 class WorkBudget:
-    """Tell whoever has worked for clients how long to rest, so that all of them together leave time to training.
+    """A limit on the share of time that all clients of a run take together: how long to sleep after each request.
 
     Rests are booked one after another: with many clients each waits for its own rest and for those of the others, in
     the order of their work, and no more than ``1 / rest`` of the time is worked in total.
@@ -26,7 +27,7 @@ class WorkBudget:
     longest: float = 10.0
     clock: Callable[[], float] = time.monotonic
     _free: float = field(default=float("-inf"), init=False)  # when the rests that are booked are over
-    _seen: threading.local = field(factory=threading.local, init=False)
+    _seen: WeakKeyDictionary[threading.Thread, float] = field(factory=WeakKeyDictionary, init=False)  # by their clocks
     _gate: threading.Lock = field(factory=threading.Lock, init=False)
 
     def spend(self, seconds: float) -> float:
@@ -41,9 +42,9 @@ class WorkBudget:
 
         That includes whatever lies between two requests: parsing, packing and sending.
         """
-        now = time.thread_time()
-        worked = now - getattr(self._seen, "now", began)
-        self._seen.__dict__["now"] = now
+        now, thread = time.thread_time(), threading.current_thread()
+        worked = now - self._seen.get(thread, began)
+        self._seen[thread] = now
         return self.spend(worked)
 
 

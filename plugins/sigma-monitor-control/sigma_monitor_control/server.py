@@ -1,8 +1,8 @@
 """The server of one run: one thread, one conversation for each connection, bounded in memory, time and number.
 
 Documents go out as fast as a client reads them: what it has not read is kept up to a limit, and its events wait.  The
-thread rests four times as long as it works, and for the rests of whoever else works for clients in this process, so
-that clients that ask without a pause do not slow the training.
+thread sleeps four times as long as a request took, within a budget that all servers of the process share, so that
+clients that poll without a pause do not slow training.
 """
 
 from __future__ import annotations

@@ -15,9 +15,7 @@ from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training.checkpoints.format import KEPT, UNDO, Checkpoint
 
-STEP = re.compile(
-    r"(kept\.[^.]*+\.)?+((?:optimiser|optimisers\.[^.]++)\.)step"
-)  # the number of updates of an optimiser
+STEP = re.compile(r"(kept\.[^.]*+\.)?+((?:optimiser|optimisers\.[^.]++)\.)step")  # older versions' count of updates
 
 
 def check_fit(path: Path, found: Checkpoint, trainer: str, arrays: Mapping[str, Any]) -> None:

@@ -76,7 +76,7 @@ class _Parts:
             found[line] = joined([*([found[line]] if line in found else []), _curve(self.among([*own]))])
         return found
 
-    def lightened(self) -> _Parts:
+    def join_older(self) -> _Parts:
         """Return these parts with about the ``FULL`` newest values; those before are joined, evenly over iterations."""
         sizes = np.array([1 if isinstance(one, float) else len(one) for one in self.values])
         cut = int(np.searchsorted(-np.cumsum(sizes[::-1])[::-1], -FULL, "right")) - 1
@@ -156,7 +156,7 @@ class History(Mapping[str, np.ndarray]):
             parts = self._parts[name] = _Parts()
         parts.add(values, self._span, size)  # one span for all names, so that a value makes no object to be collected
         if parts.size > self._most:
-            self._parts[name] = parts.lightened()  # another object: others may be reading this one
+            self._parts[name] = parts.join_older()  # another object: others may be reading this one
 
     def _reach(self, before: Moment, after: Moment) -> None:
         """Begin a span, on a new branch if it is a step back."""
@@ -288,11 +288,11 @@ class MetricsFile(Lines):
         """Add a row."""
         super().append(row)
         if self.size > max(self.most, self._next):
-            self.rewrite(halved)
+            self.rewrite(join_older_rows)
             self._next = self.size * 9 // 8  # should few rows have had a neighbour
 
 
-def halved(text: bytes) -> bytes:
+def join_older_rows(text: bytes) -> bytes:
     """Join neighbours among the rows in the older half of a file: of one trainer, on one branch of one session."""
     middle = text.find(b"\n", len(text) // 2) + 1
     first, *lines = text[:middle].splitlines()

@@ -96,19 +96,19 @@ def resume(
             found = evolve(found, values={**found.values, "hooks": session.snapshot().values["hooks"]})
         recorder.past.keep(session.moment, session.snapshot())  # as the session that saved it did
         if edits:  # for a later replay, which starts here
-            write(path.with_name(f"{path.name}.edited-{len(rows)}"), unsteered(found, edited))
+            write(path.with_name(f"{path.name}.edited-{len(rows)}"), drop_edited_values(found, edited))
     if failed is not None:
-        log(went_back(name, failed, session.moment.iteration, edits))
+        log(describe_failure(name, failed, session.moment.iteration, edits))
         if session.saver is not None:  # else they would be taken for newer ones
             session.saver.set_aside(session.moment.iteration, branch)
     recorder.follow(rows, chain.start(lines, name), branch, session.moment.iteration)
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
-    left = [row for row in tail([*rows, row], position) if not overridden(row, edited)]
+    left = [row for row in tail([*rows, row], position) if not is_overridden(row, edited)]
     written = {**row, "configuration": recorder.journal.configuration}
     session.resumed(Replay(deque(left)) if left else None, written, paused)
 
 
-def went_back(trainer: str, failed: Row, iteration: int, edits: Sequence[str]) -> str:
+def describe_failure(trainer: str, failed: Row, iteration: int, edits: Sequence[str]) -> str:
     """Return where a resume begins after a failure, and why."""
     how, why = "failed" if failed["failed"] else "ended", failed.get("why", "the loss is not finite.")
     text = f"{trainer}: goes back to iteration {iteration}, the last good one; the run {how} at iteration"
@@ -125,13 +125,13 @@ def edited_values(session: Session, edits: Sequence[str], rows: Sequence[Row]) -
     return {name for key in own for name in (key, *session.setup.group(key))} | under
 
 
-def unsteered(found: Checkpoint, edited: Iterable[str]) -> Checkpoint:
+def drop_edited_values(found: Checkpoint, edited: Iterable[str]) -> Checkpoint:
     """Return a checkpoint without the live values that edits of the configuration set."""
     live = {name: base for name, base in found.values.get("live", {}).items() if name not in edited}
     return evolve(found, values={**found.values, "live": live})
 
 
-def overridden(row: Row, edited: Iterable[str]) -> bool:
+def is_overridden(row: Row, edited: Iterable[str]) -> bool:
     """Return whether a row sets, under other settings, what an edit of the configuration sets."""
     return "again" in row and row.get("command") == "set" and any(meet(row["pattern"], name) for name in edited)
 
@@ -207,7 +207,7 @@ def restore(
             raise SigmaCheckpointError(f"{path}: is on an abandoned branch. Use a checkpoint of the current one.")
         given = _gives_data(session.setup.name, edits, rows, found.values.get("journal", 0))
         try:
-            fit(path, unsteered(found, edited), session, log if given else None)
+            fit(path, drop_edited_values(found, edited), session, log if given else None)
         except SigmaCheckpointError as error:
             if not edits:
                 raise

@@ -56,7 +56,7 @@ from sigma_kernel.training.session.progress import NONE, Goal, Phase, TrainingPr
 from sigma_kernel.training.session.reconfigure import reconfigured
 from sigma_kernel.training.session.recovery import Recovery, check_goes_on, recovering
 from sigma_kernel.training.session.snapshot import reconciled, restored, snapshot
-from sigma_kernel.training.session.state import RunState, Setup, counted, renewed, steps_of
+from sigma_kernel.training.session.state import RunState, Setup, count_burst, renew_layer_state, steps_of
 from sigma_kernel.training.session.undo import recorded, undoable, undone
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.initial import Initial
@@ -122,7 +122,7 @@ class Session:
         A state that was saved during training continues it, to its own goals if no others are given.
         """
         replay, before = self.recorder.replay, self.progress
-        self.recovery.mark(self.setup, self.state, before, self.recorder.position)
+        self.recovery.record_start(self.setup, self.state, before, self.recorder.position)
         if replay is not None and (row := replay.begin(self.moment.iteration)) is not None:
             epochs, iterations = row["epochs"], row["iterations"]
         if before.underway and epochs is None and iterations is None:
@@ -164,7 +164,7 @@ class Session:
             self.tick(TimeScale.STOP)
         about: dict[str, Any] = {"failed": False}
         if not self.finite:  # a hook has stopped it
-            self.recovery.look(self.recorder.log)
+            self.recovery.find_good(self.recorder.log)
             about["good"] = self._save_good()
         self._end(Phase.STOPPED, about)
 
@@ -177,7 +177,7 @@ class Session:
         try:
             self._count_seconds()
             if isinstance(error, Exception) and not isinstance(error, SigmaDifferenceError):
-                self.recovery.look(self.recorder.log)
+                self.recovery.find_good(self.recorder.log)
                 about |= {"why": said(error), "good": self._save_good()}
         except SigmaError as other:
             error.add_note(said(other))
@@ -272,14 +272,14 @@ class Session:
         rows of its next minibatches, of which the compiled step takes one in each iteration.  ``compute`` replaces the
         fused program, for operators that cut batches into shards.
         """
-        self.recovery.mark(self.setup, self.state, self.progress, self.recorder.position, compute)
-        self.state = renewed(self.state, self.setup)
+        self.recovery.record_start(self.setup, self.state, self.progress, self.recorder.position, compute)
+        self.state = renew_layer_state(self.state, self.setup)
         with Timed(self.phases, "data"):
             batches = self.batches(n)
         compute = compute or fused
         wanted, self.observed = self._observed_after(batches), {}
         done = self._observe(wanted, batches, compute) if wanted else self._run(batches, compute)
-        self.recovery.ran(self.state, done, self.finite)
+        self.recovery.record_burst(self.state, done, self.finite)
         return done
 
     def _observe(self, wanted: tuple[str, ...], batches: Batches, compute: Compute) -> int:
@@ -397,7 +397,7 @@ class Session:
     def _count(self, batches: Batches, result: Burst) -> None:
         """Take the new state of a burst, count its iterations, and publish what it measured."""
         before = self.moment
-        self.state, found = counted(self.state, self.setup, batches, result, self._seconds())
+        self.state, found = count_burst(self.state, self.setup, batches, result, self._seconds())
         self.finite = bool(isfinite(result.ring["loss"][-1]))
         self._show(result.published)
         self.recorder.measured(curves(found), before, self.moment)

@@ -22,7 +22,7 @@ from sigma_kernel.errors import SigmaStateError, said
 from sigma_kernel.training.checkpoints.format import KEPT, UNDO, Checkpoint
 from sigma_kernel.training.session.progress import TrainingProgress
 from sigma_kernel.training.session.snapshot import snapshot
-from sigma_kernel.training.session.state import RunState, Setup, repeated
+from sigma_kernel.training.session.state import RunState, Setup, repeat_iterations
 from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import LAYERS
 from sigma_kernel.training.step.steps import fused
@@ -72,8 +72,8 @@ class Base:
         state = self.mark.whole({name: setup.to_device(self.saved.arrays[name]) for name in arrays})
         left = mark.iteration - self.mark.iteration
         for live, n in self.runs:
-            state, left = repeated(evolve(state, live=live), setup, min(n, left), compute), left - min(n, left)
-        state = repeated(mark.whole(state.arrays), mark.setup, iteration - mark.iteration, compute)
+            state, left = repeat_iterations(evolve(state, live=live), setup, min(n, left), compute), left - min(n, left)
+        state = repeat_iterations(mark.whole(state.arrays), mark.setup, iteration - mark.iteration, compute)
         return mark.saved(state)
 
 
@@ -98,7 +98,7 @@ class Recovery:
         self._marks.clear()
         self._arrays, self._records, self._finite, self._next, self.found = {}, False, True, 0.0, None
 
-    def mark(
+    def record_start(
         self, setup: Setup, state: RunState, progress: TrainingProgress, position: int, compute: Compute | None = None
     ) -> None:
         """Record the state before a burst; take a snapshot if one is due.
@@ -115,7 +115,7 @@ class Recovery:
             self._marks.append(mark)
             self._reached, self.found = mark.iteration, None
 
-    def ran(self, state: RunState, done: int, finite: bool) -> None:
+    def record_burst(self, state: RunState, done: int, finite: bool) -> None:
         """Record a burst: the state after it, and whether its last loss is finite."""
         self._arrays, self._finite = state.arrays, finite
         if not self._records:
@@ -126,7 +126,7 @@ class Recovery:
         if finite and len(self._bases) > 1:
             self._bases.popleft()
 
-    def look(self, log: Callable[[str], None]) -> None:
+    def find_good(self, log: Callable[[str], None]) -> None:
         """Compute the newest good state, if any is known, unless it was found already."""
         if self.found is not None or not self._bases:
             return
@@ -173,7 +173,7 @@ def recovering(act: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[An
         try:
             return act(session, *args, **kwargs)
         except Exception:
-            session.recovery.look(session.recorder.log)
+            session.recovery.find_good(session.recorder.log)
             raise
 
     return guarded

@@ -134,7 +134,7 @@ def plain(published: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in published.items() if isinstance(value, int | float | str | bool)}
 
 
-def renewed(state: RunState, setup: Setup) -> RunState:
+def renew_layer_state(state: RunState, setup: Setup) -> RunState:
     """Return a state whose layer state begins anew if an epoch does."""
     if setup.feed.iteration_in_epoch(state.cursor):
         return state
@@ -142,7 +142,7 @@ def renewed(state: RunState, setup: Setup) -> RunState:
     return evolve(state, arrays={**state.arrays, **fresh}) if fresh else state
 
 
-def counted(
+def count_burst(
     state: RunState, setup: Setup, batches: Batches, result: Burst, seconds: float = 0.0
 ) -> tuple[RunState, Measured]:
     """Return the state after a burst that took so many seconds, and what that measured."""
@@ -162,12 +162,12 @@ def steps_of(state: RunState, setup: Setup, arrays: Arrays | None = None) -> Ste
     return Steps(setup.programs, own, state.live, state.moment, done, feed.iterations_per_epoch)
 
 
-def repeated(state: RunState, setup: Setup, n: int, compute: Compute) -> RunState:
+def repeat_iterations(state: RunState, setup: Setup, n: int, compute: Compute) -> RunState:
     """Return the state after ``n`` iterations that have run before, without side effects."""
     while n > 0:
-        state = renewed(state, setup)
+        state = renew_layer_state(state, setup)
         batches = setup.feed.next(state.cursor, min(n, MOST))
         result = compute(steps_of(state, setup), batches)
-        state, _ = counted(state, setup, batches, result)
+        state, _ = count_burst(state, setup, batches, result)
         n -= result.done
     return state

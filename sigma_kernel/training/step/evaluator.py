@@ -18,7 +18,7 @@ from sigma_kernel.training.data.edits import Edited, Edits, numbers
 from sigma_kernel.training.data.feed import Feed, placing
 from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import check_finite, check_indices, conform
-from sigma_kernel.training.step.measuring import evaluated, merged
+from sigma_kernel.training.step.measuring import evaluate_totals, merge_totals
 from sigma_kernel.training.step.model import DIRECTIONS, JUDGED, Model
 from sigma_kernel.training.step.steps import Programs, Steps
 
@@ -92,9 +92,9 @@ class Evaluator:
             while at.epoch == 0:
                 batches = feed.next(at, feed.iterations_per_epoch)
                 ring = self._ring(Model.evaluation, steps, batches, tuple(metrics.items()))
-                totals, rows = merged(totals, ring, metrics), rows + batches.rows.size
+                totals, rows = merge_totals(totals, ring, metrics), rows + batches.rows.size
                 at = feed.after(at, batches, len(batches.rows))
-        return evaluated(totals, metrics, rows)
+        return evaluate_totals(totals, metrics, rows)
 
     def _feed(self, on: str, edited: bool) -> Feed:
         key, dataset = (on, edited and on in self.edits), self.data(on, edited)

@@ -9,7 +9,7 @@ import numpy as np
 
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import expect, inside
-from sigma_kernel.totals import added, adds, exact
+from sigma_kernel.totals import add_exactly, exact, is_additive
 from sigma_kernel.training.step.model import COSTS, EPOCH, METRICS, WEIGHTS
 
 Measured = dict[str, tuple[np.ndarray, Any]]  # values by name, and their weights, or one for all: 0 stands for no value
@@ -18,7 +18,7 @@ Sums = dict[str, list[float]]  # two by name: of numbers, and of their weights
 
 def values(name: str, metric: Metric, totals: np.ndarray | list[Any], rows: int) -> np.ndarray:
     """Return the values of a metric; raise SigmaComponentError unless each is a number or a list of numbers."""
-    totals = added(np.swapaxes(totals, 0, 1)) if adds(metric) else totals
+    totals = add_exactly(np.swapaxes(totals, 0, 1)) if is_additive(metric) else totals
     with inside(f"metric {name!r}", metric):
         made = [metric.value(one, rows) for one in totals]
         found = np.array(made)
@@ -26,13 +26,15 @@ def values(name: str, metric: Metric, totals: np.ndarray | list[Any], rows: int)
     return found
 
 
-def merged(totals: Mapping[str, Any], ring: Mapping[str, np.ndarray], metrics: Mapping[str, Metric]) -> dict[str, Any]:
+def merge_totals(
+    totals: Mapping[str, Any], ring: Mapping[str, np.ndarray], metrics: Mapping[str, Metric]
+) -> dict[str, Any]:
     """Return the totals of an evaluation after further batches; those that are added are held as a few exact parts."""
     found = dict[str, Any]()
     for name, new in ring.items():
         metric = metrics.get(own := name.removeprefix(METRICS))
         before = [totals[name]] if name in totals else []
-        if metric is None or adds(metric):
+        if metric is None or is_additive(metric):
             found[name] = exact(np.concatenate([*before, new.reshape(-1, *new.shape[2:])]))
         else:
             with inside(f"metric {own!r}", metric):
@@ -40,7 +42,7 @@ def merged(totals: Mapping[str, Any], ring: Mapping[str, np.ndarray], metrics: M
     return found
 
 
-def evaluated(totals: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> dict[str, Any]:
+def evaluate_totals(totals: Mapping[str, Any], metrics: Mapping[str, Metric], rows: int) -> dict[str, Any]:
     """Return the loss, each cost if there are several, and each metric, from totals over so many rows."""
     costs = {name: _mean(x, rows) for name, x in totals.items() if name.startswith(COSTS)}
     found = {name: values(name, each, [totals[METRICS + name]], rows)[0].tolist() for name, each in metrics.items()}
@@ -49,7 +51,7 @@ def evaluated(totals: Mapping[str, Any], metrics: Mapping[str, Metric], rows: in
 
 def _mean(parts: np.ndarray, rows: int) -> float:
     """Return the mean of a cost over rows, which may have weights; NaN if none has one."""
-    total, over = [*added(parts).ravel().tolist(), rows][:2]
+    total, over = [*add_exactly(parts).ravel().tolist(), rows][:2]
     return float(total / over) if over else np.nan
 
 

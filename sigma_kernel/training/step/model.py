@@ -43,7 +43,7 @@ from sigma_kernel.graph.rewriting import replaced, rewrite
 from sigma_kernel.network.network import Forward, Network
 from sigma_kernel.network.tracing import LOG, Nodes, Resolve, Shapes, Trace, live_settings
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.totals import per_row, recorded
+from sigma_kernel.totals import per_row, record_totals
 
 LAYERS = "network.layers."
 ONLY = "optimiser"  # head of the only optimiser
@@ -645,7 +645,7 @@ class Traced(Draft):
                 except SigmaGraphError as error:  # of shapes or dtypes: it names an op
                     raise SigmaGraphError(f"metric {name!r} ({named(metric)}): {error}") from error
                 expect(isinstance(totals[name], Node), "totals() must return a node", totals[name])
-            totals[name] = recorded(metric, totals[name], self.batch)
+            totals[name] = record_totals(metric, totals[name], self.batch)
         return _named(METRICS, totals)
 
     def loss(self, costs: Collection[str] | None, parameters: Mapping[str, Node] | None = None) -> Node:

@@ -17,7 +17,7 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations, Metric, Program, Share, Step
 from sigma_kernel.contracts.compute import Arrays, Records
 from sigma_kernel.errors import expect, inside
-from sigma_kernel.totals import InParts, added, adds
+from sigma_kernel.totals import InParts, add_exactly, is_additive
 from sigma_kernel.training.step.live import Live, Span
 from sigma_kernel.training.step.model import BATCH, GRADIENTS, METRICS, WEIGHTS, Model
 
@@ -92,7 +92,7 @@ class Steps:
     @property
     def metrics(self) -> Mapping[str, Metric]:
         """Return the metrics that are recorded at each training step."""
-        return {name: InParts(one) if adds(one) else one for name, one in self.programs.model.metrics.items()}
+        return {name: InParts(one) if is_additive(one) else one for name, one in self.programs.model.metrics.items()}
 
     def steer(self, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
         """Return the live values of ``n`` iterations of a step, ``offset`` iterations from now."""
@@ -199,5 +199,5 @@ def _outcome(result: Burst, steps: Steps) -> dict[str, np.ndarray]:
     found = {name: steps.programs.backend.to_host(value) for name, value in result.state.items()}
     for name, values in result.ring.items():
         own = name.removeprefix(METRICS)
-        found[f"training.{own}"] = added(values[0]) if isinstance(steps.metrics.get(own), InParts) else values[0]
+        found[f"training.{own}"] = add_exactly(values[0]) if isinstance(steps.metrics.get(own), InParts) else values[0]
     return found
