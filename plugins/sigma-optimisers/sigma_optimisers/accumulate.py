@@ -46,8 +46,8 @@ class AccumulateGradients(Transform):
         for address, gradient in self.concerned(gradients, objective).items():
             held = {name: objective.slot(address, f"{owner}.{name}") for name in ("sum", "weight", "batches")}
             enough = due[address] = f.equal(f.mod(held["batches"], self.batches), self.batches - 1)
-            sums = _added(held["sum"], [weight * own[address] for weight, own in parts], gradient.shape)
-            weights = _added(held["weight"], [weight for weight, _ in parts], ())
+            sums = _add_terms(held["sum"], [weight * own[address] for weight, own in parts], gradient.shape)
+            weights = _add_terms(held["weight"], [weight for weight, _ in parts], ())
             over = [f.where(f.equal(weight, 0.0), 1.0, weight) for weight in weights]
             means[address] = reduce(add, [total / weight for total, weight in zip(sums, over, strict=True)])
             slots[address, "sum"], slots[address, "weight"] = (
@@ -70,7 +70,7 @@ def _parts(gradients: Mapping[str, Node], objective: Objective) -> list[tuple[No
     return [*parts]
 
 
-def _added(held: Node, new: Sequence[Node], shape: Shape) -> list[Node]:
+def _add_terms(held: Node, new: Sequence[Node], shape: Shape) -> list[Node]:
     """Return sums with one more term each; they lie along a first axis, if there is room for several."""
     if held.shape == shape:
         return [held + new[0]]
@@ -82,5 +82,5 @@ def _like(held: Node, sums: Sequence[Node]) -> Node:
     """Return sums as a slot holds them; for costs that share a sum, the rest of it stays 0."""
     if held.shape == sums[0].shape:
         return sums[0]
-    rest = [sums[0] * 0.0] * (held.shape[0] - len(sums))
+    rest = [f.zeros(sums[0].shape, sums[0].dtype)] * (held.shape[0] - len(sums))
     return f.stack(*sums, *rest)
