@@ -27,7 +27,7 @@ from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.hooks.order import meet
 from sigma_kernel.training.preparation import prepared, prepared_for
 from sigma_kernel.training.session.loop import Session
-from sigma_kernel.training.session.state import plain
+from sigma_kernel.training.session.state import learned_from, plain
 from sigma_kernel.training.step.live import Elements
 from sigma_kernel.training.step.model import LAYERS
 
@@ -228,7 +228,8 @@ class Trainer(Settings):
         session, chosen = self.session, metrics or {}
         if isinstance(on, str):
             return dict(session.ask(partial(session.evaluate, on, chosen, edited, weights)))
-        setup, size = prepared_for(self, on, session.ask(session.learned)), session.setup.evaluator.batch_size
+        learned = session.ask(lambda: learned_from(session.state, session.setup))
+        setup, size = prepared_for(self, on, learned), session.setup.evaluator.batch_size
         return session.ask(lambda: setup.evaluate(session.steps(weights), "training", chosen, batch_size=size))  # type: ignore[no-any-return]
 
     def save(self, path: Path | str) -> Path:

@@ -40,8 +40,6 @@ from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.commands.changes import updated
 from sigma_kernel.training.commands.queue import Queue, Request
-from sigma_kernel.training.components import Learned
-from sigma_kernel.training.data.dataset import FITTED
 from sigma_kernel.training.data.edits import gathered, labels_of
 from sigma_kernel.training.history.metrics import EACH
 from sigma_kernel.training.history.recorder import Recorder
@@ -972,12 +970,6 @@ class Session:
         """Return the loss and the metrics over a split of the data, edited or not, at the current parameters."""
         with Timed(self.phases, "evaluation"):
             return self.setup.evaluator.evaluate(self.steps(weights), on, metrics, edited)
-
-    def learned(self) -> Learned:
-        """Return what was learned from the data, to read others alike."""
-        fitted = {name: self.host(name) for name in self.state.arrays if name.startswith(FITTED)}
-        evaluator = self.setup.evaluator
-        return Learned.saved({"learned": evaluator.learned, "classes": evaluator.classes}, fitted)
 
     def generate(self, *how: Any, weights: str = "") -> str:
         """Return the continuation of a text, at the current parameters."""

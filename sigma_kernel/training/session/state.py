@@ -19,6 +19,8 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Arrays, Batches, Burst, Compute
 from sigma_kernel.training.checkpoints.format import LAST
 from sigma_kernel.training.commands.changes import Changes, Factory, Parts
+from sigma_kernel.training.components import Learned
+from sigma_kernel.training.data.dataset import FITTED
 from sigma_kernel.training.data.edits import Edited
 from sigma_kernel.training.data.feed import Cursor, Feed
 from sigma_kernel.training.hooks.order import HookOrder, Memory, abroad, reads
@@ -160,6 +162,13 @@ def steps_of(state: RunState, setup: Setup, arrays: Arrays | None = None) -> Ste
     own, feed = state.arrays if arrays is None else arrays, setup.feed
     done = feed.iteration_in_epoch(state.cursor)
     return Steps(setup.programs, own, state.live, state.moment, done, feed.iterations_per_epoch)
+
+
+def learned_from(state: RunState, setup: Setup) -> Learned:
+    """Return what was learned from the data, to read others alike."""
+    fitted = {name: setup.to_host(x) for name, x in state.arrays.items() if name.startswith(FITTED)}
+    evaluator = setup.evaluator
+    return Learned.saved({"learned": evaluator.learned, "classes": evaluator.classes}, fitted)
 
 
 def repeat_iterations(state: RunState, setup: Setup, n: int, compute: Compute) -> RunState:
