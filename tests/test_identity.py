@@ -16,7 +16,9 @@ from sigma_data import Csv
 from sigma_kernel import Environment, load
 from sigma_kernel.errors import SigmaDataError, SigmaError
 from sigma_kernel.launcher.group import main
+from sigma_kernel.testing.steering import Rows
 from sigma_kernel.training.checkpoints.store import newest_good, write
+from sigma_kernel.training.data.identity import changed_rows, describe_rows
 
 DRAW = np.random.default_rng(0)
 TABLE = pd.DataFrame(DRAW.normal(size=(60, 3)) * [1, 10, 100], columns=["a", "b", "c"])
@@ -287,3 +289,16 @@ def test_labels_do_not_take_the_places_of_indices(tmp_path: Path) -> None:
     assert made.evaluate((inputs, indices)) == made.evaluate("training")
     with pytest.raises(SigmaDataError, match="holds the class 'u', which the training split does not have: 0, 1"):
         made.evaluate((inputs, TABLE["y"]))
+
+
+@pytest.mark.parametrize("dtype", ["str", "U40", object], ids=str)
+def test_rows_of_texts_are_known_by_their_texts(dtype: Any) -> None:
+    def described(*texts: str) -> dict[str, str]:
+        rows = Rows({"inputs": np.array(texts, dtype)})
+        return describe_rows({"training": rows}, {"inputs": ((), np.array(texts).dtype.name)}, ["inputs"])
+
+    known = described("snow", "rain", "żółć\ud800")
+    assert changed_rows(known, describe_rows({"training": Rows({"inputs": np.array(["snow", "rain", "żółć\ud800"])})},
+                                             {"inputs": ((), "str64")}, ["inputs"])) == {}  # fmt: skip
+    for other in (("snow", "rain", "żółć"), ("rain", "snow", "żółć\ud800"), ("sno", "wrain", "żółć\ud800")):
+        assert "with other values or in another order" in changed_rows(known, described(*other))["training"]

@@ -47,8 +47,16 @@ def _digest(rows: Dataset, dtypes: Mapping[str, str]) -> str:
         block = read(rows, number)
         for name in (one for one in dtypes if one in block):
             values = block[name] if rows.blocks > 1 else block[name][::step]
-            with np.errstate(invalid="ignore", over="ignore"):
-                cast = values.astype(dtypes[name], copy=False)
-            same = cast is values or np.array_equal(cast, values)
-            found.update(np.ascontiguousarray(cast if same else values).reshape(-1).view(np.uint8).data)
+            found.update(_content(values, dtypes[name]))
     return found.hexdigest()[:32]
+
+
+def _content(values: np.ndarray, dtype: str) -> Any:
+    """Return the bytes of values, as numbers of a dtype where that loses nothing; texts whatever the longest is."""
+    if values.dtype.kind not in "biuf":
+        return "\0".join(map(str, values.reshape(-1).tolist())).encode("utf-8", "surrogatepass")
+    if dtype.startswith(("bool", "int", "uint", "float")):
+        with np.errstate(invalid="ignore", over="ignore"):
+            cast = values.astype(dtype, copy=False)
+        values = cast if cast is values or np.array_equal(cast, values) else values
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
