@@ -125,9 +125,11 @@ def test_a_label_passes_the_preprocessors_which_are_not_fitted_again() -> None:
         trainer.fit(epochs=1)
         assert {n: x for n, x in state_bytes(trainer).items() if n.startswith("data.")} == fitted
         found = trainer.session.row_losses("training")
-        wanted = (1000.0 - numbers.mean()) / numbers.std()
         assert found.targets is not None
-        assert found.targets[7, 0] == pytest.approx(wanted, rel=1e-4)
+        assert found.predicted is not None
+        assert found.targets[7, 0] == pytest.approx(1000.0, rel=1e-6)  # in the units of the data, unlike the loss
+        deviations = (1000.0 - found.predicted[7, 0]) / numbers.std()
+        assert found.losses[7] == pytest.approx(deviations**2, rel=1e-4)
         assert found.rows.tolist() == [*range(8), *range(9, 60)]
 
 

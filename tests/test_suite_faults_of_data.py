@@ -228,6 +228,20 @@ class AddsInItsGraph(Centre):
         return f.cast(values, "float64") + state["mean"]
 
 
+class SubtractsTwice(Centre):
+    """Subtract the mean once more, where it should be added."""
+
+    def inverse(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
+        return values - state["mean"]
+
+
+class LosesTheRows(Centre):
+    """Return another shape from the inverse."""
+
+    def inverse(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
+        return f.mean(values + state["mean"], axis=0)
+
+
 class SingleInItsGraph(Centre):
     """Return another type from the graph."""
 
@@ -306,6 +320,8 @@ PREPROCESSORS: dict[type[Preprocessor], str] = {
     Centre: "",
     AddsInItsGraph: "test_its_graph_computes_the_same",
     SingleInItsGraph: "test_its_graph_computes_the_same",
+    SubtractsTwice: "test_its_inverse_returns_what_it_was_applied_to",
+    LosesTheRows: "test_its_inverse_returns_what_it_was_applied_to",
     FitsOnEverything: "test_a_preprocessor_treats_each_row_separately",
     Accumulates: "test_fitting_again_forgets_what_was_fitted_before",
     LearnsWhileApplying: "test_applying_learns_nothing",

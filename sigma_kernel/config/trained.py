@@ -52,6 +52,7 @@ from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs, Steps
+from sigma_kernel.training.step.units import Units
 from sigma_kernel.training.step.weights import weighed
 from sigma_kernel.training.step.writing import continued
 from sigma_kernel.training.trainer import Trainer
@@ -222,7 +223,8 @@ class Trained:
             architecture=str(self.network),
             classes=tuple(map(str, self.classes)),
             arrays={name.removeprefix(LAYERS): np.array(stored[name]) for name in sorted(model.held())},
-            step=model.prediction,
+            step=evolve(model, units=Units()).prediction,
+            restored=model.restored,
             live={name: value for name, value in self._live(model).base.items() if name.startswith(LAYERS)},
             samples=self._given,
             preprocessors={n: (step, preparation.fitted[n]) for n, step in preparation.preprocessors.items()},
@@ -271,11 +273,13 @@ class Trained:
     def _model(self, types: Mapping[str, str]) -> Model:
         """Trace the model for samples of these dtypes, without costs."""
         known = {name: types.get(name, self.trainer.dtype) for name in self.shapes}
-        return self._stages.traced({name: Spec(self.shapes[name], dtype) for name, dtype in known.items()})
+        model = self._stages.traced({name: Spec(self.shapes[name], dtype) for name, dtype in known.items()})
+        return evolve(model, units=Units.of(self._preparation(), self._stages.backend))
 
     def _preparation(self) -> Preparation:
         steps, fitted = self._stages.chosen.preprocessors, self.trainer.learned.fitted
-        return Preparation(self.trainer.dtype, steps, {name: dict(fitted.get(name, {})) for name in steps})
+        known = self.trainer.learned.held("samples")
+        return Preparation(self.trainer.dtype, steps, {name: dict(fitted.get(name, {})) for name in steps}, known)
 
 
 def load(

@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 from sigma_kernel.contracts.data import Preprocessor
 from sigma_kernel.errors import SigmaDataError, named
-from sigma_kernel.graph.node import Graph
+from sigma_kernel.graph.node import Graph, Node
 from sigma_kernel.graph.random import permutation
 from sigma_kernel.settings import Settled, brief
 
@@ -54,6 +54,8 @@ class Inference:
     ``arrays`` holds parameters and layer state on the host, by address below ``network.layers``.  ``step(rows)`` is the
     graph that predicts ``rows`` samples: its state are these arrays (``network.layers.<address>``), its data the
     preprocessed input sections, its ring the predictions by output layer; ``live`` are the values of its live inputs.
+    ``restored(output, prediction)`` is a prediction in the units of the targets before they were preprocessed; None if
+    it has none.
 
     ``samples`` are the shape and the NumPy dtype of a sample of each input section before it is preprocessed, as in the
     training data, and ``preprocessors`` are applied in this order, each with its fitted state. ``origin`` names the
@@ -68,6 +70,7 @@ class Inference:
     samples: Mapping[str, tuple[tuple[int, ...], str]] = field(factory=dict)
     preprocessors: Mapping[str, tuple[Preprocessor, Mapping[str, np.ndarray]]] = field(factory=dict)
     origin: str = ""
+    restored: Callable[[str, Node], Node | None] = lambda output, prediction: None
 
     __repr__ = brief
 

@@ -69,6 +69,14 @@ class Preprocessor(Settled):
         """
         raise SigmaConfigError(f"{named(self)} does not say what it computes as a graph: it has no method `graph`.")
 
+    def inverse(self, values: Node, state: Mapping[str, np.ndarray]) -> Node | None:
+        """Return the values of which :meth:`apply` makes these, as a node of the same shape; by default None.
+
+        Predictions and targets of a section whose preprocessors all have an inverse are in the units of the data.
+        Values come in float64 where the backend has that.
+        """
+        return None
+
 
 class Dataset(Settled):
     """Rows in blocks: a burst runs on one resident block; a small dataset is one block.

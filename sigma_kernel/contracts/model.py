@@ -75,7 +75,9 @@ class CostLayer(Layer):
     whose ``targets`` are ``""`` is given only what leads to it, such as several embeddings that it compares. A cost
     that ``chooses`` is multi-class: the last axis of its predictions holds class probabilities; one that ``decides`` is
     binary. Both take words, and whole numbers of a table, as class indices; any other cost takes numbers unchanged, and
-    so does one that ``ignores`` a label, if it is among the numbers.
+    so does one that ``ignores`` a label, if it is among the numbers. Predictions of any other cost are estimates of its
+    targets, if they are as many: they are returned in the units of the data. One that ``estimates`` nothing, such as a
+    cost of directions, declares that.
 
     Args:
         targets: Section of the data that holds the targets; ``""`` for a cost that reads none.
@@ -90,6 +92,7 @@ class CostLayer(Layer):
     role: ClassVar[str] = "cost"
     chooses: ClassVar[bool] = False
     decides: ClassVar[bool] = False
+    estimates: ClassVar[bool] = True
 
     @property
     def ignores(self) -> int | None:

@@ -172,6 +172,13 @@ class Network:
         """Return the first cost that an output leads to, of all or of some."""
         return next((x for x in (self.costs if costs is None else costs) if x.sources[0] == output.name), None)
 
+    def estimated(self, output: str = "") -> str:
+        """Return the section whose numbers an output, by default the first, estimates; "" for classes and others."""
+        judge = self._judge(self[output] if output else self.outputs[0])
+        if judge is None or judge.layer.chooses or judge.layer.decides or not judge.layer.estimates:
+            return ""
+        return str(judge.layer.targets)
+
     def choosing(self) -> tuple[str, ...]:
         """Return the outputs whose predictions are class probabilities."""
         judges = {output.name: self._judge(output) for output in self.outputs}

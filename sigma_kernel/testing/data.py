@@ -258,6 +258,19 @@ class PreprocessorSuite(Suite):
         assert found.dtype == wanted.dtype
         assert np.array_equal(found, wanted)
 
+    def test_its_inverse_returns_what_it_was_applied_to(self) -> None:
+        """Return the values before apply() from inverse(), if there is one."""
+        made, values = self.make(), self.values()
+        fitted = made.fit([values])
+        given = np.asarray(made.apply(values, fitted), np.float64)
+        node = symbol(given.shape, "float64")
+        if (inverse := made.inverse(node, fitted)) is None:
+            return
+        assert (inverse.shape, inverse.dtype) == (values.shape, "float64"), "keep the shape and the dtype in inverse()"
+        (found,) = interpret(Graph((node,), (inverse,)), numpy_namespace())(given)
+        size = float(np.abs(values).max())  # of which float32 keeps seven digits
+        np.testing.assert_allclose(found, values, rtol=1e-5, atol=1e-5 * size, err_msg="undo apply() in inverse()")
+
     def test_applying_learns_nothing(self) -> None:
         """Change neither the preprocessor nor the fitted values in apply()."""
         preprocessor, values = self.make(), self.values()

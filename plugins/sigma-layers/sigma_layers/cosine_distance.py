@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from attrs import define, field
 
@@ -34,6 +36,8 @@ class CosineDistance(CostLayer):
         branches: Architecture of the other embedding of each pair; at most one.
         margin: Cosine up to which pairs that differ cost nothing.
     """
+
+    estimates: ClassVar[bool] = False  # lengths mean nothing
 
     branches: tuple[Architecture, ...]
     margin: float = field(default=0.0, validator=and_(finite, ge(-1), le(1)))

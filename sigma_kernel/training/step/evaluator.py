@@ -19,7 +19,7 @@ from sigma_kernel.training.data.feed import Feed, placing
 from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import check_finite, check_indices, conform
 from sigma_kernel.training.step.measuring import evaluate_totals, merge_totals
-from sigma_kernel.training.step.model import DIRECTIONS, JUDGED, Model
+from sigma_kernel.training.step.model import DIRECTIONS, JUDGED, WANTED, Model
 from sigma_kernel.training.step.steps import Programs, Steps
 
 TOGETHER = 4096  # rows that are judged at once
@@ -143,7 +143,7 @@ class Evaluator:
         output = network.outputs[0].name
         if all(cost.sources[0] != output for cost in network.targeted):
             return known[output], None
-        said, wanted = known[output], block[network.targets(output)]
+        said, wanted = known[output], known.get(WANTED, block[network.targets(output)])
         if (classes := network.classed(output, said)) is None:
             return said, wanted
         alike = network.classed(output, wanted.reshape(said.shape)) if wanted.size == said.size else None

@@ -44,6 +44,7 @@ from sigma_kernel.network.network import Forward, Network
 from sigma_kernel.network.tracing import LOG, Nodes, Resolve, Shapes, Trace, live_settings
 from sigma_kernel.registry.addresses import matches
 from sigma_kernel.totals import per_row, record_totals
+from sigma_kernel.training.step.units import Units
 
 LAYERS = "network.layers."
 ONLY = "optimiser"  # head of the only optimiser
@@ -62,6 +63,7 @@ RISE = 2000  # good steps after which the loss is scaled by twice as much, as in
 SCALES = (2.0**-24, 2.0**120)  # the limits of the factor
 EPOCH = "training.epoch."  # of the mean over an epoch
 JUDGED = "judged."  # extra sections: what costs judge
+WANTED = "wanted.targets"  # the targets of the first output, in the units of the data
 Inputs = Mapping[str, Node]  # of a step, or its outputs, by name
 DIRECTIONS = "excitation.directions"  # name of an extra section; no data set has it
 
@@ -88,6 +90,7 @@ class Model:
     metrics: Mapping[str, Metric] = field(factory=dict)
     frozen: frozenset[str] = frozenset()
     paused: frozenset[str] = frozenset()
+    units: Units = Units()
 
     @cached_property
     def _kinds(self) -> Mapping[str, frozenset[str]]:
@@ -224,6 +227,11 @@ class Model:
         names += [ACTIVATIONS + placed.name for placed in self.network.layers]
         return tuple(name for name in names if any(matches(pattern, name) for pattern in patterns))
 
+    def restored(self, output: str, prediction: Node) -> Node | None:
+        """Return the prediction of an output in the units of its targets; None if it has none."""
+        section = self.network.estimated(output) if self.units.preprocessors else ""
+        return self.units.restore(section, prediction) if section else None
+
     # -- the steps -----------------------------------------------------------------------------------------------------
     def training(self, batch: int) -> Step:
         """Return the step of a whole iteration on a batch of this size."""
@@ -269,7 +277,7 @@ class Model:
     def prediction(self, batch: int) -> Step:
         """Return the step that predicts a batch, by output."""
         traced = Traced(self, batch, training=False, given=self.network.samples)
-        return traced.step_to({}, traced.forward.predictions)
+        return traced.step_to({}, traced.predictions())
 
     def activity(self, batch: int) -> Step:
         """Return the step of what each layer before the costs makes of a batch, by its name."""
@@ -282,10 +290,15 @@ class Model:
         return list(dict.fromkeys(source for cost in self.network.costs for source in cost.sources))
 
     def outcomes(self, batch: int) -> Step:
-        """Return the step of what costs judge in a batch, by layer, and of the predictions."""
+        """Return the step of what costs judge in a batch, by layer, and of the predictions.
+
+        If those of the first output are in units of the data, its targets are ``WANTED``, in the same units.
+        """
         traced = Traced(self, batch, training=False, given=self.network.sections(costs=False))
         values = {name: traced.forward.values[name] for name in self.judged}
-        return traced.step_to({}, {**_named(JUDGED, values), **traced.forward.predictions})
+        section = self.network.estimated()
+        wanted = {WANTED: traced.compared("", section)[1]} if section else {}
+        return traced.step_to({}, {**_named(JUDGED, values), **traced.predictions(), **wanted})
 
     def judgement(self, batch: int) -> Step:
         """Return the step of the loss of a batch, given what its costs judge: of one row, the row's own loss."""
@@ -610,6 +623,20 @@ class Traced(Draft):
         """Return the new layer state, by its name in the state."""
         return _named(LAYERS, self.forward.state)
 
+    def predictions(self) -> dict[str, Node]:
+        """Return the predictions by output, in the units of their targets if they have any."""
+        found = {name: (x, self.model.restored(name, x)) for name, x in self.forward.predictions.items()}
+        return {name: x if restored is None else restored for name, (x, restored) in found.items()}
+
+    def compared(self, output: str, section: str) -> tuple[Node, Node]:
+        """Return the prediction of an output and the rows of a section, both in units of the data if they have such."""
+        prediction = self.forward.predictions[output] if output else self.forward.prediction
+        rows, found = self.section(section, self.model.sections[section]), self.model.restored(output, prediction)
+        if found is None:
+            return prediction, rows
+        restored = self.model.units.restore(section, rows)
+        return found, rows if restored is None else restored
+
     def measured(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
         """Return the loss, the costs if there are several, the mean weight of rows that differ, and metrics' totals."""
         costs = {COSTS + name: self.loss([name]) for name in self.model.costs}
@@ -633,15 +660,15 @@ class Traced(Draft):
         totals: dict[str, Node] = {}
         for name, metric in metrics.items():
             output = name.rpartition(".")[0]
-            prediction = self.forward.predictions[output] if output else self.forward.prediction
             wanted = [metric.section or self.model.network.targets(output), *filter(None, [metric.lengths])]
             if missing := [section for section in wanted if section not in self.model.sections]:
                 hint = near(missing[0], self.model.sections, "It reads")
                 raise SigmaConfigError(f"metric {name!r}: the network reads no section {missing[0]!r}.{hint}")
-            rows = [self.section(section, self.model.sections[section]) for section in wanted]
+            compared = self.compared(output, wanted[0])
+            lengths = [self.section(section, self.model.sections[section]) for section in wanted[1:]]
             with inside(f"metric {name!r}", metric):
                 try:
-                    totals[name] = metric.totals(prediction, *rows)
+                    totals[name] = metric.totals(*compared, *lengths)
                 except SigmaGraphError as error:  # of shapes or dtypes: it names an op
                     raise SigmaGraphError(f"metric {name!r} ({named(metric)}): {error}") from error
                 expect(isinstance(totals[name], Node), "totals() must return a node", totals[name])

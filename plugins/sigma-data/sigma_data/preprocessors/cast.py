@@ -39,3 +39,7 @@ class Cast(Preprocessor):
     def graph(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
         """Return the values in the new dtype, as a node; those that it cannot hold are not refused."""
         return f.cast(values, self.dtype)
+
+    def inverse(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
+        """Return the values as they are: a prediction between two integers stays there."""
+        return values

@@ -53,6 +53,11 @@ class Normalise(Preprocessor):
         (low, width), (begin, end) = self._span(state), self.target
         return as_floating((f.cast(values, "float64") - low) / width * (end - begin) + begin, like=values)
 
+    def inverse(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
+        """Return the values in the range of the source."""
+        (low, width), (begin, end) = self._span(state), self.target
+        return (values - begin) / (end - begin) * width + low
+
     def _span(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return the lower end of the source and its width, 1 if that is 0."""
         low, high = self.source or (state["low"], state["high"])

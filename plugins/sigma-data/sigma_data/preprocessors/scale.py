@@ -37,3 +37,7 @@ class Scale(Preprocessor):
     def graph(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
         """Return the scaled values as a node."""
         return as_floating(f.cast(values, "float64") * self.factor + self.offset, like=values)
+
+    def inverse(self, values: Node, state: Mapping[str, np.ndarray]) -> Node | None:
+        """Return the values before they were scaled; None if the factor is 0."""
+        return (values - self.offset) / self.factor if self.factor else None

@@ -46,6 +46,10 @@ class Standardise(Preprocessor):
         """Return the standardised values as a node."""
         return as_floating((f.cast(values, "float64") - state["mean"]) / state["deviation"], like=values)
 
+    def inverse(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
+        """Return the values before they were standardised."""
+        return values * state["deviation"] + state["mean"]
+
 
 @frozen(eq=False)
 class _Moments:

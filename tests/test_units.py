@@ -1,0 +1,181 @@
+"""Preprocessed targets: predictions and metrics are in the units of the data."""
+
+from __future__ import annotations
+
+from math import exp, fsum, log, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import frozen
+
+from sigma_data import Cast, Scale, Standardise
+from sigma_kernel import Environment, Preprocessor, functions as f, load
+from sigma_kernel.errors import SigmaComponentError
+from sigma_layers import FunctionCost, Input, Output
+
+pytestmark = pytest.mark.rooms
+
+BACKENDS = pytest.mark.parametrize("backend", ["numpy", "numba"])
+STANDARDISED = {"targets": {"type": "standardise", "section": "targets"}}
+X = np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
+PRICES = np.round(250_000 + 40_000 * X[:, :1].astype(float) - 9_000 * X[:, 1:], 1)  # (30, 1)
+TIMES = np.arange(30.0)[:, None] % 7 + 1.7e9  # seconds, of which float32 holds every 128th
+METRICS = ("mean_absolute_error", "root_mean_square_error", "r_squared")
+LINE = "input(2) + output(1) + squared_difference()"
+ZEROS = {"all": ("**", {"type": "constant", "value": 0.0})}
+
+
+@frozen
+class Logarithm(Preprocessor):
+    """Take the logarithm."""
+
+    section: str = "targets"
+
+    def fit(self, blocks: Any) -> dict[str, np.ndarray]:
+        """Return nothing."""
+        return {}
+
+    def apply(self, values: np.ndarray, state: Any) -> np.ndarray:
+        """Return the logarithm."""
+        return np.log(values)
+
+
+@frozen
+class Invertible(Logarithm):
+    """Take the logarithm, and the exponential back."""
+
+    def inverse(self, values: Any, state: Any) -> Any:
+        """Return the exponential."""
+        return f.exp(values)
+
+
+def trainer(targets: np.ndarray, preprocessors: Any, network: str = LINE, **settings: Any) -> Any:
+    given = {"backend": "numpy", "batch_size": 30, "initialisers": ZEROS, "metrics": METRICS, **settings}
+    given = {"optimiser": {"type": "gradient_descent", "learning_rate": 0.1}, **given}
+    data = {"inputs": X, "targets": targets}
+    return Environment("units", seed=1).create_trainer(network=network, data=data, preprocessors=preprocessors, **given)
+
+
+def mean(values: Any) -> float:
+    numbers = np.ravel(values).tolist()
+    return fsum(numbers) / len(numbers)
+
+
+def spread(values: np.ndarray) -> tuple[float, float]:
+    """Return the mean absolute and the root mean square deviation from the mean."""
+    around = [value - mean(values) for value in values.ravel().tolist()]
+    return mean([abs(x) for x in around]), sqrt(mean([x * x for x in around]))
+
+
+# -- predictions and metrics -------------------------------------------------------------------------------------------
+@BACKENDS
+@pytest.mark.parametrize("targets", [PRICES, PRICES[:, 0], TIMES])
+def test_a_network_that_says_0_predicts_the_mean_of_standardised_targets(targets: np.ndarray, backend: str) -> None:
+    made = trainer(targets, STANDARDISED, backend=backend)
+    np.testing.assert_allclose(made.predict(X), np.full((30, 1), mean(targets)), rtol=1e-15)
+    found = made.evaluate("training", dict(zip(METRICS, METRICS, strict=True)))
+    absolute, squared = spread(targets)
+    assert found["mean_absolute_error"] == pytest.approx(absolute, rel=1e-6)
+    assert found["root_mean_square_error"] == pytest.approx(squared, rel=1e-6)
+    assert found["r_squared"] == pytest.approx(0.0, abs=1e-6)
+    assert found["loss"] == pytest.approx(1.0, rel=1e-6)  # a variance of standardised targets
+
+
+@BACKENDS
+def test_each_iteration_of_training_is_measured_in_units(backend: str) -> None:
+    made = trainer(PRICES, STANDARDISED, backend=backend)
+    made.fit(iterations=1)
+    absolute, squared = spread(PRICES)
+    assert made.history["training.mean_absolute_error"][-1] == pytest.approx(absolute, rel=1e-6)
+    assert made.history["training.root_mean_square_error"][-1] == pytest.approx(squared, rel=1e-6)
+    assert made.history["training.loss"][-1] == pytest.approx(1.0, rel=1e-6)
+
+
+@BACKENDS
+def test_training_has_the_bits_of_targets_that_were_standardised_before(backend: str) -> None:
+    middle, deviation = PRICES.mean(), PRICES.std()
+    ours = trainer(PRICES, STANDARDISED, backend=backend)
+    theirs = trainer((PRICES - middle) / deviation, {}, backend=backend, metrics=())
+    for one in (ours, theirs):
+        one.fit(iterations=5)
+    np.testing.assert_array_equal(*(one.history["training.loss"] for one in (ours, theirs)))
+    for address, values in ours.parameters().items():
+        np.testing.assert_array_equal(values, theirs.parameters()[address])
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X).astype(float) * deviation + middle, rtol=1e-15)
+
+
+def test_errors_of_several_targets_are_measured_each_in_its_unit() -> None:
+    both = np.hstack([PRICES, X[:, :1]])
+    made = trainer(both, STANDARDISED, "input(2) + output(2) + squared_difference()")
+    found = made.evaluate("training", {"error": "mean_absolute_error"})["error"]
+    assert found == pytest.approx((spread(PRICES)[0] + spread(X[:, :1].astype(float))[0]) / 2, rel=1e-6)
+    np.testing.assert_allclose(made.predict(X)[7], [mean(PRICES), mean(X[:, 0].astype(float))], rtol=1e-6)
+
+
+def test_several_preprocessors_are_undone_from_the_last_to_the_first() -> None:
+    steps = [Invertible(), Scale(2.0, 1.0, section="targets"), Standardise(section="targets")]
+    made = trainer(PRICES, steps)
+    geometric = exp(mean([log(price) for price in PRICES.ravel().tolist()]))
+    np.testing.assert_allclose(made.predict(X), np.full((30, 1), geometric), rtol=1e-12)
+
+
+def test_rows_with_the_greatest_losses_are_shown_in_units() -> None:
+    made = trainer(PRICES, STANDARDISED)
+    found = made.session.row_losses("training", 3)
+    farthest = np.argsort(-abs(PRICES[:, 0] - mean(PRICES)))[:3]
+    np.testing.assert_array_equal(found.rows, farthest)
+    np.testing.assert_allclose(found.targets, PRICES[farthest], rtol=1e-7)
+    np.testing.assert_allclose(found.predicted, np.full((3, 1), mean(PRICES)), rtol=1e-12)
+
+
+def test_an_autoencoder_returns_inputs_in_their_units() -> None:
+    steps = {"scale": {"type": "standardise", "section": "inputs"}}
+    made = trainer(PRICES, steps, "input(2) + output(2) + squared_difference(targets='inputs')", metrics=())
+    np.testing.assert_allclose(made.predict(X)[0], [mean(x) for x in X.astype(float).T], rtol=1e-6)
+
+
+def test_a_saved_network_and_a_run_answer_in_units(tmp_path: Any) -> None:
+    made = trainer(PRICES, STANDARDISED)
+    made.fit(iterations=20)
+    saved = load(made.save(tmp_path / "network"))
+    np.testing.assert_array_equal(saved.predict(X), made.predict(X))
+    metrics = {"error": "mean_absolute_error"}
+    given = (X[:9], PRICES[:9])
+    wanted = mean(abs(made.predict(X[:9]) - PRICES[:9]))
+    assert saved.evaluate(given, metrics)["error"] == pytest.approx(wanted, rel=1e-6)
+    assert made.evaluate(given, metrics)["error"] == pytest.approx(wanted, rel=1e-6)
+
+
+# -- what has no units -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("step", [Logarithm(), Scale(0.0, section="targets")])
+def test_without_an_inverse_answers_stay_as_the_network_computes_them(step: Preprocessor) -> None:
+    made = trainer(PRICES, [step, Standardise(section="targets")])
+    assert made.predict(X).dtype == np.float32
+    np.testing.assert_array_equal(made.predict(X), np.zeros((30, 1)))
+
+
+def test_more_numbers_than_targets_stay_as_the_network_computes_them() -> None:
+    quantiles = FunctionCost(lambda output, targets: f.mean(f.abs(output - targets)))
+    made = trainer(PRICES, STANDARDISED, Input(2) + Output(3) + quantiles, metrics=())
+    np.testing.assert_array_equal(made.predict(X), np.zeros((30, 3)))
+
+
+def test_a_direction_has_no_units() -> None:
+    made = trainer(X.astype(float), STANDARDISED, "input(2) + output(2) + cosine_distance()", metrics=())
+    np.testing.assert_array_equal(made.predict(X), np.zeros((30, 2)))
+
+
+def test_predictions_keep_their_type_where_they_keep_their_values() -> None:
+    made = trainer(np.arange(30)[:, None], [Cast("float32", section="targets")])
+    assert made.predict(X).dtype == np.float32
+
+
+def test_an_inverse_of_another_shape_is_the_fault_of_the_preprocessor() -> None:
+    @frozen
+    class Wrong(Logarithm):
+        def inverse(self, values: Any, state: Any) -> Any:
+            return f.sum(values)
+
+    with pytest.raises(SigmaComponentError, match=r"preprocessor 'wrong'.*inverse\(\) must return a node of shape"):
+        trainer(PRICES, [Wrong()], metrics=()).predict(X)
