@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from attrs import frozen
 
+from sigma_backend_numpy import NumpyBackend
 from sigma_data import Cast, Scale, Standardise
 from sigma_kernel import Environment, Preprocessor, functions as f, load
 from sigma_kernel.errors import SigmaComponentError
@@ -145,6 +146,15 @@ def test_a_saved_network_and_a_run_answer_in_units(tmp_path: Any) -> None:
     wanted = mean(abs(made.predict(X[:9]) - PRICES[:9]))
     assert saved.evaluate(given, metrics)["error"] == pytest.approx(wanted, rel=1e-6)
     assert made.evaluate(given, metrics)["error"] == pytest.approx(wanted, rel=1e-6)
+
+
+def test_a_backend_without_float64_answers_in_float32() -> None:
+    class Single(NumpyBackend):
+        dtypes = NumpyBackend.dtypes - {"float64"}
+
+    made = trainer(PRICES, STANDARDISED, backend=Single())
+    assert made.predict(X).dtype == np.float32
+    np.testing.assert_allclose(made.predict(X), np.full((30, 1), mean(PRICES)), rtol=1e-6)
 
 
 # -- what has no units -------------------------------------------------------------------------------------------------

@@ -50,6 +50,11 @@ class TorchBackend(Backend):
             ) from error
 
     @property
+    def dtypes(self) -> frozenset[str]:  # type: ignore[override]
+        """Return the dtypes of the device: Metal has no float64."""
+        return Backend.dtypes - ({"float64"} if self._place().type == "mps" else set())
+
+    @property
     def about(self) -> Mapping[str, str]:
         """Return the version of PyTorch, and the device."""
         place = self._place()

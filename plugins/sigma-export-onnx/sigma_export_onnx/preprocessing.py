@@ -1,4 +1,4 @@
-"""The graph that predicts from samples as they are in the data: the preprocessors, then the network."""
+"""The graph that predicts in the units of the data: preprocessors, the network, and the inverse of those of targets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def samples(network: Inference) -> dict[str, tuple[tuple[int, ...], str]]:
 
 
 def prepared(network: Inference, rows: int) -> Step:
-    """Return the step that predicts samples which are not preprocessed.
+    """Return the step that predicts samples which are not preprocessed, in the units of targets that are not, either.
 
     Raises SigmaConfigError, naming the preprocessor, for one that has no graph.
     """
@@ -31,8 +31,9 @@ def prepared(network: Inference, rows: int) -> Step:
     inputs = _inputs(step)
     new = {inputs[name]: _preprocessed(network, name, node, inputs[name]) for name, node in raw.items()}
     first = {inputs[name]: node for name, node in raw.items()}
-    graph = Graph(tuple(first.get(x, x) for x in step.graph.inputs), replaced(step.graph.outputs, new))
-    return evolve(step, graph=graph)
+    predicted = zip(step.ring, replaced(step.graph.outputs, new), strict=True)
+    outputs = tuple(_restored(network, name, node) for name, node in predicted)
+    return evolve(step, graph=Graph(tuple(first.get(x, x) for x in step.graph.inputs), outputs))
 
 
 def _held(dtype: str) -> str:
@@ -43,6 +44,12 @@ def _held(dtype: str) -> str:
 def _inputs(step: Step) -> dict[str, Node]:
     """Return the inputs of the data by section."""
     return dict(zip(step.data, step.graph.inputs[len(step.state) :], strict=False))
+
+
+def _restored(network: Inference, output: str, prediction: Node) -> Node:
+    """Return a prediction in the units of its targets, if it has any."""
+    restored = network.restored(output, prediction)
+    return prediction if restored is None else restored
 
 
 def _preprocessed(network: Inference, section: str, values: Node, wanted: Node) -> Node:

@@ -9,6 +9,7 @@ import torch
 from sigma_backend_torch import TorchBackend
 from sigma_backend_torch.backend import check
 from sigma_kernel import functions as f
+from sigma_kernel.contracts import Backend
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph import Graph, symbol
 
@@ -24,6 +25,12 @@ def test_float64_is_refused_for_a_device_that_lacks_it() -> None:
     with pytest.raises(SigmaConfigError, match="'mps' has no float64. Use another precision, or device"):
         check(Graph((x,), (f.cast(x, dtype="float32"),)), torch.device("mps"))
     check(Graph((x,), (x,)), torch.device("cpu"))
+
+
+def test_the_dtypes_are_those_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "float64" in TorchBackend("cpu").dtypes
+    monkeypatch.setattr(TorchBackend, "_place", lambda self: torch.device("mps"))
+    assert TorchBackend("mps").dtypes == Backend.dtypes - {"float64"}
 
 
 def test_the_device_is_told() -> None:

@@ -117,6 +117,28 @@ def test_preprocessing_is_a_part_of_the_model(tmp_path: Path, step: dict[str, An
     assert json.loads(about["preprocessors"]) == ["first"]
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [{"type": "standardise", "section": "targets"}],
+        [{"type": "scale", "section": "targets", "offset": -1.7e9}, {"type": "normalise", "section": "targets"}],
+    ],
+)
+def test_answers_are_in_the_units_of_targets(tmp_path: Path, steps: list[Any]) -> None:
+    times = 1.7e9 + 4 * TABLE[:, :2]  # float32 holds every 128th of such numbers
+    model = trained(
+        tmp_path, "input(4) + output(2) + squared_difference()", {"inputs": TABLE, "targets": times},
+        preprocessors=[{"type": "standardise"}, *steps],
+    )  # fmt: skip
+    given = {"inputs": TABLE.astype(np.float32)}
+    found = results(Onnx().model(model.inference()), given)["1-output"]
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, model.predict(given), rtol=0, atol=0.01)
+    plain = results(Onnx(preprocessing=False).model(model.inference()), given)["1-output"]
+    assert plain.dtype == np.float32
+    assert abs(plain).max() < 1e4 < abs(found).min()
+
+
 def test_bytes_stay_bytes_and_preprocessors_act_one_after_another(tmp_path: Path) -> None:
     steps = {"a": {"type": "scale", "factor": 0.5}, "b": {"type": "standardise"}}
     data = {"inputs": PIXELS, "targets": LABELS}
