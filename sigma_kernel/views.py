@@ -23,7 +23,7 @@ from sigma_kernel.registry.registry import Kind, Registry
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training.checkpoints.encoding import packed
 from sigma_kernel.training.checkpoints.store import numbered, read_manifest
-from sigma_kernel.training.components import name_of
+from sigma_kernel.training.components import Learned, name_of, target_names
 from sigma_kernel.training.history.messages import Messages
 from sigma_kernel.training.hooks.order import decided
 from sigma_kernel.training.session.loop import Session
@@ -167,6 +167,11 @@ class EnvironmentView:
     def columns(self, trainer: str) -> dict[str, list[str]]:
         """Return the names of columns by section."""
         return dict(self._session(trainer).setup.evaluator.learned.get("columns", {}))
+
+    def targets(self, trainer: str) -> dict[str, list[str]]:
+        """Return the names of columns by output."""
+        setup = self._session(trainer).setup
+        return target_names(setup.model.network, Learned(setup.evaluator.learned))
 
     def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from math import exp, fsum, log, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from attrs import frozen
 
 from sigma_backend_numpy import NumpyBackend
-from sigma_data import Cast, Scale, Standardise
+from sigma_data import Cast, Frame, Scale, Standardise
 from sigma_kernel import Environment, Preprocessor, functions as f, load
 from sigma_kernel.errors import SigmaComponentError
+from sigma_kernel.launcher import main
 from sigma_layers import FunctionCost, Input, Output
 
 pytestmark = pytest.mark.rooms
@@ -189,3 +193,92 @@ def test_an_inverse_of_another_shape_is_the_fault_of_the_preprocessor() -> None:
 
     with pytest.raises(SigmaComponentError, match=r"preprocessor 'wrong'.*inverse\(\) must return a node of shape"):
         trainer(PRICES, [Wrong()], metrics=()).predict(X)
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+FILE = """
+format = 1
+[run]
+name = "prices"
+backend = "numpy"
+[data]
+dataset = "csv"
+path = "prices.csv"
+target = {target}
+inputs = ["size"]
+split = {{ training = 1.0 }}
+preprocessors.targets = {{ type = "standardise", section = "targets" }}
+[network]
+architecture = "input(1) + output({count}) + squared_difference()"
+[trainer]
+epochs = 1
+optimiser = {{ type = "gradient_descent", learning_rate = 1e-9 }}
+[initialisers.zeros]
+match = "**"
+type = "constant"
+value = 0.0
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a directory with a table of prices, whose means are 250,000 and 7, and new samples."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{size},{250_000 + 100 * size},{7 + size}" for size in range(-5, 6)]
+    Path("prices.csv").write_text("\n".join(["size,price,row", *rows]))
+    Path("new.csv").write_text("size\n0\n1\n")
+    return tmp_path
+
+
+def predicted(capsys: pytest.CaptureFixture[str], count: int, target: str, *options: str) -> str:
+    Path("prices.toml").write_text(FILE.format(count=count, target=target))
+    assert main(["run", "prices.toml", "--quiet"]) == 0
+    (run,) = Path("runs").iterdir()
+    capsys.readouterr()
+    assert main(["predict", str(run), "new.csv", *options]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
+def test_predict_prints_the_target_by_its_name_in_its_unit(capsys: pytest.CaptureFixture[str]) -> None:
+    header, *rows = predicted(capsys, 1, '"price"').splitlines()
+    assert header.split() == ["input", "row", "price"]
+    assert [row.split()[-1] for row in rows] == ["250000", "250000"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_table_of_predictions_has_the_names_of_targets(capsys: pytest.CaptureFixture[str]) -> None:
+    predicted(capsys, 2, '["row", "price"]', "--output", "found.csv")
+    header, first, _ = Path("found.csv").read_text().splitlines()
+    assert header == "input,row,value_row,price"  # one of the columns has the name of another
+    assert [round(float(cell), 6) for cell in first.split(",")[2:]] == [7.0, 250_000.0]
+
+
+@pytest.mark.usefixtures("folder")
+def test_json_names_the_column_of_each_value(capsys: pytest.CaptureFixture[str]) -> None:
+    (first, _) = json.loads(predicted(capsys, 1, '"price"', "--json"))["predictions"]
+    assert first["columns"] == ["price"]
+    assert first["values"] == [pytest.approx(250_000.0)]
+
+
+@pytest.mark.parametrize("kind", ["series", "frame", "data set", "parts"])
+def test_a_network_knows_the_names_of_the_targets_of_frames(kind: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"size": X[:, 0], "price": PRICES[:, 0], "age": np.arange(30)})
+    names = ["price"] if kind == "series" else ["price", "age"]
+    targets = frame["price"] if kind == "series" else frame[names]
+    whole = kind in ("data set", "parts")
+    data = Frame(frame, names) if whole else (frame[["size"]], targets)
+    settings = {"validation_split": 0.2} if kind == "parts" else {}
+    network = f"input(1) + output({len(names)}) + squared_difference()"
+    made = Environment("named").create_trainer(network=network, data=data, optimiser="adam", batch_size=10, **settings)
+    made.fit(epochs=1)
+    assert load(made.save(tmp_path / "network")).targets == {"1-output": names}
+
+
+def test_classes_are_no_columns(tmp_path: Path) -> None:
+    data = (X, pd.Series(X[:, 0] > 0, name="large"))
+    made = Environment("named").create_trainer(
+        network="input(2) + output(2) + softmax_cross_entropy()", data=data, optimiser="adam", batch_size=10
+    )
+    made.fit(epochs=1)
+    assert load(made.save(tmp_path / "network")).targets == {}

@@ -38,7 +38,7 @@ from sigma_kernel.training.arguments import check_metrics
 from sigma_kernel.training.checkpoints import store as checkpoints
 from sigma_kernel.training.checkpoints.compatibility import check_fit
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
-from sigma_kernel.training.components import Learned
+from sigma_kernel.training.components import Learned, target_names
 from sigma_kernel.training.data.dataset import samples as arrays_of, specs
 from sigma_kernel.training.data.preprocessing import Preparation
 from sigma_kernel.training.history.metrics import History
@@ -94,6 +94,11 @@ class Trained:
     def columns(self) -> Mapping[str, Sequence[str]]:
         """Return the names of the columns of each section of inputs that has any."""
         return self.trainer.learned.held("columns")
+
+    @property
+    def targets(self) -> Mapping[str, Sequence[str]]:
+        """Return the names of the columns that outputs predict, by output, of those that have any."""
+        return target_names(self.network, self.trainer.learned)
 
     @property
     def history(self) -> History:

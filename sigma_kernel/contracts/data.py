@@ -86,7 +86,7 @@ class Dataset(Settled):
     pixel in its inputs; ``samples(path, shape, white) -> array``, which reads a file to predict from, one row per
     sample; and ``learned``, plain JSON values derived from its rows, saved with a run and passed to ``samples`` by that
     name.  Of these, ``frames`` has the table of an extractor for each section with named columns, which predicts from
-    frames.
+    frames, and ``targets`` the names of the columns of each section that is predicted.
     """
 
     @property

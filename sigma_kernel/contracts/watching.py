@@ -197,6 +197,9 @@ class View(Protocol):
     def columns(self, trainer: str) -> dict[str, list[str]]:
         """Return the names of the columns of each section of inputs that has any."""
 
+    def targets(self, trainer: str) -> dict[str, list[str]]:
+        """Return the names of the columns that outputs predict, by output, of those that have any."""
+
     def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split, as they are in the data, or preprocessed.
 

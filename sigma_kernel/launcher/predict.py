@@ -82,7 +82,8 @@ def _predicted(model: Trained, inputs: tuple[Path, ...], white: float | None, to
     places = [(str(path), row) for path, part in zip(inputs, parts, strict=True) for row in range(len(part))]
     outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
     choosing = model.network.choosing()
-    return Predictions(outputs, choosing, {name: model.names(name) for name in choosing}, places, top)
+    classes = {name: model.names(name) for name in choosing}
+    return Predictions(outputs, choosing, classes, model.targets, places, top)
 
 
 def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> list[np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sigma_kernel.contracts import Label
 from sigma_kernel.errors import SigmaConfigError
 
 FILES = (".csv", ".npy")
+PLACE = ("input", "row")  # the names of the columns that say where a sample is from
 SHOWN = 8  # values shown per row of a table
 
 
@@ -21,13 +23,15 @@ SHOWN = 8  # values shown per row of a table
 class Predictions:
     """Predictions for samples: arrays by output, one row per sample.
 
-    ``choosing`` are the outputs that hold class probabilities; ``classes`` are their labels by output; ``places`` are
-    the file and row of each sample; ``top`` is the number of classes to list.
+    ``choosing`` are the outputs that hold class probabilities; ``classes`` are their labels by output, ``targets`` the
+    names of the columns that others predict; ``places`` are the file and row of each sample; ``top`` is the number of
+    classes to list.
     """
 
     outputs: Mapping[str, np.ndarray]
     choosing: Sequence[str]
     classes: Mapping[str, Sequence[Label]]
+    targets: Mapping[str, Sequence[str]]
     places: Sequence[tuple[str, int]]
     top: int = 1
 
@@ -42,7 +46,8 @@ class Predictions:
 
     def _said(self, output: str, values: np.ndarray) -> dict[str, Any]:
         if not self._chooses(output):
-            return {"values": values.tolist()}
+            names = self._columns_of(output)
+            return {"values": values.tolist(), **({"columns": [*names]} if names else {})}
         best = self._best(output, values)
         return {**best[0], **({"top": best} if self.top > 1 else {}), "probabilities": values.tolist()}
 
@@ -60,10 +65,19 @@ class Predictions:
     def _labelled(self, output: str) -> bool:
         return bool(len(self.classes.get(output, ())) == self.outputs[output].shape[-1])
 
+    def _columns_of(self, output: str) -> Sequence[str]:
+        """Return the name of the column that each number of an output predicts; none if they are not as many."""
+        names = [f"value_{name}" if name in PLACE else name for name in self.targets.get(output, ())]
+        return names if len(names) == prod(self.outputs[output].shape[1:]) else ()
+
+    def _few_columns(self, output: str) -> Sequence[str]:
+        """Return the same, if a table has room for them."""
+        return names if len(names := self._columns_of(output)) <= SHOWN else ()
+
     # -- table ---------------------------------------------------------------------------------------------------------
     def table(self) -> Iterator[list[str]]:
         """Yield the rows of a table, header first."""
-        yield ["input", "row", *(text for name in self.outputs for text in self._head(name))]
+        yield [*PLACE, *(text for name in self.outputs for text in self._head(name))]
         for number, (path, row) in enumerate(self.places):
             cells = (text for name, values in self.outputs.items() for text in self._cells(name, values[number]))
             yield [path, str(row), *cells]
@@ -71,13 +85,15 @@ class Predictions:
     def _head(self, output: str) -> list[str]:
         before = f"{output}." if len(self.outputs) > 1 else ""
         if not self._chooses(output):
-            return [f"{before}values"]
+            return [f"{before}{name}" for name in self._few_columns(output) or ["values"]]
         count = min(self.top, self.outputs[output].shape[-1])
         return [f"{before}{word}" for _ in range(count) for word in ("class", "probability")]
 
     def _cells(self, output: str, values: np.ndarray) -> list[str]:
         if not self._chooses(output):
             flat = values.ravel()
+            if self._few_columns(output):
+                return [f"{value:.6g}" for value in flat.tolist()]
             more = f" ... ({flat.size} values)" if flat.size > SHOWN else ""
             return [" ".join(f"{value:.6g}" for value in flat[:SHOWN].tolist()) + more]
         best = self._best(output, values)
@@ -86,10 +102,7 @@ class Predictions:
     # -- files ---------------------------------------------------------------------------------------------------------
     def columns(self) -> dict[str, Sequence[Any]]:
         """Return all predictions as columns: the class and its label, then every value."""
-        found: dict[str, Sequence[Any]] = {
-            "input": [path for path, _ in self.places],
-            "row": [row for _, row in self.places],
-        }
+        found: dict[str, Sequence[Any]] = {name: [place[i] for place in self.places] for i, name in enumerate(PLACE)}
         for name, values in self.outputs.items():
             before = f"{name}." if len(self.outputs) > 1 else ""
             found |= {f"{before}{key}": column for key, column in self._columns(name, values).items()}
@@ -98,7 +111,8 @@ class Predictions:
     def _columns(self, output: str, values: np.ndarray) -> dict[str, Sequence[Any]]:
         flat = values.reshape(len(values), -1)
         if not self._chooses(output):
-            return {f"value_{i}": flat[:, i].tolist() for i in range(flat.shape[1])}
+            names = self._columns_of(output) or [f"value_{i}" for i in range(flat.shape[1])]
+            return {name: flat[:, i].tolist() for i, name in enumerate(names)}
         chosen = values.argmax(axis=1).tolist()
         labels = {"label": [self.classes[output][i] for i in chosen]} if self._labelled(output) else {}
         names = self.classes[output] if self._labelled(output) else range(flat.shape[1])

@@ -147,6 +147,10 @@ class FakeView:
         """Return the names that were given."""
         return self.named
 
+    def targets(self, trainer: str) -> dict[str, list[str]]:
+        """Return no names."""
+        return {}
+
     def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the given rows of the sections."""
         return {name: values[list(wanted)] for name, values in self.sections.items()}

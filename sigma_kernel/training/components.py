@@ -356,6 +356,13 @@ def column_names(data: Dataset, network: Network) -> dict[str, list[str]]:
     return {name: names for name, names in found.items() if names}
 
 
+def target_names(network: Network, learned: Learned) -> dict[str, list[str]]:
+    """Return the names of the columns that outputs estimate, by output, of those that have any."""
+    known = {**learned.held("columns"), **learned.held("targets")}
+    every = {one.name: known.get(network.estimated(one.name), ()) for one in getattr(network, "outputs", ())}
+    return {output: [*map(str, names)] for output, names in every.items() if names}
+
+
 def labels(names: Sequence[Any]) -> list[Label]:
     """Return the labels of classes as plain values, which a checkpoint holds with their types; others as text."""
     return [x.item() if isinstance(x, np.generic) else x if isinstance(x, Label) else str(x) for x in names]

@@ -26,13 +26,15 @@ class Arrays(Dataset):
     section of strings holds class names, one per row, which become indices in alphabetical order; booleans are the
     classes False and True for a classification cost.  A section may be a data frame of numbers, whose column names are
     kept, with the columns of a categorical type one-hot encoded.  It may also be
-    :class:`~sigma_data.labels.Labels` or :class:`Titled`.  Raises SigmaDataError if there is no section or no row, if
-    sections have different lengths, and for other objects and values that are not finite.
+    :class:`~sigma_data.labels.Labels`, :class:`Titled` or :class:`Named`.  Raises SigmaDataError if there is no section
+    or no row, if sections have different lengths, and for other objects and values that are not finite.
     """
 
-    def __init__(self, **sections: npt.ArrayLike | Labels | Framed | Titled) -> None:
-        known = [name for values in sections.values() for name in named(values)]
-        found = {name: _section(name, values, known) for name, values in sections.items()}
+    def __init__(self, **sections: npt.ArrayLike | Labels | Framed | Titled | Named) -> None:
+        given = {name: x.values if isinstance(x, Named) else x for name, x in sections.items()}
+        known = [name for values in given.values() for name in named(values)]
+        found = {name: _section(name, values, known) for name, values in given.items()}
+        self._named = {name: Named.of(values) for name, values in sections.items() if name != "inputs"}
         self._labels = {name: values for name, values in found.items() if isinstance(values, Labels)}
         self._framed = {name: values for name, values in found.items() if isinstance(values, Framed)}
         self._titled = {name: values for name, values in found.items() if isinstance(values, Titled)}
@@ -81,8 +83,9 @@ class Arrays(Dataset):
         return {**self._framed, **self._titled}
 
     def _but(self, changed: Mapping[str, Any]) -> Arrays:
-        held = {**self.arrays, **self._labels, **self._framed, **self._titled}
-        return Arrays(**{**held, **changed}) if changed else self
+        held = {**self.arrays, **self._labels, **self._framed, **self._titled, **changed}
+        kept = {name: evolve(one, values=held[name]) for name, one in self._named.items()}
+        return Arrays(**{**held, **kept}) if changed else self
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -91,8 +94,10 @@ class Arrays(Dataset):
 
     @property
     def learned(self) -> dict[str, Any]:
-        """Return the columns of frames, in plain values, to predict from frames with."""
-        return {"frames": {name: table.plain() for name, table in self.tables.items()}} if self.tables else {}
+        """Return the columns of frames, in plain values, to predict from frames with, and the names of targets."""
+        frames = {name: table.plain() for name, table in self.tables.items()}
+        targets = {name: [*one.names] for name, one in self._named.items() if one.names}
+        return {name: held for name, held in (("frames", frames), ("targets", targets)) if held}
 
     def class_names(self, section: str) -> tuple[Label, ...]:
         """Return the labels of the classes of a section; empty if it does not hold classes."""
@@ -179,6 +184,19 @@ class Titled:
         found[:, [name not in places for name in wanted]] = 0  # categories that no row has
         titles = table.titles if table else wanted
         return evolve(self, shown=found.reshape(len(found), *(shape or (-1,))), names=titles, table=table)
+
+
+@frozen(eq=False)
+class Named:
+    """A section to predict, with the names of its columns, which predictions then have; none if it has no names."""
+
+    values: Any
+    names: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, values: Any) -> Named:
+        """Return values with their own names, if they have any."""
+        return values if isinstance(values, Named) else cls(values, named(values))
 
 
 def named(values: Any) -> list[str]:

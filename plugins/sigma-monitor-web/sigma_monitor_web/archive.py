@@ -233,6 +233,13 @@ class Archive:
         except SigmaError:
             return {}
 
+    def targets(self, trainer: str) -> dict[str, list[str]]:
+        """Return the names of columns by output; none if the network cannot be loaded."""
+        try:
+            return {name: list(names) for name, names in self._network(trainer).targets.items()}
+        except SigmaError:
+            return {}
+
     def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Return the output of each layer of the trained network."""
         return self._network(trainer).activations(samples)

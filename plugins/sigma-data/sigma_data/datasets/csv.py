@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from attrs import define, field
 
-from sigma_data.arrays import Arrays, Titled
+from sigma_data.arrays import Arrays, Named, Titled
 from sigma_data.categories import categories, one_hot, recalled
 from sigma_data.datasets.splits import Divided
 from sigma_data.extractors.columns import cut, listed
@@ -90,6 +90,7 @@ class Csv(Divided):
     _categories: dict[str, tuple[str, ...]] = field(factory=dict, init=False, repr=False)  # by index among the inputs
     _found: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()), init=False, repr=False)  # inputs, others
     _groups: tuple[str, ...] | None = field(default=None, init=False, repr=False)  # of the rows
+    _predicted: tuple[str, ...] = field(default=(), init=False, repr=False)  # names of the target
 
     def __attrs_post_init__(self) -> None:
         """Raise a SigmaError if a column to encode is not an input, or if ``group_before`` is set without ``group``."""
@@ -133,7 +134,7 @@ class Csv(Divided):
         self._groups = tuple(groups[line] for line in lines.tolist()) if groups else None
         table = self._table() if self.header else None
         titled = Titled(shaped, table.titles if table else (), table, str(self.path))
-        rows = Arrays(inputs=titled, targets=self._labels(targets, lines), **weights)
+        rows = Arrays(inputs=titled, targets=Named(self._labels(targets, lines), self._predicted), **weights)
         return rows, rows.class_names("targets")
 
     def groups(self) -> Sequence[Hashable] | None:
@@ -213,6 +214,7 @@ class Csv(Divided):
             raise SigmaDataError(f"{self.path}: there is no column except the target. Add some to predict it from.")
         inputs = {name: values for name, values in columns.items() if name not in outputs}
         self._found = tuple(inputs), tuple(name for name in self._header() if name not in inputs)
+        self._predicted = tuple(outputs[: len(listed(self.target))]) if self.header else ()
         return lines, inputs, [columns[name] for name in outputs]
 
     def _grouped(self, cells: np.ndarray, lines: np.ndarray) -> dict[int, str]:

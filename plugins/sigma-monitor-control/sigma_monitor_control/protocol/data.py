@@ -303,8 +303,11 @@ def predict(view: View, inputs: dict[str, Any], trainer: str | None = None) -> L
 
 
 def _predicted(view: View, trainer: str, sample: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    classes = view.classes(trainer)
-    return {output: _said(values[0], classes) for output, values in view.predict(trainer, sample).items()}
+    classes, columns = view.classes(trainer), view.targets(trainer)
+    return {
+        output: {**_said(values[0], classes), "columns": columns.get(output, [])}
+        for output, values in view.predict(trainer, sample).items()
+    }
 
 
 def samples(view: View, trainer: str, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
