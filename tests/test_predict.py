@@ -230,9 +230,9 @@ def test_numbers_are_predicted_as_plain_numbers(sigma, tmp_path):
     found = json.loads(sigma("predict", run, "new.csv", "--json")[1])["predictions"]
     expected = load(run).predict([[1, 0.5], [0, 2.5]])
     assert [row["values"] for row in found] == expected.tolist()
-    assert sigma("predict", run, "new.csv")[1].splitlines()[0].split() == ["input", "row", "values"]
+    assert sigma("predict", run, "new.csv")[1].splitlines()[0].split() == ["input", "row", "price"]
     assert sigma("predict", run, "new.csv", "--output", "found.csv")[0] == 0
-    assert Path("found.csv").read_text().splitlines()[0] == "input,row,value_0"
+    assert Path("found.csv").read_text().splitlines()[0] == "input,row,price"
 
 
 def test_a_saved_image_is_predicted_like_its_array(sigma, tmp_path):

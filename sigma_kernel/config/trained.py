@@ -230,6 +230,7 @@ class Trained:
             arrays={name.removeprefix(LAYERS): np.array(stored[name]) for name in sorted(model.held())},
             step=evolve(model, units=Units()).prediction,
             restored=model.restored,
+            targets=self.targets,
             live={name: value for name, value in self._live(model).base.items() if name.startswith(LAYERS)},
             samples=self._given,
             preprocessors={n: (step, preparation.fitted[n]) for n, step in preparation.preprocessors.items()},

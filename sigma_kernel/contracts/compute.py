@@ -55,7 +55,7 @@ class Inference:
     graph that predicts ``rows`` samples: its state are these arrays (``network.layers.<address>``), its data the
     preprocessed input sections, its ring the predictions by output layer; ``live`` are the values of its live inputs.
     ``restored(output, prediction)`` is a prediction in the units of the targets before they were preprocessed; None if
-    it has none.
+    it has none. ``targets`` are the names of the columns that outputs predict, by output.
 
     ``samples`` are the shape and the NumPy dtype of a sample of each input section before it is preprocessed, as in the
     training data, and ``preprocessors`` are applied in this order, each with its fitted state. ``origin`` names the
@@ -71,6 +71,7 @@ class Inference:
     preprocessors: Mapping[str, tuple[Preprocessor, Mapping[str, np.ndarray]]] = field(factory=dict)
     origin: str = ""
     restored: Callable[[str, Node], Node | None] = lambda output, prediction: None
+    targets: Mapping[str, Sequence[str]] = field(factory=dict)
 
     __repr__ = brief
 

@@ -83,7 +83,7 @@ def _predicted(model: Trained, inputs: tuple[Path, ...], white: float | None, to
     outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
     choosing = model.network.choosing()
     classes = {name: model.names(name) for name in choosing}
-    return Predictions(outputs, choosing, classes, model.targets, places, top)
+    return Predictions(outputs, choosing, classes, places, top, model.targets)
 
 
 def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> list[np.ndarray]:

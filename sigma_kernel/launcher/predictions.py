@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from sigma_kernel.contracts import Label
 from sigma_kernel.errors import SigmaConfigError
@@ -23,17 +23,17 @@ SHOWN = 8  # values shown per row of a table
 class Predictions:
     """Predictions for samples: arrays by output, one row per sample.
 
-    ``choosing`` are the outputs that hold class probabilities; ``classes`` are their labels by output, ``targets`` the
-    names of the columns that others predict; ``places`` are the file and row of each sample; ``top`` is the number of
-    classes to list.
+    ``choosing`` are the outputs that hold class probabilities; ``classes`` are their labels by output; ``places`` are
+    the file and row of each sample; ``top`` is the number of classes to list; ``targets`` are the names of the columns
+    that outputs predict.
     """
 
     outputs: Mapping[str, np.ndarray]
     choosing: Sequence[str]
     classes: Mapping[str, Sequence[Label]]
-    targets: Mapping[str, Sequence[str]]
     places: Sequence[tuple[str, int]]
     top: int = 1
+    targets: Mapping[str, Sequence[str]] = field(factory=dict)
 
     # -- JSON ----------------------------------------------------------------------------------------------------------
     def rows(self) -> list[dict[str, Any]]:

@@ -34,7 +34,8 @@ class Onnx(Exporter):
     Its inputs are the input sections, its outputs the output layers; parameters and layer state are initialisers named
     by their address below ``network.layers``.  Inputs take what ``predict`` takes: samples as they are in the training
     data, in their type there if that is one of integers or bool, else in the precision of the network.  The metadata
-    are ``architecture``, ``classes`` and ``preprocessors``, which are JSON lists, ``run``, and ``sigma``, the version.
+    are ``architecture``, ``classes`` and ``preprocessors``, which are JSON lists, ``targets``, a JSON object with the
+    names of the columns that an output predicts, ``run``, and ``sigma``, the version.
 
     Args:
         external: Bytes of parameters from which on they are written to a file beside the model, with ``.data`` added
@@ -90,5 +91,6 @@ class Onnx(Exporter):
             "classes": json.dumps(network.classes),
             "preprocessors": json.dumps([*network.preprocessors] if self.preprocessing else []),
             "run": network.origin,
+            "targets": json.dumps({name: [*names] for name, names in network.targets.items()}),
             "sigma": sigma_kernel.__version__,
         }

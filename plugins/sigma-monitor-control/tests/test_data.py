@@ -226,6 +226,13 @@ def test_a_network_can_be_tried_without_its_data() -> None:
     assert asked(shown, "columns") == {"inputs": ["size", "weight"]}
 
 
+def test_an_answer_has_the_names_of_its_columns() -> None:
+    shown = view()
+    shown.targets = lambda trainer: {"1-output": ["price", "age", "size"]}  # type: ignore[method-assign]
+    (answer,) = asked(shown, "predict", inputs={"inputs": [[0, 1], [1, 0]]}).values()
+    assert answer["columns"] == ["price", "age", "size"]
+
+
 @pytest.mark.parametrize("sample", [[[0, 13], [26, 39]], {"pixels": "AFWq/w=="}])
 def test_a_sample_is_predicted_as_a_list_or_a_picture(sample: Any) -> None:
     shown = view()

@@ -53,9 +53,13 @@ function Bars({ output }) {
   return html`<ol class="bars" ref=${list}>${seen.map(({ name, share }) => html`<li key=${word(name)} class=${name === output.chosen ? "most" : ""}><b>${word(name)}</b><span class="track"><i data-share=${Math.max(0, Math.min(1, share))}></i></span><span class="share">${percent(share, 1)} %</span></li>`)}</ol>`;
 }
 
+// The name of the column that a value predicts; its number if it has none.
+const columnOf = ({ columns }, i) => columns?.[i] ?? `${i + 1}`;
+
 export function Answer({ name, output, several }) {
-  const head = html`<p class="note">${several ? t("try.reads.of", { name }) : t("try.reads")}</p>`;
-  if (output.chosen === null) return html`<div class="answer">${head}<p class="huge">${output.values.length === 1 ? figure(output.values[0]) : ""}</p>${output.values.length > 1 ? html`<ol class="bars plain">${output.values.slice(0, SHOWN).map((value, i) => html`<li key=${i}><b>${i + 1}</b><span class="share">${figure(value)}</span></li>`)}</ol>` : null}</div>`;
+  const only = output.values.length === 1 ? output.columns?.[0] : "";
+  const head = html`<p class="note">${several ? t("try.reads.of", { name }) : t("try.reads")}${only ? `: ${only}` : ""}</p>`;
+  if (output.chosen === null) return html`<div class="answer">${head}<p class="huge">${output.values.length === 1 ? figure(output.values[0]) : ""}</p>${output.values.length > 1 ? html`<ol class="bars plain">${output.values.slice(0, SHOWN).map((value, i) => html`<li key=${i}><b>${columnOf(output, i)}</b><span class="share">${figure(value)}</span></li>`)}</ol>` : null}</div>`;
   return html`<div class="answer">${head}<p class="huge"><b class=${word(output.chosen).length > 3 ? "long" : ""}>${word(output.chosen)}</b><span>${sureness(output.sure)}, ${percent(output.sure, 0)} %</span></p><${Bars} output=${output} /></div>`;
 }
 
@@ -73,7 +77,7 @@ function range(past, name, order) {
 
 function paint(past, name) {
   const newest = past.at(-1).outputs[name], chooses = newest.classes.length, order = (chooses ? newest.classes : newest.values).map((_, i) => [toldOf(newest, i), i]).sort((a, b) => b[0] - a[0]).slice(0, 3);
-  const [low, high] = range(past, name, order), named = (i) => (chooses ? word(newest.classes[i]) : newest.values.length > 1 ? `${i + 1}` : figure(newest.values[i]));
+  const [low, high] = range(past, name, order), named = (i) => (chooses ? word(newest.classes[i]) : newest.values.length > 1 ? columnOf(newest, i) : figure(newest.values[i]));
   return (context, width, height, colours) => {
     const left = 44, right = width - 84, top = 12, bottom = height - 24, first = past[0].iteration, last = past.at(-1).iteration;
     const x = (at) => left + ((at - first) / (last - first || 1)) * (right - left), y = (value) => bottom - ((value - low) / (high - low || 1)) * (bottom - top);
