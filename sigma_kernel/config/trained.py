@@ -52,10 +52,10 @@ from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs, Steps
-from sigma_kernel.training.step.units import Units
 from sigma_kernel.training.step.weights import weighed
 from sigma_kernel.training.step.writing import continued
 from sigma_kernel.training.trainer import Trainer
+from sigma_kernel.units import Units
 
 
 # -- trained networks --------------------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ class Trained:
         """Trace the model for samples of these dtypes, without costs."""
         known = {name: types.get(name, self.trainer.dtype) for name in self.shapes}
         model = self._stages.traced({name: Spec(self.shapes[name], dtype) for name, dtype in known.items()})
-        return evolve(model, units=Units.of(self._preparation(), self._stages.backend))
+        return evolve(model, units=self._preparation().units(self._stages.backend))
 
     def _preparation(self) -> Preparation:
         steps, fitted = self._stages.chosen.preprocessors, self.trainer.learned.fitted

@@ -40,7 +40,6 @@ from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.model import UNCUT, Model
 from sigma_kernel.training.step.rules import check_matches, live_values, optimised
 from sigma_kernel.training.step.steps import Programs
-from sigma_kernel.training.step.units import Units
 
 BATCH = 100  # default rows of a minibatch
 ARCHITECTURE = ("network", "architecture")  # path of the network in a trainer's tables
@@ -239,8 +238,8 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     parts = Parts(stages.hooks, chosen.optimisers, stages.backend, chosen.iterator)
     preparation, _ = stages.rows
     check_shards(chosen)
-    units = Units.of(preparation, parts.backend)
-    model = evolve(optimised(name, stages.model, chosen.optimisers, chosen.order), units=units)
+    model = optimised(name, stages.model, chosen.optimisers, chosen.order)
+    model = evolve(model, units=preparation.units(parts.backend))
     splits = choices.encoded(stages.encoded, model.network, chosen, model.shapes.outputs)
     named = getattr(chosen.data, "classes", ())  # of all splits
     classes = choices.class_names(splits["training"], model.network)

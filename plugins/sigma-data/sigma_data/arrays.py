@@ -26,15 +26,15 @@ class Arrays(Dataset):
     section of strings holds class names, one per row, which become indices in alphabetical order; booleans are the
     classes False and True for a classification cost.  A section may be a data frame of numbers, whose column names are
     kept, with the columns of a categorical type one-hot encoded.  It may also be
-    :class:`~sigma_data.labels.Labels`, :class:`Titled` or :class:`Named`.  Raises SigmaDataError if there is no section
-    or no row, if sections have different lengths, and for other objects and values that are not finite.
+    :class:`~sigma_data.labels.Labels`, :class:`Titled` or :class:`NamedTargets`.  Raises SigmaDataError if there is no
+    section or no row, if sections have different lengths, and for other objects and values that are not finite.
     """
 
-    def __init__(self, **sections: npt.ArrayLike | Labels | Framed | Titled | Named) -> None:
-        given = {name: x.values if isinstance(x, Named) else x for name, x in sections.items()}
+    def __init__(self, **sections: npt.ArrayLike | Labels | Framed | Titled | NamedTargets) -> None:
+        given = {name: x.values if isinstance(x, NamedTargets) else x for name, x in sections.items()}
         known = [name for values in given.values() for name in named(values)]
         found = {name: _section(name, values, known) for name, values in given.items()}
-        self._named = {name: Named.of(values) for name, values in sections.items() if name != "inputs"}
+        self._named = {name: NamedTargets.of(values) for name, values in sections.items() if name != "inputs"}
         self._labels = {name: values for name, values in found.items() if isinstance(values, Labels)}
         self._framed = {name: values for name, values in found.items() if isinstance(values, Framed)}
         self._titled = {name: values for name, values in found.items() if isinstance(values, Titled)}
@@ -187,16 +187,16 @@ class Titled:
 
 
 @frozen(eq=False)
-class Named:
+class NamedTargets:
     """A section to predict, with the names of its columns, which predictions then have; none if it has no names."""
 
     values: Any
     names: Sequence[str] = ()
 
     @classmethod
-    def of(cls, values: Any) -> Named:
+    def of(cls, values: Any) -> NamedTargets:
         """Return values with their own names, if they have any."""
-        return values if isinstance(values, Named) else cls(values, named(values))
+        return values if isinstance(values, NamedTargets) else cls(values, named(values))
 
 
 def named(values: Any) -> list[str]:

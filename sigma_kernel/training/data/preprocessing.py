@@ -10,10 +10,11 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.arrays import read_only
-from sigma_kernel.contracts import Dataset, Preprocessor
+from sigma_kernel.contracts import Backend, Dataset, Preprocessor
 from sigma_kernel.errors import SigmaDataError, expect, inside, near
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.training.data.dataset import FITTED, Host, placed, read
+from sigma_kernel.units import Units
 
 
 @frozen
@@ -43,6 +44,12 @@ class Preparation:
     def arrays(self) -> Host:
         """Return the fitted values of the preprocessors, by their addresses in the state."""
         return {f"{FITTED}{name}.{key}": np.asarray(x) for name, held in self.fitted.items() for key, x in held.items()}
+
+    def units(self, backend: Backend) -> Units:
+        """Return what brings values back to the units of the data, in the widest float type of a backend."""
+        steps = {name: (step, self.fitted[name]) for name, step in self.preprocessors.items()}
+        shapes = {name: tuple(shape) for name, (shape, _) in self.samples.items()}
+        return Units(steps, shapes, "float64" if "float64" in backend.dtypes else self.precision)
 
     def __call__(self, block: Mapping[str, np.ndarray]) -> Host:
         """Return a block as the step reads it."""

@@ -44,7 +44,7 @@ from sigma_kernel.network.network import Forward, Network
 from sigma_kernel.network.tracing import LOG, Nodes, Resolve, Shapes, Trace, live_settings
 from sigma_kernel.registry.addresses import matches
 from sigma_kernel.totals import per_row, record_totals
-from sigma_kernel.training.step.units import Units
+from sigma_kernel.units import Units
 
 LAYERS = "network.layers."
 ONLY = "optimiser"  # head of the only optimiser

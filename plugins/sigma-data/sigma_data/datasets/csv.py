@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from attrs import define, field
 
-from sigma_data.arrays import Arrays, Named, Titled
+from sigma_data.arrays import Arrays, NamedTargets, Titled
 from sigma_data.categories import categories, one_hot, recalled
 from sigma_data.datasets.splits import Divided
 from sigma_data.extractors.columns import cut, listed
@@ -134,7 +134,7 @@ class Csv(Divided):
         self._groups = tuple(groups[line] for line in lines.tolist()) if groups else None
         table = self._table() if self.header else None
         titled = Titled(shaped, table.titles if table else (), table, str(self.path))
-        rows = Arrays(inputs=titled, targets=Named(self._labels(targets, lines), self._predicted), **weights)
+        rows = Arrays(inputs=titled, targets=NamedTargets(self._labels(targets, lines), self._predicted), **weights)
         return rows, rows.class_names("targets")
 
     def groups(self) -> Sequence[Hashable] | None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_data.arrays import Arrays, Framed, Named
+from sigma_data.arrays import Arrays, Framed, NamedTargets
 from sigma_data.datasets.csv import MISSING
 from sigma_data.datasets.splits import Divided
 from sigma_data.frames import cells, check_names, columns_of, is_categorical, tight
@@ -72,7 +72,7 @@ class Frame(Divided):
         if gone.all():
             raise SigmaDataError("frame: there is no row without missing values. Name fewer columns as `inputs`.")
         kept = {name: np.asarray(column)[~gone] if gone.any() else column for name, column in there.items()}
-        predicted = Named(self._targets([kept[name] for name in targets]), targets)
+        predicted = NamedTargets(self._targets([kept[name] for name in targets]), targets)
         sections = {"inputs": Framed(kept, table), "targets": predicted}
         if self.weights:
             sections["weights"] = cells(kept[self.weights], f"frame: column {self.weights!r}")

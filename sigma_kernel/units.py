@@ -10,10 +10,9 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import Backend, Preprocessor
+from sigma_kernel.contracts import Preprocessor
 from sigma_kernel.errors import expect, inside
 from sigma_kernel.graph.node import Node, originating
-from sigma_kernel.training.data.preprocessing import Preparation
 
 
 @frozen(eq=False)
@@ -28,13 +27,6 @@ class Units:
     preprocessors: Mapping[str, tuple[Preprocessor, Mapping[str, np.ndarray]]] = field(factory=dict)
     shapes: Mapping[str, tuple[int, ...]] = field(factory=dict)
     dtype: str = "float64"
-
-    @classmethod
-    def of(cls, preparation: Preparation, backend: Backend) -> Units:
-        """Return those of fitted preprocessors, in the widest float type of a backend."""
-        steps = {name: (step, preparation.fitted[name]) for name, step in preparation.preprocessors.items()}
-        shapes = {name: tuple(shape) for name, (shape, _) in preparation.samples.items()}
-        return cls(steps, shapes, "float64" if "float64" in backend.dtypes else preparation.precision)
 
     def restore(self, section: str, values: Node) -> Node | None:
         """Return values like those of a section in its units.
