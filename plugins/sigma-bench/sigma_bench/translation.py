@@ -167,7 +167,7 @@ def _max_pool(model: Model, placed: Placed, shape: Shape) -> Made:
 
 def _average_pool(model: Model, placed: Placed, shape: Shape) -> Made:
     how = placed.layer.window(shape)
-    if not placed.layer.count_padding and any(map(any, how["padding"])):
+    if (placed.layer.counts((1, *shape), how) != prod(how["window"])).any():
         raise cannot(placed.name, "padding that does not count")
     return [("average_pool", how)]
 

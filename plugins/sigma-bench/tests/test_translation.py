@@ -46,6 +46,10 @@ REFUSED = {
         *IMAGES,
         f"network.architecture=input(2, 6, 5) + average_pool(2, padding=1, count_padding=false) + flatten(){TAIL}",
     ],
+    "1-average_pool: they do not support padding": [
+        *IMAGES,
+        f"network.architecture=input(2, 6, 5) + average_pool(3, stride=2, ceil_mode=true) + flatten(){TAIL}",
+    ],
     "directions, lengths": ["network.architecture=input(3, 3) + lstm(4, direction='reverse')" + TAIL],
     "cells with other activations": ["network.architecture=input(3, 3) + simple_rnn(4, activation='relu')" + TAIL],
     "reset_after = false": ["network.architecture=input(3, 3) + gru(4, reset_after=false)" + TAIL],

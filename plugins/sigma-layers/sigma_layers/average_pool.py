@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
 from attrs import define, field
 from attrs.validators import optional
 
@@ -24,30 +25,43 @@ class AveragePool(Layer):
     a mean is over the elements that there are, as in Keras.
 
     Shapes: ``(batch, channels, *spatial)`` -> ``(batch, channels, *spatial')``, each n becoming
-    ``(n + 2 * padding - size) // stride + 1``.
+    ``(n + 2 * padding - size) // stride + 1``; with ``ceil_mode``, the quotient is rounded up, unless the last window
+    would begin in the padding after the side. What lies beyond the padding never counts.
+
+    Same as ``torch.nn.AvgPool1d``, ``AvgPool2d`` and ``AvgPool3d``.
 
     Args:
         size: Sides of a window: one for all spatial dimensions, or one for each.
         stride: Distances between windows, likewise; by default the size.
         padding: Zeros before and after each side, likewise; ``"same"`` keeps sides at a stride of 1.
         count_padding: Whether means are over all elements of a window, padding included.
+        ceil_mode: Whether a last window that lies partly beyond the padding is kept.
     """
 
     size: Sides = field(default=2, validator=sides)
     stride: Sides | None = field(default=None, validator=optional(sides))
     padding: Padding = field(default=0, validator=padding)
     count_padding: bool = field(default=True, validator=flag)
+    ceil_mode: bool = field(default=False, validator=flag)
 
     def window(self, shape: tuple[int, ...]) -> dict[str, Any]:
         """Return window, stride and padding for a sample; raises SigmaNetworkError if they do not fit its shape."""
-        how = pooled("average_pool", shape, self.size, self.stride, self.padding)
+        how = pooled("average_pool", shape, self.size, self.stride, self.padding, ceil_mode=self.ceil_mode)
         del how["dilation"]
         return how
 
     def forward(self, context: Context, x: Node) -> Node:
         """Return the means."""
         how = self.window(x.shape[1:])
-        total = f.sum_pool(x, **how)
-        if self.count_padding or not any(map(any, how["padding"])):
-            return total / float(prod(how["window"]))
-        return total / counted(x.shape, [places(*one) for one in zip(x.shape[2:], *how.values(), strict=True)])
+        total, elements, counts = f.sum_pool(x, **how), prod(how["window"]), self.counts(x.shape, how)
+        return total / (float(elements) if (counts == elements).all() else counts)
+
+    def counts(self, shape: tuple[int, ...], how: dict[str, Any]) -> np.ndarray:
+        """Return the number of elements that each mean is over, ``(1, 1, *windows)``."""
+        sides, pairs = shape[2:], how["padding"]
+        if self.count_padding:  # as if it were data; what a last window has beyond it is not
+            beyond = [0 if self.padding == "same" else after - before for before, after in pairs]
+            sides = tuple(n + sum(pair) - more for n, pair, more in zip(sides, pairs, beyond, strict=True))
+            pairs = tuple((0, more) for more in beyond)
+        entries = [places(*one) for one in zip(sides, how["window"], how["stride"], pairs, strict=True)]
+        return counted((*shape[:2], *sides), entries)

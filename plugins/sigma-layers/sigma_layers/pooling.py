@@ -10,22 +10,22 @@ import numpy as np
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
-from sigma_layers.windows import Padding, Sides, each, window
+from sigma_layers.windows import Padding, Sides, each, reach, window
 
 Places = Sequence[np.ndarray]  # for each side, the entries in its windows ``(windows, length)``; beyond it lies padding
 
 
 def pooled(
-    where: str, shape: tuple[int, ...], size: Sides, stride: Sides | None, around: Padding, dilation: Sides = 1
-) -> dict[str, Any]:
+    where: str, shape: tuple[int, ...], size: Sides, stride: Sides | None, around: Padding, dilation: Sides = 1,
+    ceil_mode: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Return window, stride, padding and dilation for a sample.
 
     Raises SigmaNetworkError if windows do not fit, or could hold padding only.
     """
     check(where, shape)
-    how = window(where, shape, size, size if stride is None else stride, around, dilation)
-    given = zip(shape[1:], *how.values(), strict=True)
-    if any(max(pair) >= span or not _covered(n, span, step, pair, gap) for n, span, step, pair, gap in given):
+    how = window(where, shape, size, size if stride is None else stride, around, dilation, ceil_mode)
+    if not all(map(_covered, shape[1:], *how.values())):
         raise SigmaNetworkError(
             f"{where}({shape}): windows of {how['window']} with padding {around!r} could hold padding only. "
             "Use less padding."
@@ -49,7 +49,7 @@ def places(n: int, span: int, step: int, pair: tuple[int, int], gap: int = 1) ->
 
 
 def _covered(n: int, span: int, step: int, pair: tuple[int, int], gap: int) -> bool:
-    return bool((places(n, span, step, pair, gap) < n).any(axis=1).all())
+    return max(pair) < reach(span, gap) and bool((places(n, span, step, pair, gap) < n).any(axis=1).all())
 
 
 def divided(n: int, parts: int) -> np.ndarray:

@@ -39,12 +39,14 @@ padding = must(_is_padding, '0, 1, 2 ..., one for each side, or "same"', SigmaNe
 
 
 def window(
-    where: str, shape: Sequence[int], size: Sides, stride: Sides, around: Padding, dilation: Sides = 1
-) -> dict[str, Any]:
+    where: str, shape: Sequence[int], size: Sides, stride: Sides, around: Padding, dilation: Sides = 1,
+    ceil_mode: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Return window, stride, padding ``(before, after)`` and dilation for each side of ``(channels, *spatial)``.
 
-    ``"same"`` pads so that n becomes ``ceil(n / stride)``, an odd element going after.  Raises SigmaNetworkError if
-    the numbers of dimensions differ, or if a window is larger than the padded input.
+    ``"same"`` pads so that n becomes ``ceil(n / stride)``, an odd element going after; ``ceil_mode`` pads further for a
+    last window that the padded input holds in part. Raises SigmaNetworkError if the numbers of dimensions differ, or if
+    a window is larger than the padded input.
     """
     sides = shape[1:]
     given = {"size": size, "stride": stride, "dilation": dilation, "padding": 0 if around == "same" else around}
@@ -53,6 +55,8 @@ def window(
     pairs = tuple((side, side) for side in pads)
     if around == "same":
         pairs = tuple(_same(*one) for one in zip(sides, reaches, steps, strict=True))
+    elif ceil_mode:
+        pairs = tuple(_extended(*one) for one in zip(sides, reaches, steps, pairs, strict=True))
     for n, covered, pair in zip(sides, reaches, pairs, strict=True):
         if covered > n + sum(pair):
             raise SigmaNetworkError(
@@ -82,3 +86,12 @@ def reach(span: int, gap: int) -> int:
 def _same(side: int, covered: int, step: int) -> tuple[int, int]:
     missing = max((-(-side // step) - 1) * step + covered - side, 0)
     return missing // 2, missing - missing // 2
+
+
+def _extended(side: int, covered: int, step: int, pair: tuple[int, int]) -> tuple[int, int]:
+    """Return padding for one more window, unless it would begin in the padding after the side."""
+    before, after = pair
+    room = side + before + after
+    last = -(-(room - covered) // step) * step  # where the last window begins, if distances are rounded up
+    last -= step if last >= side + before else 0
+    return (before, max(after, last + covered - side - before)) if last >= 0 else pair

@@ -79,6 +79,8 @@ FAMILIES: dict[str, list[tuple[Any, list[tuple[int, ...]]]]] = {  # layers, and 
         (MaxPool(12), [(2, 2, 12, 12)]),
         (AveragePool(3, stride=2, padding=1), [SIGNAL]),
         (AveragePool(3, stride=2, padding="same", count_padding=False), [IMAGE]),
+        (MaxPool(3, stride=2, ceil_mode=True), [IMAGE]),
+        (AveragePool((3, 2), stride=2, padding=(0, 1), ceil_mode=True), [IMAGE]),
         (GlobalMaxPool(), [IMAGE]),
         (GlobalAveragePool(), [VOLUME]),
         (AdaptiveMaxPool((4, 3)), [IMAGE]),

@@ -1,4 +1,4 @@
-"""Pools: dilated, global and adaptive ones, and padding that does not count."""
+"""Pools: dilated, global and adaptive ones, padding that does not count, and windows beyond the end."""
 
 from __future__ import annotations
 
@@ -34,6 +34,20 @@ class TestAveragePoolWithoutPadding(LayerSuite):
 
     def make(self):
         return AveragePool(3, stride=2, padding="same", count_padding=False)
+
+
+class TestMaxPoolOfWindowsBeyondTheEnd(LayerSuite):
+    inputs = (IMAGE,)
+
+    def make(self):
+        return MaxPool(3, stride=2, ceil_mode=True)
+
+
+class TestAveragePoolOfWindowsBeyondTheEnd(LayerSuite):
+    inputs = (IMAGE,)
+
+    def make(self):
+        return AveragePool((2, 3), stride=2, padding=(0, 1), ceil_mode=True)
 
 
 class TestGlobalMaxPool(LayerSuite):
@@ -110,6 +124,33 @@ def test_padding_that_does_not_count_is_left_out_of_means():
     np.testing.assert_array_equal(ones, np.ones((1, 2, 3, 4)))
 
 
+def test_ceil_mode_keeps_a_last_window_that_lies_partly_beyond_the_end():
+    line = LINE[..., :6]
+    assert run(MaxPool(3, 2), line).tolist() == [[[4, 5]]]
+    assert run(MaxPool(3, 2, ceil_mode=True), line).tolist() == [[[4, 5, 9]]]
+    assert run(MaxPool(2, 3, dilation=3, ceil_mode=True), line[..., :5]).tolist() == [[[3, 1]]]
+    assert run(MaxPool(8, 3, ceil_mode=True), line).tolist() == [[[9]]]
+
+
+def test_what_lies_beyond_the_padding_never_counts_in_a_mean():
+    line = LINE[..., :6]  # the last window holds 9, a zero of the padding, and two elements beyond it
+    np.testing.assert_allclose(run(AveragePool(4, 3, 1, ceil_mode=True), line), [[[8 / 4, 19 / 4, 9 / 2]]], rtol=1e-12)
+    without = run(AveragePool(4, 3, 1, count_padding=False, ceil_mode=True), line)
+    np.testing.assert_allclose(without, [[[8 / 3, 19 / 4, 9]]], rtol=1e-12)
+
+
+def test_ceil_mode_drops_a_window_that_would_begin_in_the_padding():
+    x = np.arange(1.0, 6.0).reshape(1, 1, 5)
+    assert run(MaxPool(2, 2, 1, ceil_mode=True), x).tolist() == [[[1, 3, 5]]]
+    assert run(AveragePool(2, 2, 1, ceil_mode=True), x).tolist() == [[[0.5, 2.5, 4.5]]]
+
+
+def test_ceil_mode_changes_nothing_where_windows_fill_the_sides():
+    same = AveragePool((3, 4), 2, "same", ceil_mode=True)
+    np.testing.assert_array_equal(run(same, X), run(AveragePool((3, 4), 2, "same"), X))
+    np.testing.assert_array_equal(run(MaxPool((3, 1), 2, ceil_mode=True), X), run(MaxPool((3, 1), 2), X))
+
+
 def test_global_pools_leave_one_value_for_each_channel():
     np.testing.assert_array_equal(run(GlobalMaxPool(), X), X.max((2, 3)))
     np.testing.assert_allclose(run(GlobalAveragePool(), X), X.mean((2, 3)), rtol=1e-12)
@@ -156,6 +197,7 @@ def test_values_that_are_not_finite_stay_in_their_windows(wrong):
     ("sides", "layer", "text"),
     [
         ((2, 5), MaxPool(3, dilation=3), r"max_pool\(\(2, 5\)\): a window of 7 does not fit a side of 5"),
+        ((2, 4), MaxPool(9, stride=4, ceil_mode=True), r"a window of 9 does not fit a side of 4 with padding \(0, 0\)"),
         ((2, 1), MaxPool(2, padding=1, dilation=2), r"windows of \(2,\) with padding 1 could hold padding only"),
         ((4,), GlobalMaxPool(), r"global_max_pool\(\(4,\)\): .*channels and sides to pool. Put Reshape\(1, 4\) before"),
         ((), GlobalAveragePool(), r"global_average_pool\(\(\)\): .*to pool. Leave it out"),
@@ -175,6 +217,7 @@ def test_samples_that_do_not_fit_are_refused_with_a_remedy(sides, layer, text):
         (lambda: AdaptiveAveragePool((2, None)), "AdaptiveAveragePool.size: must be 1, 2, 3"),
         (lambda: MaxPool(2, dilation=0), "MaxPool.dilation: must be 1, 2, 3"),
         (lambda: AveragePool(2, count_padding="no"), r"AveragePool.count_padding: must be true or false \(got 'no'\)"),
+        (lambda: MaxPool(2, ceil_mode=1), "MaxPool.ceil_mode: must be true or false"),
         (lambda: GlobalMaxPool(keepdims=1), "GlobalMaxPool.keepdims: must be true or false"),
     ],
 )

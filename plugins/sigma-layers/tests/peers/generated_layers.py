@@ -107,11 +107,12 @@ def pool(draw):
     rank, largest = draw(few), draw(st.booleans())
     how = {"size": each(draw, rank, 1, 4), "stride": each(draw, rank, 1, 4)}
     how["padding"] = [k // 2 for k in sides(how["size"], rank)] if draw(st.booleans()) else 0
-    more = {} if largest else {"count_padding": draw(st.booleans())}
     torched = [sides(value, rank) for value in how.values()]
+    how["ceil_mode"] = draw(st.booleans())
+    more = {} if largest else {"count_padding": draw(st.booleans())}
     own = room(draw, rank, reaches(how, rank) if how["padding"] == 0 else sides(how["size"], rank), [0] * rank)
     function = getattr(F, f"{'max' if largest else 'avg'}_pool{rank}d")
-    theirs = {"count_include_pad": more["count_padding"]} if more else {}
+    theirs = {"ceil_mode": how["ceil_mode"], **({"count_include_pad": more["count_padding"]} if more else {})}
     layer = (sigma_layers.MaxPool if largest else sigma_layers.AveragePool)(**how, **more)
     shape = draw(few), draw(few), *own
     return Case(layer, [shape], lambda x, p: function(x, *torched, **theirs), {**how, **more})

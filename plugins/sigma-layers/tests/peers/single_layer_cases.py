@@ -143,6 +143,7 @@ def pools(rank, count):
     while count:
         how = {name: draw(random, rank, 1, 4) for name in ("size", "stride")}
         how["padding"] = [k // 2 for k in sides(how["size"], rank)] if random.random() < 0.5 else 0
+        how["ceil_mode"] = bool(random.random() < 0.5)
         own = [int(n) for n in random.integers(1, {1: 14, 2: 8, 3: 5}[rank], rank)]
         apart = draw(random, rank, 1, 3)
         spans = zip(sides(how["size"], rank), sides(apart, rank), strict=True)
@@ -150,7 +151,8 @@ def pools(rank, count):
         if any(n + 2 * p < r or p > n for n, p, r in room):
             continue
         count -= 1
-        shape, given, each = (2, 2, *own), [sides(value, rank) for value in how.values()], sides(apart, rank)
+        shape, each, ceil_mode = (2, 2, *own), sides(apart, rank), how["ceil_mode"]
+        given = [sides(how[name], rank) for name in ("size", "stride", "padding")]
         try:
             sigma_layers.MaxPool(**how, dilation=apart).window(shape[1:])
         except SigmaNetworkError:  # windows of padding only
@@ -158,7 +160,7 @@ def pools(rank, count):
             continue
         yield Case(
             sigma_layers.MaxPool(**how, dilation=apart), [shape],
-            lambda x, p, given=given, each=each: largest(x, *given, dilation=each),
+            lambda x, p, given=given, each=each, up=ceil_mode: largest(x, *given, dilation=each, ceil_mode=up),
             {**how, "dilation": apart},
         )  # fmt: skip
         if rank == 3 and any(n < k for n, k in zip(own, given[0], strict=True)):
@@ -166,7 +168,7 @@ def pools(rank, count):
         for included in (True, False):
             yield Case(
                 sigma_layers.AveragePool(**how, count_padding=included), [shape],
-                lambda x, p, given=given, included=included: average(x, *given, count_include_pad=included),
+                lambda x, p, given=given, included=included, up=ceil_mode: average(x, *given, up, included),
                 {**how, "count_padding": included},
             )  # fmt: skip
 
