@@ -120,7 +120,8 @@ def elu(x: Array, alpha: Other[Array] = 1.0) -> Array:
 
     At 0 the slope is ``alpha``.
     """
-    return where(x > 0.0, x, expm1(where(x > 0.0, 0.0, x)) * alpha)
+    above = x > 0.0
+    return where(above, x, expm1(where(above, 0.0, x)) * alpha)
 
 
 # -- reductions --------------------------------------------------------------------------------------------------------
@@ -164,7 +165,8 @@ def variance(x: Array, axis: Axis = None, keepdims: bool = False, correction: fl
 def norm(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the Euclidean norm over axes, all by default; its slope at 0 is 0."""
     squares = sum(square(x), axis, keepdims)
-    return where(equal(squares, 0.0), 0.0, sqrt(where(equal(squares, 0.0), 1.0, squares)))
+    none = equal(squares, 0.0)
+    return where(none, 0.0, sqrt(where(none, 1.0, squares)))
 
 
 def log_sum_exp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:

@@ -1,7 +1,7 @@
 """Reverse-mode differentiation: nodes in, nodes out.
 
 The rules of the ops are in the op table. This module finds the nodes on a path to a target, adds the gradients from
-several users of a node, undoes broadcasting, and differentiates scans, which have several results.
+several users of a node, and differentiates scans, which have several results.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
-from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, Shape, expanded, ordered, originating, symbol
+from sigma_kernel.graph.flows import Flow
+from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, expanded, ordered, originating, symbol
 from sigma_kernel.graph.ops import full, loop, results
 from sigma_kernel.graph.rewriting import closed, replaced
 
-Flows = dict[Node, Node]
+Nodes = dict[Node, Node]
+Flows = dict[Node, Flow]
 
 
 def gradient(loss: Node, targets: Sequence[Node]) -> tuple[Node, ...]:
@@ -30,11 +32,11 @@ def gradient(loss: Node, targets: Sequence[Node]) -> tuple[Node, ...]:
     for target in targets:
         if target.dtype not in FLOATS:
             raise SigmaGraphError(f"gradient: the target {target!r} is not a float. Cast it before it is used.")
-    flows = pull([(loss, full(1.0, loss.shape, loss.dtype))], targets)
-    return tuple(flows[target] if target in flows else _zeros(target) for target in targets)
+    flows = pull([(loss, Flow(full(1.0, loss.shape, loss.dtype)))], targets)
+    return tuple(flows[target].zero_outside() if target in flows else _zeros(target) for target in targets)
 
 
-def pull(seeds: Sequence[tuple[Node, Node]], targets: Sequence[Node], border: Container[Node] = ()) -> Flows:
+def pull(seeds: Sequence[tuple[Node, Flow]], targets: Sequence[Node], border: Container[Node] = ()) -> Flows:
     """Propagate the gradients of some nodes (a node may occur twice) back to the targets that they depend on.
 
     Nodes beyond the border are ignored.
@@ -48,7 +50,7 @@ def pull(seeds: Sequence[tuple[Node, Node]], targets: Sequence[Node], border: Co
         if node in needed and node not in border and flows.reach(node):
             for operand, found in zip(node.inputs, flows.of_operands(node, needed), strict=True):
                 if found is not None and operand in needed:
-                    flows.add(operand, unbroadcast(found, operand.shape))
+                    flows.add(operand, found)
     return {target: flows.whole[target] for target in targets if target in flows.whole}
 
 
@@ -79,45 +81,32 @@ class _Flows:
     whole: Flows = field(factory=dict)
     parts: dict[Node, dict[int, Node]] = field(factory=dict)
 
-    def add(self, node: Node, flow: Node) -> None:
+    def add(self, node: Node, flow: Flow) -> None:
         if node.op == "part":
             found, key = self.parts.setdefault(node.inputs[0], {}), node.attrs["index"]
-            found[key] = found[key] + flow if key in found else flow
+            found[key] = found[key] + flow.zero_outside() if key in found else flow.zero_outside()
         self.whole[node] = self.whole[node] + flow if node in self.whole else flow
 
     def reach(self, node: Node) -> bool:
         return bool(node.inputs) and (node in self.whole or node in self.parts)
 
-    def of_operands(self, node: Node, needed: set[Node]) -> tuple[Node | None, ...]:
+    def of_operands(self, node: Node, needed: set[Node]) -> tuple[Flow | None, ...]:
         """Return the gradient of each operand of a node."""
         if node.op == "scan":
-            return _walk_back(node, self.parts[node], needed)
+            return tuple(None if x is None else Flow(x) for x in _walk_back(node, self.parts[node], needed))
         if node.op == "part":
             return (None,)
         with originating(node.origin and f"gradient of {node.origin.removeprefix('gradient of ')}"):
-            rule = OPS[node.op].gradient
-            if rule is None:
-                return _through_expansion(node, self.whole[node])
-            flows = rule(self.whole[node], node, *node.inputs, **node.attrs)
-            return flows if isinstance(flows, tuple) else (flows,)
+            flow = self.whole[node]
+            return flow.pull_back(node) if OPS[node.op].gradient else _through_expansion(node, flow)
 
 
-def _through_expansion(node: Node, flow: Node) -> tuple[Node | None, ...]:
+def _through_expansion(node: Node, flow: Flow) -> tuple[Flow | None, ...]:
     """Differentiate a composite without a rule; an operand that occurs twice gets its whole gradient once."""
     value = expanded(node, node.inputs)
     assert value is not None  # else no gradient would have come this far
     flows = pull([(value, flow)], node.inputs, border=set(node.inputs))
     return tuple(flows.pop(operand, None) for operand in node.inputs)
-
-
-def unbroadcast(flow: Node, shape: Shape) -> Node:
-    """Sum a gradient to the shape that its operand had before broadcasting."""
-    lead = len(flow.shape) - len(shape)
-    if lead >= 0:
-        axis = tuple(i for i, side in enumerate(flow.shape) if i < lead or (shape[i - lead] == 1 and side != 1))
-        flow = ops.sum(flow, axis=axis) if axis else flow
-        flow = ops.reshape(flow, shape=flow.shape[lead:]) if lead else flow
-    return flow if flow.shape == shape else ops.stretch(flow, shape=shape)
 
 
 # -- scan --------------------------------------------------------------------------------------------------------------
@@ -155,22 +144,22 @@ def _walk_back(scan: Node, came: Mapping[int, Node], needed: Container[Node]) ->
 
 def _step_back(
     scan: Node, state: Mapping[int, Node], each: Mapping[int, Node], wanted: Sequence[int]
-) -> tuple[dict[int, Node], Flows]:
+) -> tuple[dict[int, Node], Nodes]:
     """Return the gradients of one step's operands, by number, and ``{symbol: stack}`` of the outputs that they read."""
     inner, carries, _ = _operands(scan)
     outputs = scan.attrs["body"].outputs
-    seeds = [(outputs[i], flow) for i, flow in state.items()]
-    seeds += [((*outputs, *inner)[i], flow) for i, flow in each.items()]  # incoming carries are results as well
+    seeds = [(outputs[i], Flow(flow)) for i, flow in state.items()]
+    seeds += [((*outputs, *inner)[i], Flow(flow)) for i, flow in each.items()]  # incoming carries are results as well
     found = pull(seeds, [inner[i] for i in wanted])
     stacks = {x: part for x, part in zip(outputs, results(scan), strict=False) if part.attrs["index"] >= carries}
     own_inputs = set(inner)
     saved = {x: symbol(x.shape, x.dtype) for x in stacks if x not in own_inputs}
-    flows = {i: found[inner[i]] for i in wanted if inner[i] in found}
+    flows = {i: found[inner[i]].zero_outside() for i in wanted if inner[i] in found}
     read = dict(zip(flows, replaced([*flows.values()], saved), strict=True))
     return read, {own: stacks[x] for x, own in saved.items()}
 
 
-def _read_by(outputs: Sequence[Node], scan: Node, known: Flows) -> Flows:
+def _read_by(outputs: Sequence[Node], scan: Node, known: Nodes) -> Nodes:
     """Return the sequences of a backward body that it uses: ``{symbol: array outside}``."""
     inner, carries, cut = _operands(scan)
     incoming = results(scan)[len(scan.attrs["body"].outputs) :]

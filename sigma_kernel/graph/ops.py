@@ -201,11 +201,21 @@ def _layer_norm(x: Node, scale: Node, shift: Node, *, epsilon: float) -> Node:
     return centred / sqrt(variance + epsilon) * scale + shift
 
 
-def _dropout(x: Node, rate: Node, *key: Node, stream: int) -> Node:
-    """Expand inverted dropout; the threshold is computed in float32 for every precision, and fits uint32."""
+def _kept(shape: Shape, rate: Node, key: Sequence[Node], stream: int) -> Node:
+    """Return which entries dropout keeps; the threshold is computed in float32 for every precision, and fits uint32."""
     threshold = minimum(cast(rate, dtype="float32") * 2.0**32, 2.0**32 - 256.0)
-    kept = random_bits(*key, shape=x.shape, stream=stream) >= cast(threshold, dtype="uint32")
-    return where(kept, x * (1.0 / (1.0 - rate)), 0.0)
+    return random_bits(*key, shape=shape, stream=stream) >= cast(threshold, dtype="uint32")
+
+
+def _dropout(x: Node, rate: Node, *key: Node, stream: int) -> Node:
+    """Expand inverted dropout."""
+    return where(_kept(x.shape, rate, key, stream), x * (1.0 / (1.0 - rate)), 0.0)
+
+
+def _dropout_flow(g: Node, z: Node, x: Node, rate: Node, *key: Node, stream: int) -> tuple[Node | None, ...]:
+    scale = 1.0 / (1.0 - rate)
+    flow = where(_kept(x.shape, rate, key, stream), g, 0.0)
+    return flow * scale, flow * x * (scale * scale), *(None for _ in key)
 
 
 def attention_weights(q: Node, k: Node, *mask: Node, causal: bool) -> Node:
@@ -369,7 +379,7 @@ log_softmax: Op = op("log_softmax", shapes.along, dtypes.floating,
 softmax_cross_entropy: Op = op("softmax_cross_entropy", shapes.classified, dtypes.classified,
                                lambda g, z, x, labels: (_cross_entropy_flow(g, x, labels), None), _cross_entropy)
 layer_norm: Op = op("layer_norm", shapes.normalised, dtypes.floating, None, _layer_norm)
-dropout: Op = op("dropout", shapes.dropped, dtypes.dropped, None, _dropout)
+dropout: Op = op("dropout", shapes.dropped, dtypes.dropped, _dropout_flow, _dropout)
 attention: Op = op("attention", shapes.attended, dtypes.attended,
                    lambda g, z, q, k, v, *mask, **how: (*(attention_gradient(g, q, k, v, *mask, **how, of=i)
                                                           for i in range(3)), *(None for _ in mask)), _attention)

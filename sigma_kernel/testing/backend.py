@@ -35,7 +35,7 @@ from sigma_kernel.graph.ops import op
 from sigma_kernel.graph.random import permutation
 from sigma_kernel.plugins.catalogue import Lowerings
 from sigma_kernel.testing.cases import Sample, samples
-from sigma_kernel.testing.edges import FLOATS, SIGNED, TIES, denormals, edges, outside
+from sigma_kernel.testing.edges import FLOATS, GUARDED, SIGNED, TIES, denormals, edges, outside
 from sigma_kernel.testing.suite import Suite, alike
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
@@ -170,11 +170,12 @@ class BackendSuite(Suite):
                 list(self._each([sample], "float32"))
 
     def test_derivatives_at_ties_are_the_documented_ones(self) -> None:
-        """Choose the slopes that sigma_kernel.functions documents."""
+        """Choose the slopes that sigma_kernel.functions documents, and none of operands that where does not select."""
+        ties = {**TIES, **GUARDED}
         for precision in self.precisions:
-            arrays = [tie.at.astype(precision) for tie in TIES.values()]
-            found = self._together([tie.graph(precision) for tie in TIES.values()], arrays)
-            for name, tie, slope, curvature in zip(TIES, TIES.values(), found[::2], found[1::2], strict=True):
+            arrays = [tie.at.astype(precision) for tie in ties.values()]
+            found = self._together([tie.graph(precision) for tie in ties.values()], arrays)
+            for name, tie, slope, curvature in zip(ties, ties.values(), found[::2], found[1::2], strict=True):
                 np.testing.assert_allclose(slope, tie.slope, 1e-6, err_msg=name)
                 np.testing.assert_allclose(curvature, np.broadcast_to(tie.curvature, slope.shape), 1e-6, err_msg=name)
 

@@ -74,6 +74,17 @@ TIES = {
     "power of its own": Tie(lambda x: f.sum(_halves(f.pow)(x)), [0.0, 2.0], [0, 0], [2, 0]),
 }
 
+GUARDED = {  # functions under ``where``: elsewhere, their slopes may be anything
+    "log": Tie(lambda x: f.where(x > 0.0, f.log(x), 0.0), [-1.0, 0.0, 2.0], [0, 0, 0.5], [0, 0, -0.25]),
+    "sqrt": Tie(lambda x: f.where(x > 0.0, f.sqrt(x), x), [-1.0, 0.0, 4.0], [1, 1, 0.25], [0, 0, -1 / 32]),
+    "x log x": Tie(lambda x: f.where(x > 0.0, x * f.log(x), 0.0), [0.0, 1.0], [0, 1], [0, 1]),
+    "1 / x": Tie(lambda x: f.where(f.equal(x, 0.0), 0.0, 1.0 / x), [0.0, 2.0], [0, -0.25], [0, 0.25]),
+    "exp": Tie(lambda x: f.where(x < 10.0, f.exp(x), 1.0), [0.0, 1e4], [1, 0], [1, 0]),
+    "NaN": Tie(lambda x: f.where(f.is_finite(x), x * x, 0.0), [np.nan, np.inf, 3.0], [0, 0, 6], [0, 0, 2]),
+    "rows": Tie(lambda x: f.where(x[:, 0] > 0.0, x[:, 1] / x[:, 0], 0.0), [[2.0, 3.0], [0.0, 3.0]],
+                [[-0.75, 0.5], [0, 0]], [[0.5, -0.25], [0, 0]]),
+}  # fmt: skip
+
 
 def edges() -> Iterator[Sample]:
     """Yield the edge cases of all ops."""

@@ -9,7 +9,8 @@ from hypothesis import given, settings, strategies as st
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
-from sigma_kernel.graph.differentiation import gradient, unbroadcast
+from sigma_kernel.graph.differentiation import gradient
+from sigma_kernel.graph.flows import unbroadcast
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, symbol, trace

@@ -1,0 +1,140 @@
+"""Gradients on their way back through the graph, which are 0 where ``where`` did not select what they belong to.
+
+Zero times an infinite slope is NaN: the gradient of ``where(x > 0, log(x), 0)`` would be NaN at 0, as it is in PyTorch
+and JAX. A gradient that comes through ``where`` therefore has a mask, the conditions under which its operand was
+selected. Rules multiply by slopes as they are, and zeros replace what they make outside the mask before it meets other
+entries: in sums, in products, in the gradients of other users and in the end. A gradient without a mask stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import reduce
+
+from attrs import field, frozen
+
+from sigma_kernel.graph import ops, shapes
+from sigma_kernel.graph.node import OPS, Node, Shape
+
+Mask = dict[tuple[Node, bool], None]  # conditions, and the value that each must have, in the order in which they came
+
+# ops beside the elementwise ones whose rules keep entries apart: they move them, or each stands for several
+MOVES = {"reshape", "permute", "slice", "pad", "concat"}
+STAYS = {"sum", "max", "stretch", "dropout"}
+ALONG = {"softmax", "log_softmax"}
+# ops whose rules make 0 of 0, whatever the operands are
+LINEAR = {"add", "sub", "neg", "maximum", "minimum", "relu", "where", "cast", "reduce_precision", *STAYS}
+
+
+@frozen(eq=False)
+class Flow:
+    """The gradient of a node, and its mask, outside which it is 0, or, if it is ``spoilt``, anything."""
+
+    value: Node
+    mask: Mask = field(factory=dict)
+    spoilt: bool = False
+
+    def __add__(self, other: Flow) -> Flow:
+        """Add the gradients of two users of a node."""
+        if self.mask.keys() == other.mask.keys():
+            return Flow(self.value + other.value, self.mask, self.spoilt or other.spoilt)
+        return Flow(self.zero_outside() + other.zero_outside(), _either(self.mask, other.mask))
+
+    def zero_outside(self) -> Node:
+        """Return the gradient with zeros outside the mask."""
+        return ops.where(_all(self.mask), self.value, 0.0) if self.spoilt else self.value
+
+    def pull_back(self, node: Node) -> tuple[Flow | None, ...]:
+        """Return the gradient of each operand by the rule of a node's op; None for those that have none."""
+        apart = _is_elementwise(node) or node.op in MOVES | STAYS
+        flow = self if apart else Flow(self.zero_outside(), self.mask)
+        found = _by_rule(flow.value, node)
+        return tuple(None if x is None else flow.of_operand(node, i, x) for i, x in enumerate(found))
+
+    def of_operand(self, node: Node, at: int, value: Node) -> Flow:
+        """Return an operand's gradient, given what the rule of the node's op made of this one."""
+        shape = node.inputs[at].shape
+        if node.op == "where":
+            mask = {(node.inputs[0], at == 1): None}
+            spoilt = self.spoilt and not self.mask.keys() <= mask.keys()
+            return Flow(value, self.mask | mask, spoilt).unbroadcast(shape)
+        if node.op in MOVES or node.op == "take":
+            return Flow(value, _moved(self.mask, node, at), self.spoilt)
+        if node.op in ALONG:
+            kept = tuple(1 if axis == node.attrs["axis"] else side for axis, side in enumerate(shape))
+            return Flow(value, _narrowed(self.mask, shape, kept), bool(self.mask))
+        if _is_elementwise(node) or node.op in STAYS:
+            spoilt = self.spoilt or (bool(self.mask) and not _is_linear(node))
+            return Flow(value, self.mask, spoilt).unbroadcast(shape)
+        return Flow(unbroadcast(value, shape))
+
+    def unbroadcast(self, shape: Shape) -> Flow:
+        """Sum the gradient to the shape that its operand had before broadcasting."""
+        if self.value.shape == shape:
+            return self
+        return Flow(unbroadcast(self.zero_outside(), shape), _narrowed(self.mask, self.value.shape, shape))
+
+
+def unbroadcast(flow: Node, shape: Shape) -> Node:
+    """Sum a gradient to the shape that its operand had before broadcasting."""
+    lead = len(flow.shape) - len(shape)
+    if lead >= 0:
+        axis = tuple(i for i, side in enumerate(flow.shape) if i < lead or (shape[i - lead] == 1 and side != 1))
+        flow = ops.sum(flow, axis=axis) if axis else flow
+        flow = ops.reshape(flow, shape=flow.shape[lead:]) if lead else flow
+    return flow if flow.shape == shape else ops.stretch(flow, shape=shape)
+
+
+def _by_rule(value: Node, node: Node) -> tuple[Node | None, ...]:
+    rule = OPS[node.op].gradient
+    assert rule is not None  # else the op is differentiated through its expansion
+    found = rule(value, node, *node.inputs, **node.attrs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _is_elementwise(node: Node) -> bool:
+    return OPS[node.op].shape in shapes.ELEMENTWISE
+
+
+def _is_linear(node: Node) -> bool:
+    """Return whether the rule of a node makes 0 of 0, whatever the operands: that of a constant factor does, too."""
+    factors = {"mul": node.inputs, "div": node.inputs[1:]}.get(node.op, ())
+    values = [x.attrs["value"] for x in factors if x.op == "constant"]
+    return node.op in LINEAR or any(math.isfinite(x) and (x or node.op == "mul") for x in values)
+
+
+# -- masks -------------------------------------------------------------------------------------------------------------
+def _all(mask: Iterable[tuple[Node, bool]]) -> Node:
+    return reduce(ops.logical_and, [condition if selected else ~condition for condition, selected in mask])
+
+
+def _either(one: Mask, other: Mask) -> Mask:
+    """Return where at least one mask is; if they differ in a condition and its opposite alone, all else remains."""
+    shared = {x: None for x in one if x in other}
+    rest, further = ([x for x in mask if x not in shared] for mask in (one, other))
+    if not rest or not further:
+        return shared
+    if len(rest) == len(further) == 1 and rest[0][0] is further[0][0]:
+        return shared
+    return shared | {(_all(rest) | _all(further), True): None}
+
+
+def _narrowed(mask: Mask, shape: Shape, kept: Shape) -> Mask:
+    """Return the mask of an operand that broadcasts: where it is selected at least once."""
+    stay = {x: None for x in mask if shapes.broadcast(x[0].shape, kept) == kept}
+    vary = [x for x in mask if x not in stay]
+    if not vary:
+        return stay
+    times = ops.cast(ops.stretch(_all(vary), shape=shape), dtype="int32")
+    return stay | {(unbroadcast(times, kept) > 0, True): None}
+
+
+def _moved(mask: Mask, node: Node, at: int) -> Mask:
+    """Return the mask of an operand whose entries a node moves: they go back as gradients do."""
+    if not mask:
+        return mask
+    ones = ops.cast(ops.stretch(_all(mask), shape=node.shape), dtype=node.dtype)
+    moved = _by_rule(ones, node)[at]
+    assert moved is not None  # as the gradient's own
+    return {(moved > 0.0, True): None}
