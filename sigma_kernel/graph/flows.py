@@ -101,7 +101,7 @@ def _is_linear(node: Node) -> bool:
     """Return whether the rule of a node makes 0 of 0, whatever the operands: that of a constant factor does, too."""
     factors = {"mul": node.inputs, "div": node.inputs[1:]}.get(node.op, ())
     values = [x.attrs["value"] for x in factors if x.op == "constant"]
-    return node.op in LINEAR or any(math.isfinite(x) and (x or node.op == "mul") for x in values)
+    return node.op in LINEAR or any(x and math.isfinite(x) for x in values)
 
 
 # -- masks -------------------------------------------------------------------------------------------------------------

@@ -45,6 +45,9 @@ def guarded(chain, good=lambda x: x > 0.0):
         (lambda x: f.where(x > 0.5, x, f.sqrt(-x)), [-4.0, 1.0], [-0.25, 1]),
         (lambda x: f.where(x > 0.0, f.where(x < 9.0, f.log(x), f.exp(x)), x), [-1.0, 0.0, 4.0], [1, 1, 0.25]),
         (lambda x: f.where(x == 0.0, 1.0, f.sin(x) / x), [0.0, np.pi], [0, -1 / np.pi]),
+        (lambda x: f.where(x > 0.0, f.sqrt(f.where(x < 9.0, x, 1.0)), 0.0), [-1.0, 0.0, 4.0, 9.0], [0, 0, 0.25, 0]),
+        (guarded(lambda x: x / 0.0, lambda x: x > 9.0), [1.0], [0]),
+        (guarded(lambda x: x * INF, lambda x: x > 9.0), [1.0], [0]),
         (lambda x: 5.0 * f.where(x > 0.0, f.log(x), 0.0) + x, [0.0, 1.0], [1, 6]),
     ],
 )  # fmt: skip
@@ -99,6 +102,11 @@ def test_a_guard_holds_for_all_users_of_a_value():
 
 
 def test_a_user_without_a_guard_keeps_the_slope():
+    for order in (1, -1):
+        found = slopes(
+            lambda x, order=order: f.add(*[(h := x * x * x) * 1.0, f.where(x > 0.0, h, 0.0)][::order]), [-1.0, 2.0]
+        )
+        assert found.tolist() == [3, 24]
     assert slopes(lambda x: (h := f.sqrt(x)) + f.where(x > 0.0, h, 0.0), [0.0, 4.0]).tolist() == [INF, 0.5]
 
 
@@ -109,6 +117,8 @@ def test_a_guard_holds_where_operands_broadcast():
         return f.where(count > 0.0, total / f.sqrt(count), 0.0)
 
     np.testing.assert_allclose(slopes(mean, count), [[0], [-7 / 16]], rtol=1e-14)
+    found = slopes(lambda s: f.where([True, False, False], s * f.constant([3.0, INF, NAN], "float64"), 0.0), 2.0)
+    assert found == 3
     np.testing.assert_allclose(slopes(lambda s: f.where(total > 9.0, f.log(s) * total, 0.0), 0.0), 0)
     found = slopes(lambda s: f.where([True, False], total / f.sqrt(s), 0.0), [4.0, 0.0])
     np.testing.assert_allclose(found, [-4 / 16, 0], rtol=1e-14)
@@ -149,6 +159,16 @@ def test_a_guard_in_the_body_of_a_loop_holds():
 
     found = f.gradient(last)(np.array([[0.0, 4.0], [-1.0, 1.0]]))
     np.testing.assert_allclose(found, [[1, 0.25 + 0.25], [1, 1 + 0.5]], rtol=1e-14)
+    found = slopes(lambda x: f.scan(lambda h, x: ([h + guarded(f.log)(x)], []), [x[0] * 0.0], [x])[0][0], [0.0, 4.0])
+    assert found.tolist() == [0, 0.25]
+
+
+def test_a_guard_of_what_a_loop_returns_holds():
+    def roots(x):
+        (_,), (sums,) = f.scan(lambda h, x: ([h + x], [h + x]), [f.zeros((), "float64")], [x])
+        return guarded(f.log)(sums) + guarded(f.sqrt)(sums)
+
+    assert slopes(roots, [0.0, 4.0]).tolist() == [0.5, 0.5]
 
 
 def test_a_guard_in_the_expansion_of_a_composite_holds(monkeypatch):
