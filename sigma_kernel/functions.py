@@ -4,8 +4,8 @@ These are the ops of the table, with negative axes and defaults, and functions c
 nodes, in which a number or an array is a constant of the other operands' dtype. Of arrays alone they return an array.
 
 At points without a derivative, slopes are: ``abs``, ``sign``, ``floor`` and ``relu`` 0; ``maximum`` and ``minimum`` of
-equal operands one half for each; ``where`` that of the chosen operand; ``mod`` 1 and ``-floor(x / y)``; at 0,
-``x ** 0`` 0 and ``sqrt`` infinity. Other functions document theirs.
+equal operands one half for each; ``where`` that of the chosen operand, even if the other's is NaN; ``mod`` 1 and
+``-floor(x / y)``; at 0, ``x ** 0`` 0 and ``sqrt`` infinity. Other functions document theirs.
 """
 
 # ruff: noqa: I001  (with one name per line, the table of names below would be unreadable)

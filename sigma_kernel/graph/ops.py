@@ -3,9 +3,9 @@
     name = op("name", shape rule, dtype rule, gradient rule)
 
 A gradient rule takes the gradient of the result, the result, the operands and the attributes, and returns one node for
-each operand, built from the same table. It need not undo broadcasting and is called for floats only:
-:func:`sigma_kernel.graph.gradient` handles both. The gradient of an op without a rule is zero. ``scan`` and ``part``
-are differentiated there, because a scan has several results.
+each operand, built from the same table and linear in the gradient. It need not undo broadcasting and is called for
+floats only: :func:`sigma_kernel.graph.gradient` handles both. The gradient of an op without a rule is zero. ``scan``
+and ``part`` are differentiated there, because a scan has several results.
 
 Composites come last: their last column is an expansion into the rows above. One without a gradient rule is
 differentiated through its expansion.
