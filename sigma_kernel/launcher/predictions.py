@@ -111,8 +111,8 @@ class Predictions:
     def _columns(self, output: str, values: np.ndarray) -> dict[str, Sequence[Any]]:
         flat = values.reshape(len(values), -1)
         if not self._chooses(output):
-            names = self._columns_of(output) or [f"value_{i}" for i in range(flat.shape[1])]
-            return {name: flat[:, i].tolist() for i, name in enumerate(names)}
+            titles = self._columns_of(output) or [f"value_{i}" for i in range(flat.shape[1])]
+            return {title: flat[:, i].tolist() for i, title in enumerate(titles)}
         chosen = values.argmax(axis=1).tolist()
         labels = {"label": [self.classes[output][i] for i in chosen]} if self._labelled(output) else {}
         names = self.classes[output] if self._labelled(output) else range(flat.shape[1])

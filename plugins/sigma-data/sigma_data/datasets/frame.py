@@ -73,7 +73,7 @@ class Frame(Divided):
             raise SigmaDataError("frame: there is no row without missing values. Name fewer columns as `inputs`.")
         kept = {name: np.asarray(column)[~gone] if gone.any() else column for name, column in there.items()}
         predicted = NamedTargets(self._targets([kept[name] for name in targets]), targets)
-        sections = {"inputs": Framed(kept, table), "targets": predicted}
+        sections: dict[str, Any] = {"inputs": Framed(kept, table), "targets": predicted}
         if self.weights:
             sections["weights"] = cells(kept[self.weights], f"frame: column {self.weights!r}")
         if self.group:
