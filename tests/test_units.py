@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from attrs import frozen
+from attrs import evolve, frozen
 
 from sigma_backend_numpy import NumpyBackend
 from sigma_data import Cast, Frame, Scale, Standardise
@@ -183,6 +183,12 @@ def test_a_direction_has_no_units() -> None:
 def test_predictions_keep_their_type_where_they_keep_their_values() -> None:
     made = trainer(np.arange(30)[:, None], [Cast("float32", section="targets")])
     assert made.predict(X).dtype == np.float32
+
+
+def test_a_checkpoint_without_the_shapes_of_targets_answers_as_the_network_computes(tmp_path: Path) -> None:
+    saved = load(trainer(PRICES, STANDARDISED).save(tmp_path / "network"))
+    saved.trainer.learned = evolve(saved.trainer.learned, about={})  # as in checkpoints of early versions
+    np.testing.assert_array_equal(saved.predict(X), np.zeros((30, 1)))
 
 
 def test_an_inverse_of_another_shape_is_the_fault_of_the_preprocessor() -> None:
