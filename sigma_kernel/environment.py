@@ -382,12 +382,12 @@ class Environment(settings.Settled):
             raise SigmaCheckpointError(f"{path}: not a directory. Pass the folder of a run.")
         self._files.claim(path)
         recover(path, log)
-        lines = resuming.history(path, sessions, log)
-        self._files.reopen(path, self.configuration if edits else None, lines)
-        for session in sessions.values():
+        journal, restored = resuming.restore_sessions(path, sessions, edits, log)
+        self._files.reopen(path, self.configuration if edits else None, journal)
+        for name, session in sessions.items():
             session.recorder.forget_early()  # the restored journal replaces them
             self._files.attach(session)
-            resuming.resume(path, session, lines, edits, log, paused)
+            resuming.resume(path, session, journal, restored[name], edits, log, paused)
         if edits:
             self._files.edited()
         self._noted = self.catalogue.versions()
@@ -407,9 +407,9 @@ class Environment(settings.Settled):
         self.begin_from(run)
         self.prepare()
         self._replaying = True
-        lines = resuming.history(run, self.trainers, self.messages.log)
+        journal = resuming.history(run, self.trainers, self.messages.log)
         for session in self.sessions().values():
-            resuming.replay(run, session, lines, self.messages.log)
+            resuming.replay(run, session, journal, self.messages.log)
         replays = {name: session.recorder.replay for name, session in self.sessions().items()}
         try:
             summary = self.run(progress)

@@ -18,7 +18,6 @@ from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.launcher.configured import CHECKPOINT, DATA, WEIGHTS, standing
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
-from sigma_kernel.training.history.chain import rows
 from sigma_kernel.training.history.replay import Row
 from sigma_kernel.training.runs.resume import fit, history, left
 from sigma_kernel.training.session.loop import Session
@@ -68,9 +67,9 @@ def _of_split(
     with environment:
         environment.begin_from(run)
         prepare(configuration, environment)
-        lines = history(run, environment.trainers, _warn)
+        journal = history(run, environment.trainers, _warn)
         for name, trainer in environment.trainers.items():
-            known = rows(run / "journal.jsonl", lines, name)
+            known = journal.rows(name)
             use = partial(_restore, trainer.session, known, None if data is None else _warn)
             place, restored = choosing.chosen(run, name, choice["checkpoint"], _warn, use)
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."

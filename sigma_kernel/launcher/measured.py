@@ -30,13 +30,14 @@ def differing(run: Path, environment: Environment, log: Callable[[str], None]) -
 
     What cannot be compared is logged: rows of older versions of Sigma do not name their branch and session.
     """
-    path, journal = run / "metrics.jsonl", run / "journal.jsonl"
+    path = run / "metrics.jsonl"
     if path.is_symlink() or not path.is_file():
         log(f"{path}: is missing, so that only the state is compared")
         return {}
-    lines, kept, found = chain.read(journal, lambda text: None), list(rows(path, log)), dict[str, str]()
+    journal = chain.read(run / "journal.jsonl", lambda text: None)
+    kept, found = list(rows(path, log)), dict[str, str]()
     for name, session in environment.sessions().items():
-        own, events = [row for row in kept if row["trainer"] == name], chain.rows(journal, lines, name)
+        own, events = [row for row in kept if row["trainer"] == name], journal.rows(name)
         if not all(row.keys() >= PLACE.keys() for row in own) and _turned(events):
             log(f"{name}: {path.name} does not say which rows were left, so that only the state is compared")
         elif first := _first(_replayed([{**PLACE, **row} for row in own], events), session):

@@ -67,10 +67,10 @@ def sync(folder: Path) -> None:
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-def get_bytes(path: Path, most: int = sys.maxsize) -> bytes:
+def get_bytes(path: Path, most: int = sys.maxsize, start: int = 0, count: int = sys.maxsize) -> bytes:
     """Read a regular file of at most ``most`` bytes; never follow a link, or wait for a pipe.
 
-    Raises SigmaCheckpointError.
+    Returns at most ``count`` bytes from ``start`` on.  Raises SigmaCheckpointError.
     """
     try:
         status = path.lstat()
@@ -79,7 +79,8 @@ def get_bytes(path: Path, most: int = sys.maxsize) -> bytes:
         if status.st_size > most:
             raise SigmaCheckpointError(f"{path}: is damaged: it has {status.st_size:,} bytes. Restore it from a copy.")
         with open_regular(path) as file:
-            return file.read(status.st_size)
+            file.seek(min(start, status.st_size))
+            return file.read(min(count, status.st_size))
     except (OSError, MemoryError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise SigmaCheckpointError(f"{path}: cannot be read: {reason}. Restore it from a copy.") from error

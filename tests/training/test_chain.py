@@ -36,14 +36,14 @@ def path(tmp_path: Path) -> Path:
 # -- detection ---------------------------------------------------------------------------------------------------------
 def test_every_changed_byte_is_detected(path: Path) -> None:
     good, draw = path.read_bytes(), random.Random(0)
-    lines = chain.read(path, pytest.fail)
+    lines = chain.read(path, pytest.fail).lines
     for place in range(len(good)):
         data = bytearray(good)
         data[place] = draw.choice([byte for byte in range(256) if byte != good[place]])
         path.write_bytes(data)
         told: list[str] = []
         try:
-            found = chain.read(path, told.append)
+            found = chain.read(path, told.append).lines
         except SigmaCheckpointError:
             continue
         assert place == len(good) - 1  # the end of the last line, which is then dropped
@@ -77,13 +77,13 @@ def test_the_first_line_that_breaks_the_chain_is_reported_with_a_remedy(path: Pa
 
 @pytest.mark.parametrize("more", [b"{", b'{"trainer": "a", "it', bytes(500), b"\xff\xfe"])
 def test_an_incomplete_last_line_is_dropped_and_reported(path: Path, more: bytes) -> None:
-    lines = chain.read(path, pytest.fail)
+    lines = chain.read(path, pytest.fail).lines
     path.write_bytes(path.read_bytes() + more)
     told: list[str] = []
-    assert chain.read(path, told.append) == lines
+    assert chain.read(path, told.append).lines == lines
     assert told == [f"{path}:8: incomplete, as after a crash: this last line is dropped"]
     Journal(path).append({"a": 1})
-    assert len(chain.read(path, pytest.fail)) == 8
+    assert len(chain.read(path, pytest.fail).lines) == 8
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_concurrent_trainers_write_one_journal_chain(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert shared.durable() is None
-    lines = chain.read(tmp_path / "journal.jsonl", pytest.fail)
+    part = chain.read(tmp_path / "journal.jsonl", pytest.fail)
     for name in "abc":
-        rows = chain.rows(tmp_path / "journal.jsonl", lines, name)
+        rows = part.rows(name)
         assert [row["iteration"] for row in rows] == [row["place"] for row in rows] == [*range(200)]
 
 
@@ -136,7 +136,7 @@ def test_journal_rows_round_trip_and_are_strict_json(tmp_path: Path, value: Any)
 
     path = tmp_path / "journal.jsonl"
     Journal(path).append({**HEAD, "command": "set", "pattern": "x", "value": value})
-    (row,) = chain.rows(path, chain.read(path, pytest.fail), "a")
+    (row,) = chain.read(path, pytest.fail).rows("a")
     np.testing.assert_equal(row["value"], value.item() if isinstance(value, np.generic) else value)
     if isinstance(value, np.ndarray):
         assert row["value"].tobytes() == value.tobytes()
@@ -352,7 +352,7 @@ def test_a_late_disk_error_is_reported_and_the_rows_are_written_again(
     inode = path.stat().st_ino
     assert written.durable() is None
     assert path.stat().st_ino != inode  # nobody knows what became of the former one
-    assert len(chain.read(path, pytest.fail)) == 4
+    assert len(chain.read(path, pytest.fail).lines) == 4
     assert "can be written again" in told[-1]
 
 

@@ -272,7 +272,7 @@ def test_non_finite_parameters_round_trip_bit_for_bit(tmp_path: Path) -> None:
         for line in path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]:
             json.loads(line, parse_constant=refuse)
     path = tmp_path / "killed" / "journal.jsonl"
-    (row,) = (r for r in chain.rows(path, chain.read(path, pytest.fail), "trainer") if r.get("command") == "set")
+    (row,) = (r for r in chain.read(path, pytest.fail).rows("trainer") if r.get("command") == "set")
     assert row["value"].tobytes() == wanted.tobytes()
 
 

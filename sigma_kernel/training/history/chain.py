@@ -1,16 +1,22 @@
 """The hash chain of a journal: each line ends in a hash of itself and of the previous hash.
 
 The first line holds the format and the hash of the configuration.  Lines that were changed, swapped or removed by
-accident are detected; lines missing at the very end only if a checkpoint holds a later hash.
+accident are detected; lines missing at the very end only if a checkpoint holds a later hash.  A checkpoint holds a
+bookmark, from which a resume reads the lines that follow: those before it are only verified when all are read.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
+
+from attrs import field, frozen
+from attrs.validators import deep_mapping, ge, instance_of
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaError, said
 from sigma_kernel.training.checkpoints.encoding import packed, unpacked
@@ -20,6 +26,7 @@ from sigma_kernel.training.files import digest, get_bytes
 FORMAT = 3
 CONFIGURATION = re.compile('"configuration": "([0-9a-f]{64})"')
 HASH = ', "hash": "'  # separates a row and its hash
+LONGEST_HEAD = 1 << 12  # bytes within which a first line ends, if the lines after it are not read
 COUNT, TEXT = (int, type(None)), str
 HEAD: dict[str, Any] = {"trainer": TEXT, "iteration": int, "epoch": int}
 EVENTS: dict[str, dict[str, Any]] = {  # fields required in rows that are replayed
@@ -30,6 +37,81 @@ EVENTS: dict[str, dict[str, Any]] = {  # fields required in rows that are replay
 }
 COPY = "Restore the file from a copy"
 WITHOUT = f"{COPY}, or move it away: the run then resumes from its newest checkpoint, without what came after it."
+
+
+_COUNT = [instance_of(int), ge(0)]
+_BY_TRAINER = deep_mapping(instance_of(str), _COUNT, instance_of(dict))
+
+
+@frozen(kw_only=True)
+class Bookmark:
+    """The end of a line, from which a journal can be read, and what is known of the lines before it.
+
+    Rows and sessions are counted by trainer; those of a lost journal are included.
+    """
+
+    offset: int = field(default=0, validator=_COUNT)  # in bytes
+    lines: int = field(default=0, validator=_COUNT)
+    hash: str = field(default="", validator=instance_of(str))
+    configuration: str = field(default="", validator=instance_of(str))
+    rows: Mapping[str, int] = field(factory=dict, validator=_BY_TRAINER)
+    sessions: Mapping[str, int] = field(factory=dict, validator=_BY_TRAINER)
+
+    @classmethod
+    def saved(cls, document: Any) -> Bookmark:
+        """Return the bookmark that a checkpoint holds; the beginning if it holds none, as those of older versions."""
+        try:
+            return cls(**document)
+        except (TypeError, ValueError):
+            return START
+
+    def after(self, line: str) -> Bookmark:
+        """Return the bookmark after one more line."""
+        row = json.loads(line)
+        lost = {name: count for name, (_, count) in row.get("lost", {}).items()}  # of a first line
+        rows, sessions = {**self.rows, **lost}, {**self.sessions, **lost}
+        if (name := row.get("trainer")) is not None:
+            rows[name] = rows.get(name, 0) + 1
+            sessions[name] = sessions.get(name, 0) + (row.get("event") == "resumed")
+        return Bookmark(
+            offset=self.offset + len(line) + 1,
+            lines=self.lines + 1,
+            hash=hash_of(line),
+            configuration=row.get("configuration", self.configuration),
+            rows=rows,
+            sessions=sessions,
+        )
+
+
+START = Bookmark()
+
+
+@frozen
+class Excerpt:
+    """The verified lines of a journal since a bookmark; the last ``missing`` of them are not in the file."""
+
+    path: Path
+    lines: Sequence[str]
+    start: Bookmark = START
+    missing: int = 0
+
+    def end(self) -> Bookmark:
+        """Return the bookmark at the end of the file."""
+        return reduce(Bookmark.after, self.lines[: len(self.lines) - self.missing], self.start)
+
+    def before(self) -> Bookmark:
+        """Return the bookmark before the first row."""
+        return self.start if self.start.lines else self.start.after(self.lines[0])
+
+    def rows(self, trainer: str) -> list[dict[str, Any]]:
+        """Return the rows of one trainer, each with its index as ``place``.
+
+        Raises SigmaCheckpointError for an invalid row or command.
+        """
+        lines, before = self.lines if self.start.lines else self.lines[1:], self.before()
+        found = [_row(f"{self.path}:{number}", line) for number, line in enumerate(lines, before.lines + 1)]
+        mine = (row for row in found if row["trainer"] == trainer)
+        return [{**row, "place": place} for place, row in enumerate(mine, before.rows.get(trainer, 0))]
 
 
 def first(configuration: str, lost: Mapping[str, tuple[str, int]] | None = None) -> str:
@@ -54,17 +136,17 @@ def _follows(before: str, line: str) -> bool:
     return chained(before, line.rpartition(HASH)[0] + "}") == line
 
 
-def read(path: Path, log: Callable[[str], Any]) -> list[str]:
-    """Read the lines of a journal and verify the chain; drop an incomplete last line, and log that.
+def read(path: Path, log: Callable[[str], Any], start: Bookmark = START) -> Excerpt:
+    """Read the lines of a journal after a bookmark and verify the chain; drop an incomplete last line, and log that.
 
     Raises SigmaCheckpointError for a file that is not a journal, is empty, or was changed.
     """
-    *lines, rest = get_bytes(path).decode(errors="replace").split("\n")
-    if not lines:
+    *lines, rest = _text(path, start).split("\n")
+    if not (lines or start.lines):
         raise SigmaCheckpointError(f"{path}: is empty. {WITHOUT}")
-    _check_format(path, lines[0])
-    before = ""
-    for number, line in enumerate(lines, 1):
+    _check_format(path, _text(path, START, LONGEST_HEAD).partition("\n")[0] if start.lines else lines[0])
+    before = start.hash
+    for number, line in enumerate(lines, start.lines + 1):
         if not _follows(before, line):
             raise SigmaCheckpointError(
                 f"{path}:{number}: does not follow from the lines before it: one of them was changed, or lines are "
@@ -72,8 +154,17 @@ def read(path: Path, log: Callable[[str], Any]) -> list[str]:
             )
         before = hash_of(line)
     if rest:
-        log(f"{path}:{len(lines) + 1}: incomplete, as after a crash: this last line is dropped")
-    return lines
+        log(f"{path}:{start.lines + len(lines) + 1}: incomplete, as after a crash: this last line is dropped")
+    return Excerpt(path, lines, start)
+
+
+def _text(path: Path, start: Bookmark, count: int = sys.maxsize) -> str:
+    """Return the text after a bookmark; raise SigmaCheckpointError if another line than that of its hash ends there."""
+    end = f'{start.hash}"}}\n' if start.lines else ""
+    text = get_bytes(path, start=max(0, start.offset - len(end)), count=count).decode(errors="replace")
+    if not text.startswith(end):
+        raise SigmaCheckpointError(f"{path}: line {start.lines} is not that which a checkpoint names. {WITHOUT}")
+    return text[len(end) :]
 
 
 def _check_format(path: Path, line: str) -> None:
@@ -89,32 +180,24 @@ def _check_format(path: Path, line: str) -> None:
         )
 
 
-def _lost(lines: Sequence[str]) -> dict[str, Any]:
-    return dict(json.loads(lines[0]).get("lost", {}))
-
-
-def start(lines: Sequence[str], trainer: str) -> int:
-    """Return the number of rows that a trainer had in a lost journal."""
-    return int(_lost(lines).get(trainer, ("", 0))[1])
-
-
-def lost(path: Path, lines: Sequence[str], held: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the lines missing at the end of a journal, recovered from checkpoints, given newest first.
+def completed(part: Excerpt, held: Sequence[Mapping[str, Any]]) -> Excerpt:
+    """Return a journal with the lines missing at its end, recovered from checkpoints, given newest first.
 
     Raises SigmaCheckpointError if the checkpoints do not hold all of them.
     """
-    known, found, end = {hash_of(line) for line in lines}, list[str](), hash_of(lines[-1])
-    known |= {head for head, _ in _lost(lines).values()}
+    hashes = [part.start.hash, *map(hash_of, part.lines)]
+    before = {} if part.start.lines else json.loads(part.lines[0]).get("lost", {})
+    known, found, end = {*hashes, *(head for head, _ in before.values())}, list[str](), hashes[-1]
     heads = {chain["trainer"]: chain["head"] for chain in reversed(held)}  # the newest of each
     while not known.issuperset(heads.values()):
         more = next(filter(None, (_after(end, chain["rows"]) for chain in held)), None)
         if more is None:
             raise SigmaCheckpointError(
-                f"{path}: is cut: it ends at line {len(lines)}, and a checkpoint was saved after lines that follow. "
-                + WITHOUT
+                f"{part.path}: is cut: it ends at line {part.start.lines + len(part.lines)}, and a checkpoint was "
+                f"saved after lines that follow. {WITHOUT}"
             )
         known, found, end = known | {hash_of(line) for line in more}, [*found, *more], hash_of(more[-1])
-    return found
+    return Excerpt(part.path, [*part.lines, *found], part.start, len(found))
 
 
 def _after(end: str, rows: Sequence[str]) -> list[str]:
@@ -126,28 +209,18 @@ def _after(end: str, rows: Sequence[str]) -> list[str]:
     return found
 
 
-def configured(lines: Iterable[str]) -> list[str]:
+def configured(part: Excerpt) -> list[str]:
     """Return the hash of the current configuration, preceded by the previous one if the file may still have that.
 
     That is so if nothing follows the change in the journal: a crash may have come between the row and the file.
     """
-    hashes, idle = list[str](), True
-    for line in lines:
+    hashes, idle = [part.start.configuration] if part.start.lines else [], False
+    for line in part.lines:
         for now in CONFIGURATION.findall(line):
             if now not in hashes[-1:]:
                 hashes, idle = [*hashes[-1:], now], True
         idle = idle and '"event": "resumed"' in line
     return hashes if idle else hashes[-1:]
-
-
-def rows(path: Path, lines: Sequence[str], trainer: str) -> list[dict[str, Any]]:
-    """Return the rows of one trainer, each with its index as ``place``.
-
-    Raises SigmaCheckpointError for an invalid row or command.
-    """
-    found = [_row(f"{path}:{number}", line) for number, line in enumerate(lines[1:], 2)]
-    mine = (row for row in found if row["trainer"] == trainer)
-    return [{**row, "place": place} for place, row in enumerate(mine, start(lines, trainer))]
 
 
 def _row(place: str, line: str) -> dict[str, Any]:

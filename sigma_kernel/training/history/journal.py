@@ -13,19 +13,22 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
+from attrs import asdict, define, field
 
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.tables import strict
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training.files import get_bytes, sync as sync_folder
-from sigma_kernel.training.history.chain import chained, encoded, first, hash_of
+from sigma_kernel.training.history.chain import START, Bookmark, Excerpt, chained, encoded, first, hash_of
 
 MOST_BYTES = 1 << 20  # of lines already on the disk, kept for the manifest of the next checkpoint
+EVERY = 1 << 20  # bytes of lines between two bookmarks, from which a resume can read
+BOOKMARKS = 8  # kept in memory, in addition to the first
+BLOCK = 1 << 24  # bytes that are copied at a time
 MOST_LATE = 1 << 20, 1.0  # bytes not synced, and seconds since the last sync, after which the next row begins one
 LONGEST = 4 << 20  # bytes of lines in a manifest, even if the disk takes none: the other fields need room too
 
@@ -54,22 +57,20 @@ class Lines:
         """Create the file, or continue after its last complete line."""
         if self.path is None:
             return
-        there = get_bytes(self.path) if os.path.lexists(self.path) else b""
-        whole = there.rfind(b"\n") + 1
-        if whole < len(there):
-            os.truncate(self.path, whole)
+        whole, end = _complete(self.path) if os.path.lexists(self.path) else (0, "")
         self._handle = _opened(self.path, os.O_CREAT)
         weakref.finalize(self, os.close, self._handle)  # close it when the last writer is gone
-        lines = there[:whole].decode(errors="replace").splitlines()
+        if whole < self.size:
+            os.ftruncate(self._handle, whole)
         with self._gate:
-            self._last = lines[-1] if lines else ""
-            for line in self._wanted()[len(lines) :]:
+            self._last = end
+            for line in self._begin(empty=not whole):
                 self._take(line)
             self._write()
 
-    def _wanted(self) -> Sequence[str]:
-        """Return the lines that the file begins with; those that it lacks are appended."""
-        return ('{"format": 1}',)
+    def _begin(self, empty: bool) -> Sequence[str]:
+        """Return the lines that the file lacks; they are appended."""
+        return ('{"format": 1}',) if empty else ()
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add a row."""
@@ -88,12 +89,9 @@ class Lines:
         assert self.path is not None
         with self._gate:
             try:
-                self._renew(self.path, change(self._contents()))
+                self._renew(self.path, [change(b"".join(_blocks(self._handle)))])
             except OSError as error:
                 self._alarm(error)
-
-    def _contents(self) -> bytes:
-        return os.pread(self._handle, os.fstat(self._handle).st_size, 0)
 
     def _line(self, row: Mapping[str, Any]) -> str:
         return json.dumps(strict(row))
@@ -128,18 +126,19 @@ class Lines:
         """Restore the deleted file from the open handle, and write to the copy from now on."""
         self.mend()
         gone = not _leads(path, self._handle)
-        self._renew(path, self._contents())
+        self._renew(path, _blocks(self._handle))
         self._doubtful = False
         if gone:
             self.log(f"ALARM: {path}: was removed or replaced while the run was writing it. It is restored.")
 
-    def _renew(self, path: Path, data: bytes) -> None:
+    def _renew(self, path: Path, blocks: Iterable[bytes]) -> None:
         """Write a new file in place of the one that is open, and write to that from now on."""
         part = path.with_name(f".{path.name}.part")
         part.unlink(missing_ok=True)
         copy = _opened(part, os.O_CREAT | os.O_EXCL)
         try:
-            _add(copy, data)
+            for block in blocks:
+                _add(copy, block)
             os.fsync(copy)
             part.replace(path)
             sync_folder(path.parent)
@@ -153,7 +152,10 @@ class Journal(Lines):
     """The journal: a hash chain of lines, shared by the trainers of a run; one sync covers the rows of all of them."""
 
     configuration: str = ""  # the hash of config.toml
-    lines: Sequence[str] = ()  # of a journal that is continued
+    continued: Excerpt | None = None  # of a file from which it goes on
+    _base: Bookmark = field(default=START, init=False)  # of a resume while this session replays
+    _end: Bookmark = field(default=START, init=False)  # of the newest line
+    _bookmarks: deque[Bookmark] = field(factory=lambda: deque(maxlen=BOOKMARKS), init=False)
     _recent: deque[str] = field(factory=deque, init=False)  # the newest lines
     _bytes: int = field(default=0, init=False)  # of the newest lines
     _count: int = field(default=0, init=False)  # of all lines since the file was opened, queued ones included
@@ -174,9 +176,12 @@ class Journal(Lines):
     def _note_sync(self) -> None:
         self._unsynced, self._began = 0, time.monotonic()
 
-    def _wanted(self) -> Sequence[str]:
-        lines, self.lines = self.lines, ()  # which may be many
-        return lines or (first(self.configuration),)
+    def _begin(self, empty: bool) -> Sequence[str]:
+        part, self.continued = self.continued, None  # its lines may be many
+        if part is None:
+            return (first(self.configuration),) if empty else ()
+        self._base, self._end = part.start, part.end()
+        return part.lines[len(part.lines) - part.missing :]
 
     def _line(self, row: Mapping[str, Any]) -> str:
         return chained(hash_of(self._last), encoded(row))
@@ -187,11 +192,16 @@ class Journal(Lines):
         self._recent.append(line)
         self._bytes += len(line)
         self._unsynced += len(line)
+        self._end = self._end.after(line)
+        if self._end.offset - (self._bookmarks or [self._base])[-1].offset >= EVERY:
+            self._bookmarks.append(self._end)
         while self._count - len(self._recent) < self._synced and self._bytes > MOST_BYTES:
             self._bytes -= len(self._recent.popleft())
 
-    def chain(self, trainer: str) -> dict[str, Any]:
+    def chain(self, trainer: str, place: int = -1) -> dict[str, Any]:
         """Return the end of the journal for a checkpoint: its newest hash, and the lines since the previous checkpoint.
+
+        The bookmark is the newest one at or before a ``place`` among the rows of the trainer.
 
         Lines that may not be on the disk are included, of the others only the newest ``MOST_BYTES``; of a disk that
         takes no more, the newest ``LONGEST`` bytes.
@@ -200,7 +210,9 @@ class Journal(Lines):
             start = len(self._recent) - self._count + min(self._saved.get(trainer, 0), self._synced)
             self._saved[trainer] = self._count
             rows = _newest([*self._recent][max(0, start) :], LONGEST)
-            return {"configuration": self.configuration, "head": hash_of(self._last), "rows": rows}
+            bookmark = [self._base, *(one for one in self._bookmarks if one.rows.get(trainer, 0) <= place)][-1]
+            end = {"configuration": self.configuration, "head": hash_of(self._last)}
+            return {**end, "rows": rows, "bookmark": asdict(bookmark)}
 
     # -- on the disk ---------------------------------------------------------------------------------------------------
     def durable(self) -> SigmaStateError | None:
@@ -234,6 +246,26 @@ def _newest(lines: list[str], most: int) -> list[str]:
     while kept and (size := size + len(lines[kept - 1])) <= most:
         kept -= 1
     return lines[kept:]
+
+
+def _complete(path: Path) -> tuple[int, str]:
+    """Return the bytes of the complete lines of a file, and the last characters of the last one."""
+    size, count = path.lstat().st_size, 1 << 12
+    while True:
+        start = max(0, size - count)
+        data = get_bytes(path, start=start)
+        end = data.rfind(b"\n")
+        if end >= 18 or not start:  # a hash and what closes a line
+            return start + end + 1, data[max(0, end - 18) : max(0, end)].decode(errors="replace")
+        count *= 16
+
+
+def _blocks(handle: int) -> Iterator[bytes]:
+    """Yield the contents of an open file."""
+    place = 0
+    while block := os.pread(handle, BLOCK, place):
+        yield block
+        place += len(block)
 
 
 def _opened(path: Path, how: int) -> int:

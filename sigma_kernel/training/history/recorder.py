@@ -14,14 +14,18 @@ from attrs import Factory, define, field
 from sigma_kernel.clock import Moment
 from sigma_kernel.training.checkpoints.encoding import packed, unpacked
 from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.training.history.chain import Bookmark
 from sigma_kernel.training.history.digests import digests
 from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.history.metrics import History, Samples
-from sigma_kernel.training.history.replay import RESUMED, Replay
+from sigma_kernel.training.history.replay import RESUMED, Replay, end_of_training
 from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.hooks.order import HookOrder
 
 MOST_LOSSES = 2**14  # between two digests
+THINNING = 2**22  # by the number of rows in the journal: losses between two digests
+APART = 1e-4  # seconds between two digests, for each row in the journal
+SAVING = 2  # rows of a save, before the place of its checkpoint
 
 
 @define(eq=False)
@@ -42,6 +46,7 @@ class Recorder:
     _session: int = field(default=0, init=False)  # how often the run has been resumed
     _start: int = field(default=0, init=False)  # the iteration at which this branch or this session began
     _rows: int = field(default=0, init=False)  # of this trainer in the journal
+    _end: int | None = field(default=None, init=False)  # the row at which training ended last, unless it went on
     _samples: Samples = field(default=Factory(lambda made: Samples(Lines(), made.history), takes_self=True))
     _early: deque[Mapping[str, Any]] = field(factory=lambda: deque(maxlen=1000))  # rows before the journal was opened
     _losses: bytearray = field(factory=bytearray)  # float32, for the next digest
@@ -57,12 +62,14 @@ class Recorder:
         """Drop the rows from before the journal was opened."""
         self._early.clear()
 
-    def follow(self, rows: Sequence[Mapping[str, Any]], before: int, branch: int, iteration: int) -> None:
-        """Continue a journal with these rows of this trainer, and those ``before`` them that were lost.
+    def follow(self, rows: Sequence[Mapping[str, Any]], before: Bookmark, branch: int, iteration: int) -> None:
+        """Continue a journal with these rows of this trainer, and those ``before`` them.
 
         Training goes on from an iteration of a branch.
         """
-        self._rows, self._session = before + len(rows), before + 1 + sum(row.get("event") == RESUMED for row in rows)
+        self._rows = before.rows.get(self.trainer, 0) + len(rows)
+        sessions = before.sessions.get(self.trainer, 0) + sum(row.get("event") == RESUMED for row in rows)
+        self._session = sessions + 1
         self.begin(branch, iteration)
         for row in rows:
             self.tell(row)
@@ -104,7 +111,16 @@ class Recorder:
 
     def _append(self, row: Mapping[str, Any]) -> None:
         self.journal.append(row)
+        self._end = end_of_training(row, self._rows, self._end)
         self._rows += 1
+
+    def chain(self, place: int) -> dict[str, Any]:
+        """Return the end of the journal for a checkpoint at a place, with a bookmark for a resume from there.
+
+        The lines after the bookmark must tell how training ended; a resume that is not over needs those that it has.
+        """
+        before = place if self._end is None else min(place, self._end)
+        return self.journal.chain(self.trainer, -1 if self.replay is not None else before - SAVING)
 
     # -- branches and hooks --------------------------------------------------------------------------------------------
     def begin(self, branch: int, iteration: int) -> None:
@@ -180,7 +196,8 @@ class Recorder:
         """Write the digests of a snapshot, and the losses since the previous digest, if there is a journal."""
         if self.journal.path is None and self.replay is None:
             return
-        self.note(moment, {"event": "digest", "state": digests(snapshot, order), "losses": self._losses.hex()})
+        most = 4 * max(1, THINNING // max(1, self._rows))
+        self.note(moment, {"event": "digest", "state": digests(snapshot, order), "losses": self._losses[-most:].hex()})
         self._losses.clear()
 
     def keep(self, moment: Moment, snapshot: Checkpoint) -> None:
@@ -201,4 +218,4 @@ class Recorder:
             self.keep(moment, found)
             if digested:
                 self.digest(moment, found, order)
-            self.past.took(time.perf_counter() - began)
+            self.past.took(time.perf_counter() - began, self._rows * APART)

@@ -25,6 +25,7 @@ HEAD = ("trainer", "iteration", "epoch", "seconds", "place", "again")
 AT_HOOKS = ("fired", "heard")  # events that a hook meets when it is due
 BESIDE = ("background", "budget")  # events from outside the training thread
 DIGITS = 8  # hexadecimal digits of a loss
+GOING_ON = ("rewind", "go", "step", "reset")  # commands that go on after a failure
 RESUMED = "resumed"  # the event of a resume from a checkpoint
 STOP = "stop"  # who saves the state at a stop, which a resume continues as if nothing had stopped it
 
@@ -175,10 +176,18 @@ def _mark_resumed(rows: list[Row], resumed: Row) -> None:
         rows.sort(key=lambda row: (row["place"], row.get("event") != RESUMED, row.get("from")))
 
 
+def end_of_training(row: Row, place: int, known: int | None) -> int | None:
+    """Return the place of the row at which training was stopped from outside or failed last, unless it went on."""
+    if row.get("event") in ("begin", RESUMED) or row.get("command") in GOING_ON:
+        return None
+    ends = (row.get("command") == "stop" and "by" not in row) or row.get("good") is not None
+    return place if ends and known is None else known
+
+
 def failure(rows: Sequence[Row]) -> Row | None:
     """Return the end of training if that failed last, and no command went on from there."""
     since = next((n for n in range(len(rows) - 1, -1, -1) if rows[n].get("event") in ("begin", "end", RESUMED)), 0)
-    went_on = any(row.get("command") in ("rewind", "go", "step", "reset") for row in rows[since:])
+    went_on = any(row.get("command") in GOING_ON for row in rows[since:])
     return rows[since] if rows and rows[since].get("good") is not None and not went_on else None
 
 

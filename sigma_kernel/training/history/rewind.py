@@ -30,9 +30,9 @@ class Past:
         """Return whether another snapshot stays within its share of the time."""
         return time.perf_counter() >= self._next
 
-    def took(self, seconds: float) -> None:
-        """Record the seconds that a snapshot took."""
-        self._next = time.perf_counter() + seconds / SHARE
+    def took(self, seconds: float, apart: float = 0.0) -> None:
+        """Record the seconds that a snapshot took; the next is taken this long ``apart`` at the earliest."""
+        self._next = time.perf_counter() + max(seconds / SHARE, apart)
 
     def keep(self, moment: Moment, state: Checkpoint, pinned: bool = False) -> None:
         """Keep a snapshot; drop the oldest ones beyond the limits of number and bytes, except those that are pinned."""

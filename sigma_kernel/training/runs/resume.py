@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from attrs import evolve
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, said
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, SigmaError, said
 from sigma_kernel.training.checkpoints.compatibility import check_fit, differences
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import newest_good, read, read_manifest, saved, write
@@ -20,6 +20,7 @@ from sigma_kernel.training.components import Learned
 from sigma_kernel.training.data.identity import changed_rows, describe_rows
 from sigma_kernel.training.files import LARGEST, digest, get_bytes
 from sigma_kernel.training.history import chain
+from sigma_kernel.training.history.chain import START, Bookmark, Excerpt
 from sigma_kernel.training.history.replay import RESUMED, Replay, Row, failure, last_edited, seamless, tail
 from sigma_kernel.training.hooks.order import meet
 from sigma_kernel.training.hooks.outlook import renew
@@ -30,32 +31,40 @@ CHANGED = (
     "Restore them; or use these on purpose: --data PATH, or in Python load(RUN), then trainer.data = ... or "
     "evaluate(data)."
 )
+Restored = tuple[Path, Checkpoint]
 EDITED = "Some were left out or relabelled by their numbers: restore the rows, or undo that first."
 
 
-def history(run: Path, trainers: Iterable[str], log: Log) -> list[str]:
-    """Return the lines of a run's journal, with those missing at its end that checkpoints still hold.
+def history(run: Path, trainers: Collection[str], log: Log, whole: bool = True) -> Excerpt:
+    """Return the journal of a run, with the lines missing at its end that checkpoints still hold.
 
-    Raises SigmaCheckpointError if the journal was changed or cut, or does not match ``config.toml``.
+    If the ``whole`` is not wanted, it begins at the bookmarks of the newest checkpoints.  Raises SigmaCheckpointError
+    if the journal was changed or cut, or does not match ``config.toml``.
     """
     path, ends = run / "journal.jsonl", _ends(run, trainers)
     now = digest(get_bytes(run / "config.toml", LARGEST))
     if os.path.lexists(path):
-        lines = chain.read(path, log)
-        if more := chain.lost(path, lines, ends):
-            log(f"{path}: has lost its last {len(more)} lines, which a checkpoint still holds: they are restored")
-        lines += more
-        known = chain.configured(lines)
+        part = chain.completed(chain.read(path, log, START if whole else _bookmark(ends, trainers)), ends)
+        if part.missing:
+            log(f"{path}: has lost its last {part.missing} lines, which a checkpoint still holds: they are restored")
+        known = chain.configured(part)
     else:
         log(f"{path}: is missing: everything after the last checkpoint is lost")
-        lines = [chain.first(now, {end["trainer"]: (end["head"], end["place"]) for end in reversed(ends)})]
+        lost = {end["trainer"]: (end["head"], end["place"]) for end in reversed(ends)}
+        part = Excerpt(path, [chain.first(now, lost)], missing=1)
         known = [end["configuration"] for end in ends[:1]]
     if known and now not in known:
         raise SigmaCheckpointError(
             f"{run / 'config.toml'}: was changed since the run wrote it: its sha256 begins with {now[:16]}, and not "
             f"with {known[-1][:16]}. Restore it from a copy; for other settings, use `sigma resume --set KEY=VALUE`."
         )
-    return lines
+    return part
+
+
+def _bookmark(ends: Sequence[Mapping[str, Any]], trainers: Collection[str]) -> Bookmark:
+    """Return the first of the bookmarks in the newest checkpoints of all trainers, as far as known."""
+    newest = {end["trainer"]: Bookmark.saved(end.get("bookmark")) for end in reversed(ends)}
+    return min((newest.get(name, START) for name in trainers), key=lambda one: one.offset, default=START)
 
 
 def _ends(run: Path, trainers: Iterable[str]) -> list[Mapping[str, Any]]:
@@ -69,25 +78,60 @@ def _ends(run: Path, trainers: Iterable[str]) -> list[Mapping[str, Any]]:
     return found
 
 
-def resume(
-    run: Path, session: Session, lines: Sequence[str], edits: Sequence[str], log: Log, paused: bool = False
-) -> None:
-    """Restore the newest checkpoint of a session, and replay the journal after it.
+def restore_sessions(
+    run: Path, sessions: Mapping[str, Session], edits: Sequence[str], log: Log
+) -> tuple[Excerpt, dict[str, Restored | None]]:
+    """Restore the newest checkpoint of each session; return the journal since then, and these by trainer.
 
-    Without a checkpoint, or if all are on abandoned branches, the whole journal is replayed.  With ``edits`` of the
-    configuration, only rows from outside are applied again.  Raises SigmaCheckpointError if the run cannot be
-    resumed, SigmaConfigError for edits that do not fit it.
+    The whole journal is read if what follows the newest bookmarks is not enough.  Raises SigmaCheckpointError if the
+    run cannot be resumed, SigmaConfigError for edits that do not fit it.
     """
-    name, recorder, position, branch = session.setup.name, session.recorder, 0, 0
-    rows = chain.rows(run / "journal.jsonl", lines, name)
-    failed, edited = failure(rows), edited_values(session, edits, rows)
+    said = list[str]()
     try:
-        path, found = restore(run, session, log, edits, rows)
+        part = history(run, sessions, said.append, whole=False)
+        restored = {name: _restore_newest(run, one, part, edits, said.append) for name, one in sessions.items()}
+        enough = all(_bookmarked(one).offset >= part.start.offset for one in restored.values())
+    except SigmaError:  # reading all of it raises the error
+        enough = False
+    if not enough:
+        part = history(run, sessions, log)
+        return part, {name: _restore_newest(run, one, part, edits, log) for name, one in sessions.items()}
+    for text in said:
+        log(text)
+    return part, restored
+
+
+def _bookmarked(restored: Restored | None) -> Bookmark:
+    return START if restored is None else Bookmark.saved(restored[1].chain.get("bookmark"))
+
+
+def _restore_newest(run: Path, session: Session, part: Excerpt, edits: Sequence[str], log: Log) -> Restored | None:
+    """Restore the newest checkpoint of a session; return None if its whole journal is to be replayed.
+
+    That is so without a checkpoint, or if all are on abandoned branches.
+    """
+    name, rows = session.setup.name, part.rows(session.setup.name)
+    try:
+        return restore(run, session, log, edits, rows)
     except SigmaCheckpointError:
-        if not _from_the_beginning(run, name, rows):
+        if part.start.lines or not _from_the_beginning(run, name, rows):
             raise
         log(f"{run}: has no checkpoint of {name!r} to resume from: everything is replayed")
-    else:
+        return None
+
+
+def resume(
+    run: Path, session: Session, part: Excerpt, restored: Restored | None, edits: Sequence[str], log: Log, paused: bool
+) -> None:
+    """Replay the journal after the checkpoint that a session was restored from, or all of it.
+
+    With ``edits`` of the configuration, only rows from outside are applied again.
+    """
+    name, recorder, position, branch = session.setup.name, session.recorder, 0, 0
+    rows, before = part.rows(name), part.before()
+    failed, edited = failure(rows), edited_values(session, edits, rows)
+    if restored is not None:
+        path, found = restored
         for line in differences(found.made_with, session.made_with()):
             log(f"{path}: {line}: bits may differ from those of an uninterrupted run")
         position, branch = found.values.get("journal", 0), found.values.get("branch", 0)
@@ -96,12 +140,13 @@ def resume(
             found = evolve(found, values={**found.values, "hooks": session.snapshot().values["hooks"]})
         recorder.past.keep(session.moment, session.snapshot())  # as the session that saved it did
         if edits:  # for a later replay, which starts here
-            write(path.with_name(f"{path.name}.edited-{len(rows)}"), drop_edited_values(found, edited))
+            place = before.rows.get(name, 0) + len(rows)
+            write(path.with_name(f"{path.name}.edited-{place}"), drop_edited_values(found, edited))
     if failed is not None:
         log(describe_failure(name, failed, session.moment.iteration, edits))
         if session.saver is not None:  # else they would be taken for newer ones
             session.saver.set_aside(session.moment.iteration, branch)
-    recorder.follow(rows, chain.start(lines, name), branch, session.moment.iteration)
+    recorder.follow(rows, before, branch, session.moment.iteration)
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
     left = [row for row in tail([*rows, row], position) if not is_overridden(row, edited)]
     written = {**row, "configuration": recorder.journal.configuration}
@@ -153,17 +198,16 @@ def _gives_data(trainer: str, edits: Sequence[str], rows: Sequence[Row], positio
     return any(key.startswith("data.") and key.split(".")[1] not in FEEDING for key in own)
 
 
-def replay(run: Path, session: Session, lines: Sequence[str], log: Log) -> None:
+def replay(run: Path, session: Session, part: Excerpt, log: Log) -> None:
     """Replay all rows of a journal since the last change of settings, and compare.
 
     Raises SigmaCheckpointError if the beginning of the journal was lost.
     """
-    path, name = run / "journal.jsonl", session.setup.name
-    rows = chain.rows(path, lines, name)
+    name, rows = session.setup.name, part.rows(session.setup.name)
     check_rows(recall(run, name, whole=False), session)
     if rows and rows[0]["place"]:
         raise SigmaCheckpointError(
-            f"{path}: begins at iteration {rows[0]['iteration']}: the journal before it was lost. The run can be "
+            f"{part.path}: begins at iteration {rows[0]['iteration']}: the journal before it was lost. The run can be "
             "resumed, but not replayed."
         )
     if (edited := last_edited(rows)) is not None:

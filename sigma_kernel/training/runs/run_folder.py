@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -26,6 +26,7 @@ from sigma_kernel.training import files
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import read, write
 from sigma_kernel.training.checkpoints.writer import Saver
+from sigma_kernel.training.history.chain import Excerpt
 from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.history.metrics import MetricsFile
 from sigma_kernel.training.session.loop import Session
@@ -66,13 +67,13 @@ class RunFolder:
             raise
         self._write_into(run, text)
 
-    def reopen(self, run: Path, text: str | None, lines: Sequence[str]) -> None:
-        """Write to an existing, claimed folder; append those of the ``lines`` that its journal lacks at the end.
+    def reopen(self, run: Path, text: str | None, journal: Excerpt) -> None:
+        """Write to an existing, claimed folder; append the lines that its ``journal`` lacks at the end.
 
         A ``text`` is the new configuration: the journal names it first, :meth:`edited` writes the file.
         """
         text = files.get_bytes(run / "config.toml").decode() if text is None else text
-        self._write_into(run, text, lines)
+        self._write_into(run, text, journal)
 
     def edited(self) -> None:
         """Write the current configuration, once the journal is on the disk."""
@@ -82,10 +83,10 @@ class RunFolder:
         files.put_text(self.run / "config.toml", self._text)
         self.fill(self.run)
 
-    def _write_into(self, run: Path, text: str, lines: Sequence[str] = ()) -> None:
+    def _write_into(self, run: Path, text: str, part: Excerpt | None = None) -> None:
         """Open the journal and the metrics."""
         self.run, self._text = run, text
-        self.journal = Journal(run / "journal.jsonl", self.log, self._mend, files.digest(text.encode()), lines)
+        self.journal = Journal(run / "journal.jsonl", self.log, self._mend, files.digest(text.encode()), part)
         self._metrics = MetricsFile(run / "metrics.jsonl", self.log, self._mend)
 
     def _mend(self) -> None:

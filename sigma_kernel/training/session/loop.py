@@ -767,7 +767,7 @@ class Session:
         assert self.saver is not None  # the callers have checked
         self.saver.retain(self.setup.order.hooks.values())  # the hooks may have changed
         values = {"branch": self.recorder.branch, "ranking": asdict(self.saver.retention)}
-        made, chain = self.made_with(), self.recorder.journal.chain(self.setup.name)
+        made, chain = self.made_with(), self.recorder.chain(found.values["journal"])
         self.saver.save(number, evolve(found, values={**found.values, **values}, made_with=made, chain=chain))
 
     def made_with(self) -> dict[str, str]:
