@@ -4,14 +4,16 @@
 
     python tests/reliability/soak.py 10000000 [BACKEND]
 
-Nobody saves or steers the run.  Its checkpoint must hold the end of the journal, within the limits of a manifest, and a
-resume must go on from it.  Prints one JSON document: seconds, the resident memory after each eighth of the iterations,
-in MiB, and the bytes of each file; exits with an error if the memory of the second half grows, or a file is too large.
+Nobody saves or steers the run.  Its checkpoint must hold the end of the journal, within the limits of a manifest, and
+name a place near it from which a resume reads; a resume must go on from it.  Prints one JSON document: seconds, the
+resident memory after each eighth of the iterations, in MiB, and the bytes of each file; exits with an error if the
+memory of the second half grows, or a file is too large.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -26,13 +28,15 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.training.checkpoints.store import read_manifest, saved
 from sigma_kernel.training.files import LARGEST
+from sigma_kernel.training.history.journal import EVERY
+from sigma_kernel.training.history.recorder import APART, MOST_LOSSES, THINNING
 from sigma_optimisers import Adam
 
 NETWORK = 'input(3) + dense(4, activation="tanh") + output(1) + squared_difference()'
 OFTEN = {"type": "extrema", "value": "training.loss", "every": "100 iterations"}
 GROWTH = 48.0  # MiB in the second half: the newest values of three names, as arrays and as numbers
 ROWS = 34 << 20  # bytes of metrics.jsonl
-PER_ITERATION, DIGEST = 8, 40_000  # bytes of the journal: for each loss, and a second for digests
+LOSS, ROW = 8, 1000  # bytes of the journal: for each loss, and for the rest of a row of digests
 
 
 @define(eq=False, kw_only=True)
@@ -59,6 +63,13 @@ def environment(backend: str, folder: Path | None, hooks: dict[str, Any]) -> Env
     return sigma
 
 
+def most_bytes(steps: int, seconds: float) -> float:
+    """Return the most bytes that a journal may have, if a row comes ``APART`` later for each row before it."""
+    rows = math.sqrt(2 * (seconds + 10) / APART)
+    losses = THINNING * (1 + math.log(max(1.0, rows * MOST_LOSSES / THINNING)))
+    return ROW * rows + LOSS * min(steps, losses)
+
+
 def main(steps: int, backend: str = "numba") -> None:
     """Train for that many iterations, and for a few more after a resume; print what it took."""
     with TemporaryDirectory() as folder:
@@ -69,11 +80,13 @@ def main(steps: int, backend: str = "numba") -> None:
         seconds = time.monotonic() - began
         assert run is not None
         sizes = {path.name: path.stat().st_size for path in [*run.iterdir(), *saved(run, "trainer")[-1].iterdir()]}
-        values = read_manifest(saved(run, "trainer")[-1])["values"]
+        manifest = read_manifest(saved(run, "trainer")[-1])
+        values = manifest["values"]
         assert (values["clock"]["iteration"], "lacks" in values) == (steps, False)
         assert sizes["manifest.json"] < LARGEST
         assert sizes["metrics.jsonl"] < ROWS
-        assert sizes["journal.jsonl"] < PER_ITERATION * steps + DIGEST * (seconds + 10)
+        assert sizes["journal.jsonl"] < most_bytes(steps, seconds)
+        assert manifest["chain"]["bookmark"]["offset"] > sizes["journal.jsonl"] - 2 * EVERY
         assert weigh.found[-1] - weigh.found[3] < GROWTH, weigh.found
         with environment(backend, None, {"weigh": Weigh(every=every(1, "epoch"))}) as again:
             again.resume(run)

@@ -33,8 +33,10 @@ from forked import alone, begun
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.training.history import journal
 from sigma_kernel.training.trainer import Trainer
 
+journal.EVERY = 1  # a bookmark after each line, so that each resume reads the end of the journal alone
 NAMES = ("a", "b")  # of the trainers
 EVERYTHING = {**HOOKS, **CLOCKWORK, **SAVES}
 RATES = ("optimiser.learning_rate", "network.layers.*dropout.rate")
