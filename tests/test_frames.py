@@ -218,7 +218,7 @@ def test_categorical_columns_are_one_hot_encoded(kind: str) -> None:
         "category": frame.astype({"word": "category"}),
         "encode": frame,
         "polars": pl.DataFrame(frame).with_columns(pl.col("word").cast(pl.Categorical)),
-        "enum": pl.DataFrame(frame).with_columns(pl.col("word").cast(pl.Enum(["c", "b", "a"]))),
+        "enum": pl.DataFrame(frame).with_columns(pl.col("word").cast(pl.Enum(["a", "b", "c", "d"]))),
         "numbers": frame.assign(word=[20, 3, 100, 3]),
     }
     encode = ("word",) if kind in ("encode", "numbers") else ()

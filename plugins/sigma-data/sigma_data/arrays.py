@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from attrs import evolve, frozen
 
-from sigma_data.frames import cells, check_names, columns_of, is_categorical, is_frame, tight
+from sigma_data.frames import cells, check_names, columns_of, is_categorical, is_frame, order_of, tight
 from sigma_data.labels import Codes, Labels, as_words
 from sigma_data.table import Table
 from sigma_kernel import Dataset, Label, SigmaDataError, as_array
@@ -204,19 +205,21 @@ def named(values: Any) -> list[str]:
     if is_frame(values):
         return [*columns_of(values)]
     name = getattr(values, "name", None)
-    return [name] if isinstance(name, str) and name else []
+    return [str(name)] if isinstance(name, str | Integral) and name != "" else []
 
 
 def _section(name: str, values: Any, known: Sequence[str]) -> np.ndarray | Labels | Framed | Titled:
     if isinstance(values, Labels | Framed | Titled):
         return values
+    order = order_of(values)
     if is_frame(values):
+        order = order_of(next(iter(columns_of(values).values()), None))
         values = Framed.of(name, values, [one for one in known if one not in named(values)])
         if isinstance(values, Framed):
             return values
     array = _converted(name, values)
     if (words := as_words(array)) is not None:
-        return Labels.settled(Codes(words, f"data: section {name!r}"))
+        return Labels.settled(Codes(words, f"data: section {name!r}", order=order))
     numbers(name, array)
     if array.dtype.kind == "b" and array.ndim == 1:
         return Labels(Codes(array, f"data: section {name!r}"), array)

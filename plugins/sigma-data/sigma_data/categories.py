@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from sigma_data.labels import in_order, indices, listed
+from sigma_data.labels import Row, check_blanks, in_order, indices, listed
 from sigma_kernel import SigmaDataError
 
 CELLS = 1 << 28  # elements that one encoded column may have: 2 GiB
 
 
-def categories(words: np.ndarray, where: str) -> tuple[str, ...]:
-    """Return the categories of a column, sorted by name or number, without blanks."""
+def categories(words: np.ndarray, where: str, row: Row = "row {}".format, order: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the categories of a column without blanks: in their ``order``, else sorted by name or number."""
+    check_blanks(words, where, row)
     there = words[np.array([bool(cell.strip()) for cell in words.tolist()], bool)]
     if not len(there):
         raise SigmaDataError(f"{where}: there is no category: every cell is blank. Leave the column out.")
-    return tuple(map(str, indices(there, where)[1]))
+    return tuple(map(str, indices(there, where, order=order)[1]))
 
 
 def recalled(saved: Any, columns: int, size: int, where: str) -> dict[str, tuple[str, ...]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from sigma_data.labels import listed
-from sigma_kernel import SigmaDataError, as_numpy
+from sigma_data.labels import EXACT, listed
+from sigma_kernel import SigmaConfigError, SigmaDataError, as_numpy
 
 Place = Callable[[int], str]  # the name of a row in an error message
 WORDS = np.dtypes.StringDType()
@@ -20,12 +20,14 @@ def columns_of(frame: Any, where: str = "frame") -> dict[str, Any]:
     """Return the columns of a frame by name, as its library has them.
 
     A frame is one of pandas, polars or pyarrow, or any other object with ``columns`` whose columns convert to arrays.
-    Raises SigmaDataError for names that occur twice.
+    Raises SigmaDataError for names that occur twice, and for other objects.
     """
     if isinstance(frame, Mapping):
         return {str(name): values for name, values in frame.items()}
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect") and not hasattr(frame, "__array__"):
         raise SigmaDataError(f"{where}: a {type(frame).__name__} has not been read. Call its collect().")
+    if not is_frame(frame):
+        raise SigmaDataError(f"{where}: must be a data frame, or columns by name (got {type(frame).__name__}).")
     names = list(frame.column_names if hasattr(type(frame), "column_names") else frame.columns)
     spelled = [str(name) for name in names]
     if twice := next((name for name in spelled if spelled.count(name) > 1), None):
@@ -36,6 +38,37 @@ def columns_of(frame: Any, where: str = "frame") -> dict[str, Any]:
 def is_frame(values: Any) -> bool:
     """Return whether values are a data frame, of whatever library: an object with named columns."""
     return hasattr(type(values), "columns")
+
+
+def named_columns(given: Any, there: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Return the names of one column or several, given by name or by number.
+
+    A number is the name of a numbered column, as frames made from arrays have; where names are words, it counts columns
+    from 0, or from the end if it is negative.  Raises SigmaConfigError for anything else.
+    """
+    if isinstance(given, str | Integral):
+        return (_named(given, [*there], where),)
+    if not isinstance(given, Sequence) or not all(isinstance(one, str | Integral) for one in given):
+        raise SigmaConfigError(f"{where}: must be the name of a column, or several (got {given!r}).")
+    return tuple(_named(one, [*there], where) for one in given)
+
+
+def _named(column: str | Integral, names: Sequence[str], where: str) -> str:
+    if isinstance(column, str) or str(column) in names:
+        return str(column)
+    if any(name.isdecimal() for name in names) or not -len(names) <= int(column) < len(names):
+        raise SigmaDataError(f"{where}: there is no column {column}; it has {listed([*names])}. Choose one of these.")
+    return names[int(column)]
+
+
+def order_of(column: Any) -> list[Any]:
+    """Return the categories of a column in their order, for an ordered categorical type; empty for any other."""
+    kind = getattr(column, "dtype", getattr(column, "type", None))
+    if type(kind).__name__ == "Enum" or (getattr(kind, "ordered", False) and hasattr(kind, "categories")):
+        return list(kind.categories)  # of polars, of pandas
+    if getattr(kind, "ordered", False) and hasattr(kind, "index_type"):  # of pyarrow
+        return [*dict.fromkeys(x for one in getattr(column, "chunks", [column]) for x in one.dictionary.to_pylist())]
+    return []
 
 
 def is_categorical(column: Any) -> bool:
@@ -80,11 +113,24 @@ def _of_objects(values: list[Any], where: str) -> np.ndarray:
     if "words" in found:
         return np.array(["" if gap else value for gap, value in zip(gaps, values, strict=True)], WORDS)
     if found.keys() <= {"numbers"}:
-        return np.array([np.nan if gap else float(value) for gap, value in zip(gaps, values, strict=True)], float)
+        return np.array([np.nan if gap else _float(values[i], f"{where}: row {i}") for i, gap in enumerate(gaps)])
     ((kind, first),) = found.items()
     if True in gaps:
         raise SigmaDataError(f"{where}: row {gaps.index(True)} is missing. Fill it in, or leave it out.")
     raise SigmaDataError(f"{where}: row {first} holds a {kind}. Use numbers or words.")
+
+
+def _float(value: Any, where: str) -> float:
+    if isinstance(value, Integral) and abs(int(value)) > EXACT:
+        shown = value if abs(int(value)) < 10**40 else "an integer of more than 40 digits"
+        raise SigmaDataError(
+            f"{where} holds {shown}, and floats cannot tell integers beyond 2**53 apart. Give such numbers as "
+            "floats, or as words if they are names."
+        )
+    try:
+        return float(value)
+    except (ValueError, OverflowError) as error:  # of a Decimal or a Fraction
+        raise SigmaDataError(f"{where} holds {_shown(value)}: {error}. Give numbers that floats can hold.") from None
 
 
 def _shown(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from attrs import evolve, frozen
@@ -15,22 +15,27 @@ from sigma_kernel import Label, SigmaDataError
 Row = Callable[[int], str]  # the name of a row in an error message
 T = TypeVar("T", bound=Label)
 SHOWN = 8  # classes named in an error
+EXACT = 2**53  # integers beyond it are not apart as floats
 
 
 @frozen(eq=False, slots=False)
 class Codes:
-    """Words, integers or booleans, one per row, and their classes, computed on first use."""
+    """Words, integers or booleans, one per row, and their classes, computed on first use.
+
+    The classes are in this ``order`` if there is one: that of an ordered categorical type.
+    """
 
     values: np.ndarray
     where: str
     row: Row = "row {}".format
+    order: Sequence[Any] = ()
 
     @cached_property
     def found(self) -> tuple[np.ndarray, tuple[Label, ...]]:
         """Return the class of each row as an index, and the labels of the classes."""
         if self.values.dtype.kind == "b":
             return self.values.astype(np.int32), (False, True)
-        return indices(self.values, self.where, self.row)
+        return indices(self.values, self.where, self.row, self.order)
 
 
 @frozen(eq=False)
@@ -72,6 +77,7 @@ class Labels:
                     "expected. For targets, use a classification cost such as softmax_cross_entropy; for inputs, write "
                     "words as numbers, or add the preprocessor one_hot."
                 )
+            check_exact(self.codes.values, self.codes.where, self.codes.row, "Give such numbers as floats.")
             return evolve(self, indices=None, names=())
         found, own = self.codes.found
         order = tuple(names) or _fitting(section, own, classes)
@@ -112,24 +118,52 @@ def listed(names: Sequence[Label]) -> str:
     return ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
 
 
-def indices(values: np.ndarray, where: str, row: Row = "row {}".format) -> tuple[np.ndarray, tuple[Label, ...]]:
+def indices(
+    values: np.ndarray, where: str, row: Row = "row {}".format, order: Sequence[Any] = ()
+) -> tuple[np.ndarray, tuple[Label, ...]]:
     """Return the class of each row as an int32 index, and the labels of the classes in the order of the indices.
 
-    ``values`` are names, in alphabetical order, or whole numbers, in numerical order; the labels have their type.
-    ``row`` formats the number of a row for error messages.
+    ``values`` are names, in alphabetical order, or whole numbers, in numerical order, unless another ``order`` is
+    given; the labels have their type.  ``row`` formats the number of a row for error messages.
     """
     if values.ndim != 1:
         raise SigmaDataError(f"{where}: classes have shape {values.shape[1:]} per row. There must be one value.")
     names = _words(values, where, row) if values.dtype.kind in "TUS" else _whole(values, where, row)
-    order = {name: i for i, name in enumerate(in_order(names))}
-    return np.array([order[name] for name in names], np.int32), tuple(order)
+    there = {*names}
+    found = tuple(one for one in order if one in there) if there <= {*order} else in_order(names)
+    places = {name: i for i, name in enumerate(found)}
+    return np.array([places[name] for name in names], np.int32), found
 
 
 def _words(values: np.ndarray, where: str, row: Row) -> list[Label]:
+    check_blanks(values, where, row)
     names = [name.strip() for name in values.tolist()]
     if "" in names:
         raise SigmaDataError(f"{where}: {row(names.index(''))} has no class. Fill it in, or drop the row.")
     return names
+
+
+def check_blanks(words: np.ndarray, where: str, row: Row = "row {}".format) -> None:
+    """Raise SigmaDataError for two words that differ only by blanks around them, which all words may have alike."""
+    first: dict[str, int] = {}
+    for i, word in enumerate(words.tolist()):
+        first.setdefault(word, i)
+    known: dict[str, str] = {}
+    for word in first:
+        if word.strip() and (other := known.setdefault(word.strip(), word)) != word:
+            raise SigmaDataError(
+                f"{where}: {other!r} in {row(first[other])} and {word!r} in {row(first[word])} differ only by blanks. "
+                "Make them alike, in pandas by column.str.strip()."
+            )
+
+
+def check_exact(values: np.ndarray, where: str, row: Row, remedy: str) -> None:
+    """Raise SigmaDataError for the first integer that float64 cannot tell from its neighbours."""
+    if values.dtype.kind in "iu" and (merged := np.flatnonzero((values > EXACT) | (values < -EXACT))).size:
+        number = values[merged[0]]
+        raise SigmaDataError(
+            f"{where}: {row(merged[0])} holds {number}, and floats cannot tell integers beyond 2**53 apart. {remedy}"
+        )
 
 
 def in_order(names: Iterable[T]) -> tuple[T, ...]:

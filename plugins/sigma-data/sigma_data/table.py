@@ -9,8 +9,8 @@ import numpy as np
 from attrs import asdict, field, frozen
 
 from sigma_data.categories import categories, one_hot
-from sigma_data.frames import as_categories, cells, check_names, columns_of
-from sigma_data.labels import listed
+from sigma_data.frames import as_categories, cells, check_names, columns_of, order_of
+from sigma_data.labels import check_exact, listed
 from sigma_kernel import Extractor, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import SHAPE, finite, is_finite, must, optional
 
@@ -132,6 +132,7 @@ class Table(Extractor):
                 f"{where}: holds words, such as {next(filter(None, values.tolist()), '')!r}. Name it in "
                 f"Frame(..., encode=[{name!r}]), give it a categorical type, or leave it out."
             )
+        check_exact(values, where, "row {}".format, "Give the column as floats, encode it, or leave it out.")
         return values
 
     def encoding(self, columns: Mapping[str, Any], encode: list[str]) -> dict[str, tuple[str, ...]]:
@@ -139,13 +140,19 @@ class Table(Extractor):
         for name in encode:
             if name not in self.columns:
                 raise SigmaConfigError(f"Frame.encode: column {name!r} is not among the inputs. Name it there, too.")
-        where = "frame: column {!r}".format
-        return {n: categories(as_categories(cells(columns[n], where(n))), where(n)) for n in encode}
+        return {name: _categories(columns[name], f"frame: column {name!r}") for name in encode}
 
     def plain(self) -> dict[str, Any]:
         """Return the settings as a table of plain values."""
         own = asdict(self, filter=lambda one, value: value != one.default and value not in ({}, ()))
         return {"type": "sigma-data:table", **_listed(own)}
+
+
+def _categories(column: Any, where: str) -> tuple[str, ...]:
+    """Return the categories of a column, in the order of an ordered type."""
+    order = order_of(column)
+    texts = as_categories(cells(np.asarray(order), where)).tolist() if order else ()
+    return categories(as_categories(cells(column, where)), where, order=[text.strip() for text in texts])
 
 
 def restored(learned: Mapping[str, Any], section: str, where: str) -> Table | None:

@@ -198,10 +198,12 @@ def test_an_invalid_missing_setting_is_reported(path, missing):
 
 def test_a_word_in_a_numeric_target_is_reported_with_its_line(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,0\n\n3,high\n")
-    with pytest.raises(SigmaDataError, match=r"a\.csv:4: the target 'high' is not a number\. .* targets = 'classes'"):
+    with pytest.raises(SigmaDataError, match=r"a\.csv:4: column 'y': the target 'high' is not .* targets = 'classes'"):
         read(tmp_path / "a.csv", "y", targets="numbers")
     (tmp_path / "a.csv").write_text("x,y,z\n1,0,1\n3,high,1\n")
-    with pytest.raises(SigmaDataError, match=r"a\.csv:3: the target 'high' is not a number\. Correct it\.$"):
+    with pytest.raises(
+        SigmaDataError, match=r"a\.csv:3: column 'y': the target 'high' .* Correct it, or make it the only"
+    ):
         read(tmp_path / "a.csv", ("x", "y"))
 
 

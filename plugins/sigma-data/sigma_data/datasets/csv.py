@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
 from sigma_data.arrays import Arrays, NamedTargets, Titled
 from sigma_data.categories import categories, one_hot, recalled
 from sigma_data.datasets.splits import Divided
 from sigma_data.extractors.columns import cut, listed
 from sigma_data.labels import Codes, Labels
-from sigma_data.readers.csv import DELIMITER, REST, CsvReader, is_gap, place
-from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
+from sigma_data.readers.csv import DELIMITER, REST, STRINGS, CsvReader, is_gap, place
+from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ, has_only_digits, truth
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_data.table import Table, restored
@@ -40,8 +40,9 @@ class Csv(Divided):
     """A CSV file, compressed or not, with one row per sample.
 
     With ``targets = "auto"``, a column of words holds classes, and a column of integers what the cost takes: classes
-    for a classification cost such as ``softmax_cross_entropy``, else numbers. A value is missing if its cell is blank,
-    ``?``, ``NA``, ``NaN``, ``None`` or ``null``.
+    for a classification cost such as ``softmax_cross_entropy``, else numbers. A column of ``true`` and ``false``, in
+    any case, holds booleans: 1 and 0, and the classes False and True of a target.  A value is missing if its cell is
+    blank, ``?``, ``NA``, ``NaN``, ``None`` or ``null``.
 
     Columns in ``encode`` are one-hot encoded.  Their categories are the words of all rows, in alphabetical order, or
     integers, in numerical order; they are saved with a run and used for samples to predict from.  Only a blank is
@@ -123,7 +124,11 @@ class Csv(Divided):
         """Return all rows that are not dropped."""
         lines, chosen, words = self._columns()
         groups = {} if self.group is None else self._grouped(words.pop(), lines)
-        targets = [self._target(column, lines) if column.dtype.kind == "T" else column for column in words]
+        names = [*listed(self.target), self.weights]  # weights are numbers already
+        targets = [
+            self._target(column, lines, f"column {name!r}: the target") if column.dtype.kind == "T" else column
+            for name, column in zip(names, words, strict=False)
+        ]
         inputs, targets, lines = self._present(self._encoded(chosen, lines), targets, lines)
         shaped = cut(
             self._float32(inputs if self.scale == 1.0 else inputs * self.scale, lines, "inputs"),
@@ -235,29 +240,32 @@ class Csv(Divided):
         parts, self._categories = [], {}
         for i, (name, values) in enumerate(columns.items()):
             if values.dtype.kind == "T":
-                self._categories[str(i)] = found = categories(values, f"{self.path}: column {name!r}")
+                where = f"{self.path}: column {name!r}"
+                self._categories[str(i)] = found = categories(values, where, lambda row: f"line {lines[row]}")
                 values = one_hot(values, found, lambda row: f"{self.path}:{lines[row]}", name)
             parts.append(values)
         if len(self._categories) < len(listed(self.encode)):
             raise SigmaConfigError(f"Csv.encode: names a column twice (got {listed(self.encode)}). Name each once.")
         return np.column_stack(parts)
 
-    def _target(self, words: np.ndarray, lines: np.ndarray) -> np.ndarray:
-        """Return words parsed as numbers, NaN for missing ones; unchanged if they may be classes."""
-        figures = Figures(self.decimal, self.thousands)
+    def _target(self, words: np.ndarray, lines: np.ndarray, what: str) -> np.ndarray:
+        """Return words parsed as numbers, NaN for missing ones; as words if they may be classes."""
+        figures, cells = Figures(self.decimal, self.thousands), words.tolist()
         with suppress(ValueError):
-            if figures.plain:
+            if figures.plain and has_only_digits(cells):
                 return _exact(words, words.astype(np.float64))
-        cells = words.tolist()
         gaps = np.array([is_gap(cell) for cell in cells])
+        if (truths := _truths(cells, gaps)) is not None:
+            return np.array(["", "False", "True"], STRINGS)[truths + 1] if self._may_be_classes else _numbers(truths)
         wrong = next((i for i, cell in enumerate(cells) if not (gaps[i] or figures.is_number(cell))), None)
         if wrong is None:
             return np.array([np.nan if gap else figures.value(cell) for gap, cell in zip(gaps, cells, strict=True)])
         if self._may_be_classes:
             return words
-        advice = "Correct it, or set targets = 'classes'." if len(listed(self.target)) == 1 else "Correct it."
-        advice += figures.advice(cells[wrong])
-        raise SigmaDataError(f"{self.path}:{lines[wrong]}: the target {cells[wrong]!r} is not a number. {advice}")
+        several = len(listed(self.target)) > 1
+        advice = "make it the only `target`, whose words are classes" if several else "set targets = 'classes'"
+        advice = f"Correct it, or {advice}.{figures.advice(cells[wrong])}"
+        raise SigmaDataError(f"{self.path}:{lines[wrong]}: {what} {cells[wrong]!r} is not a number. {advice}")
 
     def _present(
         self, inputs: np.ndarray, targets: list[np.ndarray], lines: np.ndarray
@@ -282,7 +290,10 @@ class Csv(Divided):
         codes = Codes(_typed(first), f"{self.path}: the target", lambda row: f"line {lines[row]}")
         words = first.dtype.kind not in "fi"
         if self._may_be_classes and (words or self.targets == "classes"):
-            return Labels.settled(codes, self.targets == "classes")
+            found = Labels.settled(codes, self.targets == "classes")
+            if codes.values.dtype.kind == "b" and self.targets == "auto":
+                return evolve(found, numbers=codes.values.astype(np.float32)[:, None])
+            return found
         numbers = self._float32(np.stack(targets, axis=1), lines, "the target")
         if self._may_be_classes and np.array_equal(first, np.rint(first)):
             return Labels(codes, numbers)
@@ -321,6 +332,16 @@ def _exact(words: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         with suppress(ValueError, OverflowError):  # not integers, or beyond 64 bits
             return np.asarray(words.astype(np.int64))
     return numbers
+
+
+def _truths(cells: Sequence[str], gaps: np.ndarray) -> np.ndarray | None:
+    """Return 1 for each true cell, 0 for a false one, and -1 for a missing one; None if there are others, or none."""
+    found = [-1 if gap else truth(cell) for cell, gap in zip(cells, gaps, strict=True)]
+    return None if None in found or gaps.all() else np.array(found, int)
+
+
+def _numbers(truths: np.ndarray) -> np.ndarray:
+    return np.where(truths < 0, np.nan, truths)
 
 
 def _typed(values: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -11,12 +12,12 @@ from attrs import define, evolve, field
 from sigma_data.arrays import Arrays, Framed, NamedTargets
 from sigma_data.datasets.csv import MISSING
 from sigma_data.datasets.splits import Divided
-from sigma_data.frames import cells, check_names, columns_of, is_categorical, tight
-from sigma_data.labels import Codes, Labels
+from sigma_data.frames import cells, check_names, columns_of, is_categorical, named_columns, order_of, tight
+from sigma_data.labels import Codes, Labels, check_exact
 from sigma_data.readers.csv import REST
 from sigma_data.table import Table
-from sigma_kernel import Label, SigmaDataError
-from sigma_kernel.settings import SHAPE, finite, in_, min_len, optional
+from sigma_kernel import Label, SigmaConfigError, SigmaDataError
+from sigma_kernel.settings import SHAPE, finite, in_, optional
 
 
 @define(eq=False)
@@ -24,7 +25,10 @@ class Frame(Divided):
     """A data frame (pandas, polars, pyarrow and others), with one row per sample; its index is not used.
 
     It is read like the same table in a file, see :class:`sigma_data.Csv`.  Columns of a categorical type are one-hot
-    encoded as well, and booleans count as 0 and 1.  Frames to predict from may have their columns in any order.
+    encoded as well, and booleans count as 0 and 1.  Categories of an ordered type keep their order, also as classes.
+    Frames to predict from may have their columns in any order.
+
+    A column is given by its name, or by its number: the name of a numbered column, else counted from 0.
 
     Args:
         frame: The frame.
@@ -41,14 +45,14 @@ class Frame(Divided):
     """
 
     frame: Any = field(repr=False)
-    target: str | Sequence[str]
-    inputs: Sequence[str] = field(default=(REST,), validator=min_len(1), kw_only=True)
-    weights: str | None = field(default=None, kw_only=True)
-    group: str | None = field(default=None, kw_only=True)
+    target: str | int | Sequence[str | int]
+    inputs: str | int | Sequence[str | int] = field(default=(REST,), kw_only=True)
+    weights: str | int | None = field(default=None, kw_only=True)
+    group: str | int | None = field(default=None, kw_only=True)
     targets: Literal["auto", "classes", "numbers"] = field(
         default="auto", validator=in_(("auto", "classes", "numbers")), kw_only=True
     )
-    encode: str | Sequence[str] = field(default=(), kw_only=True)
+    encode: str | int | Sequence[str | int] = field(default=(), kw_only=True)
     shape: Sequence[int] | None = field(default=None, validator=optional(SHAPE), kw_only=True)
     scale: float = field(default=1.0, validator=finite, kw_only=True)
     missing: Literal["refuse", "drop"] | float = field(default="refuse", validator=MISSING, kw_only=True)
@@ -57,9 +61,12 @@ class Frame(Divided):
 
     def whole(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return all rows that are not dropped."""
-        there, targets = columns_of(self.frame), _names(self.target)
-        others = (*targets, *(one for one in (self.weights, self.group) if one))
+        there = columns_of(self.frame)
+        targets, weights, group = (self._given(one, there) for one in ("target", "weights", "group"))
+        others = (*targets, *weights, *group)
         check_names(there, others, tuple(there), "frame")
+        if not targets:
+            raise SigmaDataError("frame: there is no target. Name a column as `target`.")
         table = self._table(there, others)
         gone = _missing([cells(there[name], f"frame: column {name!r}") for name in others])
         if self.missing == "drop":
@@ -72,12 +79,13 @@ class Frame(Divided):
         if gone.all():
             raise SigmaDataError("frame: there is no row without missing values. Name fewer columns as `inputs`.")
         kept = {name: np.asarray(column)[~gone] if gone.any() else column for name, column in there.items()}
-        predicted = NamedTargets(self._targets([kept[name] for name in targets]), targets)
-        sections: dict[str, Any] = {"inputs": Framed(kept, table), "targets": predicted}
-        if self.weights:
-            sections["weights"] = cells(kept[self.weights], f"frame: column {self.weights!r}")
-        if self.group:
-            self._groups = tuple(cells(kept[self.group], f"frame: column {self.group!r}").tolist())
+        order = order_of(there[targets[0]])
+        found = self._targets({name: kept[name] for name in targets}, order, np.flatnonzero(~gone))
+        sections = {"inputs": Framed(kept, table), "targets": NamedTargets(found, targets)}
+        for name in weights:
+            sections["weights"] = cells(kept[name], f"frame: column {name!r}")
+        for name in group:
+            self._groups = tuple(cells(kept[name], f"frame: column {name!r}").tolist())
         rows = Arrays(**sections)
         return rows, rows.class_names("targets")
 
@@ -86,37 +94,50 @@ class Frame(Divided):
         return self._groups
 
     def _table(self, there: Mapping[str, Any], others: Sequence[str]) -> Table:
-        rest = [name for name in there if name not in others and name not in self.inputs]
-        columns = tuple(name for one in self.inputs for name in (rest if one == REST else [one]))
+        named, encoded = self._given("inputs", there), self._given("encode", there)
+        rest = [name for name in there if name not in others and name not in named]
+        columns = tuple(name for one in named for name in (rest if one == REST else [one]))
         if not columns:
             raise SigmaDataError("frame: there is no column except the target. Add some to predict it from.")
         check_names(there, columns, tuple(there), "frame")
         fill = None if isinstance(self.missing, str) else float(self.missing)
         unread = tuple(name for name in there if name not in columns)
         table = Table(columns, unread, missing=fill, scale=self.scale, shape=self.shape)
-        encode = [name for name in columns if name in _names(self.encode) or is_categorical(there[name])]
-        return evolve(table, categories=table.encoding(there, [*dict.fromkeys([*_names(self.encode), *encode])]))
+        categorical = [name for name in columns if is_categorical(there[name])]
+        return evolve(table, categories=table.encoding(there, [*dict.fromkeys([*encoded, *categorical])]))
 
-    def _targets(self, columns: Sequence[Any]) -> np.ndarray | Labels:
+    def _given(self, setting: str, there: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the names of the columns of a setting."""
+        given = getattr(self, setting)
+        if given is None and setting != "target":
+            return ()
+        if setting in ("weights", "group") and not isinstance(given, str | Integral):
+            raise SigmaConfigError(f"Frame.{setting}: must be the name of one column (got {given!r}).")
+        return named_columns(given, there, f"Frame.{setting}")
+
+    def _targets(self, columns: Mapping[str, Any], order: Sequence[Any], rows: np.ndarray) -> np.ndarray | Labels:
         """Return the targets as rows of numbers, or as labels for words and integers in one column."""
-        found = [cells(column, "frame: the target") for column in columns]
-        first, codes = found[0], Codes(found[0], "frame: the target")
+        where = "frame: the target"
+        found = [cells(column, where) for column in columns.values()]
+        first, codes = found[0], Codes(found[0], where, lambda row: f"row {rows[row]}", order)
         if len(found) == 1 and self.targets != "numbers":
             if first.dtype.kind == "T" or self.targets == "classes":
                 return Labels.settled(codes, first.dtype.kind != "T")
-            if tight(np.asarray(columns[0])).dtype.kind == "b":
+            if tight(np.asarray(next(iter(columns.values())))).dtype.kind == "b":
                 return Labels(Codes(first.astype(bool), codes.where), first[:, None])
             if np.array_equal(first, np.rint(first)):
                 return Labels(codes, first[:, None])
-        if words := next((values for values in found if values.dtype.kind == "T"), None):
-            raise SigmaDataError(
-                f"frame: the target {str(words[0])!r} is not a number. Correct it, or name one column."
-            )
+        for name, values in zip(columns, found, strict=True):
+            _check_number(values, f"frame: column {name!r}, row {rows[0]}", len(found) > 1)
+            check_exact(values, f"frame: column {name!r}", codes.row, "Give such numbers as floats.")
         return np.stack(found, axis=1)
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _check_number(values: np.ndarray, where: str, several: bool) -> None:
+    """Raise SigmaDataError for a target of words."""
+    if values.dtype.kind == "T":
+        advice = "make it the only `target`, whose words are classes" if several else "set targets='classes'"
+        raise SigmaDataError(f"{where}: the target {str(values[0])!r} is not a number. Correct it, or {advice}.")
 
 
 def _missing(columns: Sequence[np.ndarray]) -> np.ndarray:

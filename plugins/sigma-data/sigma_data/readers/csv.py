@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
-from itertools import islice
+from itertools import chain, islice
 from typing import ClassVar, Literal
 
 import numpy as np
 from attrs import field, frozen
 
-from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
+from sigma_data.labels import EXACT
+from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ, merges, truth
 from sigma_data.readers.lines import as_text, lines
 from sigma_data.readers.pieces import Piece, TableLayout, Unfit, pieces
 from sigma_kernel import Reader, SigmaDataError, Source
@@ -38,10 +39,11 @@ Row = tuple[int, list[str]]  # with the number of its line in the file
 class CsvReader(Reader):
     """Read a table as one array per column, by the names in its header, or by number from 0 without a ``header``.
 
-    Columns hold numbers (float64), except those in ``text`` (strings). A value is missing if its cell is blank, ``?``,
-    ``NA``, ``NaN``, ``None`` or ``null``; with ``missing="nan"`` it becomes NaN. Among words, only a blank is missing,
-    and stays blank. Raises SigmaDataError, with ``file:line``, for other missing values, for cells that are not
-    numbers, and for lines with too many or too few values.
+    Columns hold numbers (float64), except those in ``text`` (strings); ``true`` and ``false`` are 1 and 0 in a column
+    of these alone. A value is missing if its cell is blank, ``?``, ``NA``, ``NaN``, ``None`` or ``null``; with
+    ``missing="nan"`` it becomes NaN. Among words, only a blank is missing, and stays blank. Raises SigmaDataError, with
+    ``file:line``, for other missing values, for cells that are not numbers, for integers beyond 2**53, which floats
+    merge, and for lines with too many or too few values.
 
     A plain table is parsed by a library: Arrow if ``sigma-data[arrow]`` is installed and the table is large, else
     NumPy.
@@ -83,15 +85,19 @@ class CsvReader(Reader):
         """Return the line number of each row, and the columns."""
         name = source.name
         with self._opened(source) as text:
-            line, first = _first(_rows(text, self.delimiter, name), name)
-        names, advice = self._names(line, first, name), self._advice(first)
-        chosen = self._chosen(names, name, advice)
-        words = {place(column, names, name, advice) for column in self.text}
-        parts = self._swiftly(source, line, names, chosen, words) or self._carefully(source, names, chosen, words)
+            line, first = _first(rows := _rows(text, self.delimiter, name), name)
+            names, advice = self._names(line, first, name), self._advice(first)
+            chosen = self._chosen(names, name, advice)
+            words = {place(column, names, name, advice) for column in self.text}
+            truths = _truths(rows if self.header else chain([(line, first)], rows), {*chosen} - words)
+        read = names, chosen, words | truths
+        parts = self._swiftly(source, line, *read) or self._carefully(source, *read)
         if not parts:
             raise SigmaDataError(f"{name}: there is no row of values.{advice or ' Check the file.'}")
         lines, *columns = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-        return lines, {names[i]: column for i, column in zip(chosen, columns, strict=True)}
+        found = dict(zip(chosen, columns, strict=True))
+        found |= {i: self._from_truths(found[i].tolist(), lines, f"column {names[i]!r}", name) for i in truths}
+        return lines, {names[i]: column for i, column in found.items()}
 
     @contextmanager
     def _opened(self, source: Source) -> Iterator[TextIOWrapper]:
@@ -189,7 +195,7 @@ class CsvReader(Reader):
     def _numbers(self, cells: Sequence[str], lines: Sequence[int], column: str, name: str) -> np.ndarray:
         with suppress(ValueError):  # reported below, with the line
             values = self.figures.values(cells)
-            if np.isfinite(values).all():
+            if np.isfinite(values).all() and (np.abs(values) < EXACT).all():
                 return values
         return np.array([self._number(c, f"{name}:{n}: {column}", n) for c, n in zip(cells, lines, strict=True)])
 
@@ -206,10 +212,38 @@ class CsvReader(Reader):
             raise SigmaDataError(f"{where}: {cell!r} is not a number. {advice}") from None
         if not np.isfinite(value):
             raise SigmaDataError(f"{where}: {cell!r} is not a finite number. Correct it.")
+        if merges(cell, value):
+            raise SigmaDataError(
+                f"{where}: floats cannot tell {cell.strip()} from its neighbours, as it is beyond 2**53. Write it as a "
+                f"float, such as {value:.3e}, {self.words_advice}."
+            )
         return value
+
+    def _from_truths(self, cells: Sequence[str], lines: np.ndarray, column: str, name: str) -> np.ndarray:
+        values = [truth(cell) for cell in cells]
+        for i in (i for i, value in enumerate(values) if value is None):
+            where = f"{name}:{lines[i]}: {column}"
+            if not is_gap(cells[i]):
+                advice = f"Make the values of the column alike, {self.words_advice}"
+                raise SigmaDataError(f"{where}: {cells[i]!r} is neither true nor false. {advice}.")
+            if self.missing == "refuse":
+                raise self._gap(where)
+        return np.array([np.nan if value is None else value for value in values])
 
     def _gap(self, where: str) -> SigmaDataError:
         return SigmaDataError(f"{where}: a value is missing. Fill it in, or {self.gap_advice}.")
+
+
+def _truths(rows: Iterator[Row], wanted: set[int]) -> set[int]:
+    """Return the columns whose first value is true or false."""
+    pending, found = {*wanted}, set[int]()
+    for _, row in rows:
+        if not pending:
+            break
+        there = {i for i in pending if i < len(row) and not is_gap(row[i])}
+        found |= {i for i in there if truth(row[i]) is not None}
+        pending -= there
+    return found
 
 
 def is_gap(cell: str) -> bool:
@@ -218,8 +252,16 @@ def is_gap(cell: str) -> bool:
 
 
 def place(column: str | int, names: Sequence[str], where: str, advice: str = "") -> int:
-    """Return the index of a column, given by name or by number (from 0; from the end if negative)."""
+    """Return the index of a column, given by name or by number (from 0; from the end if negative).
+
+    Raises SigmaDataError for columns that are not there, and for a number that is the name of another column.
+    """
     if isinstance(column, int):
+        if str(column) in names and names.index(str(column)) != column:
+            number = f"number {column} is {names[column]!r}, and " if column < len(names) else ""
+            raise SigmaDataError(
+                f"{where}: {number}another column is called {str(column)!r}. Write its name in quotes."
+            )
         if not -len(names) <= column < len(names):
             raise SigmaDataError(f"{where}: there is no column {column}, only 0 to {len(names) - 1}.{advice}")
         return column % len(names)

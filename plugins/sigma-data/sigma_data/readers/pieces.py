@@ -18,7 +18,10 @@ from typing import Any, Literal
 import numpy as np
 from attrs import evolve, field, frozen
 
+from sigma_data.labels import EXACT
+
 CHARACTERS = 1 << 22  # bytes of a piece
+INTEGER = re.compile(r"(?<![\d.])\d{16,}(?![\d.eE])", re.ASCII)  # long enough for a float to merge it with others
 
 Columns = dict[int, "np.ndarray | list[str]"]  # by number: float64, or words
 
@@ -142,6 +145,8 @@ def _checked(
             raise Unfit("values of several lines")
         if isinstance(column, np.ndarray) and not right(column).all():
             raise Unfit("numbers that are not finite")
+        if isinstance(column, np.ndarray) and (np.abs(column) >= EXACT).any() and INTEGER.search("\n".join(rows)):
+            raise Unfit("integers that merge")
         if isinstance(column, list) and layout.decimal != ".":
             columns[i] = [cell.replace(".", layout.decimal) for cell in column]
     return columns

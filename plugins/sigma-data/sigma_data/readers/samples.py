@@ -13,7 +13,7 @@ from attrs import field, frozen
 from sigma_data.arrays import converted
 from sigma_data.categories import one_hot
 from sigma_data.readers.csv import DELIMITER, REST, CsvReader, is_gap, separator
-from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
+from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ, truth
 from sigma_data.readers.image import ImageReader
 from sigma_data.readers.npy import NpyReader
 from sigma_kernel import Reader, SigmaDataError, Source
@@ -121,7 +121,7 @@ class SamplesReader(Reader):
 
     def _are_names(self, cells: Sequence[str], figures: Figures) -> bool:
         """Return whether the first line holds names; a stray word among numbers does not count."""
-        numbers = [figures.is_number(cell) for cell in cells]
+        numbers = [figures.is_number(cell) or truth(cell) is not None for cell in cells]
         if self.categories:  # a row may also hold words
             words = {name for names in self.categories.values() for name in names}
             return not any(numbers) and not all(is_gap(cell) or cell.strip() in words for cell in cells)
