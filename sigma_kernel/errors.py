@@ -6,9 +6,12 @@ Every error that a user can cause is a :class:`SigmaError`. Its message gives th
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
+from types import FrameType
 from typing import Any
 
 LONGEST, MOST = 100, 3  # characters of a name to look for similar ones, in quadratic time; suggestions for its end
@@ -102,6 +105,15 @@ class SigmaCheckpointError(SigmaError):
 
 class SigmaWarning(UserWarning):
     """What a user should know about a run that begins nevertheless."""
+
+
+def warn(text: str) -> None:
+    """Give a SigmaWarning, at the line of the first caller that is not the kernel's."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "sigma_kernel":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, SigmaWarning, stacklevel=level)
 
 
 def said(error: BaseException) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from attrs import field, fields, frozen
@@ -27,7 +25,7 @@ from sigma_kernel.errors import (
     SigmaNetworkError,
     SigmaPluginError,
     SigmaStateError,
-    SigmaWarning,
+    warn,
 )
 from sigma_kernel.plugins.resolver import KINDS
 from sigma_kernel.settings import NAME
@@ -49,17 +47,8 @@ def recorded(environment: Environment, run: Path) -> str:
     about = {name: getattr(environment, name) for name in ("name", "seed", "precision", "control")}
     text = found.text({**about, "folder": place(run.parent)}, environment.trainers, environment.monitors)
     for problem in found.problems():
-        warnings.warn(problem, SigmaWarning, stacklevel=_outside())
+        warn(problem)
     return text
-
-
-def _outside() -> int:
-    """Return the number of calls from the caller to the first code that is not the kernel's, itself included."""
-    frame: FrameType | None = sys._getframe(1)
-    level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "sigma_kernel":
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 @frozen

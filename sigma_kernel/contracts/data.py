@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, ClassVar
 
@@ -140,6 +140,14 @@ class Dataset(Settled):
 
     def column_names(self, section: str) -> Sequence[str]:
         """Return the names of the columns of a section of vectors, one for each number; empty if it has none."""
+        return ()
+
+    def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> Sequence[str]:
+        """Return what a user should know about the rows before training, one sentence each; nothing by default.
+
+        Asked of the training split, encoded; the ``others`` are the other splits by name, and ``classes`` the sections
+        that hold classes.  Look at what is in memory, for a bounded time.
+        """
         return ()
 
     def aligned(self, training: Dataset) -> Dataset:

@@ -14,7 +14,7 @@ from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import Dataset, Hook, Iterator, Label, Metric, Optimisation, Optimiser, Preprocessor
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaNetworkError, expect, inside, near, said
+from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaNetworkError, expect, inside, near, said, warn
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.architecture import component_name
 from sigma_kernel.network.network import Network
@@ -361,6 +361,18 @@ def target_names(network: Network, learned: Learned) -> dict[str, list[str]]:
     known = {**learned.held("columns"), **learned.held("targets")}
     every = {one.name: known.get(network.estimated(one.name), ()) for one in getattr(network, "outputs", ())}
     return {output: [*map(str, names)] for output, names in every.items() if names}
+
+
+def tell_findings(where: str, splits: Mapping[str, Dataset], network: Network) -> None:
+    """Warn of what is odd about the rows, in the words of their data set."""
+    training, others = splits["training"], {name: rows for name, rows in splits.items() if name != "training"}
+    classes = [cost.layer.targets for cost in network.targeted if cost.layer.chooses or cost.layer.decides]
+    with inside("data", training):
+        found = training.findings([*dict.fromkeys(classes)], others)
+        several = not isinstance(found, str) and all(isinstance(text, str) for text in found)
+        expect(several, "findings() must return a list of sentences", found)
+    for text in found:
+        warn(f"{where}: {text}")
 
 
 def labels(names: Sequence[Any]) -> list[Label]:

@@ -241,6 +241,8 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     model = optimised(name, stages.model, chosen.optimisers, chosen.order)
     model = evolve(model, units=preparation.units(parts.backend))
     splits = choices.encoded(stages.encoded, model.network, chosen, model.shapes.outputs)
+    if not settings.learned.about:  # else they were told before the training that goes on
+        choices.tell_findings(name, splits, model.network)
     named = getattr(chosen.data, "classes", ())  # of all splits
     classes = choices.class_names(splits["training"], model.network)
     described = describe_rows(splits, preparation.samples, model.sections)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from numbers import Integral
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from attrs import evolve, frozen
 
+from sigma_data.examination import examine_classes, examine_columns
 from sigma_data.frames import cells, check_names, columns_of, is_categorical, is_frame, order_of, tight
 from sigma_data.labels import Codes, Labels, as_words
 from sigma_data.table import Table
@@ -109,8 +110,28 @@ class Arrays(Dataset):
         framed = self._framed[section].table.titles if section in self._framed else ()
         return self._titled[section].names if section in self._titled else framed
 
+    def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> tuple[str, ...]:
+        """Return what is odd about columns with names, and about classes that a split lacks."""
+        columns = tuple(text for one in self._columned.values() for text in one.findings)
+        return columns + classes_lacking({"training": self, **others}, classes)
+
+    def column(self, section: str) -> np.ndarray | None:
+        """Return all rows of a section; None if there is no such section."""
+        return self.arrays.get(section)
+
     def __repr__(self) -> str:
         return f"Arrays({', '.join(f'{name}={values.shape}' for name, values in self.arrays.items())})"
+
+
+def classes_lacking(splits: Mapping[str, Dataset], sections: Iterable[str]) -> tuple[str, ...]:
+    """Return a sentence for each split without rows of some class, as far as its rows are in memory."""
+    return tuple(text for section in sections for text in _lacking(splits, section))
+
+
+def _lacking(splits: Mapping[str, Dataset], section: str) -> tuple[str, ...]:
+    values = {name: one.column(section) for name, one in splits.items() if hasattr(one, "column")}
+    held = {name: one for name, one in values.items() if one is not None and one.ndim == 1 and one.dtype.kind in "iu"}
+    return examine_classes(held, splits["training"].class_names(section)) if len(held) == len(splits) else ()
 
 
 def specs(arrays: Mapping[str, np.ndarray]) -> dict[str, Spec]:
@@ -126,10 +147,15 @@ def _dtype(dtype: np.dtype) -> str:
 
 @frozen(eq=False, slots=False)
 class Framed:
-    """Columns by name, and the table that makes a section of them."""
+    """Columns by name, and the table that makes a section of them.
+
+    ``remedy`` leaves out a column; rows that are ``in_time`` may be counted.
+    """
 
     columns: Mapping[str, Any]
     table: Table
+    remedy: str = "Leave it out: frame.drop(columns=[{!r}])."
+    in_time: bool = False
 
     @cached_property
     def shown(self) -> np.ndarray:
@@ -137,6 +163,15 @@ class Framed:
         ((name, values),) = self.table.complete(self.columns, GAPS).items()
         finite(name, values, range(len(values)))
         return values
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """Return what is odd about the columns."""
+        values = self.shown.reshape(len(self.shown), -1)
+        encoded = self.table.categories
+        numbers = {name: values[:, i] for i, name in enumerate(self.table.names) if name not in encoded}
+        counts = {name: len(known) for name, known in encoded.items()}
+        return examine_columns(numbers, counts, len(values), self.remedy.format, self.in_time)
 
     def aligned(self, table: Table | None, names: Sequence[str]) -> Framed:
         """Return the same rows as another table has them, or with columns in the order of names."""
@@ -161,13 +196,14 @@ class Framed:
 class Titled:
     """An array with names of its columns, one for each number of a sample.
 
-    ``table`` is how it was read from the file ``where``.
+    ``table`` is how it was read from the file ``where``, and ``findings`` what is odd about the columns there.
     """
 
     shown: np.ndarray
     names: Sequence[str]
     table: Table | None = None
     where: str = "data"
+    findings: tuple[str, ...] = ()
 
     def aligned(self, table: Table | None, names: Sequence[str]) -> Titled:
         """Return the same rows with the columns of another table, or of these names, in their order."""

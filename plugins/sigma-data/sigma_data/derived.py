@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -57,6 +57,10 @@ class Derived(Dataset):
     def learned(self) -> Mapping[str, Any]:
         """Return what the data set derived from all its rows."""
         return getattr(self.dataset, "learned", {})
+
+    def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> Sequence[str]:
+        """Return what is odd about the rows of the data set."""
+        return self.dataset.findings(classes, {})
 
     def class_names(self, section: str) -> Sequence[Label]:
         """Return the class names of a section."""

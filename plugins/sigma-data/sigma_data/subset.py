@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from sigma_data.arrays import Arrays, classes_lacking
 from sigma_data.derived import Derived
 from sigma_kernel import Dataset, SigmaDataError
 
@@ -40,6 +41,20 @@ class Subset(Derived):
         if groups is None:
             return None
         return [groups[starts[home] + row] for home, rows in self._parts for row in rows.tolist()]
+
+    def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> Sequence[str]:
+        """Return what is odd about the columns of the data set, and about classes that a part of it lacks."""
+        return *super().findings(classes, others), *classes_lacking({"training": self, **others}, classes)
+
+    def column(self, section: str) -> np.ndarray | None:
+        """Return the rows of a section; None if there is no such section, or if the data set has several blocks."""
+        values: np.ndarray | None = None
+        if isinstance(self.dataset, Arrays | Subset):
+            values = self.dataset.column(section)
+        elif self.dataset.blocks == 1:
+            values = self.dataset.block(0).get(section)
+        rows = [rows + self.starts[home] for home, rows in self._parts]
+        return None if values is None else values[np.concatenate(rows)]
 
     @property
     def blocks(self) -> int:

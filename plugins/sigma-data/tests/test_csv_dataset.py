@@ -196,6 +196,14 @@ def test_an_invalid_missing_setting_is_reported(path, missing):
         Csv(path, "species", missing=missing)
 
 
+def test_no_row_of_a_file_without_a_header_is_taken_for_names(tmp_path):
+    (tmp_path / "a.csv").write_text("1,2,rose\n3,4,aster\n")
+    data = Csv(tmp_path / "a.csv", 2, header=False)
+    assert data.samples(tmp_path / "a.csv", (2,)).tolist() == [[1, 2], [3, 4]]
+    (tmp_path / "named.csv").write_text("a,b,kind\n1,2,rose\n")
+    assert data.samples(tmp_path / "named.csv", (2,)).tolist() == [[1, 2]]
+
+
 def test_a_word_in_a_numeric_target_is_reported_with_its_line(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,0\n\n3,high\n")
     with pytest.raises(SigmaDataError, match=r"a\.csv:4: column 'y': the target 'high' is not .* targets = 'classes'"):

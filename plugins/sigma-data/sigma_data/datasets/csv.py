@@ -14,6 +14,7 @@ from attrs import define, evolve, field
 from sigma_data.arrays import Arrays, NamedTargets, Titled
 from sigma_data.categories import categories, one_hot, recalled
 from sigma_data.datasets.splits import Divided
+from sigma_data.examination import examine_columns
 from sigma_data.extractors.columns import cut, listed
 from sigma_data.labels import Codes, Labels
 from sigma_data.readers.csv import DELIMITER, REST, STRINGS, CsvReader, is_gap, place
@@ -52,6 +53,7 @@ class Csv(Divided):
         path: Path of the file; in a configuration, a relative one starts in the directory of the configuration.
         target: Column to predict, by its name in the header or by its number from 0; or several.
         inputs: Columns to predict it from, which hold numbers unless they are encoded; ``"*"`` is all others.
+        exclude: Columns to leave out of those of ``"*"``, such as an index or identifiers.
         weights: Column of sample weights; none by default.
         group: Column that names the group of a row, such as a person; rows of a group stay in one split.
         group_before: Separator after the name of a group; the last one in the cell counts. With ``_``, the rows
@@ -72,6 +74,7 @@ class Csv(Divided):
     path: Path = field(converter=Path)
     target: str | int | tuple[str | int, ...]
     inputs: tuple[str | int, ...] = field(default=(REST,), validator=min_len(1), kw_only=True)
+    exclude: str | int | tuple[str | int, ...] = field(default=(), kw_only=True)
     targets: Literal["auto", "classes", "numbers"] = field(
         default="auto", validator=in_(("auto", "classes", "numbers")), kw_only=True
     )
@@ -94,13 +97,15 @@ class Csv(Divided):
     _predicted: tuple[str, ...] = field(default=(), init=False, repr=False)  # names of the target
 
     def __attrs_post_init__(self) -> None:
-        """Raise a SigmaError if a column to encode is not an input, or if ``group_before`` is set without ``group``."""
+        """Raise a SigmaError for a column to encode that is no input, and for settings that need others, or none."""
         if self.group_before and self.group is None:
             raise SigmaConfigError(
                 "Csv.group_before: there is no `group`. Set `group` to the column with the groups, too."
             )
+        if listed(self.exclude) and REST not in self.inputs:
+            raise SigmaConfigError("Csv.exclude: `inputs` names the columns already. Leave one of both out.")
         for column in listed(self.encode):
-            if column in self._others or not {column, REST} & {*self.inputs}:
+            if column in (*self._others, *listed(self.exclude)) or not {column, REST} & {*self.inputs}:
                 raise _no_input(column)
 
     @property
@@ -138,7 +143,7 @@ class Csv(Divided):
         weights = {} if self.weights is None else {"weights": targets.pop()}  # the last
         self._groups = tuple(groups[line] for line in lines.tolist()) if groups else None
         table = self._table() if self.header else None
-        titled = Titled(shaped, table.titles if table else (), table, str(self.path))
+        titled = Titled(shaped, table.titles if table else (), table, str(self.path), self._examined(chosen))
         rows = Arrays(inputs=titled, targets=NamedTargets(self._labels(targets, lines), self._predicted), **weights)
         return rows, rows.class_names("targets")
 
@@ -166,8 +171,8 @@ class Csv(Divided):
         names = self._names() if table is None else table.columns
         known = recalled(saved, len(listed(self.encode)), prod(shape), str(self.path))
         reader = SamplesReader(
-            shape, white, self.scale, names, self._others, missing, self.delimiter,
-            categories=known, **self._form,
+            shape, white, self.scale, names, (*self._others, *listed(self.exclude)), missing, self.delimiter,
+            categories=known, header=self.header, **self._form,
         )  # fmt: skip
         return reader.read(local(path))["values"]
 
@@ -175,9 +180,13 @@ class Csv(Divided):
         """Return the columns of the inputs, by name if this file has a header."""
         if REST not in self.inputs or not self.header or not self.path.is_file():
             return self.inputs
-        names = self._header()
-        targets = [place(target, names, str(self.path)) for target in self._others]
-        return tuple(name for i, name in enumerate(names) if i not in targets)
+        return self._rest()
+
+    def _rest(self) -> tuple[str, ...]:
+        """Return the columns of this file that no setting takes out of the inputs."""
+        names = [cell.strip() if self.header else str(i) for i, cell in enumerate(self._top())]
+        others = [place(other, names, str(self.path)) for other in (*self._others, *listed(self.exclude))]
+        return tuple(name for i, name in enumerate(names) if i not in others)
 
     @property
     def _others(self) -> tuple[str | int, ...]:
@@ -195,15 +204,17 @@ class Csv(Divided):
 
     def _header(self) -> list[str]:
         """Return the names in the first line; none without a header."""
-        reader = CsvReader(delimiter=self.delimiter, **self._form)
-        return [cell.strip() for cell in reader.top(local(self.path))] if self.header else []
+        return [cell.strip() for cell in self._top()] if self.header else []
+
+    def _top(self) -> list[str]:
+        return CsvReader(delimiter=self.delimiter, **self._form).top(self._source())
 
     def _columns(self) -> tuple[np.ndarray, dict[str, np.ndarray], list[np.ndarray]]:
         """Return the line number of each row, the columns of the inputs, and those of the target as words."""
-        targets, rest = self._others, tuple(self.inputs) == (REST,)
+        targets, rest = self._others, tuple(self.inputs) == (REST,) and not listed(self.exclude)
         if not listed(self.target):
             raise SigmaDataError(f"{self.path}: there is no target. Name a column as `target`.")
-        wanted = None if rest else (*self.inputs, *targets)
+        wanted = None if rest else (*(self._rest() if listed(self.exclude) else self.inputs), *targets)
         gaps: Literal["refuse", "nan"] = "refuse" if self.missing == "refuse" else "nan"
         text = (*listed(self.target), *listed(self.encode), *(() if self.group is None else (self.group,)))
         reader = _Table(wanted, text, self.header, self.delimiter, gaps, **self._form)
@@ -214,7 +225,7 @@ class Csv(Divided):
             if both := [column for column in listed(self.encode) if names[place(column, names, "")] in outputs]:
                 raise _no_input(both[0])
         else:
-            outputs = names[len(self.inputs) :]
+            outputs = names[len(names) - len(targets) :]
         if len(outputs) == len(names):
             raise SigmaDataError(f"{self.path}: there is no column except the target. Add some to predict it from.")
         inputs = {name: values for name, values in columns.items() if name not in outputs}
@@ -247,6 +258,14 @@ class Csv(Divided):
         if len(self._categories) < len(listed(self.encode)):
             raise SigmaConfigError(f"Csv.encode: names a column twice (got {listed(self.encode)}). Name each once.")
         return np.column_stack(parts)
+
+    def _examined(self, columns: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+        """Return what is odd about the columns of the inputs."""
+        numbers = {name: values for name, values in columns.items() if values.dtype.kind == "f"}
+        counts = {name: len(self._categories[str(i)]) for i, name in enumerate(columns) if name not in numbers}
+        rows = len(next(iter(columns.values())))
+        remedy = "Set exclude = [{!r}]." if self.header else "Set exclude = [{}]."
+        return examine_columns(numbers, counts, rows, remedy.format, self.split_by == "block")
 
     def _target(self, words: np.ndarray, lines: np.ndarray, what: str) -> np.ndarray:
         """Return words parsed as numbers, NaN for missing ones; as words if they may be classes."""

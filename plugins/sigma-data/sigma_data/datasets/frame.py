@@ -34,6 +34,7 @@ class Frame(Divided):
         frame: The frame.
         target: Column to predict, or several.
         inputs: Columns to predict it from; ``"*"`` is all others.
+        exclude: Columns to leave out of those of ``"*"``, such as identifiers.
         weights: Column of sample weights.
         group: Column that names the group of a row, such as a person; rows of a group stay in one split.
         targets: What the target holds: classes, which become sorted class indices, numbers, or either.
@@ -47,6 +48,7 @@ class Frame(Divided):
     frame: Any = field(repr=False)
     target: str | int | Sequence[str | int]
     inputs: str | int | Sequence[str | int] = field(default=(REST,), kw_only=True)
+    exclude: str | int | Sequence[str | int] = field(default=(), kw_only=True)
     weights: str | int | None = field(default=None, kw_only=True)
     group: str | int | None = field(default=None, kw_only=True)
     targets: Literal["auto", "classes", "numbers"] = field(
@@ -81,7 +83,8 @@ class Frame(Divided):
         kept = {name: np.asarray(column)[~gone] if gone.any() else column for name, column in there.items()}
         order = order_of(there[targets[0]])
         found = self._targets({name: kept[name] for name in targets}, order, np.flatnonzero(~gone))
-        sections = {"inputs": Framed(kept, table), "targets": NamedTargets(found, targets)}
+        framed = Framed(kept, table, "Set exclude=[{!r}].", self.split_by == "block")
+        sections = {"inputs": framed, "targets": NamedTargets(found, targets)}
         for name in weights:
             sections["weights"] = cells(kept[name], f"frame: column {name!r}")
         for name in group:
@@ -95,7 +98,8 @@ class Frame(Divided):
 
     def _table(self, there: Mapping[str, Any], others: Sequence[str]) -> Table:
         named, encoded = self._given("inputs", there), self._given("encode", there)
-        rest = [name for name in there if name not in others and name not in named]
+        gone = {*others, *named, *self._given("exclude", there)}
+        rest = [name for name in there if name not in gone]
         columns = tuple(name for one in named for name in (rest if one == REST else [one]))
         if not columns:
             raise SigmaDataError("frame: there is no column except the target. Add some to predict it from.")

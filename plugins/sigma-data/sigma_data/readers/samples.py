@@ -55,6 +55,7 @@ class SamplesReader(Reader):
         decimal: Decimal mark.
         thousands: Separator of groups of three digits; none by default.
         categories: Categories of one-hot encoded columns, by their index among the columns.
+        header: Whether the training data had names; if not, a first line with a number holds values, such as a target.
     """
 
     shape: tuple[int, ...] = field(validator=deep_iterable(ge(1)))
@@ -68,6 +69,7 @@ class SamplesReader(Reader):
     decimal: str = field(default=".", validator=DECIMAL)
     thousands: str | None = field(default=None, validator=[THOUSANDS, differ])
     categories: Mapping[str, tuple[str, ...]] = field(factory=dict, kw_only=True)
+    header: bool = field(default=True, kw_only=True)
 
     def read(self, source: Source) -> dict[str, np.ndarray]:
         """Return ``{"values": array}``."""
@@ -126,7 +128,7 @@ class SamplesReader(Reader):
             words = {name for names in self.categories.values() for name in names}
             return not any(numbers) and not all(is_gap(cell) or cell.strip() in words for cell in cells)
         values = all(number or is_gap(cell) for number, cell in zip(numbers, cells, strict=True))
-        return not values and len(set(cells)) == len(cells)
+        return not values and len(set(cells)) == len(cells) and (self.header or not any(numbers))
 
     def _encoded(self, columns: Mapping[str, np.ndarray], lines: np.ndarray, name: str) -> np.ndarray:
         """Return columns as one array, categorical ones one-hot encoded."""
