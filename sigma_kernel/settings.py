@@ -241,7 +241,7 @@ def is_total(value: Any) -> bool:
 
 
 whole = must(lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number")
-epochs = must(is_total, "1, 2, 3 ... or inf")
+epochs = must(is_total, "a whole number of at least 1, or inf")
 finite = must(is_finite, "a finite number")
 
 

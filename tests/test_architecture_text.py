@@ -317,7 +317,10 @@ def test_any_text_raises_only_sigma_errors(text):
         ("residual()", "residual: missing a required argument: 'body'. It has body"),
         ("dense(units=3, units=4)", "line 1, column 16: units: positional settings come first"),
         ("dense(bias=true, 3)", "line 1, column 7: bias: positional settings come first"),
-        ("input(4) + 0 * dense(3)", "line 1, column 12: 0 . dense: the number of copies must be 1, 2, 3"),
+        (
+            "input(4) + 0 * dense(3)",
+            "line 1, column 12: 0 . dense: the number of copies must be a whole number of at least 1",
+        ),
         ("input(4) + 99999999999 * dense(3)", "line 1, column 12: a network can have 10,000 layers at most"),
         ("input(4) + dense(True)", "there is no chain called 'True'. Write true."),
         ("input(4) + dense(3, bias=FALSE)", "there is no chain called 'FALSE'. Write false."),

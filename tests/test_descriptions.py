@@ -124,11 +124,16 @@ def test_every_description_is_plain_data_and_fits_the_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     for one in catalogue().components():
-        assert json.loads(json.dumps(found := describe(one.kind, one.full_name))) == found
+        found = describe(one.kind, one.full_name)
+        assert json.loads(json.dumps(found)) == found
+        for setting in found["settings"]:  # sentences end after them: "Must be 1, 2, 3." would allow three numbers
+            assert not re.search(r"\d, \d|\.$", setting["must"]), f"{one.full_name}: {setting['must']}"
     assert main(["components", "optimiser", "adam"]) == 0
     out = capsys.readouterr().out
     assert "    Decay rate of the first moment's moving average. Must be at least 0 and less" in out
     assert max(map(len, out.splitlines())) <= 80
+    assert main(["components", "layer", "dense"]) == 0
+    assert "    Number of outputs of each row. Must be a whole number of at least 1.\n" in capsys.readouterr().out
 
 
 def test_a_description_has_the_type_default_documentation_and_range_of_every_setting(

@@ -128,7 +128,7 @@ class Own(Metric):
         (lambda: Gate(3.5), "Gate.units: must be a whole number (got 3.5). Use // or int()."),
         (lambda: Gate(units="64"), "Gate.units: must be a whole number (got '64'). Use // or int()."),
         (lambda: Gate(3, least=0.5), "Gate.least: must be a whole number (got 0.5). Use // or int()."),
-        (lambda: Dense(64 / 2), "Dense.units: must be 1, 2, 3 ... (got 32.0)."),  # its own validator
+        (lambda: Dense(64 / 2), "Dense.units: must be a whole number of at least 1 (got 32.0)."),  # its own validator
     ],
 )
 def test_a_wrong_setting_is_refused_where_the_object_is_made(make: Callable[[], Any], words: str) -> None:

@@ -180,7 +180,7 @@ def test_copies_of_a_layer_have_the_same_settings_and_separate_parameters():
 
 @pytest.mark.parametrize("n", [0, -1, 1.0, True, "2"])
 def test_the_number_of_copies_must_be_positive(n):
-    with pytest.raises(SigmaNetworkError, match=r"\* dense: the number of copies must be 1, 2, 3"):
+    with pytest.raises(SigmaNetworkError, match=r"\* dense: the number of copies must be a whole number of at least 1"):
         Dense.__rmul__(Dense(3), n)
 
 

@@ -82,9 +82,9 @@ def test_epochs_are_those_of_every_trainer(sigma):
 @pytest.mark.parametrize(
     ("epochs", "message"),
     [
-        ("0", "--epochs: must be 1, 2, 3 ... or inf (got 0).\n"),
-        ("2.5", "--epochs: must be 1, 2, 3 ... or inf (got 2.5).\n"),
-        ("nan", "--epochs: must be 1, 2, 3 ... or inf (got nan).\n"),
+        ("0", "--epochs: must be a whole number of at least 1, or inf (got 0).\n"),
+        ("2.5", "--epochs: must be a whole number of at least 1, or inf (got 2.5).\n"),
+        ("nan", "--epochs: must be a whole number of at least 1, or inf (got nan).\n"),
         ("many", "--epochs: must be a whole number or a number (got 'many')"),
     ],
 )

@@ -68,7 +68,7 @@ def _setting(setting: Setting, attribute: Any, doc: str) -> dict[str, Any]:
         "required": setting.default is REQUIRED,
         "default": _default(setting.default),
         "doc": doc,
-        "must": ", ".join(filter(None, [*(rule.words for rule in every), limited(limits)])).rstrip(" ."),
+        "must": ", ".join(filter(None, [*(rule.words for rule in every), limited(limits)])),
         "limits": limits,
         "choices": [*choices, *named],
         "closed": bool(choices) or get_origin(setting.type) is Literal,

@@ -65,7 +65,7 @@ def _notes(setting: dict[str, Any]) -> str:
     notes = [
         setting["doc"],
         f"{'One of' if setting['closed'] else 'Such as'} {choices}." if choices else "",
-        f"Must be {setting['must']}." if setting["must"] and not choices else "",
+        f"Must be {setting['must'].removesuffix('.')}." if setting["must"] and not choices else "",
         f"`sigma components {setting['kind']}` lists the names." if setting["kind"] else "",
         f"Keys: {', '.join(one['name'] for one in setting['settings'])}." if setting["settings"] else "",
         "Can be changed during a run." if setting["live"] else "",

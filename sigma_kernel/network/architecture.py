@@ -53,7 +53,8 @@ class Architecture(Settled):
 
     def __rmul__(self, n: float) -> Architecture:
         if not is_whole(n, 1):
-            raise SigmaNetworkError(f"{n!r} * {label(chained(self)[0])}: the number of copies must be 1, 2, 3 ...")
+            rule = "the number of copies must be a whole number of at least 1"
+            raise SigmaNetworkError(f"{n!r} * {label(chained(self)[0])}: {rule}. Leave the layers out for none.")
         check_size(int(n) * size(self))
         return Chain(tuple(_copy(layer) for _ in range(n) for layer in chained(self)))
 

@@ -154,7 +154,7 @@ class Stages:
         if size is None:
             size = min(BATCH, len(training))
         elif not is_whole(size, 1):
-            raise SigmaConfigError(f"{settings.name}.batch_size: must be 1, 2, 3 ... (got {size!r}).")
+            raise SigmaConfigError(f"{settings.name}.batch_size: must be a whole number of at least 1 (got {size!r}).")
         elif settings.learned.about:  # other rows may be fewer than those for which it was chosen
             size = min(size, len(training))
         if last not in ("keep", "drop"):
@@ -166,7 +166,9 @@ class Stages:
         """Return the total number of epochs; None if only a hook ends training."""
         epochs = self.settings.epochs
         if epochs is not None and not is_total(epochs):
-            raise SigmaConfigError(f"{self.settings.name}.epochs: must be 1, 2, 3 ... or inf (got {epochs!r}).")
+            raise SigmaConfigError(
+                f"{self.settings.name}.epochs: must be a whole number of at least 1, or inf (got {epochs!r})."
+            )
         return epochs
 
     @stage("epochs")

@@ -331,7 +331,7 @@ def test_every_layer_that_is_wrong_by_itself_is_reported_at_its_line(check):
     assert code == 2
     assert said == [
         "f.toml:17: network.architecture: column 3: layer 'dens': no plugin offers it. Did you mean 'dense'?",
-        "f.toml:17: network.architecture: column 17: Dense.units: must be 1, 2, 3 ... (got 1.5).",
+        "f.toml:17: network.architecture: column 17: Dense.units: must be a whole number of at least 1 (got 1.5).",
         "f.toml:18: network.architecture: column 3: activation 'swish': no plugin offers it. Sigma calls it 'silu'.",
         "f.toml:19: network.architecture: column 3: layer 'cat': no plugin offers it. Sigma calls it 'concat'.",
         "f.toml:19: network.architecture: column 7: layer 'mse': no plugin offers it. "

@@ -20,7 +20,7 @@ def _is_index(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-index = must(_is_index, "0, 1, 2 ...", SigmaNetworkError)
+index = must(_is_index, "a whole number of at least 0", SigmaNetworkError)
 
 
 @frozen(repr=False)

@@ -24,7 +24,11 @@ def _are_margins(value: Any) -> bool:
     return all(map(_is_side, value)) and bool(value) if isinstance(value, list | tuple) else _is_number(value)
 
 
-margins = must(_are_margins, "0, 1, 2 ..., or for each side one or a pair (before, after)", SigmaNetworkError)
+margins = must(
+    _are_margins,
+    "whole numbers of at least 0, one for all sides, or for each one or a pair (before, after)",
+    SigmaNetworkError,
+)
 
 
 def pairs(where: str, shape: Sequence[int], value: Margins) -> list[tuple[int, int]]:

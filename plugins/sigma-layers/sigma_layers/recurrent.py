@@ -51,7 +51,9 @@ class Recurrent(Layer):
         default=None, validator=optional(instance_of(Architecture, "a layer")), kw_only=True
     )
     carried: int = field(
-        default=0, validator=must(lambda x: x == 0 or is_count(x), "0, 1, 2 ...", SigmaNetworkError), kw_only=True
+        default=0,
+        validator=must(lambda x: x == 0 or is_count(x), "a whole number of at least 0", SigmaNetworkError),
+        kw_only=True,
     )
 
     gates: ClassVar[int] = 1  # blocks of units that a product gives

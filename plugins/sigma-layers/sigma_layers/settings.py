@@ -18,7 +18,7 @@ ACTIVATION = {"kind": "activation"}  # marks a setting that may be the name of s
 
 
 def is_count(value: Any) -> bool:
-    """Return whether a value is 1, 2, 3 ..."""
+    """Return whether a value is a whole number of at least 1."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
@@ -26,7 +26,7 @@ def _is_positive(value: Any) -> bool:
     return is_finite(value) and value > 0
 
 
-count = must(is_count, "1, 2, 3 ...", SigmaNetworkError)
+count = must(is_count, "a whole number of at least 1", SigmaNetworkError)
 whole = must(lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number", SigmaNetworkError)
 positive = must(_is_positive, "a positive number", SigmaNetworkError)
 number = must(is_finite, "a finite number", SigmaNetworkError)

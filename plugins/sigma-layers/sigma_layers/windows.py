@@ -34,8 +34,10 @@ def _is_width(value: Any) -> bool:
     return value != "same" and _is_padding(value)
 
 
-widths = must(_is_width, "0, 1, 2 ..., or one for each side", SigmaNetworkError)
-padding = must(_is_padding, '0, 1, 2 ..., one for each side, or "same"', SigmaNetworkError)
+widths = must(_is_width, "whole numbers of at least 0, one for all sides or one for each", SigmaNetworkError)
+padding = must(
+    _is_padding, 'whole numbers of at least 0, one for all sides or one for each, or "same"', SigmaNetworkError
+)
 
 
 def window(

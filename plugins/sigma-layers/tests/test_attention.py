@@ -272,14 +272,14 @@ def test_a_step_on_the_compiled_backend_gives_the_same_numbers() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Attention(0), "Attention.heads: must be 1, 2, 3"),
+        (lambda: Attention(0), "Attention.heads: must be a whole number of at least 1"),
         (lambda: Attention(4, key_value_heads=3), "key_value_heads: 3 cannot be shared evenly by 4 heads"),
         (lambda: Attention(4, dropout=1.0), "Attention.dropout: must be less than 1"),
         (lambda: Attention(4, rotary=0.0), "Attention.rotary: must be more than 0"),
-        (lambda: Attention(4, key_size=0), "Attention.key_size: must be 1, 2, 3"),
+        (lambda: Attention(4, key_size=0), "Attention.key_size: must be a whole number of at least 1"),
         (lambda: Attention(4, memory=3), "Attention.memory: must be a layer or a chain"),
         (lambda: TransformerEncoder(4, norm="middle"), "TransformerEncoder.norm: must be 'pre' or 'post'"),
-        (lambda: TransformerEncoder(4, hidden=-1), "TransformerEncoder.hidden: must be 1, 2, 3"),
+        (lambda: TransformerEncoder(4, hidden=-1), "TransformerEncoder.hidden: must be a whole number of at least 1"),
         (lambda: TransformerDecoder(4, memory_mask="x"), "TransformerDecoder.memory_mask: must be a layer or a chain"),
     ],
 )

@@ -76,7 +76,9 @@ def test_samples_of_a_single_number_are_refused_with_a_remedy():
 @pytest.mark.parametrize("make", [Dense, Output])
 @pytest.mark.parametrize("units", [0, -3, 2.0, "ten", True])
 def test_units_must_be_a_positive_number(make, units):
-    with pytest.raises(SigmaNetworkError, match=rf"{make.__name__}.units: must be 1, 2, 3 ... \(got {units!r}\)"):
+    with pytest.raises(
+        SigmaNetworkError, match=rf"{make.__name__}.units: must be a whole number of at least 1 \(got {units!r}\)"
+    ):
         make(units)
 
 

@@ -163,11 +163,11 @@ def test_of_several_embeddings_the_smallest_vocabulary_counts() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Embedding(0, 3), "Embedding.vocabulary: must be 1, 2, 3"),
-        (lambda: Embedding(3, 0), "Embedding.units: must be 1, 2, 3"),
-        (lambda: Embedding(3, 2, padding=-1), "Embedding.padding: must be 0, 1, 2"),
+        (lambda: Embedding(0, 3), "Embedding.vocabulary: must be a whole number of at least 1"),
+        (lambda: Embedding(3, 0), "Embedding.units: must be a whole number of at least 1"),
+        (lambda: Embedding(3, 2, padding=-1), "Embedding.padding: must be a whole number of at least 0"),
         (lambda: Embedding(3, 2, padding=3), "Embedding.padding: 3 is no index below 3, the vocabulary"),
-        (lambda: LearnedPositions(0), "LearnedPositions.length: must be 1, 2, 3"),
+        (lambda: LearnedPositions(0), "LearnedPositions.length: must be a whole number of at least 1"),
         (lambda: SinusoidalPositions(0), "SinusoidalPositions.base: must be more than 0"),
     ],
 )

@@ -103,7 +103,7 @@ def test_reshape_to_another_number_of_elements_is_refused():
 
 @pytest.mark.parametrize("side", [-1, 0, 1.5])
 def test_a_dimension_of_reshape_must_be_positive(side):
-    with pytest.raises(SigmaNetworkError, match="Reshape.shape: must be 1, 2, 3"):
+    with pytest.raises(SigmaNetworkError, match="Reshape.shape: must be a whole number of at least 1"):
         Reshape(side, 3)
 
 
@@ -120,7 +120,7 @@ def test_permute_names_each_axis_once(axes):
 
 
 def test_axes_of_permute_are_counted_from_one():
-    with pytest.raises(SigmaNetworkError, match="Permute.axes: must be 1, 2, 3"):
+    with pytest.raises(SigmaNetworkError, match="Permute.axes: must be a whole number of at least 1"):
         Permute(0, 1)
 
 

@@ -241,7 +241,7 @@ def test_copies_of_nested_layers_have_parameters_of_their_own() -> None:
     [
         (lambda: Residual(3), "Residual.chain: must be a layer or a chain of layers"),
         (lambda: Residual(Dense(3), 4), "Residual.projection: must be a layer or a chain"),
-        (lambda: Repeat(0, Dense(3)), "Repeat.times: must be 1, 2, 3"),
+        (lambda: Repeat(0, Dense(3)), "Repeat.times: must be a whole number of at least 1"),
         (lambda: Subnetwork("dense"), "Subnetwork.chain: must be a layer or a chain"),
         (lambda: Pick(""), "Pick.output: must be the name of an output"),
     ],

@@ -299,11 +299,11 @@ def test_lengths_of_another_shape_are_refused():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"units": 0}, r"units: must be 1, 2, 3 ... \(got 0\)"),
+        ({"units": 0}, r"units: must be a whole number of at least 1 \(got 0\)"),
         ({"activation": 3}, "activation: must be a name or a function"),
         ({"direction": "backward"}, "direction: must be 'forward' or 'reverse' or 'bidirectional' .*backward"),
         ({"sequence": 1}, r"sequence: must be true or false \(got 1\)"),
-        ({"carried": -1}, r"carried: must be 0, 1, 2 ... \(got -1\)"),
+        ({"carried": -1}, r"carried: must be a whole number of at least 0 \(got -1\)"),
         ({"lengths": 5}, r"lengths: must be a layer \(got 5\)"),
     ],
 )

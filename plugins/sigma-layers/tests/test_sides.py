@@ -154,7 +154,8 @@ def test_samples_that_do_not_fit_are_refused_with_a_remedy(sides, layer, text):
 @pytest.mark.parametrize("make", [Pad, Crop])
 def test_margins_are_numbers_or_pairs(make, value):
     with pytest.raises(
-        SigmaNetworkError, match=rf"{make.__name__}.width: must be 0, 1, 2 ..., or for each side one or"
+        SigmaNetworkError,
+        match=rf"{make.__name__}.width: must be whole numbers of at least 0, one for all sides, or for each one or",
     ):
         make(value)
 
@@ -162,7 +163,7 @@ def test_margins_are_numbers_or_pairs(make, value):
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: Upsample(0), "Upsample.factor: must be 1, 2, 3"),
+        (lambda: Upsample(0), "Upsample.factor: must be a whole number of at least 1"),
         (lambda: Upsample(mode="cubic"), "mode.*nearest"),
         (lambda: Upsample(align_corners=True), 'Upsample.align_corners: has no effect with mode "nearest". Use mode'),
         (lambda: Upsample(3, size=9), r"Upsample.size: excludes a factor \(got 3\). Leave one of them out"),
