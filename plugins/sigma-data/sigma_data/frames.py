@@ -63,7 +63,7 @@ def _named(column: str | Integral, names: Sequence[str], where: str) -> str:
 
 def order_of(column: Any) -> list[Any]:
     """Return the categories of a column in their order, for an ordered categorical type; empty for any other."""
-    kind = getattr(column, "dtype", getattr(column, "type", None))
+    kind: Any = getattr(column, "dtype", getattr(column, "type", None))
     if type(kind).__name__ == "Enum" or (getattr(kind, "ordered", False) and hasattr(kind, "categories")):
         return list(kind.categories)  # of polars, of pandas
     if getattr(kind, "ordered", False) and hasattr(kind, "index_type"):  # of pyarrow
