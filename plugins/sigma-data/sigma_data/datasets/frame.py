@@ -84,7 +84,7 @@ class Frame(Divided):
         order = order_of(there[targets[0]])
         found = self._targets({name: kept[name] for name in targets}, order, np.flatnonzero(~gone))
         framed = Framed(kept, table, "Set exclude=[{!r}].", self.split_by == "block")
-        sections = {"inputs": framed, "targets": NamedTargets(found, targets)}
+        sections: dict[str, Any] = {"inputs": framed, "targets": NamedTargets(found, targets)}
         for name in weights:
             sections["weights"] = cells(kept[name], f"frame: column {name!r}")
         for name in group:
