@@ -13,6 +13,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, Si
 from sigma_kernel.plugins import rooms
 from sigma_kernel.training.preparation import DATASET
 
+MOST = 50  # mistakes that are listed
 IN_TRAINER = ("optimiser", "optimisers", "order", "epochs")  # begin the paths of what `[trainer]` holds
 
 
@@ -25,7 +26,7 @@ class InText(SigmaError):
 
 
 def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> SigmaError:
-    """Return one error that lists all mistakes in the order of the file.
+    """Return one error that lists all mistakes in the order of the file, the first ``MOST`` of more.
 
     It is a SigmaPluginError or a SigmaDataError if all of the mistakes are, else a SigmaConfigError.
     """
@@ -36,7 +37,8 @@ def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> S
         told = told.removeprefix(f"{path[-1]}: ") if path else told  # the path says it already
         lines.add(document.describe(path, told, line))
         causes.append(cause)
-    text = "\n".join(text for _, text in sorted(lines, key=_in_order))
+    told, more = [text for _, text in sorted(lines, key=_in_order)], len(lines) - MOST
+    text = "\n".join(told if more <= 0 else [*told[:MOST], f"... and {more:,} more. Correct these first."])
     kinds = (kind for kind in (SigmaPluginError, SigmaDataError) if all(isinstance(cause, kind) for cause in causes))
     return next(kinds, SigmaConfigError)(text)
 

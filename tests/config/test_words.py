@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,14 @@ def test_a_softmax_too_many_is_a_line_of_check_and_explain(
     code, told = checked(tmp_path, architecture, capsys, command)
     assert code == 0
     assert told.count("warning: 2-softmax_cross_entropy: what leads to it ends in a softmax") == 1
+
+
+def test_of_many_mistakes_the_first_fifty_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run.toml").write_text("format = 1\n" + "".join(f"wrong{number} = 1\n" for number in range(60)))
+    assert main(["check", str(tmp_path / "run.toml")]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert told[-2].startswith(f"{tmp_path}") and len(told) == 51
+    assert re.fullmatch(r"\.\.\. and 1\d more. Correct these first.", told[-1])
 
 
 def test_names_of_layers_become_those_of_the_text_and_nothing_else_does() -> None:

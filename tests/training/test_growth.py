@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.testing.counting import TWICE, growth
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.training.hooks.order import ordered, reasons
+from sigma_kernel.training.hooks.outlook import check_reads
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.trainer import Trainer
 
@@ -79,6 +81,26 @@ def test_the_number_of_ordering_reasons_is_linear_in_the_hooks() -> None:
     assert growth(reasoned, 100) < TWICE
     found = reasons(hooks(3))
     assert [(reason.first, reason.then) for reason in found] == [("hook_0", "hook_1"), ("hook_1", "hook_2")]
+
+
+@pytest.mark.parametrize("reads", [["made.by_0"], ["made.*"]])
+def test_hooks_are_ordered_in_time_linear_in_their_number(reads: list[str]) -> None:
+    def many(count: int) -> Callable[[], Any]:
+        made = {
+            f"hook_{i}": Do(writes=[f"made.by_{i}"], reads=reads if i == 1 else [], settable={f"s{i}": 1.0})
+            for i in range(count)
+        }
+        return lambda: ordered(made)
+
+    assert growth(many, 100) < TWICE
+
+
+def test_what_hooks_read_is_looked_for_in_time_linear_in_their_number() -> None:
+    def many(count: int) -> Callable[[], Any]:
+        made = {name: evolve(hook, reads=["network.layers.x"]) for name, hook in hooks(count).items()}
+        return lambda: check_reads("trainer", made, None, {"training.loss"})
+
+    assert growth(many, 100) < TWICE
 
 
 def test_hooks_without_dependencies_are_ordered_by_priority_and_name() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -128,9 +128,30 @@ def ends(hook: Hook, iteration_at: Callable[[float], float]) -> list[float]:
 
 def check_distinct(hooks: Mapping[str, Hook]) -> None:
     """Raise SigmaConfigError, naming both, for two hooks that are equal in all but their names."""
-    for (one, hook), (other, twin) in combinations(hooks.items(), 2):
-        if equal(hook, twin):
+    alike: dict[Any, list[str]] = {}
+    for other, twin in hooks.items():
+        before = alike.setdefault(_likeness(twin), [])
+        if (one := next((name for name in before if equal(hooks[name], twin)), None)) is not None:
             raise SigmaConfigError(f"hooks.{other}: is the same as hooks.{one}. Leave one out, or let them differ.")
+        before.append(other)
+
+
+def _likeness(hook: Hook) -> Any:
+    """Return a value that equal hooks share and few others, so that many hooks are compared in linear time."""
+    own = type(hook)
+    return (own, *(_key(getattr(hook, f.name)) for f in attrs.fields(own))) if attrs.has(own) else id(hook)
+
+
+def _key(value: Any) -> Any:
+    """Return a hash, the same for equal values; 0 for those that have none, such as arrays."""
+    if isinstance(value, list):
+        return hash(("list", *map(_key, value)))
+    if isinstance(value, Mapping):
+        return hash(frozenset((name, _key(one)) for name, one in value.items()))
+    try:
+        return hash(value)
+    except TypeError:
+        return 0
 
 
 def equal(a: Hook, b: Hook) -> bool:

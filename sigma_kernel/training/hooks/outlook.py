@@ -11,7 +11,7 @@ from attrs import frozen
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.criteria import Lookup
-from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, near, said
+from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, named, near, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.training.components import several
@@ -69,14 +69,17 @@ def check_reads(
     """
     written = {address for hook in hooks.values() if hook.scope == "global" for address in hook.writes}
     plain = {*there, *written, *(a[:at] for a in there if hooks for at, letter in enumerate(a) if letter == ".")}
+    heads = {address.partition(".")[0] for address in written}
+    wide = [h for h in hooks.values() if h.scope == "local" or not all(map(literal, h.writes))]  # not in ``written``
     for name, hook in hooks.items():
         for address in dict.fromkeys(reads(hook)):
             with mistakes.at("hooks", name, *(() if address in hook.reads else ("when",))):
                 known = address in plain or (not literal(address) and any(matches(address, a) for a in there))
                 shard = address.startswith("workers.") and meet(inner(address), "training.loss")
-                known = known or shard or any(taken([address], hook.scope, other) for other in hooks.values())
+                writers = wide if literal(address) else hooks.values()
+                known = known or shard or any(taken([address], hook.scope, other) for other in writers)
                 elsewhere = (f"{other}.{address.partition('.')[2]}" for other in others)
-                known = known or any(other in others for other, _ in abroad([address], written))
+                known = known or any(other in others for other, _ in abroad([address], heads))
                 if not known and not (address.startswith(ELSEWHERE) if model is None else model.observable([address])):
                     raise SigmaConfigError(
                         f"{trainer}.hooks.{name}: reads {address!r}, which nothing here publishes. Add the hook that "
@@ -88,7 +91,8 @@ def check_reads(
 def check_end(trainer: str, epochs: float | None, hooks: Mapping[str, Hook]) -> None:
     """Raise SigmaConfigError for training that neither a number of epochs nor a hook ends."""
     if epochs is None and not any(hook.ends or hook.stops for hook in hooks.values()):
-        silent = f" If {' or '.join(hooks)} ends it, declare `ends = True` in its class." if hooks else ""
+        own = [name for name, hook in hooks.items() if ":" not in named(hook)]  # those of plugins declare it
+        silent = f" If {' or '.join(own)} ends it, declare `ends = True` in its class." if own else ""
         raise SigmaConfigError(
             f"{trainer}: nothing ends its training. Set `epochs = 30`, or inf to train until it is stopped, or add a "
             f"hook that ends it, such as stop, early_stop or time_limit.{silent}"
