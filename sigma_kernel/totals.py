@@ -18,6 +18,7 @@ from sigma_kernel.graph.node import FLOATS, Node, apply
 
 ONE = Fraction(1)
 FEW = 2048  # numbers that fsum adds sooner
+LEAST = 64  # numbers that are kept sooner than split
 
 
 # -- in the graph ------------------------------------------------------------------------------------------------------
@@ -88,6 +89,8 @@ def exact(rows: np.ndarray) -> np.ndarray:
     The leading bits of all rows are split off, so few that their sum is exact, until nothing is left.  Rump, Ogita and
     Oishi, Accurate Floating-Point Summation, 2008.
     """
+    if rows.size <= LEAST:
+        return np.array(rows, np.float64)
     left, parts = _columns(rows), list[np.ndarray]()
     while left.shape[1] > 1 and left.size and (largest := max(left.max(), -left.min())):
         bits = frexp(largest)[1] + (left.shape[1] + 2).bit_length()

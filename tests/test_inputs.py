@@ -14,7 +14,7 @@ from sigma_data.readers.npy import NpyReader
 from sigma_data.sources.file import File
 from sigma_kernel import Environment, load
 from sigma_kernel.config import build, load as configuration
-from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
+from sigma_kernel.errors import SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_layers import Input, Output, SquaredDifference
 from sigma_optimisers import GradientDescent
 
@@ -81,12 +81,16 @@ def test_booleans_are_accepted_if_the_input_has_a_dtype() -> None:
 
 
 def test_booleans_are_refused_if_training_used_numbers(tmp_path: Path) -> None:
-    made = trainer({"training": Arrays(inputs=X.astype(float), targets=Y), "validation": Arrays(inputs=X, targets=Y)})
+    refused = "section 'inputs' holds bool; the network was built for float32. Write"
+    numbers = Arrays(inputs=X.astype(float), targets=Y)
+    made = trainer({"training": numbers, "test": Arrays(inputs=X, targets=Y)})
     made.fit(epochs=1)
-    with pytest.raises(SigmaDataError, match="section 'inputs' holds bool; the network was built for float32. Write"):
+    with pytest.raises(SigmaDataError, match=refused):
         made.predict(X)
-    with pytest.raises(SigmaDataError, match="section 'inputs' holds bool; the network was built for float32. Write"):
-        made.evaluate()
+    with pytest.raises(SigmaDataError, match=refused):
+        made.evaluate("test")
+    with pytest.raises(SigmaError, match=refused):
+        trainer({"training": numbers, "validation": Arrays(inputs=X, targets=Y)}).fit(epochs=1)
 
 
 def test_predicting_from_booleans_is_refused(tmp_path: Path) -> None:

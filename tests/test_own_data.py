@@ -15,7 +15,7 @@ import pytest
 
 from sigma_data import Arrays, Csv, Frame, Iris, Stream
 from sigma_kernel import Environment, as_numpy, load
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError, SigmaPluginError
 from sigma_kernel.launcher.group import main
 from sigma_kernel.training.checkpoints.store import newest_good
 from sigma_layers import BinaryCrossEntropy, Input, Output, SoftmaxCrossEntropy, SquaredDifference
@@ -221,10 +221,32 @@ def test_a_validation_split_is_measured_on_once() -> None:
     assert len(made.history["validation.loss"]) == 1
     early = {"type": "early_stop", "value": "validation.loss", "patience": 9}
     assert len(trained((X, WORDS), validation_split=0.25, hooks={"enough": early}).history["validation.loss"]) == 2
-    splits = {"training": (X, CODES), "validation": (X, CODES)}
-    assert not [name for name in trained(splits).history if not name.startswith("training.")]  # nothing asks for it
     apart = trained((X, WORDS), validation_split={"split": {"training": 0.5, "test": 0.5}})
     assert not [name for name in apart.history if not name.startswith("training.")]
+
+
+@pytest.mark.parametrize("kind", ["arrays", "frame", "file"])
+def test_rows_that_are_held_out_are_measured_at_the_end_of_each_epoch_though_nothing_asks_for_it(
+    kind: str, tmp_path: Path
+) -> None:
+    table = pd.DataFrame(X, columns=[*"abc"]).assign(kind=WORDS)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    splits = {"training": (X, CODES), "validation": (X[:9], CODES[:9]), "test": (X[9:], CODES[9:])}
+    data = {"arrays": splits, "frame": Frame(table, "kind", split={"training": 0.5, "validation": 0.5})}
+    made = trained(data.get(kind, Csv(tmp_path / "t.csv", "kind")), epochs=3)
+    assert made.history["validation.loss"][-1] == made.evaluate("validation")["loss"]
+    assert len(made.history["validation.loss"]) == 3
+    assert not [name for name in made.history if name.startswith("test.")]
+
+
+def test_without_the_room_of_the_hook_only_what_asks_for_a_measurement_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SIGMA_DISABLE_PLUGINS", "sigma-hooks")
+    splits = {"training": (X, CODES), "validation": (X, CODES)}
+    assert [*trained(splits).history] == ["training.loss"]
+    with pytest.raises(SigmaPluginError, match="hook 'evaluate': sigma-hooks offers it, but is disabled"):
+        trained((X, CODES), validation_split=0.25)
 
 
 def test_several_parts_can_be_given_as_in_a_file() -> None:

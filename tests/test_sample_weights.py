@@ -197,9 +197,9 @@ def test_metrics_count_every_row_once() -> None:
 def test_a_split_without_weights_is_evaluated_with_weights_of_1() -> None:
     made = trained({"training": (X, Y, W), "validation": (X, Y)}, SquaredDifference(), 2)
     assert made.evaluate()["loss"] == pytest.approx(np.mean((made.predict(X) - Y) ** 2), rel=1e-12)
-    made = trained({"training": (X, Y), "validation": (X, Y, W)}, SquaredDifference(), 2)
+    made = trained({"training": (X, Y), "test": (X, Y, W)}, SquaredDifference(), 2)
     with pytest.raises(SigmaDataError, match="section 'weights' is not in the training split"):
-        made.evaluate()
+        made.evaluate("test")
 
 
 @pytest.mark.parametrize(("weights", "message"), [

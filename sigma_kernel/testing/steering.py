@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,13 @@ class Descent(GradientOptimiser):
         return parameter - hyper["learning_rate"] * gradient, {}
 
 
-def small_environment(operator: Operator, seed: int = 0, rows: int = 23, **settings: Any) -> Environment:
+def small_environment(
+    operator: Operator,
+    seed: int = 0,
+    rows: int = 23,
+    splits: Sequence[str] = ("training", "validation"),
+    **settings: Any,
+) -> Environment:
     """Return an environment that fits a plane to ``rows`` points in batches of 5, on the null backend."""
     draw = np.random.default_rng(7)
     x = draw.normal(size=(rows, 3)).astype(np.float32)
@@ -51,7 +57,7 @@ def small_environment(operator: Operator, seed: int = 0, rows: int = 23, **setti
     environment = Environment("small", seed=seed)
     common = {"backend": NullBackend(), "operator": operator, "batch_size": 5, "epochs": inf}
     trainer = environment.create_trainer("trainer", **{**common, **settings})
-    trainer.data = {"training": data, "validation": data}
+    trainer.data = dict.fromkeys(splits, data)
     trainer.optimiser = Descent(learning_rate=0.05)
     trainer.network = Plain(
         lambda p, batch: f.mean(f.square(batch["inputs"] @ p["weights"] - batch["targets"])),

@@ -21,7 +21,16 @@ from attrs import define, evolve, field, fields
 
 from sigma_kernel.arrays import read_only
 from sigma_kernel.contracts import Backend, Dataset, Hook
-from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaDataError, SigmaNetworkError, inside, near
+from sigma_kernel.errors import (
+    FIRST,
+    Mistakes,
+    SigmaConfigError,
+    SigmaDataError,
+    SigmaNetworkError,
+    SigmaPluginError,
+    inside,
+    near,
+)
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.settings import MIXED, is_total, is_whole
@@ -108,17 +117,21 @@ class Stages:
 
     @stage("hooks")
     def hooks(self) -> dict[str, Hook]:
-        """Return the hooks by name; one measures on a ``validation_split``, or the trainer's metrics on validation."""
+        """Return the hooks by name; one measures on a split for validation, unless another does."""
         resolve, where, splits = self.settings.resolve, f"{self.settings.name}.hooks", None
         with suppress(Missing):
             splits = self.data
         found = choices.hooks(resolve, where, self.settings.hooks, splits, self.mistakes)
-        wanted = self.settings.validation_split is not None or self.settings.metrics
         measured = any("validation" in hook.splits for hook in found.values())
-        if not wanted or measured or "validation" not in (splits or ()):
+        if measured or "validation" not in (splits or ()):
             return found
         table = {"type": "evaluate", "metrics": self.chosen.metrics}
-        return {**choices.hooks(resolve, where, {"validation": table}, splits), **found}
+        try:
+            return {**choices.hooks(resolve, where, {"validation": table}, splits), **found}
+        except SigmaPluginError:  # the room of the hook is not installed
+            if self.settings.validation_split is not None or self.settings.metrics:
+                raise
+            return found
 
     # -- data ----------------------------------------------------------------------------------------------------------
     @stage(*DATASET)

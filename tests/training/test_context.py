@@ -53,7 +53,7 @@ def test_nothing_is_published_outside_a_pattern() -> None:
 @pytest.mark.parametrize(("wrote", "read"), [("sizes.**", "sizes.a.b"), ("sizes.a", "sizes.*"), ("s.**", "s.**")])
 def test_a_hook_that_publishes_within_a_pattern_precedes_its_readers(wrote: str, read: str) -> None:
     hooks = {"a-reader": Do(reads=[read], every=every(2, "epoch")), "writer": Do(writes=[wrote])}
-    with small_environment(Sweep(), hooks=hooks) as sigma:
+    with small_environment(Sweep(), splits=["training"], hooks=hooks) as sigma:
         assert sigma.trainer("trainer").session.setup.order.names == ["writer", "a-reader"]
 
 

@@ -91,7 +91,7 @@ def test_the_hook_order_is_explained_by_declarations_priority_or_name() -> None:
         "a": Do(reads=["x"]), "b": Do(writes=["x"]), "c": Do(priority=2),
         "d": Do(priority=2, reads=["training.loss"]),
     }  # fmt: skip
-    with small_environment(Sweep(), hooks=hooks) as sigma:
+    with small_environment(Sweep(), splits=["training"], hooks=hooks) as sigma:
         found = explained(sigma.trainer("trainer"))
     assert [hook["name"] for hook in found["hooks"]] == ["c", "d", "b", "a"]
     assert found["reasons"] == [
@@ -255,7 +255,7 @@ def test_a_local_hook_runs_for_each_worker_with_its_values_and_memory() -> None:
         context.publish("counted", context.memory["times"])
 
     hook = Do(does=count, scope="local", reads=["training.loss"], writes=["counted"])
-    with small_environment(TwoWorkers(), hooks={"it": hook}) as sigma:
+    with small_environment(TwoWorkers(), splits=["training"], hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
         published = sigma.trainer("trainer").session.state.published
         assert set(sigma.summary().metrics) == {"training.loss"}  # local values are not results
@@ -360,7 +360,8 @@ def test_a_hook_that_detaches_itself_and_then_fails_ends_training_and_is_named()
 @pytest.mark.parametrize("scope", ["global", "local"])
 @pytest.mark.parametrize(("policy", "became"), [("ignore", "ignored"), ("mute", "muted")])
 def test_the_error_policy_applies_to_a_hook_that_detached_itself(policy: str, became: str, scope: str) -> None:
-    with small_environment(TwoWorkers(), hooks={"it": _leaves_and(_fails, on_error=policy, scope=scope)}) as sigma:
+    hook = _leaves_and(_fails, on_error=policy, scope=scope)
+    with small_environment(TwoWorkers(), splits=["training"], hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=3)
         assert [text for _, text in sigma.messages.after(0)] == [
             f"hook 'it' (sigma_kernel.testing.doing.Do) failed: KeyError: 'gone'; it is {became}"

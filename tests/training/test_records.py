@@ -307,7 +307,7 @@ def test_a_digest_holds_the_latest_losses_as_float32() -> None:
 
 def test_a_hook_that_publishes_every_iteration_does_not_flood_the_metrics(tmp_path: Path) -> None:
     hooks = {"say": Say(value=1.0)}
-    with small_environment(Sweep(), rows=2000, hooks=hooks) as sigma:
+    with small_environment(Sweep(), rows=2000, splits=["training"], hooks=hooks) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
         trainer.recorder._samples.now = lambda: 0.0  # no time passes
@@ -332,7 +332,7 @@ def test_the_metrics_row_of_an_epoch_has_the_values_of_its_hooks(tmp_path: Path)
 
 def test_texts_are_written_with_the_next_row(tmp_path: Path) -> None:
     hooks = {"say": Say(value="word", every=every(1, "epoch")), "last": Say(value="end", every=every(1, "stop"))}
-    with small_environment(Sweep(), hooks=hooks) as sigma:
+    with small_environment(Sweep(), splits=["training"], hooks=hooks) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
         trainer.recorder._samples.now = lambda: 0.0

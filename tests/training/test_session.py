@@ -164,7 +164,7 @@ class Pressed(NullBackend):
 
     def take(self, array: Any, rows: np.ndarray) -> Any:
         self.taken += 1
-        if self.taken == 13:
+        if self.taken == 30:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         return super().take(array, rows)
 

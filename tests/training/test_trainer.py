@@ -142,7 +142,7 @@ class Catalogue:
 @pytest.mark.parametrize("backend", ["device", {"type": "device", "device": 0}, Device(), Device])
 def test_components_are_objects_names_or_tables(backend: Any) -> None:
     sigma = Environment("small", catalogue=Catalogue())  # type: ignore[arg-type]
-    other = small_environment(Sweep()).trainer("trainer")
+    other = small_environment(Sweep(), splits=["training"]).trainer("trainer")
     trainer = sigma.create_trainer(backend=backend, operator="sweep", data=other.data, network=other.network)
     trainer.batch_size, trainer.optimiser = 5, other.optimiser
     trainer.fit(epochs=1)
