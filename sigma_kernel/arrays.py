@@ -22,6 +22,15 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
+def protected(values: Any) -> Any:
+    """Return values with views in place of arrays, also of those in a mapping or a list, that cannot be written."""
+    if isinstance(values, np.ndarray):
+        return read_only(values)
+    if isinstance(values, dict):
+        return {name: protected(one) for name, one in values.items()}
+    return [protected(one) for one in values] if isinstance(values, list) else values
+
+
 def as_numpy(values: Any) -> np.ndarray:
     """Convert an array of any library, or what NumPy converts, without a copy where that is possible.
 

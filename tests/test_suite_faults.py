@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable, Mapping
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,17 @@ class InPlace(Error):
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         a += b
         return a
+
+
+class SortsWhatItIsGiven(Error):
+    keeps_rows = True
+
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        return f.abs(prediction - targets)
+
+    def value(self, totals: np.ndarray, rows: int) -> float:
+        totals.sort()
+        return fsum(totals) / rows
 
 
 class AddsInFloat32(Error):
@@ -156,6 +168,7 @@ METRICS = {
     RoundsEachBatch: {"test_any_batches_shards_and_order_give_the_same_bits"},
     KeepsRowsAndAddsThemInOrder: {"test_any_batches_shards_and_order_give_the_same_bits"},
     InPlace: {"test_merging_is_the_same_in_any_order_and_changes_no_operand"},
+    SortsWhatItIsGiven: {"test_it_is_what_others_compute"},
     FromTheLeft: {"test_merging_is_the_same_in_any_order_and_changes_no_operand"},
     ByPlace: {"test_the_order_of_rows_does_not_matter"},
     AnArray: {"test_the_value_can_be_published"},

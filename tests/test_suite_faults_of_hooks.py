@@ -15,6 +15,7 @@ from sigma_kernel.testing import HookSuite
 from sigma_kernel.testing.hooks import Seen, watched
 from tests.faults import check_caught
 
+GRADIENT = "gradients.1-linear.weights"
 MEMORY: list[Any] = []
 
 
@@ -127,6 +128,10 @@ HOOKS: dict[str, tuple[Callable[[], Hook], str]] = {
     "the wall clock": (also(lambda hook, context: context.publish("lowest", time.perf_counter())), EQUAL),
     "random numbers": (also(lambda hook, context: context.publish("lowest", float(np.random.default_rng().random()))),
         EQUAL),
+    "writing to what is read": (
+        also(
+            lambda hook, context: context.read(GRADIENT).fill(0), reads=("validation.score", GRADIENT)
+        ), SESSION),
     "live state": (also(_live), SESSION),
     "live state behind its context": (also(_overwritten), "test_it_changes_training_by_commands_only"),
     "an end that is not declared": (

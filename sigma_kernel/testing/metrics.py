@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from sigma_kernel.arrays import protected
 from sigma_kernel.contracts import Merger, Metric
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
@@ -83,7 +84,8 @@ class MetricSuite(Suite):
         for part in parts:
             (found,) = record(*(Spec(x.shape, x.dtype.name) for x in part))(*part)
             totals = merge_totals(totals, {RECORD: np.asarray(found)[None]}, {"metric": metric})
-        return metric.value(add_exactly(totals[RECORD]) if is_additive(metric) else totals[RECORD], len(rows[0]))
+        found = add_exactly(totals[RECORD]) if is_additive(metric) else totals[RECORD]
+        return metric.value(protected(found), len(rows[0]))
 
     def alike(self, found: Any, wanted: Any) -> None:
         """Assert that two results are equal within the tolerance."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve, field, frozen
 
-from sigma_kernel.arrays import read_only
+from sigma_kernel.arrays import protected, read_only
 from sigma_kernel.contracts import Backend, Dataset, Preprocessor
 from sigma_kernel.errors import SigmaDataError, expect, inside, near
 from sigma_kernel.graph.node import Spec
@@ -39,7 +39,8 @@ class Preparation:
             for block, values in enumerate(section):  # an error naming the row in the data
                 with placed(dataset, block):
                     check_finite({step.section: values})
-        return evolve(self, preprocessors={**self.preprocessors, name: step}, fitted={**self.fitted, name: fitted})
+        done = {**self.fitted, name: protected(fitted)}
+        return evolve(self, preprocessors={**self.preprocessors, name: step}, fitted=done)
 
     def arrays(self) -> Host:
         """Return the fitted values of the preprocessors, by their addresses in the state."""

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from attrs import asdict, define, evolve, field
 
+from sigma_kernel.arrays import protected
 from sigma_kernel.clock import Moment, Timed, TimeScale, scaled, until_due
 from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Hook, Metric, RowLosses
 from sigma_kernel.errors import (
@@ -1085,7 +1086,7 @@ class HookView:
     def read(self, address: str) -> Any:
         """Return a value that the hook declared in ``reads``, or None if there is none yet."""
         check_read(self.name, self.hook, address)
-        return self.session.lookup(address, self.scope)
+        return protected(self.session.lookup(address, self.scope))
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value under an address that the hook declared in ``writes``, unless it has detached itself."""

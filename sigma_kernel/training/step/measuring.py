@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sigma_kernel.arrays import protected
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import expect, inside
 from sigma_kernel.totals import add_exactly, exact, is_additive
@@ -20,7 +21,7 @@ def values(name: str, metric: Metric, totals: np.ndarray | list[Any], rows: int)
     """Return the values of a metric; raise SigmaComponentError unless each is a number or a list of numbers."""
     totals = add_exactly(np.swapaxes(totals, 0, 1)) if is_additive(metric) else totals
     with inside(f"metric {name!r}", metric):
-        made = [metric.value(one, rows) for one in totals]
+        made = [metric.value(one, rows) for one in protected(totals)]
         found = np.array(made)
         expect(found.dtype.kind in "fiub", "value() must return a number, or a list of numbers", made[0])
     return found
@@ -38,7 +39,7 @@ def merge_totals(
             found[name] = exact(np.concatenate([*before, new.reshape(-1, *new.shape[2:])]))
         else:
             with inside(f"metric {own!r}", metric):
-                found[name] = metric.merged([*before, *new])
+                found[name] = metric.merged(protected([*before, *new]))
     return found
 
 
