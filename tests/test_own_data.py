@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from sigma_data import Arrays, Csv, Frame, Iris, Stream
+from sigma_data.datasets.shares import Shares
 from sigma_kernel import Environment, as_numpy, load
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError, SigmaPluginError
 from sigma_kernel.launcher.group import main
@@ -183,11 +184,13 @@ def test_validation_split_works_for_every_kind_of_data() -> None:
         "sections": {"inputs": X, "targets": CODES},
         "frame": (frame, CODES),
         "Arrays": Arrays(inputs=X, targets=CODES),
-        "Stream": Stream(zip(X, CODES, strict=True), block_rows=7),
         "iterator": iter([(X[:20], CODES[:20]), (X[20:], CODES[20:])]),
     }
     losses = {name: trained(data, validation_split=0.25, epochs=0).evaluate()["loss"] for name, data in given.items()}
     assert max(losses.values()) == pytest.approx(min(losses.values()), rel=1e-6)
+    stream = Stream(zip(X, CODES, strict=True), block_rows=7)  # whose rows are divided by what they are
+    splits = trained(stream, validation_split=0.25, epochs=0).session.setup.evaluator.splits
+    assert sum(map(len, splits.values())) == 40
 
 
 @pytest.mark.parametrize(
@@ -347,6 +350,39 @@ def test_rows_that_are_changed_at_random_are_split_by_their_key() -> None:
     assert sorted(keys[0] + keys[1]) == [*range(40)]
     with pytest.raises(SigmaDataError, match="not yield as many rows as the first time.*yield a section 'key'"):
         trained(lambda: changed(False), validation_split=0.25, epochs=30)
+
+
+def rows_of(split: Any) -> set[tuple[float, ...]]:
+    return {tuple(row) for number in range(split.blocks) for row in split.block(number)["inputs"].tolist()}
+
+
+def test_kept_rows_of_a_stream_are_split_alike_in_any_order() -> None:
+    orders = [np.random.default_rng(seed).permutation(40) for seed in range(3)]
+    made = [Shares(Stream([(X[i], CODES[i]) for i in order], block_rows=9), split=0.25) for order in orders]
+    first, *others = [{name: rows_of(splits[name]) for name in splits} for splits in made]
+    assert others == [first, first]
+    assert not first["training"] & first["validation"]
+    assert sum(map(len, first.values())) == 40
+    anew = Shares(Stream(lambda: zip(X, CODES, strict=True), keep="one"), split=0.25)
+    assert {name: rows_of(anew[name]) for name in anew} == first
+
+
+@pytest.mark.parametrize("key", [np.arange(40) // 4, np.array([f"p{i // 4}" for i in range(40)])], ids=["int", "text"])
+@pytest.mark.parametrize("kind", ["generator", "arrays", "stream"])
+def test_rows_of_one_key_stay_together_in_every_kind_of_data(kind: str, key: np.ndarray) -> None:
+    whole = {"inputs": X, "targets": CODES, "key": key}
+    data: Any = whole
+    if kind == "generator":
+        data = ({name: values[at : at + 7] for name, values in whole.items()} for at in range(0, 40, 7))
+    if kind == "stream":
+        numbers = np.unique(key, return_inverse=True)[1]
+        data = Stream([{"inputs": X[i], "targets": CODES[i], "key": numbers[i]} for i in range(40)])
+    splits = trained(data, validation_split=0.25, epochs=1).session.setup.evaluator.splits
+    people = [{row[0] for row in rows_of(part)} for part in splits.values()]
+    owner = {float(row[0]): number // 4 for number, row in enumerate(X)}
+    first, second = ({owner[one] for one in group} for group in people)
+    assert not first & second
+    assert len(first | second) == 10
 
 
 def test_rows_that_are_read_anew_are_not_split_by_place() -> None:

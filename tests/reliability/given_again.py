@@ -198,10 +198,9 @@ def _columns(table: pd.DataFrame, trained: Given) -> np.ndarray:
 
 
 # -- a round -----------------------------------------------------------------------------------------------------------
-def environment(given: Given, data: Any, epochs: int) -> Environment:
+def environment(given: Given, data: Any, epochs: int, units: int) -> Environment:
     """Return an environment with a trainer for a table."""
     width = len(given.table.columns) - 1 + 2 * len(given.encode)
-    units = len(set(given.table["y"].tolist())) if given.classes else 1
     cost = "softmax_cross_entropy()" if given.classes else "squared_difference()"
     made = Environment("it", folder="runs", control=False)
     made.create_trainer(
@@ -213,7 +212,8 @@ def environment(given: Given, data: Any, epochs: int) -> Environment:
 
 def trained(given: Given, epochs: int = EPOCHS) -> Trained:
     """Return the network that was trained on a table, in a run folder of its own."""
-    with environment(given, given.data(Path("t.csv")), epochs) as made:
+    units = len(set(given.table["y"].tolist())) if given.classes else 1
+    with environment(given, given.data(Path("t.csv")), epochs, units) as made:
         made.run(progress=False)
         assert made.run_folder is not None
         return load(made.run_folder)
@@ -234,7 +234,8 @@ def _used(model: Trained, purpose: str, given: Given) -> Parameters | float:
     data, run = given.data(Path("t.csv")), model.path.parents[2]
     if purpose == "run":
         return load(run).evaluate("training")["loss"]
-    with environment(given, data, EPOCHS + 1) as made:
+    units = len(model.parameters()["network.layers.1-output.biases"])  # also if other rows have fewer classes
+    with environment(given, data, EPOCHS + 1, units) as made:
         made.resume(run, log=lambda text: None)
         made.run(progress=False)
         return {name: np.asarray(value) for name, value in made.trainer("trainer").parameters().items()}

@@ -10,6 +10,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from sigma_data.stream import Block, Stream
+from sigma_data.subset import Subset
 from sigma_kernel import Dataset, SigmaConfigError
 
 KEY = "key"  # the section that identifies a row
@@ -34,26 +35,44 @@ class Portion:
             if rows.any():
                 found = True
                 yield {name: values[rows] for name, values in block.items()}
-        if not found:
-            share = self.end - self.begin
-            raise SigmaConfigError(f"split: {self.name!r} gets no row for a share of {share:g}. Give it more.")
+        _check_any(found, self.name, self.end - self.begin)
 
 
 def parts_of(stream: Stream, shares: Mapping[str, float], seed: int) -> dict[str, Dataset]:
     """Return disjoint parts of a stream by name; each has its share of the rows approximately."""
-    ends = [*accumulate(shares.values())]
-    bounds = zip(shares, [0.0, *ends], [one if one < 1 - 1e-9 else 1.0 for one in ends], strict=False)
-    parts = {name: Portion(stream, seed, name, begin, end) for name, begin, end in bounds}
+    parts = {name: Portion(stream, seed, name, begin, end) for name, begin, end in _bounds(shares)}
     made = {name: evolve(stream, source=part, of="batches", most=None) for name, part in parts.items()}
     for part in made.values():
         len(part)  # count its rows, which refuses a part without any before training
     return dict(made)
 
 
-def places(block: Block, seed: int) -> np.ndarray:
+def kept_parts_of(rows: Dataset, shares: Mapping[str, float], seed: int) -> dict[str, Dataset]:
+    """Return disjoint parts of kept rows, the same in any order of them: those of :func:`parts_of`."""
+    at, made = np.concatenate([places(rows.block(block), seed) for block in range(rows.blocks)]), dict[str, Dataset]()
+    for name, begin, end in _bounds(shares):
+        chosen = np.flatnonzero((at >= begin) & (at < end))
+        _check_any(bool(len(chosen)), name, end - begin)
+        made[name] = Subset(rows, chosen)
+    return made
+
+
+def _bounds(shares: Mapping[str, float]) -> Iterator[tuple[str, float, float]]:
+    """Return the names of the parts, each with the places where it begins and ends."""
+    ends = [*accumulate(shares.values())]
+    return zip(shares, [0.0, *ends], [one if one < 1 - 1e-9 else 1.0 for one in ends], strict=False)
+
+
+def _check_any(found: bool, name: str, share: float) -> None:
+    if not found:
+        raise SigmaConfigError(f"split: {name!r} gets no row for a share of {share:g}. Give it more.")
+
+
+def places(block: Mapping[str, np.ndarray], seed: int) -> np.ndarray:
     """Return a number in [0, 1) for each row, from a digest of its section ``key``, or of all its sections."""
     sections = [block[KEY]] if KEY in block else [block[name] for name in sorted(block)]
-    rows = np.concatenate([_bytes(values) for values in sections], axis=1)
+    texts = len(sections) == 1 and sections[0].dtype.kind not in "biuf"  # keys
+    rows = [str(one).encode() for one in sections[0]] if texts else np.concatenate([*map(_bytes, sections)], axis=1)
     key = seed.to_bytes(8, "little")
     found = b"".join(blake2b(row, digest_size=8, key=key).digest() for row in rows)
     return (np.frombuffer(found, "<u8") >> np.uint64(11)) * 2.0**-53

@@ -27,8 +27,8 @@ class Stream(Dataset):
     ``names``.  With ``keep="blocks"``, it is iterated once, on first use, and all blocks are kept in memory;
     SigmaDataError if they exceed ``limit`` bytes.  With ``keep="one"``, only the last block is kept, and the iterable
     is iterated again for every epoch, after a first pass to count rows; it must yield as many rows each time, in any
-    order, and may draw them anew.  Such rows have no place: they are split by their section ``key``, or by what they
-    hold.
+    order, and may draw them anew.  Rows of an iterable have no place: they are split by their section ``key``, or by
+    what they hold.
 
     Rows are shuffled within their block, and no minibatch spans two blocks: the remainder of a block is a smaller
     minibatch, or dropped with ``last_batch="drop"``.  Make ``block_rows`` a large multiple of the batch size.

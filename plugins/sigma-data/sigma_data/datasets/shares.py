@@ -9,7 +9,7 @@ from typing import Any
 from attrs import define, field
 
 from sigma_data.datasets.splits import Divided, Loaded, shares
-from sigma_data.hashing import parts_of
+from sigma_data.hashing import KEY, kept_parts_of, parts_of
 from sigma_data.stream import Stream
 from sigma_data.subset import Subset
 from sigma_kernel import Dataset, Label, SigmaConfigError
@@ -56,12 +56,16 @@ class Shares(Divided):
         return self.dataset.groups() if isinstance(self.dataset, Divided | Subset) else None
 
     def load(self) -> Loaded:
-        """Return the splits; rows that are drawn anew are divided by what they are, since they have no place."""
-        if not (isinstance(self.dataset, Stream) and self.dataset.drawn_anew):
-            return super().load()
-        if self.split_by != "record":
+        """Return the splits; rows of streams, and those with keys, are divided by what they are, not by their place."""
+        anew = isinstance(self.dataset, Stream) and self.dataset.drawn_anew
+        if anew and self.split_by != "record":
             raise SigmaConfigError(
                 f"split: {self.split_by!r} needs rows in a fixed order, and these are read anew for every epoch. Use "
                 "'record', or Stream(..., keep='blocks')."
             )
-        return parts_of(self.dataset, self.split, self.seed), ()
+        if self.split_by != "record" or not self._known_by_content():
+            return super().load()
+        return (parts_of if anew else kept_parts_of)(self.dataset, self.split, self.seed), ()
+
+    def _known_by_content(self) -> bool:
+        return isinstance(self.dataset, Dataset) and (isinstance(self.dataset, Stream) or KEY in self.dataset.sections)
