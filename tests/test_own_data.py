@@ -367,16 +367,16 @@ def test_kept_rows_of_a_stream_are_split_alike_in_any_order() -> None:
     assert {name: rows_of(anew[name]) for name in anew} == first
 
 
-@pytest.mark.parametrize("key", [np.arange(40) // 4, np.array([f"p{i // 4}" for i in range(40)])], ids=["int", "text"])
-@pytest.mark.parametrize("kind", ["generator", "arrays", "stream"])
-def test_rows_of_one_key_stay_together_in_every_kind_of_data(kind: str, key: np.ndarray) -> None:
+@pytest.mark.parametrize("kind", ["generator", "arrays", "words", "stream"])
+def test_rows_of_one_key_stay_together_in_every_kind_of_data(kind: str) -> None:
+    key: Any = np.arange(40) // 4
+    key = [f"person {number}" for number in key] if kind == "words" else key
     whole = {"inputs": X, "targets": CODES, "key": key}
     data: Any = whole
     if kind == "generator":
         data = ({name: values[at : at + 7] for name, values in whole.items()} for at in range(0, 40, 7))
     if kind == "stream":
-        numbers = np.unique(key, return_inverse=True)[1]
-        data = Stream([{"inputs": X[i], "targets": CODES[i], "key": numbers[i]} for i in range(40)])
+        data = Stream([{"inputs": X[i], "targets": CODES[i], "key": key[i]} for i in range(40)])
     splits = trained(data, validation_split=0.25, epochs=1).session.setup.evaluator.splits
     people = [{row[0] for row in rows_of(part)} for part in splits.values()]
     owner = {float(row[0]): number // 4 for number, row in enumerate(X)}

@@ -78,9 +78,8 @@ def drawn(draw: random.Random) -> Given:
         table[name] = [*"rgb", *draw.choices("rgb", k=rows - 3)]
     whole = [3, 7] if kind in ("file", "frame", "polars") else [0, 1]  # of a table they are labels, of arrays indices
     target: list[Any] = draw.choice([["u", "v"], ["u", "v", "w"], whole, [True, False], []])
-    table["y"] = (
-        [*target, *draw.choices(target, k=rows - len(target))] if target else [draw.gauss(0, 1) for _ in range(rows)]
-    )
+    numbers = [float(np.float32(draw.gauss(0, 1))) for _ in range(rows if not target else 0)]
+    table["y"] = [*target, *draw.choices(target, k=rows - len(target))] if target else numbers
     order = draw.sample([*table], len(table)) if kind != "arrays" else [*table]
     return Given(pd.DataFrame(table)[order], encode, bool(target), kind)
 
