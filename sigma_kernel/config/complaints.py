@@ -37,8 +37,8 @@ def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> S
         told = told.removeprefix(f"{path[-1]}: ") if path else told  # the path says it already
         lines.add(document.describe(path, told, line))
         causes.append(cause)
-    told, more = [text for _, text in sorted(lines, key=_in_order)], len(lines) - MOST
-    text = "\n".join(told if more <= 0 else [*told[:MOST], f"... and {more:,} more. Correct these first."])
+    listed, more = [text for _, text in sorted(lines, key=_in_order)], len(lines) - MOST
+    text = "\n".join(listed if more <= 0 else [*listed[:MOST], f"... and {more:,} more. Correct these first."])
     kinds = (kind for kind in (SigmaPluginError, SigmaDataError) if all(isinstance(cause, kind) for cause in causes))
     return next(kinds, SigmaConfigError)(text)
 

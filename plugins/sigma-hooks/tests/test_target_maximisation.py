@@ -173,7 +173,7 @@ def test_an_unsuitable_network_refuses_attaching_target_maximisation(classifier:
         sigma.prepare()
         with pytest.raises(SigmaConfigError, match=r"^trainer\.hooks\.draw: .* must be from 0 to 1 .got 2."):
             sigma.attach("draw", {"type": "target_maximisation", "outputs": [2]})
-        assert sigma.trainer("trainer").session.setup.order.names == []
+        assert sigma.trainer("trainer").session.setup.order.names == ["validation"]
 
 
 @pytest.mark.parametrize(

@@ -57,15 +57,17 @@ class Shares(Divided):
 
     def load(self) -> Loaded:
         """Return the splits; rows of streams, and those with keys, are divided by what they are, not by their place."""
-        anew = isinstance(self.dataset, Stream) and self.dataset.drawn_anew
-        if anew and self.split_by != "record":
+        anew = self.dataset if isinstance(self.dataset, Stream) and self.dataset.drawn_anew else None
+        if anew is not None and self.split_by != "record":
             raise SigmaConfigError(
                 f"split: {self.split_by!r} needs rows in a fixed order, and these are read anew for every epoch. Use "
                 "'record', or Stream(..., keep='blocks')."
             )
         if self.split_by != "record" or not self._known_by_content():
             return super().load()
-        return (parts_of if anew else kept_parts_of)(self.dataset, self.split, self.seed), ()
+        if anew is not None:
+            return parts_of(anew, self.split, self.seed), ()
+        return kept_parts_of(self.dataset, self.split, self.seed), ()
 
     def _known_by_content(self) -> bool:
         return isinstance(self.dataset, Dataset) and (isinstance(self.dataset, Stream) or KEY in self.dataset.sections)
