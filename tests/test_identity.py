@@ -302,3 +302,47 @@ def test_rows_of_texts_are_known_by_their_texts(dtype: Any) -> None:
                                              {"inputs": ((), "str64")}, ["inputs"])) == {}  # fmt: skip
     for other in (("snow", "rain", "żółć"), ("rain", "snow", "żółć\ud800"), ("sno", "wrain", "żółć\ud800")):
         assert "with other values or in another order" in changed_rows(known, described(*other))["training"]
+
+
+def write_later(table: pd.DataFrame, run: Path, match: str = "**", deeper: str = "") -> None:
+    """Write a file that begins from the parameters of a run, with a table of its own."""
+    table.to_csv("later.csv", index=False)
+    places = 'map = { "2-output" = "1-output" }\n' if deeper else ""
+    rule = f'[initialisers.warm]\nmatch = "{match}"\ntype = "warm_start"\nrun = "{run}"\n{places}'
+    Path("later.toml").write_text(
+        f"{FILE.replace('t.csv', 'later.csv').replace('+ output', f'{deeper} + output')}{rule}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "label", "wanted"),
+    [
+        ("abcy", "v", ""),
+        ("bacy", "v", "columns a, b, c of section 'inputs'; the data have b, a, c. Give those"),
+        ("abdy", "v", "columns a, b, c of section 'inputs'; the data have a, b, d. Give those"),
+        ("abcy", "w", "classes u, v of section 'targets'; the data have u, w. Give those"),
+    ],
+    ids=["same", "reordered", "renamed", "another class"],
+)
+def test_a_warm_start_knows_the_columns_and_classes_of_its_values(
+    columns: str, label: str, wanted: str, sigma: Sigma, run: Path
+) -> None:
+    table = TABLE.rename(columns={"c": "d"} if "d" in columns else {}).replace({"y": {"v": label}})
+    write_later(table[[*columns]], run)
+    code, _, err = sigma("run", "later.toml", "--quiet")
+    assert (code == 0) is (not wanted)
+    assert wanted in err
+
+
+def test_values_that_no_column_reaches_do_not_depend_on_columns(sigma: Sigma, run: Path) -> None:
+    write_later(TABLE[["b", "a", "c", "y"]], run, "2-output.*", "+ dense(3)")
+    assert sigma("run", "later.toml", "--quiet")[0] == 0
+
+
+def test_a_warm_start_goes_on_without_the_run_that_it_began_from(sigma: Sigma, run: Path) -> None:
+    write_later(TABLE, run)
+    assert sigma("run", "later.toml", "--quiet", "--epochs", "2")[0] == 0
+    run.rename("elsewhere")
+    later = max(Path("runs").iterdir())
+    assert sigma("resume", later, "--quiet")[0] == 0
+    assert sigma("evaluate", later)[0] == 0

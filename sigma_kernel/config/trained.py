@@ -342,12 +342,27 @@ def saved_parameters(run: Path | str, trainer: str | None = None) -> dict[str, n
     ``trainer`` names one of several. No network is built, so that the run may have been trained from Python. Raises
     SigmaCheckpointError if no checkpoint is intact, and SigmaConfigError if a trainer must be named.
     """
-    home = Path(run) / "checkpoints"
+    arrays = _newest(Path(run), trainer).arrays
+    return {name.removeprefix(LAYERS): value for name, value in arrays.items() if name.startswith(LAYERS)}
+
+
+def saved_names(run: Path | str, trainer: str | None = None) -> dict[str, dict[str, list[Any]]]:
+    """Return the ``columns`` and the ``classes`` of a run by section, or of "" if only one has any.
+
+    ``trainer`` and errors are those of :func:`saved_parameters`.
+    """
+    learned = Learned.saved(_newest(Path(run), trainer).values, {})
+    classes = learned.held("classes") or {"": learned.classes}  # of the only section that has any
+    known = {"columns": learned.held("columns"), "classes": classes}
+    return {what: {name: [*names] for name, names in named.items()} for what, named in known.items()}
+
+
+def _newest(run: Path, trainer: str | None) -> Checkpoint:
+    home = run / "checkpoints"
     names = sorted(path.name for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
     if trainer is None and len(names) > 1:
         raise SigmaConfigError(f"{run}: it trained {', '.join(names)}. Choose one: trainer = '{names[0]}'.")
-    _, found = checkpoints.newest_good(Path(run), trainer or (names or ["trainer"])[0])
-    return {name.removeprefix(LAYERS): value for name, value in found.arrays.items() if name.startswith(LAYERS)}
+    return checkpoints.newest_good(run, trainer or (names or ["trainer"])[0])[1]
 
 
 def _chosen(run: Path, environment: Environment, name: str | None) -> Trainer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -118,6 +118,14 @@ class Initialiser(Settled):
     """
 
     outside: ClassVar[bool] = False
+
+    @property
+    def learned(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
+        """Return the ``columns`` and ``classes`` by section that the values were trained on; by default none.
+
+        A run whose columns or classes are others, or in another order, is refused where the values belong to them.
+        """
+        return {}
 
     @abstractmethod
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:

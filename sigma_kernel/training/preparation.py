@@ -284,7 +284,9 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     )
     check_declared(setup)
     check_one(f"{name}.metrics", Prospect(model).measure, chosen.metrics)
-    return setup, evolve(stages.initial, model=model, fitted=preparation.arrays())
+    initial = evolve(stages.initial, model=model, fitted=preparation.arrays())
+    initial.check_names({**learned, "classes": classes})
+    return setup, initial
 
 
 def prepared_for(settings: Settings, data: Any, learned: Learned) -> Setup:

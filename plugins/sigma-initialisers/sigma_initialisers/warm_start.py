@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import define, field
 
 from sigma_initialisers.naming import fitting, there
-from sigma_kernel import saved_parameters
+from sigma_kernel import saved_names, saved_parameters
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaCheckpointError, near
 
@@ -20,7 +20,8 @@ class WarmStart(Initialiser):
     """Load the values of the same address from the newest intact checkpoint of a run.
 
     Raises SigmaCheckpointError if no checkpoint is intact or if it lacks that address, and SigmaConfigError if the
-    shapes differ.
+    shapes differ.  Training raises SigmaDataError if the columns that matched parameters read, or the classes that they
+    choose among, have other names than in that run, or are in another order.
 
     Args:
         run: Folder of the run.
@@ -44,6 +45,11 @@ class WarmStart(Initialiser):
                 "Give its name there in `map`, or match fewer parameters."
             )
         return fitting(address, parameter, saved[name], f"{name!r} of {self.run}")
+
+    @property
+    def learned(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
+        """Return the columns and the classes of the run."""
+        return saved_names(self.run, self.trainer)
 
     def saved(self) -> Mapping[str, np.ndarray]:
         """Return the parameters of the newest intact checkpoint by address; the file is read once."""

@@ -11,6 +11,8 @@ from attrs import field, frozen
 from sigma_kernel.contracts import Initialiser, Parameter
 from sigma_kernel.errors import expect, inside
 from sigma_kernel.graph.random import Draw
+from sigma_kernel.network.network import Network
+from sigma_kernel.training.data.identity import check_names
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.step.rules import hits
 
@@ -45,6 +47,21 @@ class Initial:
         chosen = {a: self.model.resolve("initialiser", self.initialiser(a, one)) for a, one in self.held.items()}
         return {a: self.values(a, self.held[a]) for a, one in chosen.items() if getattr(one, "outside", False)}
 
+    def check_names(self, learned: Mapping[str, Any]) -> None:
+        """Raise SigmaDataError if matched values were trained on other columns or classes than the network is."""
+        network = self.model.network
+        if self.kept or not hasattr(network, "layers"):
+            return
+        ends = {cost.sources[0] for cost in network.targeted}
+        for name, (_, initialiser) in self.rules.items():
+            with inside(f"initialisers.{name}", initialiser):
+                then = getattr(initialiser, "learned", None)
+                mine = [address for address in self.held if self.rule(address) == name] if then else []
+                taken = {address.partition(".")[0] for address in mine}
+                for what, layers in (("columns", _readers(network, self.held)), ("classes", ends)):
+                    if taken & layers:
+                        check_names(f"initialisers.{name}", what, then.get(what, {}), learned.get(what, {}))
+
     def rule(self, address: str) -> str | None:
         """Return the name of the rule that applies to an address, or None for the layer's own initialiser."""
         rules = {name: match for name, (match, _) in self.rules.items()}
@@ -72,3 +89,12 @@ class Initial:
             fits = values.shape == tuple(parameter.shape) and values.dtype.kind in "fiu"
             expect(fits, f"values() must return numbers of shape {parameter.shape} for {address}", values)
         return values.astype(dtype)
+
+
+def _readers(network: Network, held: Mapping[str, Any]) -> set[str]:
+    """Return the first layers with parameters or state behind the inputs, whose entries belong to columns."""
+    owners, reached, found = {address.partition(".")[0] for address in held}, {x.name for x in network.inputs}, set()
+    for placed in network.layers:
+        if reached.intersection(placed.sources):
+            (found if placed.name in owners else reached).add(placed.name)
+    return found
