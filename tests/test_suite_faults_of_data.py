@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, Any
 
@@ -172,6 +172,17 @@ class TakesAnyColumn(NamedColumns):
         return self if "a" not in wanted else super().aligned(training)
 
 
+class FindsOneText(Numbers):
+    def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> Sequence[str]:
+        return "column 'id' is an identifier."
+
+
+class FindsWords(Numbers):
+    def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> Sequence[str]:
+        return ["id"]
+
+
+SENTENCES = "test_findings_are_sentences_and_leave_the_rows_as_they_were"
 BY_NAME = "test_columns_are_matched_by_name_and_never_by_position"
 OTHER_BLOCKS = "test_blocks_do_not_depend_on_what_was_read_before"
 DATASETS: dict[type[Dataset], str] = {
@@ -193,6 +204,8 @@ DATASETS: dict[type[Dataset], str] = {
     ReadByPosition: BY_NAME,
     OnlyNamesMoved: BY_NAME,
     TakesAnyColumn: BY_NAME,
+    FindsOneText: SENTENCES,
+    FindsWords: SENTENCES,
 }
 
 

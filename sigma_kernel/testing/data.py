@@ -163,6 +163,16 @@ class DatasetSuite(Suite):
             assert not columns or encoded.sections[name].shape == (len(columns),), "name all columns of a vector"
         assert self._blocks(dataset, range(dataset.blocks)) == before
 
+    def test_findings_are_sentences_and_leave_the_rows_as_they_were(self) -> None:
+        """Return a list of sentences from findings(), and write to no array."""
+        dataset = self.make()
+        before = self._blocks(dataset, range(dataset.blocks))
+        for classes in ([], [*dataset.sections]):
+            found = dataset.findings(classes, {"validation": self.make()})
+            assert not isinstance(found, str), "findings() must be a list of sentences"
+            assert all(isinstance(text, str) and text.rstrip().endswith(".") for text in found), found
+        assert self._blocks(dataset, range(dataset.blocks)) == before
+
     def test_columns_are_matched_by_name_and_never_by_position(self) -> None:
         """Return the columns that `training` has from aligned(), in its order; raise SigmaDataError for others."""
         dataset = self.make()
