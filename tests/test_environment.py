@@ -215,7 +215,7 @@ def test_an_invalid_seed_is_refused(seed: Any) -> None:
 
 # -- running -----------------------------------------------------------------------------------------------------------
 def test_a_run_ends_by_itself_and_prints_its_summary() -> None:
-    with _small(epochs=3) as sigma:
+    with _small(epochs=3, splits=["training"]) as sigma:
         summary = sigma.run()
         weights = sigma.get("trainer.network.layers.weights")
         losses = sigma.trainer("trainer").history["training.loss"][-5:]
@@ -314,7 +314,7 @@ def test_two_trainers_train_at_once_on_separate_backends() -> None:
     backends, alone = (Named(), Named()), state_bytes_of(_small(epochs=4))
     met = threading.Barrier(2, timeout=PATIENCE)
     hooks = {"meet": Do(lambda context: met.wait(), every=after(3, "iteration"))}  # a barrier for both
-    with _small(epochs=4, backend=backends[0], hooks=hooks) as sigma:
+    with _small(epochs=4, splits=["training"], backend=backends[0], hooks=hooks) as sigma:
         other = _join(sigma, "other", backend=backends[1], hooks={"end": _end(2), **hooks}, seed=9)
         summary = sigma.run()
         assert backends[0].threads == {"sigma-trainer"}

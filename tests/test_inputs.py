@@ -116,10 +116,13 @@ when = "epoch reaches 1"
         load(sigma.run_folder).predict(X)
 
 
-@pytest.mark.parametrize("cells", ["true", "red"])
-def test_words_of_a_table_are_refused_unless_a_setting_encodes_them(tmp_path: Path, cells: str) -> None:
+@pytest.mark.parametrize(
+    ("cells", "wrong"),
+    [("true", ":3: column 'a': 'other' is neither true nor false"), ("red", ":2: column 'a': 'red' is not a number")],
+)
+def test_words_of_a_table_are_refused_unless_a_setting_encodes_them(tmp_path: Path, cells: str, wrong: str) -> None:
     (tmp_path / "a.csv").write_text(f"a,b,y\n{cells},1,1\nother,1,0\n{cells},0,3\nother,1,1\n")
-    with pytest.raises(SigmaDataError, match=rf"a\.csv:2: column 'a': '{cells}' is not a number. .* in `encode`"):
+    with pytest.raises(SigmaDataError, match=rf"a\.csv{wrong}. .* in `encode`"):
         trainer(Csv(tmp_path / "a.csv", "y", split={"training": 1.0})).fit(epochs=1)
     made = trainer(Csv(tmp_path / "a.csv", "y", encode="a", split={"training": 1.0}))
     made.network = Input(3) + Output(1) + SquaredDifference()

@@ -423,7 +423,7 @@ def test_hooks_are_told_in_order_with_reasons() -> None:
         "reader": Do(does=lambda context: None, every=every(1, "epoch"), reads=("own.value",)),
         "writer": Do(does=lambda context: None, every=every(1, "epoch"), writes=("own.value",)),
     }
-    with small_environment(Sweep(), hooks=hooks) as sigma:
+    with small_environment(Sweep(), splits=["training"], hooks=hooks) as sigma:
         sigma.prepare()
         found = seen(sigma).hooks("trainer")
     assert [hook.name for hook in found] == ["b", "writer", "reader"]

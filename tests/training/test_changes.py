@@ -50,14 +50,14 @@ def test_sending_a_command_returns_when_it_applied() -> None:
 
 
 def test_attached_hooks_are_ordered_by_their_declarations() -> None:
-    with steered() as sigma:
+    with steered(splits=["training"]) as sigma:
         sigma.attach("a", "count")  # not read by any hook yet
         sigma.attach("0", {"type": "follow"})
         assert trainer(sigma).session.setup.order.names == ["a", "0"]
 
 
 def test_a_cycle_is_refused_before_anything_changes() -> None:
-    with steered() as sigma:
+    with steered(splits=["training"]) as sigma:
         sigma.attach("a", {"type": "follow", "after": "training.loss", "into": "x"})
         sigma.attach("b", {"type": "follow", "after": "x", "into": "y"})
         before = ends(sigma)
@@ -73,7 +73,7 @@ def test_a_detached_hook_leaves_no_values_or_memory() -> None:
         3: lambda sigma: [sigma.attach("it", COUNT), sigma.attach("keep", "keep")],
         6: lambda sigma: [sigma.detach("it"), sigma.detach("keep")],
     }
-    with steered(script) as sigma:
+    with steered(script, splits=["training"]) as sigma:
         sigma.run()
         session = trainer(sigma).session
         assert "count" not in session.state.published
@@ -90,7 +90,7 @@ def test_a_value_that_another_hook_also_publishes_stays() -> None:
 
 
 def test_a_duplicate_hook_is_refused_however_it_arises() -> None:
-    with steered() as sigma:
+    with steered(splits=["training"]) as sigma:
         sigma.attach("y", COUNT)
         with pytest.raises(SigmaConfigError, match="hooks.x: is the same as hooks.y. Leave one out, or let"):
             sigma.attach("x", COUNT)
@@ -107,16 +107,16 @@ def test_the_order_of_attached_hooks_is_restored_from_a_checkpoint(tmp_path: Pat
             sigma.attach(name, {"type": "count", "by": ord(name)})
         sigma.send("save")
 
-    with steered({2: attach, 3: crash}) as sigma:
+    with steered({2: attach, 3: crash}, splits=["training"]) as sigma:
         run = crashed(sigma, tmp_path)
-    with steered() as again:
+    with steered(splits=["training"]) as again:
         again.resume(run)
         assert list(trainer(again).session.setup.parts.hooks) == ["y", "x", "z"]
         assert [name for name, _ in trainer(again).session.snapshot().values["changes"]["hooks"]] == ["y", "x", "z"]
 
 
 def test_a_configured_hook_can_be_detached_and_a_reset_restores_it() -> None:
-    with steered(hooks={"it": "count"}) as sigma:
+    with steered(hooks={"it": "count"}, splits=["training"]) as sigma:
         sigma.detach("it")
         assert trainer(sigma).session.setup.order.names == []
         sigma.reset()
@@ -172,7 +172,7 @@ def test_a_hook_may_detach_another_that_is_due_with_it() -> None:
 )  # fmt: skip
 def test_a_refused_command_is_explained_and_changes_nothing(move: Any, kind: type, message: str) -> None:
     hooks = {"there": {"type": "count", "into": "seen"}, "reader": {"type": "follow", "after": "seen"}}
-    with steered(hooks=hooks) as sigma:
+    with steered(hooks=hooks, splits=["training"]) as sigma:
         trainer(sigma).fit(iterations=3)
         before, addresses = ends(sigma), sigma.registry.addresses()
         with pytest.raises(kind) as error:
@@ -519,7 +519,7 @@ def test_a_run_can_be_changed_from_another_thread() -> None:
 
 
 def test_a_command_that_one_trainer_cannot_apply_changes_none() -> None:
-    with small_environment(Sweep()) as sigma:
+    with small_environment(Sweep(), splits=["training"]) as sigma:
         first = trainer(sigma)
         about = {name: getattr(first, name) for name in ("backend", "operator", "network", "data", "optimiser")}
         sigma.create_trainer("other", hooks={"it": "count"}, **about)

@@ -323,7 +323,7 @@ def test_saved_checkpoints_have_the_format_of_the_newest_golden_file(tmp_path: P
 
 def test_a_run_continues_from_the_golden_file() -> None:
     golden = checkpoint.read(GOLDEN / f"{form.FORMAT}.{form.MINOR}", pytest.fail)
-    with small_environment(Sweep()) as sigma:
+    with small_environment(Sweep(), splits=["training"]) as sigma:
         sigma.prepare()
         session = sigma.trainer("trainer").session
         fit(GOLDEN, golden, session)

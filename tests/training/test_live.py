@@ -317,7 +317,7 @@ def test_a_live_change_does_not_recompile(deep: Deep, address: str) -> None:
     found = []
     for hooks in ({}, {"order": Order(address=address)}):
         backend = Counting()
-        with deep(backend=backend, hooks=hooks) as sigma:
+        with deep(backend=backend, hooks=hooks, splits=["training"]) as sigma:
             losses = sigma.trainer("trainer").fit(epochs=2)["training.loss"]
             found.append((backend.compiled, losses.tobytes()))
     assert found[0][0] == found[1][0] == 2  # batches of 5, and of the remaining 3 rows

@@ -17,9 +17,9 @@ ROWS = 50  # fewer may be in order, or all different, by chance
 FEW = 20  # rows of all splits, below which a class may well lack in one
 WIDE = 48  # columns of a table from which on some are expected to be constant, such as the pixels in a corner
 
-UNNAMED = re.compile(r"\s*|Unnamed: ?\d.*|__index_level_\d+__")  # as pandas and pyarrow name the index of a frame
-TIME = re.compile(r"t|.*(time|date|year|month|week|day|hour|minute|second|stamp|epoch).*", re.IGNORECASE)
-IDENTIFIER = re.compile(r"(.*[^A-Za-z])?(?i:id|uuid|guid)|.*[a-z]I[dD]")  # not the id of "paid"
+UNNAMED = re.compile(r"\s*+|Unnamed: ?\d.*+|__index_level_\d++__")  # as pandas and pyarrow name the index of a frame
+TIME = re.compile(r"^t$|time|date|year|month|week|day|hour|minute|second|stamp|epoch", re.IGNORECASE)
+IDENTIFIER = re.compile(r"(?<![A-Za-z])(?i:id|uuid|guid)$|[a-z]I[dD]$")  # not the id of "paid"
 
 Remedy = Callable[[str], str]  # what to do to leave out a column
 
@@ -65,12 +65,12 @@ def _kind(name: str, values: np.ndarray) -> str:
     known = values[~np.isnan(values)]
     if (known == known[0]).all():
         return "constant" if len(known) > 1 else ""
-    if len(known) < ROWS or TIME.fullmatch(name) or not (known == np.rint(known)).all():
+    if len(known) < ROWS or TIME.search(name) or not (known == np.rint(known)).all():
         return ""
     if (np.diff(known) > 0).all():
         return "index"
     dense = len(known) <= float(known.max()) - float(known.min()) + 1 < 2 * len(known)
-    distinct = (dense or IDENTIFIER.fullmatch(name)) and len(np.unique(known)) == len(known)
+    distinct = (dense or IDENTIFIER.search(name)) and len(np.unique(known)) == len(known)
     return "identifier" if distinct else ""
 
 

@@ -41,7 +41,7 @@ def has_only_digits(cells: Iterable[str]) -> bool:
 
 def merges(cell: str, value: float) -> bool:
     """Return whether a cell holds an integer that a float cannot tell from its neighbours."""
-    digits = re.fullmatch(r"[+-]?0*([0-9]+)", cell.strip())
+    digits = re.fullmatch(r"[+-]?0*+([0-9]*+)", cell.strip())
     return abs(value) >= EXACT and digits is not None and digits[1] != str(EXACT)
 
 

@@ -21,7 +21,7 @@ from attrs import evolve, field, frozen
 from sigma_data.labels import EXACT
 
 CHARACTERS = 1 << 22  # bytes of a piece
-INTEGER = re.compile(r"(?<![\d.])\d{16,}(?![\d.eE])", re.ASCII)  # long enough for a float to merge it with others
+INTEGER = re.compile(r"(?<![\d.])\d{16,}+(?![.eE])", re.ASCII)  # long enough for a float to merge it with others
 
 Columns = dict[int, "np.ndarray | list[str]"]  # by number: float64, or words
 
