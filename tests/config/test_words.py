@@ -82,6 +82,7 @@ def test_a_softmax_too_many_is_a_line_of_check_and_explain(
     assert told.count("warning: 2-softmax_cross_entropy: what leads to it ends in a softmax") == 1
 
 
+@pytest.mark.rooms
 def test_of_many_mistakes_the_first_fifty_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "run.toml").write_text("format = 1\n" + "".join(f"wrong{number} = 1\n" for number in range(60)))
     assert main(["check", str(tmp_path / "run.toml")]) == 2

@@ -70,7 +70,7 @@ def check_reads(
     written = {address for hook in hooks.values() if hook.scope == "global" for address in hook.writes}
     plain = {*there, *written, *(a[:at] for a in there if hooks for at, letter in enumerate(a) if letter == ".")}
     heads = {address.partition(".")[0] for address in written}
-    wide = [h for h in hooks.values() if h.scope == "local" or not all(map(literal, h.writes))]  # not in ``written``
+    wide = [h for h in hooks.values() if h.scope == "local" or {"*", "<"}.intersection("".join(h.writes))]
     for name, hook in hooks.items():
         for address in dict.fromkeys(reads(hook)):
             with mistakes.at("hooks", name, *(() if address in hook.reads else ("when",))):
