@@ -20,7 +20,7 @@ import numpy as np
 from attrs import define, evolve, field, fields
 
 from sigma_kernel.arrays import read_only
-from sigma_kernel.contracts import Backend, Dataset, Hook
+from sigma_kernel.contracts import Backend, Dataset, Hook, Label
 from sigma_kernel.errors import (
     FIRST,
     Mistakes,
@@ -260,12 +260,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
         choices.tell_findings(name, splits, model.network)
     named = getattr(chosen.data, "classes", ())  # of all splits
     classes = choices.class_names(splits["training"], model.network)
-    described = describe_rows(splits, preparation.samples, model.sections)
-    learned: dict[str, Any] = {"samples": preparation.samples, "rows": described}
-    for data in (chosen.data, splits["training"]):  # whose columns are in the order of the training
-        learned |= getattr(data, "learned", {})
-    learned |= {"classes": classes} if len(classes) > 1 else {}
-    learned |= {"columns": found} if (found := choices.column_names(splits["training"], model.network)) else {}
+    learned = _learned(chosen.data, splits, preparation, model, classes)
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
     feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, **placing(parts.backend, splits["training"]))
     labels = tuple(next(iter(classes.values()), choices.labels(named)))
@@ -287,6 +282,18 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     initial = evolve(stages.initial, model=model, fitted=preparation.arrays())
     initial.check_names({**learned, "classes": classes})
     return setup, initial
+
+
+def _learned(
+    data: Any, splits: Mapping[str, Dataset], preparation: Preparation, model: Model, classes: Mapping[str, list[Label]]
+) -> dict[str, Any]:
+    """Return what a checkpoint holds of the data, as plain values by name."""
+    described = describe_rows(splits, preparation.samples, model.sections)
+    found: dict[str, Any] = {"samples": preparation.samples, "rows": described}
+    for rows in (data, splits["training"]):  # whose columns are in the order of the training
+        found |= getattr(rows, "learned", {})
+    found |= {"classes": classes} if len(classes) > 1 else {}
+    return found | ({"columns": names} if (names := choices.column_names(splits["training"], model.network)) else {})
 
 
 def prepared_for(settings: Settings, data: Any, learned: Learned) -> Setup:

@@ -55,7 +55,7 @@ class Initial:
         ends = {cost.sources[0] for cost in network.targeted}
         for name, (_, initialiser) in self.rules.items():
             with inside(f"initialisers.{name}", initialiser):
-                then = getattr(initialiser, "learned", None)
+                then: Mapping[str, Any] = getattr(initialiser, "learned", {})
                 mine = [address for address in self.held if self.rule(address) == name] if then else []
                 taken = {address.partition(".")[0] for address in mine}
                 for what, layers in (("columns", _readers(network, self.held)), ("classes", ends)):
@@ -93,7 +93,8 @@ class Initial:
 
 def _readers(network: Network, held: Mapping[str, Any]) -> set[str]:
     """Return the first layers with parameters or state behind the inputs, whose entries belong to columns."""
-    owners, reached, found = {address.partition(".")[0] for address in held}, {x.name for x in network.inputs}, set()
+    owners, reached = {address.partition(".")[0] for address in held}, {placed.name for placed in network.inputs}
+    found = set[str]()
     for placed in network.layers:
         if reached.intersection(placed.sources):
             (found if placed.name in owners else reached).add(placed.name)
