@@ -47,7 +47,8 @@ class Ending(Hook):
 
 
 def _run(monitor: ConsoleMonitor, epochs: int = 3, total: float | None = None) -> None:
-    with small_environment(Sweep(epochs), epochs=total, hooks={"end": Ending(every=every(1, "epoch"))}) as sigma:
+    hooks = {"end": Ending(every=every(1, "epoch"))}
+    with small_environment(Sweep(epochs), splits=["training"], epochs=total, hooks=hooks) as sigma:
         sigma.monitors["console"] = monitor
         sigma.messages.log("hello")
         sigma.run()

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from math import fsum, sqrt
-
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment, functions as f, minimise
+from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing import GradientOptimiserSuite, Trial
 from sigma_optimisers import Adam
@@ -72,47 +70,3 @@ def test_amsgrad_keeps_dividing_by_the_largest_second_moment():
 def test_amsgrad_is_true_or_false():
     with pytest.raises(SigmaConfigError, match=r"amsgrad: must be true or false \(got 1\)"):
         Adam(amsgrad=1)
-
-
-def lengths(gradients, beta2):
-    """Return the length of each step in learning rates: moments are weighted means of gradients, in Python's floats."""
-    found = []
-    for n in range(1, len(gradients) + 1):
-        first, second = ([beta ** (n - i) for i in range(1, n + 1)] for beta in (0.9, beta2))
-        mean = fsum(w * g for w, g in zip(first, gradients, strict=False)) / fsum(first)
-        square = fsum(w * g * g for w, g in zip(second, gradients, strict=False)) / fsum(second)
-        found.append(mean / (sqrt(square) + 1e-8))
-    return found
-
-
-@pytest.mark.parametrize("beta2", [0.999, 0.99999, 0.9999999])
-@pytest.mark.parametrize("backend", ["numpy", "numba"])
-def test_long_averages_are_corrected_to_all_digits_in_float32(beta2, backend):
-    rows, values = np.random.default_rng(0).normal(2.0, 1.0, size=(40, 1)).astype("float32"), [0.0]
-    minimise(
-        lambda p, batch: f.sum(p["x"] * batch["inputs"]), {"x": np.zeros(1)}, {"inputs": rows}, Adam(0.01, beta2=beta2),
-        lambda moment, loss, parameters: values.append(parameters["x"].item()),
-        iterations=40, batch_size=1, iterator="sequential", backend=backend,
-    )  # fmt: skip
-    wanted = -0.01 * np.cumsum(lengths(rows[:, 0].tolist(), beta2))
-    np.testing.assert_allclose(values[1:], wanted, rtol=2e-6)
-
-
-def test_the_correction_follows_a_rate_that_is_set_during_a_run():
-    rows = np.random.default_rng(1).normal(size=(12, 1))
-    with Environment("set", seed=0, precision="float64") as sigma:
-        trainer = sigma.create_trainer(
-            data=(rows, 0 * rows), network="input(1) + output(1, bias=false) + squared_difference()", batch_size=1,
-            backend="numpy", iterator="sequential", optimiser={"type": "adam", "learning_rate": 0.01},
-            initialisers={"all": {"match": "**", "type": "constant", "value": 1.0}},
-        )  # fmt: skip
-        x, m, v, beta2 = 1.0, 0.0, 0.0, 0.999
-        for t, row in enumerate(rows[:, 0], 1):
-            if t == 6:
-                beta2 = 0.0
-            sigma.set("trainer.optimiser.beta2", beta2) if t in (1, 6) else None
-            trainer.fit(iterations=1, progress=False)
-            g = 2 * x * row * row
-            m, v = 0.9 * m + 0.1 * g, beta2 * v + (1 - beta2) * g * g
-            x -= 0.01 * m / (1 - 0.9**t) / (np.sqrt(v / (1 - beta2**t)) + 1e-8)
-            assert sigma.get("trainer.network.layers.1-output.weights").item() == pytest.approx(x, rel=1e-12)
