@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "arrays": "as_numpy",
         "clock": "COUNTED Moment TimeScale TimeStep after between duration every",
         "config.description": "describe",
-        "config.trained": "Trained load saved_names saved_parameters",
+        "config.trained": "Trained load read_saved saved_parameters",
         "contracts": " ".join(contracts.__all__),
         "courses": "TrainingHandle",
         "criteria": "when",

@@ -13,7 +13,7 @@ from sigma_kernel.clock import every as every
 from sigma_kernel.config.description import describe as describe
 from sigma_kernel.config.trained import Trained as Trained
 from sigma_kernel.config.trained import load as load
-from sigma_kernel.config.trained import saved_names as saved_names
+from sigma_kernel.config.trained import read_saved as read_saved
 from sigma_kernel.config.trained import saved_parameters as saved_parameters
 from sigma_kernel.contracts import AddressEntry as AddressEntry
 from sigma_kernel.contracts import Architecture as Architecture

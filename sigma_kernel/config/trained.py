@@ -342,19 +342,22 @@ def saved_parameters(run: Path | str, trainer: str | None = None) -> dict[str, n
     ``trainer`` names one of several. No network is built, so that the run may have been trained from Python. Raises
     SigmaCheckpointError if no checkpoint is intact, and SigmaConfigError if a trainer must be named.
     """
-    arrays = _newest(Path(run), trainer).arrays
-    return {name.removeprefix(LAYERS): value for name, value in arrays.items() if name.startswith(LAYERS)}
+    return read_saved(run, trainer)[0]
 
 
-def saved_names(run: Path | str, trainer: str | None = None) -> dict[str, dict[str, list[Any]]]:
-    """Return the ``columns`` and the ``classes`` of a run by section, or of "" if only one has any.
+def read_saved(
+    run: Path | str, trainer: str | None = None
+) -> tuple[dict[str, np.ndarray], dict[str, dict[str, list[Any]]]]:
+    """Return the parameters of :func:`saved_parameters`, and the names of the data that they were trained on.
 
-    ``trainer`` and errors are those of :func:`saved_parameters`.
+    These are the ``columns`` and the ``classes`` by section, or of "" if only one has any.
     """
-    learned = Learned.saved(_newest(Path(run), trainer).values, {})
+    found = _newest(Path(run), trainer)
+    parameters = {name.removeprefix(LAYERS): x for name, x in found.arrays.items() if name.startswith(LAYERS)}
+    learned = Learned.saved(found.values, {})
     classes = learned.held("classes") or {"": learned.classes}  # of the only section that has any
     known = {"columns": learned.held("columns"), "classes": classes}
-    return {what: {name: [*names] for name, names in named.items()} for what, named in known.items()}
+    return parameters, {what: {name: [*names] for name, names in one.items()} for what, one in known.items()}
 
 
 def _newest(run: Path, trainer: str | None) -> Checkpoint:

@@ -10,9 +10,11 @@ import numpy as np
 from attrs import define, field
 
 from sigma_initialisers.naming import fitting, there
-from sigma_kernel import saved_names, saved_parameters
+from sigma_kernel import read_saved
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaCheckpointError, near
+
+Saved = tuple[Mapping[str, np.ndarray], Mapping[str, Mapping[str, Sequence[Any]]]]  # parameters, and names of the data
 
 
 @define(eq=False)
@@ -34,7 +36,7 @@ class WarmStart(Initialiser):
     run: Path = field(converter=Path)
     trainer: str | None = field(default=None, kw_only=True)
     map: Mapping[str, str] = field(factory=dict, kw_only=True)
-    _saved: Mapping[str, np.ndarray] | None = field(default=None, init=False, repr=False)
+    _saved: Saved | None = field(default=None, init=False, repr=False)
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
         """Return the saved values, in float64."""
@@ -49,10 +51,14 @@ class WarmStart(Initialiser):
     @property
     def learned(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
         """Return the columns and the classes of the run."""
-        return saved_names(self.run, self.trainer)
+        return self._read()[1]
 
     def saved(self) -> Mapping[str, np.ndarray]:
-        """Return the parameters of the newest intact checkpoint by address; the file is read once."""
+        """Return the parameters of the newest intact checkpoint by address."""
+        return self._read()[0]
+
+    def _read(self) -> Saved:
+        """Return the parameters and the names of the run; the file is read once."""
         if self._saved is None:
-            self._saved = saved_parameters(self.run, self.trainer)
+            self._saved = read_saved(self.run, self.trainer)
         return self._saved

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -106,3 +108,12 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
     file.write_bytes(data)
     with pytest.warns(UserWarning, match="damaged"), pytest.raises(SigmaCheckpointError, match="that is intact"):
         values(WarmStart(tmp_path))
+
+
+def test_a_checkpoint_is_read_once_for_its_parameters_and_its_names(tmp_path):
+    save_checkpoint(tmp_path, {"2-dense.weights": WEIGHTS})
+    start = WarmStart(tmp_path)
+    assert np.array_equal(values(start), WEIGHTS)
+    shutil.rmtree(tmp_path / "checkpoints")
+    assert start.learned == {"columns": {}, "classes": {"": []}}
+    assert np.array_equal(values(start), WEIGHTS)

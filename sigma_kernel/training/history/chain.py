@@ -65,9 +65,9 @@ class Bookmark:
         except (TypeError, ValueError):
             return START
 
-    def after(self, line: str) -> Bookmark:
-        """Return the bookmark after one more line."""
-        row = json.loads(line)
+    def after(self, line: str, row: Mapping[str, Any] | None = None) -> Bookmark:
+        """Return the bookmark after one more line, which holds a row; it is parsed if that is not at hand."""
+        row = json.loads(line) if row is None else row
         lost = {name: count for name, (_, count) in row.get("lost", {}).items()}  # of a first line
         rows, sessions = {**self.rows, **lost}, {**self.sessions, **lost}
         if (name := row.get("trainer")) is not None:

@@ -76,7 +76,7 @@ class Lines:
         """Add a row."""
         if self.path is not None:
             with self._gate:
-                self._take(self._line(row))
+                self._take(self._line(row), row)
                 self._write()
 
     @property
@@ -96,7 +96,7 @@ class Lines:
     def _line(self, row: Mapping[str, Any]) -> str:
         return json.dumps(strict(row))
 
-    def _take(self, line: str) -> None:
+    def _take(self, line: str, row: Mapping[str, Any] | None = None) -> None:
         self.waiting.append(f"{line}\n")
         self._last = line
 
@@ -186,13 +186,13 @@ class Journal(Lines):
     def _line(self, row: Mapping[str, Any]) -> str:
         return chained(hash_of(self._last), encoded(row))
 
-    def _take(self, line: str) -> None:
+    def _take(self, line: str, row: Mapping[str, Any] | None = None) -> None:
         super()._take(line)
         self._count += 1
         self._recent.append(line)
         self._bytes += len(line)
         self._unsynced += len(line)
-        self._end = self._end.after(line)
+        self._end = self._end.after(line, row)
         if self._end.offset - (self._bookmarks or [self._base])[-1].offset >= EVERY:
             self._bookmarks.append(self._end)
         while self._count - len(self._recent) < self._synced and self._bytes > MOST_BYTES:
