@@ -18,7 +18,7 @@ from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import Crash, crash, crashed, decisive, steered
 from sigma_kernel.training.checkpoints import store
 from sigma_kernel.training.checkpoints.store import read_manifest, saved
-from sigma_kernel.training.history import chain, journal as journals, rewind
+from sigma_kernel.training.history import chain, journal as journals, recorder, rewind
 from sigma_kernel.training.history.journal import Journal, Lines
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
@@ -266,7 +266,8 @@ def test_a_run_whose_journal_outgrows_a_manifest_is_saved_resumed_and_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "LARGEST", 9000)
-    monkeypatch.setattr(rewind, "SHARE", 1e9)  # a digest each epoch
+    monkeypatch.setattr(rewind, "SHARE", 1e9)  # a digest each epoch, however fast it is
+    monkeypatch.setattr(recorder, "APART", 0.0)
     monkeypatch.setattr(journals, "MOST_LATE", (3000, 1e9))
     monkeypatch.setattr(journals, "MOST_BYTES", 3000)
     with steered({220: lambda sigma: sigma.stop()}, last=10**9) as sigma:
