@@ -581,7 +581,7 @@ def test_a_run_leaves_a_complete_run_folder(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [folder.name]
     assert folder.name.startswith("small-20")
     assert sorted({path.name for path in folder.iterdir()} - {"curves.svg"}) == [  # which a room draws
-        "checkpoints", "config.toml", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json",
+        ".lock", "checkpoints", "config.toml", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json",
     ]  # fmt: skip
     assert (folder / "config.toml").read_text() == "format = 1\n"
     assert _json(folder / "summary.json") == {"format": 1, **summary.to_dict()}
@@ -886,6 +886,7 @@ def test_fit_writes_the_same_files_as_run(tmp_path: Path) -> None:
         assert sigma.run_folder is not None
         names = {
             *[
+                ".lock",
                 "checkpoints",
                 "config.toml",
                 "curves.svg",
@@ -914,16 +915,22 @@ def test_a_file_system_without_locks_still_allows_runs(
         with pytest.raises(SigmaStateError, match="cannot be locked: Input/output error. Check that file system."):
             run_folder.lock(tmp_path)
         return
-    os.close(run_folder.lock(tmp_path))
+    run_folder.lock(tmp_path).close()
 
 
-def test_a_run_begins_while_its_folder_is_being_listed(tmp_path: Path) -> None:
-    listing = run_folder.lock(tmp_path, fcntl.LOCK_SH)
-    os.close(run_folder.lock(tmp_path, fcntl.LOCK_SH))  # as another listing does
-    timer = threading.Timer(0.05, os.close, [listing])
-    timer.start()
-    os.close(run_folder.lock(tmp_path, attempts=1000))
-    timer.join()
+def test_a_run_begins_while_its_folder_is_being_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listings = [os.open(path, os.O_RDONLY) for path in (tmp_path, tmp_path)]  # of two at once
+    for listing in listings:
+        fcntl.flock(listing, fcntl.LOCK_SH)
+    pauses: list[float] = []
+
+    def end_one(seconds: float) -> None:
+        pauses.append(seconds)
+        os.close(listings.pop())
+
+    monkeypatch.setattr(run_folder, "sleep", end_one)
+    with run_folder.lock(tmp_path):
+        assert (listings, len(pauses)) == ([], 2)
 
 
 def full(path: Path, data: bytes) -> None:

@@ -58,10 +58,9 @@ def test_the_document_has_the_full_keys(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_run_in_progress_is_running_and_one_that_was_killed_is_unfinished(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    claimed = lock(folder(tmp_path, "a"))
     folder(tmp_path, "b")
-    assert main(["runs", str(tmp_path), "--json"]) == 0
-    os.close(claimed)
+    with lock(folder(tmp_path, "a")):
+        assert main(["runs", str(tmp_path), "--json"]) == 0
     assert [run["status"] for run in json.loads(capsys.readouterr().out)["runs"]] == ["running", "unfinished"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -16,7 +15,7 @@ from sigma_kernel.config import read
 from sigma_kernel.config.stored import document_in
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.launcher.output import document, fitted, json_option, say, table, width
-from sigma_kernel.training.runs.run_folder import lock
+from sigma_kernel.training.runs.run_folder import is_locked
 
 LENGTH = ("epochs", "iterations", "seconds")
 NAMED = 12  # of the columns that do not fit
@@ -66,7 +65,7 @@ def described(run: Path) -> dict[str, Any]:
     measured = {name: _number(value) for name, value in metrics.items()} if isinstance(metrics, Mapping) else {}
     return {
         "folder": str(run),
-        "status": "running" if _locked(run) else str(summary.get("status", "unfinished"))[:NAME],
+        "status": "running" if is_locked(run) else str(summary.get("status", "unfinished"))[:NAME],
         **({"why": str(summary["why"])[:WHY]} if summary.get("why") else {}),
         **{key: _number(summary.get(key)) for key in LENGTH},
         "metrics": _bounded(run, "metrics", measured),
@@ -102,17 +101,6 @@ def _bounded(run: Path, what: str, values: Mapping[str, Any]) -> dict[str, Any]:
     if len(shown) < len(values):
         say(f"{run}: {len(values) - len(shown)} of its {what} are not listed: they are longer than {ROOM:,}.", "yellow")
     return shown
-
-
-def _locked(run: Path) -> bool:
-    """Return whether a process writes to a run folder: listings share their own lock."""
-    try:
-        os.close(lock(run, fcntl.LOCK_SH))
-    except SigmaError:
-        return True
-    except OSError:  # it may not be read, or was removed just now
-        return False
-    return False
 
 
 def _settings(run: Path) -> Iterator[tuple[str, Any]]:

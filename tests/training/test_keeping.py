@@ -71,7 +71,7 @@ def test_removed_files_of_a_run_folder_are_restored_and_reported(tmp_path: Path,
         if os.name == "posix":
             assert not [text for text in told(sigma) if "cannot" in text]
     assert (run / "config.toml").read_text() == "name = 'x'\n"
-    names = {*["checkpoints", "config.toml", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json"]}
+    names = {*[".lock", "checkpoints", "config.toml", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json"]}
     assert {path.name for path in run.iterdir()} - {"curves.svg"} == names
     with steered(last=14) as again:
         assert again.replay(run)[1] == {}

@@ -1,7 +1,7 @@
 """The run folder of an environment: create or reopen it, lock it, and write to it in the background.
 
 It holds ``config.toml`` (resolved), ``plugins.json``, ``journal.jsonl``, ``metrics.jsonl``, ``summary.json``,
-``curves.svg`` and ``checkpoints/<trainer>/<iteration>/``.
+``curves.svg``, ``checkpoints/<trainer>/<iteration>/``, and the lock file.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+import stat
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext, suppress
 from datetime import datetime
 from functools import partial
 from itertools import chain, count
@@ -22,6 +23,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
+from sigma_kernel.regular import IRREGULAR
 from sigma_kernel.training import files
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import read, write
@@ -32,6 +34,7 @@ from sigma_kernel.training.history.metrics import MetricsFile
 from sigma_kernel.training.session.loop import Session
 
 INITIAL = "initial"  # folder of initial values that came from outside, by trainer
+LOCK = ".lock"  # the name of the lock file
 
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # of file systems without locks, such as some on clusters
 
@@ -46,7 +49,7 @@ class RunFolder:
     log: Log
     fill: Callable[[Path], None]
     run: Path | None = None
-    _claim: int | None = None  # the lock on the folder
+    _claim: ExitStack | None = None  # the lock on the folder
     _savers: dict[str, Saver] = field(factory=dict)
     journal: Journal = field(factory=Journal)
     _metrics: Lines = field(factory=Lines)
@@ -92,11 +95,11 @@ class RunFolder:
     def _mend(self) -> None:
         """Restore files deleted from the run folder; the next checkpoint restores its own files."""
         assert self.run is not None  # else nothing is written
-        if not self.run.is_dir():
-            self.run.mkdir(parents=True)
-            if self._claim is not None:
-                self.release()
-                self.claim(self.run)
+        self.run.mkdir(parents=True, exist_ok=True)
+        if self._claim is not None and not os.path.lexists(self.run / LOCK):
+            os.close(open_lock(self.run))
+            self.release()
+            self.claim(self.run)
         if not (self.run / "config.toml").exists():
             files.put_text(self.run / "config.toml", self._text)
         self.fill(self.run)
@@ -124,7 +127,7 @@ class RunFolder:
     def release(self) -> None:
         """Unlock the run files."""
         if self._claim is not None:
-            os.close(self._claim)
+            self._claim.close()
             self._claim = None
 
     def wait(self) -> None:
@@ -154,27 +157,83 @@ def create(parent: Path, name: str) -> Path:
             with suppress(FileExistsError):
                 folder = parent / next(names)
                 folder.mkdir()
+                os.close(open_lock(folder))  # before a reader can lock the folder
                 return folder
     except OSError as error:
         raise SigmaConfigError(f"{parent}: cannot be created: {error.strerror}. Choose another run.folder.") from error
 
 
-def lock(run: Path, kind: int = fcntl.LOCK_EX, attempts: int = 10) -> int:
-    """Lock a run folder until the returned file descriptor is closed; raise SigmaStateError if it is locked.
+# -- one process at a time ---------------------------------------------------------------------------------------------
+def lock(run: Path) -> ExitStack:
+    """Lock a run folder until the result is closed; raise SigmaStateError if another process has locked it.
+
+    The lock is on a file that its owner alone can open, since whoever can open a file can lock it.  The folder is
+    locked as well if that can be had: other users see by it that the run goes on, and versions of Sigma without a lock
+    file stay out.  Their runs are known by the missing file, and keep the folder.
+    """
+    with ExitStack() as claim:
+        strict = not os.path.lexists(run / LOCK)
+        folder = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
+        claim.callback(os.close, folder)
+        with nullcontext() if strict else suppress(SigmaStateError):
+            if not _flock(run, folder):
+                raise _busy(run)
+        file = open_lock(run)
+        claim.callback(os.close, file)
+        if not _flock(run, file):
+            raise _busy(run)
+        return claim.pop_all()
+
+
+def open_lock(run: Path) -> int:
+    """Open the lock file of a run folder, for its owner alone; create it if there is none."""
+    path = run / LOCK
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        try:
+            if not stat.S_ISREG(mode := os.fstat(handle).st_mode):
+                raise OSError(errno.EINVAL, IRREGULAR)
+            if stat.S_IMODE(mode) != 0o600:  # a copy that lost its mode
+                os.fchmod(handle, 0o600)
+        except OSError:
+            os.close(handle)
+            raise
+    except OSError as error:
+        remedy = "If no other user's run writes to the folder, remove this file"
+        raise SigmaStateError(f"{path}: cannot be opened to lock the run: {error.strerror}. {remedy}.") from error
+    return handle
+
+
+def is_locked(run: Path) -> bool:
+    """Return whether a process writes to a run folder; False if that cannot be told."""
+    how = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with ExitStack() as opened, suppress(OSError, SigmaStateError):
+        try:
+            handle = os.open(run / LOCK, how)
+        except OSError:  # another user's, or of a version without lock files
+            handle = os.open(run, how)
+        opened.callback(os.close, handle)
+        return not _flock(run, handle, fcntl.LOCK_SH, 1)
+    return False
+
+
+def _flock(run: Path, handle: int, kind: int = fcntl.LOCK_EX, attempts: int = 10) -> bool:
+    """Lock an open file; return False if another process has locked it.
 
     A listing of runs holds a shared lock for a moment, so that it is tried several times.
     """
-    handle = os.open(run, os.O_RDONLY)
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        os.close(handle)
-        if attempts > 1 and kind == fcntl.LOCK_EX:
-            sleep(0.02)
-            return lock(run, kind, attempts - 1)
-        raise SigmaStateError(f"{run}: another run writes to it. Wait for its end.") from None
+        if attempts == 1:
+            return False
+        sleep(0.02)
+        return _flock(run, handle, kind, attempts - 1)
     except OSError as error:
         if error.errno not in NO_LOCKS:
-            os.close(handle)
             raise SigmaStateError(f"{run}: cannot be locked: {error.strerror}. Check that file system.") from error
-    return handle
+    return True
+
+
+def _busy(run: Path) -> SigmaStateError:
+    return SigmaStateError(f"{run}: another run writes to it. Wait for its end.")
