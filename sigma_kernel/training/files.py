@@ -7,8 +7,8 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,35 @@ def sync(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# -- folders that others may replace meanwhile -------------------------------------------------------------------------
+@contextmanager
+def held(folder: Path, make: bool = False) -> Iterator[Path]:
+    """Open a folder; yield a path that leads to this one, whatever is put in its place meanwhile.
+
+    Neither it nor the folder around it may be a link: OSError.  Both are made if they are missing, with ``make``, and
+    synced so that they survive a crash of the machine.  Where the system has no ``/proc``, the path is the folder's.
+    """
+    around = folder.absolute().parent
+    with ExitStack() as opened:
+        handle = _opened(around.parent, None, opened)
+        for name in (around.name, folder.absolute().name):
+            with suppress(FileExistsError):
+                if make:
+                    os.mkdir(name, dir_fd=handle)
+                    os.fsync(handle)
+            handle = _opened(name, handle, opened)
+        path = Path(f"/proc/self/fd/{handle}")
+        yield path if path.is_dir() else folder
+
+
+def _opened(name: str | Path, inside: int | None, opened: ExitStack) -> int:
+    """Open a folder by its path, or without following a link inside an open one."""
+    how = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if inside is None else os.O_NOFOLLOW)
+    handle = os.open(name, how, dir_fd=inside)
+    opened.callback(os.close, handle)
+    return handle
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

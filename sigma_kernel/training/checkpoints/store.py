@@ -26,7 +26,7 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training.checkpoints.encoding import packed
 from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Checkpoint, Log, manifest_of
-from sigma_kernel.training.files import LARGEST, digest, document, get_bytes, put_bytes as _put, sync as _sync
+from sigma_kernel.training.files import LARGEST, digest, document, get_bytes, held, put_bytes as _put, sync as _sync
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
 SAVER = "sigma-saver"  # threads
@@ -43,33 +43,35 @@ def write(folder: Path, checkpoint: Checkpoint, log: Log = lambda text: None) ->
     Values that would make the manifest too large are left out, and logged.  Raises SigmaCheckpointError if the disk is
     full, the folder cannot be written, or a value cannot be saved.
     """
-    temporary = _sibling(folder, "part")
     try:
         refuse_link(folder)
-    except OSError as error:
-        raise _unwritable(folder, error) from error
-    try:
-        _make(folder.parent)
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
-        _fill(temporary, checkpoint, log)
-        replace(temporary, folder)
+        _make(folder.parent.parent.parent)
+        with held(folder.parent, make=True) as home:
+            _write(home / folder.name, checkpoint, log)
     except (OSError, SafetensorError, SigmaStateError, TypeError, ValueError, RecursionError, MemoryError) as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise _unwritable(folder, error) from error
+        why = re.sub(r"/proc/self/fd/\d+", str(folder.parent), str(error))
+        raise SigmaCheckpointError(f"{folder}: cannot be written: {why}. Earlier checkpoints are intact.") from error
     return folder
 
 
-def _unwritable(folder: Path, error: Exception) -> SigmaCheckpointError:
-    return SigmaCheckpointError(f"{folder}: cannot be written: {error}. Earlier checkpoints are intact.")
+def _write(folder: Path, checkpoint: Checkpoint, log: Log) -> None:
+    temporary = _sibling(folder, "part")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir()
+        _fill(temporary, checkpoint, log)
+        replace(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def remove(folder: Path) -> None:
     """Remove a checkpoint atomically: a crash leaves no part of it under its name."""
     refuse_link(folder)
-    doomed = _sibling(folder, "part")
-    folder.rename(doomed)
-    shutil.rmtree(doomed)
+    with held(folder.parent) as home:
+        doomed = _sibling(home / folder.name, "part")
+        (home / folder.name).rename(doomed)
+        shutil.rmtree(doomed)
 
 
 def refuse_link(path: Path) -> None:
@@ -235,14 +237,15 @@ def recover(run: Path, log: Log = warnings.warn) -> None:
         for path in [*run.glob("checkpoints/*/.*")]:
             name = LEFT_OVER.fullmatch(path.name)
             if name is not None and not _linked(path, path.parent, path.parent.parent):
-                _tidy(path, path.with_name(name[1]), log)
+                with held(path.parent) as home:
+                    _tidy(home / path.name, path.with_name(name[1]), log)
     except OSError as error:
         raise SigmaCheckpointError(f"{run}: cannot be cleaned up: {error}. Make its checkpoints writable.") from error
 
 
 def _tidy(path: Path, place: Path, log: Log) -> None:
-    if path.suffix == ".old" and not place.exists():
-        path.rename(place)
+    if path.suffix == ".old" and not path.with_name(place.name).exists():
+        path.rename(path.with_name(place.name))
         log(f"{place}: restored: its successor was never finished.")
     else:
         shutil.rmtree(path)

@@ -22,6 +22,7 @@ from sigma_kernel.settings import ge, in_, optional
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import SAVER, numbered, read_manifest, refuse_link, remove, write
+from sigma_kernel.training.files import held
 
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is marked to keep
 
@@ -89,7 +90,8 @@ class Saver:
             refuse_link(path)
             if place.exists():  # from before a crash, after which it was saved again
                 remove(place)
-            path.rename(place)
+            with held(path.parent) as home:
+                (home / path.name).rename(home / place.name)
         except OSError as error:
             self.log(
                 f"ALARM: checkpoint {path.name} cannot be set aside: {error}. Remove it by hand: it is on an abandoned "

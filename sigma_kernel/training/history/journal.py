@@ -269,7 +269,7 @@ def _blocks(handle: int) -> Iterator[bytes]:
 
 
 def _opened(path: Path, how: int) -> int:
-    return os.open(path, os.O_RDWR | os.O_APPEND | how, 0o666)
+    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | how, 0o666)
 
 
 def _leads(path: Path, handle: int) -> bool:
