@@ -8,6 +8,7 @@ from attrs import define, evolve, field
 from rich.console import Console
 
 from sigma_kernel.contracts import View
+from sigma_kernel.launcher import printable
 from sigma_monitor_console.layout import Look
 from sigma_monitor_console.reading import Speed, read
 from sigma_monitor_console.sparks import Trend
@@ -45,7 +46,7 @@ class Watch:
         return evolve(look, reading=evolve(look.reading, curves=found))
 
     def news(self) -> list[str]:
-        """Return the messages since the last look."""
+        """Return the messages since the last look, without the control characters of what they quote."""
         found = self.view.messages(self.told)
         self.told = found[-1][0] if found else self.told
-        return [text for _, text in found]
+        return [printable(text) for _, text in found]

@@ -50,7 +50,7 @@ def _run(monitor: ConsoleMonitor, epochs: int = 3, total: float | None = None) -
     hooks = {"end": Ending(every=every(1, "epoch"))}
     with small_environment(Sweep(epochs), splits=["training"], epochs=total, hooks=hooks) as sigma:
         sigma.monitors["console"] = monitor
-        sigma.messages.log("hello")
+        sigma.messages.log("hello \x1b[2J")
         sigma.run()
 
 
@@ -59,7 +59,7 @@ def test_a_pipe_receives_plain_lines_with_messages_and_the_final_state(capfd: py
     captured = capfd.readouterr()
     assert captured.out == ""
     lines = captured.err.splitlines()
-    assert lines[0] == "hello"
+    assert lines[0] == "hello \\u001b[2J"
     assert re.fullmatch(r"trainer  epoch 3  iteration 15  loss [\d.e-]+.*", lines[-1])
     assert "\x1b" not in captured.err
 
@@ -149,7 +149,7 @@ def test_a_notebook_has_one_output_that_is_updated_and_ends_with_the_last_state(
     monkeypatch.setattr("sigma_monitor_console.notebook.PAUSE", 0.01)
     _run(ConsoleMonitor(), total=3)
     [states] = outputs
-    assert re.fullmatch(r"hello\nepoch 3/3  ━{24}  loss [\d.e-]+  finished", repr(states[-1]))
+    assert re.fullmatch(r"hello \\u001b\[2J\nepoch 3/3  ━{24}  loss [\d.e-]+  finished", repr(states[-1]))
     assert all(one != other for one, other in pairwise(states))
     assert capfd.readouterr() == ("", "")
 

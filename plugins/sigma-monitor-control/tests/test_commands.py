@@ -13,7 +13,7 @@ from sigma_kernel.launcher import main
 from sigma_kernel.testing import CommandSuite
 from sigma_monitor_control import plugin
 from sigma_monitor_control.commands import options, reading, steering
-from sigma_monitor_control.commands.options import literal, numbers, show
+from sigma_monitor_control.commands.options import applied, columns, literal, numbers, show
 
 ORDINARY = {
     "get": ["accuracy"], "watch": ["accuracy", "--count", "1"], "set": ["learning_rate", "0.5"], "rewind": ["3"],
@@ -260,3 +260,14 @@ def test_values_are_shown_on_one_line() -> None:
     assert show({"array": array}) == "3 x 2 float32, -1 to 2, mean 0.5"
     assert show({"array": {"shape": [], "dtype": "<U3"}}) == "one <U3"
     assert [show(value) for value in (True, 0.1 + 0.2, 7, "a", None)] == ["true", "0.3", "7", "a", ""]
+
+
+def test_control_characters_of_names_and_values_are_written_out(capsys: pytest.CaptureFixture[str]) -> None:
+    columns([("a\x1b[2J", "b\x9b"), ("\u202ename", "value")])
+    applied("set \x07", {"tr\x1bainer": {"iteration": 1, "epoch": 0}}, False)
+    out = capsys.readouterr().out
+    assert out.splitlines() == [
+        "a\\u001b[2J  b\\u009b",
+        "\\u202ename  value",
+        "set \\u0007: tr\\u001bainer at iteration 1, epoch 0",
+    ]

@@ -8,8 +8,10 @@ from importlib import import_module
 from io import BytesIO, StringIO
 
 import numpy as np
+from attrs import evolve
 
 from sigma_kernel.curves import FIELDS, Curve, Stretch
+from sigma_kernel.launcher import printable
 from sigma_plot.charts import Line, figure, scale, series, thinned
 
 Panels = Mapping[str, Sequence[Line]]
@@ -25,6 +27,7 @@ HEAD = ("run", "name", "iteration", "epoch", "second", "value", "low", "high", "
 
 def terminal(panels: Panels, over: str, width: int, coloured: bool) -> str:
     """Return the charts as text, at most ``width`` columns wide, with a legend each."""
+    panels = {printable(name): [evolve(one, label=printable(one.label)) for one in panels[name]] for name in panels}
     styles = series(panels)
     charts = (_chart(lines, over, min(width, WIDEST), styles, coloured) for lines in panels.values())
     return "\n\n".join(f"{measure}: {chart}" for measure, chart in zip(panels, charts, strict=True))

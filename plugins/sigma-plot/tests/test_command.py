@@ -53,6 +53,16 @@ def test_charts_fit_the_terminal_and_end_with_the_last_values(
     assert (labels[0], labels[-1]) == (0.5, 0.0625)
 
 
+def test_control_characters_in_the_names_of_a_run_are_written_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = run(tmp_path, trainers=("a\x1b[2J", "b"))
+    assert main(["plot", str(folder), "--value", "*loss"]) == 0
+    out = capsys.readouterr().out
+    assert "a\\u001b[2J" in out
+    assert "\x1b" not in out
+
+
 def test_without_colours_several_lines_have_signs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plot", str(run(tmp_path, "a")), str(run(tmp_path, "b", 2.0)), "--value", "*loss"]) == 0
     out = capsys.readouterr().out

@@ -13,7 +13,7 @@ from sigma_bench.installed import installed_backends, named_backends
 from sigma_kernel import catalogue
 from sigma_kernel.config import structured
 from sigma_kernel.errors import SigmaTrainingError
-from sigma_kernel.launcher import document, json_option, opened, recipe_or_file, say
+from sigma_kernel.launcher import document, json_option, opened, printable, recipe_or_file, say
 
 KEPT = ("backend", "step", "op", "layer", "share", "absolute", "relative")
 HEAD = ("backend", "op", "layer", "step", "absolute", "relative", "of allowed")
@@ -55,7 +55,7 @@ def diff(
     if as_json:
         document(described(what, tolerance, found))
     else:
-        click.echo("\n".join(["", *table(found, worst)]))
+        click.echo(printable("\n".join(["", *table(found, worst)])))
     if first is not None:
         raise SigmaTrainingError(sentence(first))
     say(f"{', '.join(chosen)}: every op, and every step as a whole, agrees with the reference in {len(found)} steps")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.launcher import document, json_option
+from sigma_kernel.launcher import document, json_option, printable
 
 run_option = click.option("--run", metavar="RUN", help="The run: its folder or its name; the only one by default.")
 trainer_option = click.option("--trainer", metavar="NAME", help="This trainer alone, where there are several.")
@@ -74,7 +74,7 @@ def _array(about: Mapping[str, Any]) -> str:
 
 def columns(rows: Iterable[tuple[str, ...]]) -> None:
     """Print rows with aligned columns, no wider than the terminal, if it is one; names lose their middle there."""
-    found = [*rows]
+    found = [[*map(printable, row)] for row in rows]
     if sys.stdout.isatty():
         most = get_terminal_size().columns
         found = [(cropped(first, most * 2 // 3), *rest) for first, *rest in found]
@@ -106,4 +106,4 @@ def applied(what: str, moments: Mapping[str, Mapping[str, int]], as_json: bool) 
         document({"applied": moments})
         return
     where = "; ".join(f"{name} at iteration {at['iteration']}, epoch {at['epoch']}" for name, at in moments.items())
-    click.echo(f"{what}: {where or 'done'}")
+    click.echo(printable(f"{what}: {where or 'done'}"))
