@@ -57,22 +57,17 @@ def recipe(name: str) -> Recipe:
     return found
 
 
-class CheckpointName(click.ParamType[Any]):
-    """A checkpoint: its iteration, ``best`` or ``newest``."""
-
-    name = "N|best|newest"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """Return the iteration, or the word."""
-        if value in ("best", "newest"):
-            return str(value)
-        if not (str(value).isascii() and str(value).isdigit()):
-            self.fail(f"{value!r} is not an iteration, 'best' or 'newest'.", param)
-        return int(value)
+def parse_checkpoint(value: str) -> int | str:
+    """Return which checkpoint is meant: its iteration, ``best`` or ``newest``."""
+    if value in ("best", "newest"):
+        return value
+    if not (value.isascii() and value.isdigit()):
+        raise click.BadParameter(f"{value!r} is not an iteration, 'best' or 'newest'.")
+    return int(value)
 
 
 CHECKPOINT = click.option(
-    "--checkpoint", metavar="N|best|newest", type=CheckpointName(),
+    "--checkpoint", metavar="N|best|newest", type=parse_checkpoint,
     help="Use the checkpoint of iteration N, the best or the newest. [default: the best if a hook keeps it]",
 )  # fmt: skip
 

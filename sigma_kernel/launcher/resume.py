@@ -12,7 +12,7 @@ from sigma_kernel.config.location import move_data
 from sigma_kernel.config.stored import changed_plugins, described_in
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.launcher.configured import DATA, CheckpointName, debug_option, totals, understood
+from sigma_kernel.launcher.configured import DATA, debug_option, parse_checkpoint, totals, understood
 from sigma_kernel.launcher.measured import differing
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.launcher.run import hush, shows, tell, trained, watched
@@ -29,7 +29,7 @@ FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 @DATA
 @click.option("--epochs", metavar="N", help="Train N epochs in total, or inf.")
 @click.option(
-    "--checkpoint", metavar="N|best", type=CheckpointName(), help="Rewind to this checkpoint first, on a new branch."
+    "--checkpoint", metavar="N|best", type=parse_checkpoint, help="Rewind to this checkpoint first, on a new branch."
 )
 @click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Add this monitor (repeatable).")
 @click.option("--paused", is_flag=True, help="Stay paused until a monitor sends a command.")
