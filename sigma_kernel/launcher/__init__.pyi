@@ -6,6 +6,5 @@ from sigma_kernel.launcher.group import main as main
 from sigma_kernel.launcher.output import colours as colours
 from sigma_kernel.launcher.output import document as document
 from sigma_kernel.launcher.output import json_option as json_option
-from sigma_kernel.launcher.output import printable as printable
 from sigma_kernel.launcher.output import say as say
 from sigma_kernel.launcher.runs import listed as listed

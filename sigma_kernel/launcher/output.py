@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,11 +14,10 @@ from typing import Any, TextIO
 
 import click
 
+from sigma_kernel.regular import printable
 from sigma_kernel.tables import aligned, strict
 
 NARROW, INDENT = 24, "    "  # text has at least so many columns beside others, or else its own lines
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 
@@ -29,14 +27,6 @@ def say(text: str, colour: str | None = None) -> None:
     text = printable(text)
     with heard():
         click.echo(click.style(text, fg=colour) if colour else text, err=True, color=colours())
-
-
-def printable(text: str) -> str:
-    """Return a text whose control characters, but tabs and new lines, are written as escapes of JSON.
-
-    Those of direction are among them. A terminal would act on them, so that a stranger's file could hide or forge text.
-    """
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.launcher import document, json_option, printable
+from sigma_kernel.launcher import document, json_option
+from sigma_kernel.regular import printable
 
 run_option = click.option("--run", metavar="RUN", help="The run: its folder or its name; the only one by default.")
 trainer_option = click.option("--trainer", metavar="NAME", help="This trainer alone, where there are several.")
@@ -74,7 +75,7 @@ def _array(about: Mapping[str, Any]) -> str:
 
 def columns(rows: Iterable[tuple[str, ...]]) -> None:
     """Print rows with aligned columns, no wider than the terminal, if it is one; names lose their middle there."""
-    found = [[*map(printable, row)] for row in rows]
+    found = [tuple(map(printable, row)) for row in rows]
     if sys.stdout.isatty():
         most = get_terminal_size().columns
         found = [(cropped(first, most * 2 // 3), *rest) for first, *rest in found]
