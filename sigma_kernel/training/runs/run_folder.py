@@ -11,7 +11,7 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
 from datetime import datetime
 from functools import partial
