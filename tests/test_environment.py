@@ -950,7 +950,7 @@ def test_a_summary_that_cannot_be_written_is_reported_after_everything_else(
                 move(sigma)
             assert sigma.run_folder is not None
             assert checkpoint.read(checkpoint.saved(sigma.run_folder, "trainer")[-1]).values["clock"]["epoch"] == 2
-            os.close(run_folder.lock(sigma.run_folder))  # it is free again
+            run_folder.lock(sigma.run_folder).close()  # it is free again
 
     train(lambda sigma: sigma.run())
     train(lambda sigma: sigma.trainer("trainer").fit(epochs=2))
