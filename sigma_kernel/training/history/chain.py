@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
-from attrs.validators import deep_mapping, ge, instance_of
+from attrs.validators import and_, deep_mapping, ge, instance_of
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaError, said
 from sigma_kernel.training.checkpoints.encoding import packed, unpacked
@@ -39,7 +39,7 @@ COPY = "Restore the file from a copy"
 WITHOUT = f"{COPY}, or move it away: the run then resumes from its newest checkpoint, without what came after it."
 
 
-_COUNT = [instance_of(int), ge(0)]
+_COUNT = and_(instance_of(int), ge(0))
 _BY_TRAINER = deep_mapping(instance_of(str), _COUNT, instance_of(dict))
 
 
