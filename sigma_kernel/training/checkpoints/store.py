@@ -49,7 +49,7 @@ def write(folder: Path, checkpoint: Checkpoint, log: Log = lambda text: None) ->
         with held(folder.parent, make=True) as home:
             _write(home / folder.name, checkpoint, log)
     except (OSError, SafetensorError, SigmaStateError, TypeError, ValueError, RecursionError, MemoryError) as error:
-        why = re.sub(r"/proc/self/fd/\d+", str(folder.parent), str(error))
+        why = re.sub(r"/proc/self/fd/\d++", str(folder.parent), str(error))
         raise SigmaCheckpointError(f"{folder}: cannot be written: {why}. Earlier checkpoints are intact.") from error
     return folder
 
