@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,20 @@ def test_a_link_that_appears_once_the_folder_is_open_changes_nothing(
     assert {*os.listdir(moved)} == left[act]
     if act == "write":
         assert store.read(moved / "7").values == {"number": 7}
+
+
+def test_an_error_names_the_folder_and_not_the_path_by_which_it_is_held(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device", str(source))
+
+    monkeypatch.setattr(store, "replace", full)
+    place = re.escape(f"No space left on device: '{saved.parent / '.7.part'}'. Earlier checkpoints are intact.")
+    with pytest.raises(SigmaCheckpointError, match=place):
+        ACTS["write"](saved)
+    assert not (saved.parent / ".7.part").exists()
+    assert store.read(saved).values == {"number": 1}
 
 
 def test_a_link_in_place_of_a_file_of_lines_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

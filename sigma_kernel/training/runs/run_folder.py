@@ -167,9 +167,9 @@ def create(parent: Path, name: str) -> Path:
 def lock(run: Path) -> ExitStack:
     """Lock a run folder until the result is closed; raise SigmaStateError if another process has locked it.
 
-    The lock is on a file that its owner alone can open, since whoever can open a file can lock it.  The folder is
-    locked as well if that can be had: other users see by it that the run goes on, and versions of Sigma without a lock
-    file stay out.  Their runs are known by the missing file, and keep the folder.
+    The lock is on a file that only its owner can open, because whoever can open a file can lock it.  The folder is also
+    locked where possible: it shows other users that the run is in progress, and keeps out versions of Sigma without a
+    lock file.  Without that file, the run may be one of theirs, and the lock on the folder is required.
     """
     with ExitStack() as claim:
         strict = not os.path.lexists(run / LOCK)
