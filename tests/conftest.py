@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 
@@ -55,7 +55,8 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_catalogu
     """Return a function that installs a distribution with a plugin, and returns it as the kernel discovers it.
 
     ``components`` are written as the arguments of Component; ``text`` replaces the whole plugin module;
-    ``requires`` are its requirements; other arguments are further modules of the package.
+    ``requires`` are its requirements, ``commands`` those that its metadata declares, by name; other arguments are
+    further modules of the package.
     """
 
     def install(
@@ -64,6 +65,7 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_catalogu
         text: str | None = None,
         version: str = "1.2",
         requires: Sequence[str] = (),
+        commands: Mapping[str, str] = {},
         **modules: str,
     ) -> Plugin:
         folder, package = tmp_path / name, name.replace("-", "_")
@@ -75,10 +77,12 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_catalogu
             _write(folder / package / f"{file}.py", source)
             monkeypatch.delitem(sys.modules, f"{package}.{file}", raising=False)
         monkeypatch.delitem(sys.modules, package, raising=False)
-        about = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {one}" for one in requires)]
+        about = [f"Name: {name}", f"Version: {version}", f"Summary: Things of {name}"]
+        about += [f"Requires-Dist: {one}" for one in requires]
         _write(folder / f"{package}-{version}.dist-info" / "METADATA", "\n".join(about) + "\n")
-        entry = f"[sigma_kernel.plugins]\nplugin = {package}.plugin\n"
-        _write(folder / f"{package}-{version}.dist-info" / "entry_points.txt", entry)
+        entries = ["[sigma_kernel.plugins]", f"plugin = {package}.plugin", "[sigma_kernel.commands]"]
+        entries += [f"{command} = {path}" for command, path in commands.items()]
+        _write(folder / f"{package}-{version}.dist-info" / "entry_points.txt", "\n".join(entries))
         monkeypatch.syspath_prepend(folder)
         plugins._catalogue.cache_clear()
         return next(plugin for plugin in discovery.find() if plugin.name == name)

@@ -8,6 +8,7 @@ import os
 import re
 import tomllib
 from configparser import ConfigParser
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -82,14 +83,18 @@ def test_a_room_has_the_required_files(room):
 
 
 @by_name
-def test_a_room_is_a_distribution_with_one_entry_point(room):
+def test_a_room_is_a_distribution_with_one_entry_point_and_one_for_each_command(room):
     described = project(room)
     package = room.name.replace("-", "_")
     assert described["name"] == room.name
     assert described["version"] == sigma_kernel.__version__
     assert described["license"] == "MIT"
-    assert list(described["entry-points"]) == ["sigma_kernel.plugins"]
-    assert list(described["entry-points"]["sigma_kernel.plugins"].values()) == [f"{package}.plugin"]
+    entries = described["entry-points"]
+    assert {*entries} <= {"sigma_kernel.plugins", "sigma_kernel.commands"}
+    assert list(entries["sigma_kernel.plugins"].values()) == [f"{package}.plugin"]
+    records = import_module(f"{package}.plugin").sigma_components()
+    commands = {record.name: record.path for record in records if record.kind == "command"}
+    assert entries.get("sigma_kernel.commands", {}) == commands
     major, minor, _ = sigma_kernel.__version__.split(".")
     assert f"sigma-kernel ~={major}.{minor}" in described["dependencies"]
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 from textwrap import dedent
 
 import click
@@ -19,7 +20,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.graph.node import OPS
 from sigma_kernel.launcher.group import COMMANDS, main, sigma
 from sigma_kernel.launcher.output import document
-from sigma_kernel.plugins import catalogue as lookup
+from sigma_kernel.plugins import catalogue as lookup, rooms
 from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_kernel.plugins.specs import KINDS
 
@@ -51,6 +52,7 @@ ODD_KIND = """
     def sigma_components():
         return [Component("lyer", "a", "a.b:C", "d")]
 """
+DECLARED = {"greet": "acme_tools.greet:greet"}
 GREET_FILE = """
     import click
 
@@ -80,19 +82,117 @@ def test_every_command_of_the_table_loads_and_has_help(name, capsys):
     assert "--debug" in capsys.readouterr().out
 
 
-def test_help_lists_the_kernels_commands_and_those_of_plugins_without_importing_them(distribution, capsys):
-    distribution("acme-tools", GREET, greet=GREET_FILE)
-    assert main(["--help"]) == 0
-    text = capsys.readouterr().out
-    assert "Say hello." in text
-    assert all(name in text for name in COMMANDS)
-    assert "acme_tools.greet" not in sys.modules
+def listed(capsys, *options):
+    """Return the commands that `sigma --help` lists, with the lines that say what they do."""
+    assert main([*options, "--help"]) == 0
+    section = capsys.readouterr().out.partition("Commands:\n")[2].partition("\n\n")[0]
+    return dict(line.split(maxsplit=1) for line in section.splitlines() if not line.startswith("   "))
 
 
-def test_a_command_of_a_plugin_runs_by_name_and_by_full_name(distribution, capsys):
-    distribution("acme-tools", GREET, greet=GREET_FILE)
+@pytest.fixture
+def forgotten(monkeypatch, fresh_catalogue):
+    """Return a function that lets a package count as never imported, and that gives its plugin another text."""
+
+    def forget(package, plugin=None):
+        for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+            monkeypatch.delitem(sys.modules, name)
+        if plugin is not None:
+            path = next(Path(one, package, "plugin.py") for one in sys.path if Path(one, package).is_dir())
+            path.write_text(plugin)
+        lookup._catalogue.cache_clear()
+
+    return forget
+
+
+def test_help_lists_the_kernels_commands_and_those_that_plugins_declare_without_importing_any(
+    distribution, forgotten, capsys
+):
+    distribution("acme-tools", GREET, commands=DECLARED, greet=GREET_FILE)
+    forgotten("acme_tools")
+    found = listed(capsys)
+    assert [*found][: len(COMMANDS)] == [*COMMANDS]
+    assert found["greet"] == "Things of acme-tools"
+    assert not {"acme_tools", "acme_tools.plugin"} & sys.modules.keys()
+
+
+@pytest.mark.rooms
+def test_help_has_a_line_for_each_command_of_the_rooms(capsys):
+    of_rooms = {name: line for commands in rooms._all()["commands"].values() for name, line in commands.items()}
+    found = listed(capsys)
+    assert len(of_rooms) > 20
+    assert {name: found.get(name) for name in of_rooms} == of_rooms
+
+
+def test_help_does_not_list_commands_of_disabled_plugins_nor_twice_what_several_offer(distribution, capsys):
+    for name in ("acme-tools", "rival-tools"):
+        distribution(name, GREET, commands={**DECLARED, "recipes": "acme_tools.greet:greet", "A\x1b[2J": "a:b"})
+    found = listed(capsys)
+    assert sum(name == "greet" for name in found) == 1
+    assert found["recipes"] == COMMANDS["recipes"].summary
+    assert not any(name.startswith("A") for name in found)  # not the form of a name
+    assert "greet" in listed(capsys, "--no-plugin", "acme-tools")
+    assert "greet" not in listed(capsys, "--no-plugin", "acme-tools", "--no-plugin", "rival-tools")
+
+
+@pytest.mark.parametrize("commands", [{}, DECLARED], ids=["in its record alone", "in its metadata, too"])
+def test_a_command_of_a_plugin_runs_by_name_and_by_full_name(distribution, capsys, commands):
+    distribution("acme-tools", GREET, commands=commands, greet=GREET_FILE)
     assert main(["greet"]) == main(["acme-tools:greet"]) == 0
     assert capsys.readouterr().out == "hello\nhello\n"
+
+
+HOSTILE = "import os\nos._exit(9)\n"  # ends the tests if it is imported
+
+
+@pytest.mark.parametrize(
+    "line", ["--help", "--version", "runs", "greet", "acme-tools:greet", "run --help", "plugins --help",
+             "--no-plugin acme-hostile greet"],
+)  # fmt: skip
+def test_only_the_plugin_of_a_command_is_imported(distribution, forgotten, tmp_path, monkeypatch, line):
+    """One that hangs, or ends the process, when it is imported affects only what uses it."""
+    monkeypatch.chdir(tmp_path)
+    distribution("acme-tools", GREET, commands=DECLARED, greet=GREET_FILE)
+    distribution("acme-hostile", commands={"growl": "acme_hostile.growl:growl"})
+    forgotten("acme_hostile", HOSTILE)
+    assert main(line.split()) == 0
+
+
+def test_a_declared_command_of_a_broken_plugin_says_why_it_cannot_run(distribution, capsys):
+    distribution("acme-tools", commands=DECLARED, text="raise SystemExit('out of order')")
+    assert main(["greet"]) == 3
+    assert capsys.readouterr().err == (
+        "command 'greet': acme-tools should offer it, but is broken (SystemExit: out of order). "
+        "See `sigma plugins show acme-tools`.\n"
+    )
+    assert main(["--no-plugin", "acme-tools", "greet"]) == 3
+    assert "acme-tools offers it, but is disabled by --no-plugin" in capsys.readouterr().err
+
+
+def test_a_declared_command_that_the_record_lacks_is_reported(distribution, capsys):
+    distribution("acme-tools", commands=DECLARED)
+    assert main(["greet"]) == 2
+    assert capsys.readouterr().err.startswith("command 'greet': no plugin offers it.")
+
+
+def test_a_command_that_two_plugins_declare_is_ambiguous(distribution, capsys):
+    for name in ("acme-tools", "rival-tools"):
+        distribution(name, GREET, commands=DECLARED)
+    assert main(["greet"]) == 2
+    assert "command 'greet': acme-tools and rival-tools both offer it." in capsys.readouterr().err
+
+
+def test_no_plugin_names_broken_distributions_and_does_not_read_their_metadata(distribution, capsys, tmp_path):
+    distribution("acme-tools", GREET, commands=DECLARED, greet=GREET_FILE)
+    for broken in ("METADATA", "entry_points.txt"):
+        distribution("other")
+        (tmp_path / "other" / "other-1.2.dist-info" / broken).write_bytes(bytes(range(128, 256)))
+        assert main(["--no-plugin", "acme-tools", "greet"]) == 3
+        assert main(["greet", "--no-plugin", "not-there"]) == 3
+        assert main(["greet"]) == main(["--no-plugin", "other-1.2.dist-info", "greet"]) == 0
+        assert main(["plugins", "show", "other-1.2.dist-info"]) == 0
+        out, err = capsys.readouterr()
+        assert "its metadata cannot be read: " in out
+        assert len(err.splitlines()) == 2
 
 
 def test_a_plugin_cannot_replace_a_command_of_the_kernel(distribution, capsys):

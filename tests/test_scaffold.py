@@ -34,8 +34,12 @@ def installed(made: Path) -> Path:
     project = tomllib.loads((made / "pyproject.toml").read_text())["project"]
     needs = "".join(f"Requires-Dist: {one}\n" for one in project["dependencies"])
     (info / "METADATA").write_text(f"Name: {made.name}\nVersion: 0.1.0\n{needs}")
-    (name,) = [path.stem.removeprefix("test_") for path in made.glob("tests/test_*.py") if "plugin" not in path.stem]
-    (info / "entry_points.txt").write_text(f"[sigma_kernel.plugins]\n{name} = {package}.plugin\n")
+    entries = [
+        line
+        for group, rows in project["entry-points"].items()
+        for line in (f"[{group}]", *(f"{name} = {value}" for name, value in rows.items()))
+    ]
+    (info / "entry_points.txt").write_text("\n".join(entries))
     return made
 
 

@@ -54,6 +54,8 @@ BROKEN = {
         "test_component_records_import_neither_numpy_nor_the_components"}),
     "a function that makes a layer": ("plugin", "'activation'", "'layer'", set()),
     "another kind": ("plugin", "'activation'", "'hook'", {"test_every_component_record_resolves_to_its_kind"}),
+    "a command that its metadata lacks": ("plugin", "'activation'", "'command'", {
+        "test_commands_are_declared_in_the_metadata_as_well"}),
     "no function": ("gate", "def swing(x): return x", "swing = 1", {
         "test_every_component_record_resolves_to_its_kind"}),
     "no sentence": ("plugin", "Let everything pass.", "a gate", {"test_every_summary_is_a_sentence_on_one_line"}),
@@ -85,6 +87,26 @@ def test_the_plugin_suite_fails_on_broken_plugins(case, distribution, tmp_path, 
         _write(tmp_path / "acme-gates" / "acme_gates" / file, ACME[file].replace(right, wrong))
     distribution("acme-gates", text=modules.pop("plugin"), **modules)
     assert _failures(import_module("acme_gates.plugin")) == expected
+
+
+@pytest.mark.parametrize(
+    ("commands", "passes"),
+    [
+        ({"gate": "acme_gates.gate:swing"}, True),
+        ({"gate": "acme_gates.gate:gate"}, False),
+        ({"gate": "acme_gates.gate:swing", "shut": "acme_gates.gate:swing"}, False),
+        ({}, False),
+    ],
+)
+def test_the_plugin_suite_compares_the_commands_of_records_and_metadata(
+    distribution, tmp_path, monkeypatch, commands, passes
+):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "acme-gates"))
+    text = ACME["plugin"].replace("'activation'", "'command'")
+    distribution("acme-gates", text=text, gate=ACME["gate"], commands=commands)
+    assert _failures(import_module("acme_gates.plugin")) == (
+        set() if passes else {"test_commands_are_declared_in_the_metadata_as_well"}
+    )
 
 
 def test_the_plugin_suite_requires_an_entry_point(tmp_path, monkeypatch):

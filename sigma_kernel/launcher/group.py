@@ -17,10 +17,12 @@ import click
 from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaError, near, said, scarce
 from sigma_kernel.launcher.output import colours, heard, reopen, say, silence
-from sigma_kernel.plugins.catalogue import DISABLE, catalogue, load
-from sigma_kernel.plugins.discovery import installed, normal
+from sigma_kernel.plugins import rooms
+from sigma_kernel.plugins.catalogue import DISABLE, Catalogue, catalogue, disabled, load
+from sigma_kernel.plugins.discovery import commands, find, installed, normal
 from sigma_kernel.plugins.own import TRUST
 from sigma_kernel.plugins.specs import Component
+from sigma_kernel.regular import printable
 from sigma_kernel.signals import EARLY
 
 DEBUG = "sigma.debug"  # among the meta data of click's context
@@ -47,7 +49,7 @@ COMMANDS = {
 def _leave_out(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:
     """Check that there are plugins of these names, which :func:`main` has disabled before any was imported."""
     for name in names:
-        catalogue().plugin(name)
+        Catalogue(find(installed())).plugin(name)  # imports none
 
 
 def _trust(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:
@@ -85,11 +87,11 @@ ANYWHERE: list[click.Parameter] = [
 
 
 class Launcher(click.Group):
-    """A click group that imports commands on first use; its help reads their records only."""
+    """A click group that imports commands on first use; its help imports no plugin."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """Return the kernel's commands in the order of the table, then those of plugins."""
-        return [*COMMANDS, *sorted(set(_offered()) - set(COMMANDS))]
+        """Return the kernel's commands in the order of the table, then those that plugins declare."""
+        return [*COMMANDS, *_declared()]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """Import and return a command; raises SigmaPluginError if the import fails."""
@@ -99,10 +101,9 @@ class Launcher(click.Group):
         return _completed(command)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands from their records, importing none of them."""
-        summaries = _offered() | {name: record.summary for name, record in COMMANDS.items()}
+        """Write the list of commands, importing none of them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summaries[name]) for name in self.list_commands(context)])
+            formatter.write_dl([*((name, one.summary) for name, one in COMMANDS.items()), *_declared().items()])
 
 
 def _completed(command: click.Command) -> click.Command:
@@ -113,20 +114,31 @@ def _completed(command: click.Command) -> click.Command:
     return command
 
 
-def _offered() -> dict[str, str]:
-    return {component.name: component.summary for component in catalogue().components("command")}
+def _declared() -> dict[str, str]:
+    """Return the commands that plugins declare in their metadata with their summaries, or those of the plugins."""
+    found = [one for one in commands() if one[0] not in COMMANDS and one[1] not in disabled()]
+    return {name: rooms.summary(owner, name) or printable(about) for name, owner, about in found}
 
 
 def _record(name: str) -> Component:
-    """Return the record of a command: the kernel's own take precedence, ``distribution:name`` selects a plugin's."""
+    """Return the record of a command: the kernel's own take precedence, ``distribution:name`` selects a plugin's.
+
+    If plugins declare it in their metadata, only these are imported, else all.
+    """
     if name in COMMANDS:
         return COMMANDS[name]
-    if name not in _offered() and (hint := near(name, COMMANDS)):
+    distribution, _, short = name.rpartition(":")
+    if owners := [owner for one, owner, _about in commands() if one == short and normal(distribution) in ("", owner)]:
+        return catalogue(*owners).resolve("command", f"{owners[0]}:{short}" if len(owners) == 1 else name)
+    if (hint := near(name, COMMANDS)) and name not in {one.name for one in catalogue().components("command")}:
         raise click.UsageError(f"There is no command {name!r}.{hint}")
     return catalogue().resolve("command", name)
 
 
-@click.command(cls=Launcher, context_settings={"help_option_names": ["-h", "--help"]}, params=ANYWHERE)
+MORE = "Plugins may offer more: `sigma components command` lists all."
+
+
+@click.command(cls=Launcher, context_settings={"help_option_names": ["-h", "--help"]}, params=ANYWHERE, epilog=MORE)
 @click.version_option(__version__, prog_name="sigma")
 def sigma() -> None:
     """Train neural networks built from plugins; watch and steer them during training."""

@@ -10,10 +10,11 @@ from string import Template
 
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.specs import API_VERSION
+from sigma_kernel.plugins.specs import API_VERSION, COMMANDS
 from sigma_kernel.testing.generate import HEADER
 
 FOLDER = Path(__file__).with_name("templates")
+DECLARED = f'[project.entry-points."{COMMANDS}"]'
 FUNCTIONS = ("activation", "command", "lowering", "op", "panel", "recipe")  # kinds whose component is no class
 
 
@@ -92,6 +93,7 @@ def _words(name: str, kind: str, component: str) -> dict[str, str]:
         "Name": title,
         "object": offered[component][1],
         "module": module,
+        "commands": f'\n{DECLARED}\n{component} = "{place}:{component}"\n' if kind == "command" else "",
         "records": "".join(f"        {one},\n" for one in records),
         "stubs": "".join(f"from {place} import {thing} as {thing}\n" for _, thing in offered.values()),
         "offered": [*offered][-1],
@@ -123,7 +125,7 @@ test = ["pytest >=8.2"]
 
 [project.entry-points."sigma_kernel.plugins"]
 $name = "$package.plugin"
-
+$commands
 [tool.flit.module]
 name = "$package"
 """

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, name_components, near
 from sigma_kernel.plugins import rooms
-from sigma_kernel.plugins.discovery import Plugin, find, normal, reason, required
+from sigma_kernel.plugins.discovery import Plugin, find, installed, normal, reason, required
 from sigma_kernel.plugins.own import TRUST, imported
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.scanning import OWN
@@ -61,7 +61,7 @@ class Catalogue:
 
     def plugin(self, name: str) -> Plugin:
         """Return a plugin by the name of its distribution; raises SigmaPluginError if it is not installed."""
-        known = {plugin.name: plugin for plugin in self.plugins}
+        known = {normal(plugin.name): plugin for plugin in self.plugins}
         if normal(name) not in known:
             raise SigmaPluginError(f"plugin {name!r}: not installed.{near(name, known)} `sigma plugins` lists them.")
         return known[normal(name)]
@@ -176,21 +176,26 @@ def _absence(plugin: Plugin) -> str:
     return f"{plugin.name} should offer it, but is broken ({plugin.reason}). See `sigma plugins show {plugin.name}`."
 
 
-def catalogue() -> Catalogue:
+def catalogue(*only: str) -> Catalogue:
     """Return the catalogue of this process, without the plugins named in SIGMA_DISABLE_PLUGINS.
 
-    Own code of the packages and modules named in SIGMA_TRUST is trusted.
+    If it is to have ``only`` some distributions, no other is imported. Own code of the packages and modules named in
+    SIGMA_TRUST is trusted.
     """
     trusted = map(str.strip, os.environ.get(TRUST, "").split(","))
-    return _catalogue(os.environ.get(DISABLE, "")).trusting(filter(None, trusted))
+    return _catalogue(disabled(), only).trusting(filter(None, trusted))
+
+
+def disabled() -> tuple[str, ...]:
+    """Return the normalised names of the distributions in SIGMA_DISABLE_PLUGINS."""
+    return tuple(normal(name.strip()) for name in os.environ.get(DISABLE, "").split(",") if name.strip())
 
 
 @cache
-def _catalogue(disabled: str) -> Catalogue:
-    left_out = [normal(name.strip()) for name in disabled.split(",") if name.strip()]
-    found = Catalogue(find(left_out))
+def _catalogue(left_out: tuple[str, ...], only: tuple[str, ...]) -> Catalogue:
+    found = Catalogue(find(left_out, only))
     name_components(found.components())
-    known = {plugin.name for plugin in found.plugins}
+    known = installed() if left_out else ()
     for name in left_out:
         if name not in known:
             warnings.warn(f"{DISABLE}: no installed plugin is called {name!r}.{near(name, known)}", stacklevel=3)

@@ -10,16 +10,16 @@ import re
 import threading
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pluggy import PluginManager
 
 from sigma_kernel.errors import SigmaPluginError, said
 from sigma_kernel.plugins import specs
-from sigma_kernel.plugins.specs import API_VERSION, GROUP, Component, check_component
+from sigma_kernel.plugins.specs import API_VERSION, COMMANDS, FORMS, GROUP, Component, check_component
 
 SLOW = 5  # seconds of an import after which a plugin is named
 
@@ -61,32 +61,49 @@ def required(name: str) -> list[str]:
 
 def installed() -> set[str]:
     """Return the normalised names of the distributions with plugins, without importing them."""
-    return {normal(entry.dist.name) for entry in _entries()[0] if entry.dist and entry.dist.metadata["Name"]}
+    found, broken = _entries()
+    return {normal(name) for name in (*(about["Name"] for _, about in found), *(plugin.name for plugin in broken))}
 
 
-def find(disabled: Iterable[str] = ()) -> tuple[Plugin, ...]:
-    """Return all installed plugins, sorted by name; an error in one does not affect the others."""
+def commands() -> list[tuple[str, str, str]]:
+    """Return the commands that plugins declare, with the names and summaries of their distributions, sorted."""
+    found = [(entry.name, normal(about["Name"]), about["Summary"] or "") for entry, about in _entries(COMMANDS)[0]]
+    return sorted(one for one in found if re.fullmatch(FORMS["name"][0], one[0]))
+
+
+def find(disabled: Iterable[str] = (), only: Collection[str] = ()) -> tuple[Plugin, ...]:
+    """Return the installed plugins, or ``only`` some, sorted by name; an error in one does not affect the others."""
     left_out = {normal(name) for name in disabled}
-    entries, broken = _entries()
-    found = [*broken, *(_examine(entry, left_out) for entry in entries)]
+    entries, found = _entries()
+    for entry, about in entries:
+        if not only or normal(about["Name"]) in only:
+            found.append(_examine(entry, Plugin(normal(about["Name"]), about["Version"]), left_out))
     return tuple(sorted(found, key=lambda plugin: plugin.name))
 
 
-def _entries() -> tuple[list[metadata.EntryPoint], list[Plugin]]:
-    """Return the entry points of plugins, and distributions whose metadata cannot be read, quarantined."""
+def _about(distribution: metadata.Distribution | None) -> Any:
+    """Return the metadata of a distribution; raises an exception of any kind if they cannot be read."""
+    about: Any = distribution and distribution.metadata  # reads a file each time
+    if not about["Name"]:
+        raise SigmaPluginError("it has no name")
+    return about
+
+
+def _entries(group: str = GROUP) -> tuple[list[tuple[metadata.EntryPoint, Any]], list[Plugin]]:
+    """Return entry points with the metadata of their distributions, and distributions with broken ones, quarantined."""
     try:
-        return [*metadata.entry_points(group=GROUP)], []
+        return [(entry, _about(entry.dist)) for entry in metadata.entry_points(group=group)], []
     except Exception:  # one distribution is broken: read them one by one, which is slower
-        found, broken = dict[str, list[metadata.EntryPoint]](), []
+        found, broken = dict[str, list[tuple[metadata.EntryPoint, Any]]](), []
         for distribution in metadata.distributions():
             try:
-                name = normal(distribution.metadata["Name"])
-                found.setdefault(name, [*distribution.entry_points.select(group=GROUP)])
+                about, own = _about(distribution), distribution.entry_points.select(group=group)
+                found.setdefault(normal(about["Name"]), [(entry, about) for entry in own])
             except Exception as error:
                 where = str(getattr(distribution, "_path", distribution))
                 why = f"its metadata cannot be read: {where} ({reason(error)}). Remove or reinstall it"
                 broken.append(Plugin(re.split(r"[/\\]", where)[-1], reason=why))
-        return [entry for own in found.values() for entry in own], broken
+        return [one for own in found.values() for one in own], broken
 
 
 @contextmanager
@@ -101,16 +118,10 @@ def _warn_if_slow(name: str) -> Iterator[None]:
         timer.cancel()
 
 
-def _examine(entry: metadata.EntryPoint, disabled: set[str]) -> Plugin:
-    plugin = Plugin(entry.name)
+def _examine(entry: metadata.EntryPoint, plugin: Plugin, disabled: set[str]) -> Plugin:
+    if plugin.name in disabled:
+        return plugin._replace(disabled=True)
     try:
-        if entry.dist:
-            about = entry.dist.metadata  # reads a file each time
-            if not about["Name"]:
-                raise SigmaPluginError("its metadata has no name. Reinstall it.")
-            plugin = Plugin(normal(about["Name"]), about["Version"])
-        if plugin.name in disabled:
-            return plugin._replace(disabled=True)
         with _warn_if_slow(plugin.name):
             module = entry.load()
         return plugin._replace(warning=_agree(module), components=_components(module, plugin.name))

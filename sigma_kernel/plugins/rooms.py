@@ -1,7 +1,8 @@
 """The components of the project's own rooms, so that errors can name the distribution to install, and from where.
 
 ``rooms.json`` holds names by distribution and kind: ``offered``, generated from the rooms' records by
-``python -m sigma_kernel.testing.generate``, and, written by hand, ``planned``, and the ``reference`` among backends.
+``python -m sigma_kernel.testing.generate`` with the summaries of ``commands``, and, written by hand, ``planned``, and
+the ``reference`` among backends.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ def offering(kind: str, name: str) -> list[str]:
 def names(kind: str) -> set[str]:
     """Return the names of all components of a kind that rooms offer."""
     return {name for kinds in known().values() for name in kinds.get(kind, "").split()}
+
+
+def summary(distribution: str, command: str) -> str:
+    """Return the summary of a room's command; empty for that of another plugin."""
+    return _all()["commands"].get(distribution, {}).get(command, "")
 
 
 def install(name: str, option: str = "") -> str:

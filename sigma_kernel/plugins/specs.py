@@ -11,7 +11,8 @@ A plugin is a distribution with one entry point in the group ``sigma_kernel.plug
     def sigma_components():
         return [Component("layer", "scale", "acme_layers.scale:Scale", "Multiply by one trained number.")]
 
-The object of a component is imported on first use.
+The object of a component is imported on first use. Commands are also entry points of the group
+``sigma_kernel.commands``, so that ``sigma`` knows their names without importing the plugin.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from sigma_kernel.errors import SigmaPluginError, near
 
 API_VERSION = "1.0"  # a plugin states the one it was written for as SIGMA_API
 GROUP = "sigma_kernel.plugins"
+COMMANDS = "sigma_kernel.commands"  # entry points of commands, by name: ``greet = "acme_layers.greet:greet"``
 KINDS = {  # with the contracts of which a component fulfils one; without one, it is a callable
     "backend": "Backend", "layer": "Layer", "activation": "", "optimiser": "Optimiser", "schedule": "Schedule",
     "initialiser": "Initialiser", "modifier": "Transform Modifier", "source": "Source", "reader": "Reader",
@@ -38,7 +40,7 @@ hookspec = HookspecMarker("sigma_kernel")
 hookimpl = HookimplMarker("sigma_kernel")
 
 
-_FORMS = {
+FORMS = {
     "name": (r"[a-z][a-z0-9_-]*+", "leaky_relu"),
     "path": (r"[A-Za-z_]\w*+(\.\w++)*+:[A-Za-z_]\w*+", "package.module:Object"),
     "summary": (r"[^\S\n]*+\S.*+", "What it is for, on one line."),
@@ -76,7 +78,7 @@ def check_component(record: object) -> None:
         raise SigmaPluginError(f"sigma_components() returned {record!r}, which is not a Component.")
     if record.kind not in KINDS:
         raise SigmaPluginError(f"Component: there is no kind {record.kind!r}.{near(str(record.kind), KINDS, 'Kinds:')}")
-    for name, (pattern, example) in (_FORMS | _LOWERINGS if record.kind == "lowering" else _FORMS).items():
+    for name, (pattern, example) in (FORMS | _LOWERINGS if record.kind == "lowering" else FORMS).items():
         value = getattr(record, name)
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
             raise SigmaPluginError(f"Component: {name} {value!r} is not of the form {example!r}.")

@@ -5,7 +5,8 @@ Run this in the root of a project whose packages are installed in editable mode 
     python -m sigma_kernel.testing.generate
 
 Every package with lazy exports gets an ``__init__.pyi``, which shows its names to type checkers and editors. In
-Sigma's own project, the names of the rooms' components are written to ``sigma_kernel/plugins/rooms.json``.
+Sigma's own project, the names of the rooms' components and the summaries of their commands are written to
+``sigma_kernel/plugins/rooms.json``.
 """
 
 from __future__ import annotations
@@ -65,7 +66,10 @@ def table(plugins: Iterable[Plugin]) -> str:
             kinds.setdefault(record.kind, []).append(record.name)
         known["offered"][plugin.name] = {kind: " ".join(names) for kind, names in kinds.items()}
         known["planned"].pop(plugin.name, None)
-    known["offered"] = dict(sorted(known["offered"].items()))
+        if commands := {record.name: record.summary for record in plugin.components if record.kind == "command"}:
+            known["commands"][plugin.name] = commands
+    for part in ("commands", "offered"):
+        known[part] = dict(sorted(known[part].items()))
     return json.dumps(known, indent=2) + "\n"
 
 
