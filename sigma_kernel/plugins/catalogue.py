@@ -63,7 +63,8 @@ class Catalogue:
         """Return a plugin by the name of its distribution; raises SigmaPluginError if it is not installed."""
         known = {normal(plugin.name): plugin for plugin in self.plugins}
         if normal(name) not in known:
-            raise SigmaPluginError(f"plugin {name!r}: not installed.{near(name, known)} `sigma plugins` lists them.")
+            hint = near(name, [plugin.name for plugin in self.plugins])
+            raise SigmaPluginError(f"plugin {name!r}: not installed.{hint} `sigma plugins` lists them.")
         return known[normal(name)]
 
     def resolve(self, kind: str, name: str, what: str = "") -> Component:

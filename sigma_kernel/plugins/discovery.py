@@ -7,11 +7,12 @@ Discovery happens once per process and costs one light import per plugin. A plug
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import traceback
 import warnings
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from sigma_kernel.plugins import specs
 from sigma_kernel.plugins.specs import API_VERSION, COMMANDS, FORMS, GROUP, Component, check_component
 
 SLOW = 5  # seconds of an import after which a plugin is named
+WITHOUT = "To go on without it, pass --no-plugin"
 
 
 class Plugin(NamedTuple):
@@ -109,7 +111,7 @@ def _entries(group: str = GROUP) -> tuple[list[tuple[metadata.EntryPoint, Any]],
 @contextmanager
 def _warn_if_slow(name: str) -> Iterator[None]:
     """Warn of a plugin whose import does not end, with the way to leave it out."""
-    said = f"plugin {name}: its import has taken {SLOW} seconds. To go on without it, pass --no-plugin {name}."
+    said = f"plugin {name}: its import has taken {SLOW} seconds. {WITHOUT} {name}."
     timer = threading.Timer(SLOW, warnings.warn, [said])
     timer.start()
     try:
@@ -122,11 +124,12 @@ def _examine(entry: metadata.EntryPoint, plugin: Plugin, disabled: set[str]) -> 
     if plugin.name in disabled:
         return plugin._replace(disabled=True)
     try:
-        with _warn_if_slow(plugin.name):
+        with _warn_if_slow(plugin.name), redirect_stdout(sys.stderr):  # stdout is for results
             module = entry.load()
         return plugin._replace(warning=_agree(module), components=_components(module, plugin.name))
     except BaseException as error:  # also SystemExit: a plugin must not end the command
         if type(error) is KeyboardInterrupt:
+            warnings.warn(f"plugin {plugin.name}: interrupted during its import. {WITHOUT} {plugin.name}.", stacklevel=2)
             raise
         return plugin._replace(reason=reason(error), traceback="".join(traceback.format_exception(error)))
 
