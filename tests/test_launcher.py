@@ -200,8 +200,9 @@ def test_no_plugin_names_broken_distributions_and_does_not_read_their_metadata(d
         assert main(["plugins", "show", "other-1.3.dist-info"]) == 3
         out, err = capsys.readouterr()
         assert "its metadata cannot be read: " in out
+        meant = "Did you mean 'other-1.2.dist-info'?"
         assert err.splitlines()[2:] == [
-            "plugin 'other-1.3.dist-info': not installed. Did you mean 'other-1.2.dist-info'? `sigma plugins` lists them."
+            f"plugin 'other-1.3.dist-info': not installed. {meant} `sigma plugins` lists them."
         ]
 
 

@@ -129,7 +129,9 @@ def _examine(entry: metadata.EntryPoint, plugin: Plugin, disabled: set[str]) -> 
         return plugin._replace(warning=_agree(module), components=_components(module, plugin.name))
     except BaseException as error:  # also SystemExit: a plugin must not end the command
         if type(error) is KeyboardInterrupt:
-            warnings.warn(f"plugin {plugin.name}: interrupted during its import. {WITHOUT} {plugin.name}.", stacklevel=2)
+            warnings.warn(
+                f"plugin {plugin.name}: interrupted during its import. {WITHOUT} {plugin.name}.", stacklevel=2
+            )
             raise
         return plugin._replace(reason=reason(error), traceback="".join(traceback.format_exception(error)))
 
