@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 IRREGULAR = "not a regular file"
+BUFFER = 1 << 17  # bytes that are read at a time: lines may be long
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -22,7 +23,7 @@ def open_regular(path: Path, most: int | None = None) -> BinaryIO:
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _check(os.fstat(handle), most)
-        return os.fdopen(handle, "rb")
+        return os.fdopen(handle, "rb", BUFFER)
     except BaseException:
         os.close(handle)
         raise

@@ -319,7 +319,7 @@ def load(
     path, found = choosing.chosen(folder, chosen.name, checkpoint, log, fits)
     found = evolve(found, arrays=weighed(found.arrays, weights, np.asarray))
     if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
-        history(folder, environment.trainers, log)  # raises unless `sigma resume --set` changed it
+        history(folder, environment.trainers, log, whole=False)  # raises unless `sigma resume --set` changed it
     for line in changed_plugins(folder, log):
         log(line)
     shapes = {name: model.sections[name].shape for name in stages.network.samples}

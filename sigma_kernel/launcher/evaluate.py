@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,12 +14,13 @@ from sigma_kernel.config import choosing, prepare
 from sigma_kernel.config.stored import opened, rows_of
 from sigma_kernel.config.trained import load
 from sigma_kernel.contracts import Metric
-from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.launcher.configured import CHECKPOINT, DATA, WEIGHTS, standing
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
+from sigma_kernel.training.history.chain import Excerpt
 from sigma_kernel.training.history.replay import Row
-from sigma_kernel.training.runs.resume import fit, history, left
+from sigma_kernel.training.runs.resume import fit, history, left, reaches
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.trainer import Trainer
 
@@ -67,9 +68,9 @@ def _of_split(
     with environment:
         environment.begin_from(run)
         prepare(configuration, environment)
-        journal = history(run, environment.trainers, _warn)
+        journal = history(run, environment.trainers, _warn, whole=False)
         for name, trainer in environment.trainers.items():
-            known = journal.rows(name)
+            known = partial(_rows_since, run, environment.trainers, name, journal)
             use = partial(_restore, trainer.session, known, None if data is None else _warn)
             place, restored = choosing.chosen(run, name, choice["checkpoint"], _warn, use)
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
@@ -91,9 +92,28 @@ def _of_file(run: Path, file: Path, on: str, wanted: Mapping[str, str], choice: 
     return configuration.run.name, found
 
 
-def _restore(session: Session, known: Sequence[Row], accepted: Log | None, place: Path, found: Checkpoint) -> None:
+def _rows_since(run: Path, trainers: Collection[str], name: str, journal: Excerpt, found: Checkpoint) -> Sequence[Row]:
+    """Return the rows of a trainer since a checkpoint, from the whole journal if a part of it does not reach there.
+
+    Raises SigmaStateError if that is wrong: no other checkpoint is tried.
+    """
+    if reaches(journal, found):
+        return journal.rows(name)
+    try:
+        return history(run, trainers, lambda text: None).rows(name)
+    except SigmaCheckpointError as error:
+        raise SigmaStateError(str(error)) from error
+
+
+def _restore(
+    session: Session,
+    known: Callable[[Checkpoint], Sequence[Row]],
+    accepted: Log | None,
+    place: Path,
+    found: Checkpoint,
+) -> None:
     """Restore a checkpoint; raise SigmaCheckpointError for one of an abandoned branch, or that does not fit."""
-    if left(known, place, found):
+    if left(known(found), place, found):
         raise SigmaCheckpointError(f"{place}: is on an abandoned branch. Use a checkpoint of the current one.")
     fit(place, found, session, accepted)
 

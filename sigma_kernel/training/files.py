@@ -96,12 +96,22 @@ def _opened(name: str | Path, inside: int | None, opened: ExitStack) -> int:
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Raise SigmaCheckpointError where reading a file fails."""
+    try:
+        yield
+    except (OSError, MemoryError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise SigmaCheckpointError(f"{path}: cannot be read: {reason}. Restore it from a copy.") from error
+
+
 def get_bytes(path: Path, most: int = sys.maxsize, start: int = 0, count: int = sys.maxsize) -> bytes:
     """Read a regular file of at most ``most`` bytes; never follow a link, or wait for a pipe.
 
     Returns at most ``count`` bytes from ``start`` on.  Raises SigmaCheckpointError.
     """
-    try:
+    with _reading(path):
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
             raise SigmaCheckpointError(f"{path}: not a regular file. Restore it from a copy.")
@@ -110,9 +120,17 @@ def get_bytes(path: Path, most: int = sys.maxsize, start: int = 0, count: int = 
         with open_regular(path) as file:
             file.seek(min(start, status.st_size))
             return file.read(min(count, status.st_size))
-    except (OSError, MemoryError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise SigmaCheckpointError(f"{path}: cannot be read: {reason}. Restore it from a copy.") from error
+
+
+def get_lines(path: Path, start: int = 0) -> Iterator[str]:
+    """Yield the lines of a regular file from a byte on, each with its end; only one is in memory at a time.
+
+    Raises SigmaCheckpointError.
+    """
+    with _reading(path), open_regular(path) as file:
+        file.seek(start)
+        for line in file:
+            yield line.decode(errors="replace")
 
 
 def document(path: Path, text: bytes) -> dict[str, Any]:

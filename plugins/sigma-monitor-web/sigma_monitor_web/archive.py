@@ -80,7 +80,7 @@ class Archive:
         """Return the curves that led to the result, by trainer and name."""
         return {trainer: curves for trainer, (_, curves) in self._measured().items()}
 
-    def _rows(self) -> list[Mapping[str, Any]]:
+    def _rows(self) -> list[tuple[int, Mapping[str, Any]]]:
         return _read(self.folder / "journal.jsonl", _parsed_rows) or []
 
     # -- values --------------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Archive:
     def branches(self, trainer: str) -> list[Branch]:
         """Return the branches that the journal tells of."""
         found = [Branch(0)]
-        for row in self._rows():
+        for _, row in self._rows():
             if row.get("trainer") == trainer and row.get("command") == "rewind" and isinstance(row.get("branch"), int):
                 found.append(Branch(row["branch"], row.get("parent"), row.get("to", 0)))
         return found
@@ -263,8 +263,7 @@ class Archive:
 
     def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
         """Return the rows of the journal after a number, but digests."""
-        rows = list(enumerate(self._rows(), 1))[max(0, after) :]
-        return [(number, row) for number, row in rows if row.get("event") != "digest"]
+        return [(number, row) for number, row in self._rows() if number > after]
 
     def messages(self, after: int) -> list[tuple[int, str]]:
         """Return no messages: they are not kept."""
@@ -307,10 +306,10 @@ def _parsed(path: Path) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]
     return {trainer: (found, found.curves()) for trainer, found in measured(path, lambda text: None).items()}
 
 
-def _parsed_rows(path: Path) -> list[Mapping[str, Any]] | None:
-    """Return the rows of a journal; None if it cannot be read."""
+def _parsed_rows(path: Path) -> list[tuple[int, Mapping[str, Any]]] | None:
+    """Return the numbered rows of a journal, but digests, which take most of its bytes; None if it cannot be read."""
     try:
-        return [*_rows(path)]
+        return [(number, row) for number, row in enumerate(_rows(path), 1) if row.get("event") != "digest"]
     except OSError:
         return None
 

@@ -3,6 +3,8 @@
 The first line holds the format and the hash of the configuration.  Lines that were changed, swapped or removed by
 accident are detected; lines missing at the very end only if a checkpoint holds a later hash.  A checkpoint holds a
 bookmark, from which a resume reads the lines that follow: those before it are only verified when all are read.
+
+A journal may be large: its lines are read one by one, and those of digests again when they are compared.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +24,12 @@ from attrs.validators import and_, deep_mapping, ge, instance_of
 from sigma_kernel.errors import SigmaCheckpointError, SigmaError, said
 from sigma_kernel.training.checkpoints.encoding import packed, unpacked
 from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.files import digest, get_bytes
+from sigma_kernel.training.files import digest, get_bytes, get_lines
 
 FORMAT = 3
 CONFIGURATION = re.compile('"configuration": "([0-9a-f]{64})"')
 HASH = ', "hash": "'  # separates a row and its hash
-LONGEST_HEAD = 1 << 12  # bytes within which a first line ends, if the lines after it are not read
+LARGE = ("state", "losses")  # fields of a row of digests that stay in the file until they are compared
 COUNT, TEXT = (int, type(None)), str
 HEAD: dict[str, Any] = {"trainer": TEXT, "iteration": int, "epoch": int}
 EVENTS: dict[str, dict[str, Any]] = {  # fields required in rows that are replayed
@@ -87,31 +90,71 @@ START = Bookmark()
 
 
 @frozen
-class Excerpt:
-    """The verified lines of a journal since a bookmark; the last ``missing`` of them are not in the file."""
+class Stored:
+    """The place of a line of digests in a journal."""
 
     path: Path
-    lines: Sequence[str]
+    offset: int
+    size: int
+    before: str  # the hash of the previous line
+
+    def read(self) -> dict[str, Any]:
+        """Read the large fields of the row; raise SigmaCheckpointError if the line was changed meanwhile."""
+        line = get_bytes(self.path, start=self.offset, count=self.size).decode(errors="replace")
+        if not _follows(self.before, line):
+            raise SigmaCheckpointError(f"{self.path}: was changed while it was replayed. {COPY}.")
+        row = unpacked(json.loads(line))
+        return {name: row[name] for name in LARGE}
+
+
+def whole(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row with the fields that were left in the file."""
+    return {**row, **row["stored"].read()} if "stored" in row else row
+
+
+@frozen
+class Excerpt:
+    """The verified lines of a journal since a bookmark: a ``count`` of them in the file, and ``more`` that it lacks.
+
+    Those in the file are read each time that they are needed.
+    """
+
+    path: Path
+    count: int = 0
     start: Bookmark = START
-    missing: int = 0
+    more: Sequence[str] = ()
+
+    def lines(self) -> Iterator[str]:
+        """Yield all lines; raise SigmaCheckpointError if the file was changed meanwhile."""
+        return chain(islice(_verified(self.path, self.start), self.count), self.more)
 
     def end(self) -> Bookmark:
         """Return the bookmark at the end of the file."""
-        return reduce(Bookmark.after, self.lines[: len(self.lines) - self.missing], self.start)
+        return reduce(Bookmark.after, islice(self.lines(), self.count), self.start)
 
     def before(self) -> Bookmark:
         """Return the bookmark before the first row."""
-        return self.start if self.start.lines else self.start.after(self.lines[0])
+        return self.start if self.start.lines else self.start.after(next(self.lines()))
 
     def rows(self, trainer: str) -> list[dict[str, Any]]:
-        """Return the rows of one trainer, each with its index as ``place``.
+        """Return the rows of one trainer, each with its index as ``place``; of digests, ``whole`` reads all fields.
 
         Raises SigmaCheckpointError for an invalid row or command.
         """
-        lines, before = self.lines if self.start.lines else self.lines[1:], self.before()
-        found = [_row(f"{self.path}:{number}", line) for number, line in enumerate(lines, before.lines + 1)]
-        mine = (row for row in found if row["trainer"] == trainer)
-        return [{**row, "place": place} for place, row in enumerate(mine, before.rows.get(trainer, 0))]
+        before = self.before()
+        found = (row for row in self._rows(before) if row["trainer"] == trainer)
+        return [{**row, "place": place} for place, row in enumerate(found, before.rows.get(trainer, 0))]
+
+    def _rows(self, before: Bookmark) -> Iterator[dict[str, Any]]:
+        """Yield the rows of all trainers; those of digests in the file hold a place in it instead of large fields."""
+        offset, last, first = before.offset, before.hash, before.lines - self.start.lines
+        for number, line in enumerate(islice(self.lines(), first, None), first + 1):
+            row = _row(f"{self.path}:{self.start.lines + number}", line)
+            if row.get("event") == "digest" and number <= self.count:
+                light = {sys.intern(name): value for name, value in row.items() if name not in LARGE}
+                row = {**light, "stored": Stored(self.path, offset, len(line), last)}
+            yield row
+            offset, last = offset + len(line) + 1, hash_of(line)
 
 
 def first(configuration: str, lost: Mapping[str, tuple[str, int]] | None = None) -> str:
@@ -133,71 +176,82 @@ def hash_of(line: str) -> str:
 
 
 def _follows(before: str, line: str) -> bool:
-    return chained(before, line.rpartition(HASH)[0] + "}") == line
+    row = line[: -len(HASH) - 18]
+    found = digest(f"{before}{row}}}".encode())[:16]
+    return line[len(row) :] == f'{HASH}{found}"}}'
 
 
-def read(path: Path, log: Callable[[str], Any], start: Bookmark = START) -> Excerpt:
+def read(
+    path: Path, log: Callable[[str], Any], start: Bookmark = START, held: Sequence[Mapping[str, Any]] = ()
+) -> Excerpt:
     """Read the lines of a journal after a bookmark and verify the chain; drop an incomplete last line, and log that.
 
-    Raises SigmaCheckpointError for a file that is not a journal, is empty, or was changed.
+    A bookmark that does not fit stands for the beginning.  Lines missing at the end are recovered from what checkpoints
+    ``held`` of it, newest first.  Raises SigmaCheckpointError for a file that is not a journal, is empty, or was
+    changed or cut.
     """
-    *lines, rest = _text(path, start).split("\n")
-    if not (lines or start.lines):
-        raise SigmaCheckpointError(f"{path}: is empty. {WITHOUT}")
-    _check_format(path, _text(path, START, LONGEST_HEAD).partition("\n")[0] if start.lines else lines[0])
+    end = f'{start.hash}"}}\n'.encode()
+    if get_bytes(path, start=max(0, start.offset - len(end)), count=len(end)) != end:
+        start = START
+    lost = _lost(path, next(get_lines(path), ""))
+    hashes = [start.hash, *map(hash_of, _verified(path, start, log))]
+    more = _recovered(path, start.lines, hashes, {} if start.lines else lost, held)
+    return Excerpt(path, len(hashes) - 1, start, more)
+
+
+def _verified(path: Path, start: Bookmark, log: Callable[[str], Any] = lambda text: None) -> Iterator[str]:
+    """Yield the complete lines after a bookmark, and log an incomplete one; raise SigmaCheckpointError for others."""
     before = start.hash
-    for number, line in enumerate(lines, start.lines + 1):
+    for number, text in enumerate(get_lines(path, start.offset), start.lines + 1):
+        line = text.removesuffix("\n")
+        if line == text:
+            log(f"{path}:{number}: incomplete, as after a crash: this last line is dropped")
+            return
         if not _follows(before, line):
             raise SigmaCheckpointError(
                 f"{path}:{number}: does not follow from the lines before it: one of them was changed, or lines are "
                 f"missing or out of order. {WITHOUT}"
             )
         before = hash_of(line)
-    if rest:
-        log(f"{path}:{start.lines + len(lines) + 1}: incomplete, as after a crash: this last line is dropped")
-    return Excerpt(path, lines, start)
+        yield line
 
 
-def _text(path: Path, start: Bookmark, count: int = sys.maxsize) -> str:
-    """Return the text after a bookmark; raise SigmaCheckpointError if another line than that of its hash ends there."""
-    end = f'{start.hash}"}}\n' if start.lines else ""
-    text = get_bytes(path, start=max(0, start.offset - len(end)), count=count).decode(errors="replace")
-    if not text.startswith(end):
-        raise SigmaCheckpointError(f"{path}: line {start.lines} is not that which a checkpoint names. {WITHOUT}")
-    return text[len(end) :]
-
-
-def _check_format(path: Path, line: str) -> None:
-    """Raise SigmaCheckpointError if this version cannot read the format in the first line."""
+def _lost(path: Path, line: str) -> dict[str, tuple[str, int]]:
+    """Return what the first line holds of a lost journal; raise SigmaCheckpointError if this version cannot read it."""
+    if not line.endswith("\n"):
+        raise SigmaCheckpointError(f"{path}: is empty. {WITHOUT}")
     try:
         head = json.loads(line)
-        form, _ = head["format"], [(known.strip(), int(place)) for known, place in head.get("lost", {}).values()]
+        form = head["format"]
+        lost = {name: (known.strip(), int(place)) for name, (known, place) in head.get("lost", {}).items()}
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise SigmaCheckpointError(f"{path}:1: is not the first line of a journal: {said(error)}. {WITHOUT}") from error
     if form != FORMAT:
         raise SigmaCheckpointError(
             f"{path}: has format {form!r:.20}, not {FORMAT} as this version reads. Use the sigma-kernel that wrote it."
         )
+    return lost
 
 
-def completed(part: Excerpt, held: Sequence[Mapping[str, Any]]) -> Excerpt:
-    """Return a journal with the lines missing at its end, recovered from checkpoints, given newest first.
-
-    Raises SigmaCheckpointError if the checkpoints do not hold all of them.
-    """
-    hashes = [part.start.hash, *map(hash_of, part.lines)]
-    before = {} if part.start.lines else json.loads(part.lines[0]).get("lost", {})
-    known, found, end = {*hashes, *(head for head, _ in before.values())}, list[str](), hashes[-1]
+def _recovered(
+    path: Path,
+    first: int,
+    hashes: Sequence[str],
+    lost: Mapping[str, tuple[str, int]],
+    held: Collection[Mapping[str, Any]],
+) -> list[str]:
+    """Return the lines missing after those of these hashes; raise SigmaCheckpointError if checkpoints lack some."""
+    known, found, end = {*hashes, *(head for head, _ in lost.values())}, list[str](), hashes[-1]
     heads = {chain["trainer"]: chain["head"] for chain in reversed(held)}  # the newest of each
     while not known.issuperset(heads.values()):
         more = next(filter(None, (_after(end, chain["rows"]) for chain in held)), None)
         if more is None:
             raise SigmaCheckpointError(
-                f"{part.path}: is cut: it ends at line {part.start.lines + len(part.lines)}, and a checkpoint was "
-                f"saved after lines that follow. {WITHOUT}"
+                f"{path}: is cut: it ends at line {first + len(hashes) - 1}, and a checkpoint was saved after lines "
+                f"that follow. {WITHOUT}"
             )
         known, found, end = known | {hash_of(line) for line in more}, [*found, *more], hash_of(more[-1])
-    return Excerpt(part.path, [*part.lines, *found], part.start, len(found))
+    return found
 
 
 def _after(end: str, rows: Sequence[str]) -> list[str]:
@@ -215,7 +269,7 @@ def configured(part: Excerpt) -> list[str]:
     That is so if nothing follows the change in the journal: a crash may have come between the row and the file.
     """
     hashes, idle = [part.start.configuration] if part.start.lines else [], False
-    for line in part.lines:
+    for line in part.lines():
         for now in CONFIGURATION.findall(line):
             if now not in hashes[-1:]:
                 hashes, idle = [*hashes[-1:], now], True

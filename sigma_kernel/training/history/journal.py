@@ -177,11 +177,11 @@ class Journal(Lines):
         self._unsynced, self._began = 0, time.monotonic()
 
     def _begin(self, empty: bool) -> Sequence[str]:
-        part, self.continued = self.continued, None  # its lines may be many
+        part, self.continued = self.continued, None
         if part is None:
             return (first(self.configuration),) if empty else ()
         self._base, self._end = part.start, part.end()
-        return part.lines[len(part.lines) - part.missing :]
+        return part.more
 
     def _line(self, row: Mapping[str, Any]) -> str:
         return chained(hash_of(self._last), encoded(row))

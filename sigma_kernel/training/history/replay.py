@@ -14,14 +14,16 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.training.checkpoints.encoding import packed
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.commands.types import Command
+from sigma_kernel.training.history.chain import whole
 
 Row = Mapping[str, Any]
-ASIDE = ("seconds", "place", "losses", "why", "good")  # fields that may differ between identical runs
+ASIDE = ("seconds", "place", "losses", "why", "good", "stored")  # fields that may differ between identical runs
 HEAD = ("trainer", "iteration", "epoch", "seconds", "place", "again")
+UNSAID = (*HEAD, "state", "losses", "stored")  # fields that a message does not show
 AT_HOOKS = ("fired", "heard")  # events that a hook meets when it is due
 BESIDE = ("background", "budget")  # events from outside the training thread
 DIGITS = 8  # hexadecimal digits of a loss
@@ -114,7 +116,10 @@ class Replay:
             if _from_outside(row):
                 self.rows.popleft()
             return False
-        return self._compare(_difference(self.rows.popleft(), row))
+        try:
+            return self._compare(_difference(whole(self.rows.popleft()), row))
+        except SigmaCheckpointError as error:  # of a journal that was changed meanwhile
+            return self._compare(str(error))
 
     def _compare(self, difference: str | None) -> bool:
         """Record a difference, after which nothing more is compared; return whether there is none."""
@@ -152,7 +157,7 @@ def _when(row: Row) -> str:
 
 
 def _said(row: Row) -> str:
-    return f"{_when(row)}: {json.dumps({name: packed(row[name]) for name in row if name not in (*HEAD, 'state')})}"
+    return f"{_when(row)}: {json.dumps({name: packed(row[name]) for name in row if name not in UNSAID})}"
 
 
 def seamless(rows: Iterable[Row]) -> list[Row]:

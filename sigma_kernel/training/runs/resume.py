@@ -38,20 +38,20 @@ EDITED = "Some were left out or relabelled by their numbers: restore the rows, o
 def history(run: Path, trainers: Collection[str], log: Log, whole: bool = True) -> Excerpt:
     """Return the journal of a run, with the lines missing at its end that checkpoints still hold.
 
-    If the ``whole`` is not wanted, it begins at the bookmarks of the newest checkpoints.  Raises SigmaCheckpointError
-    if the journal was changed or cut, or does not match ``config.toml``.
+    If the ``whole`` is not wanted, it begins at the bookmarks of the newest checkpoints, where these fit.  Raises
+    SigmaCheckpointError if the journal was changed or cut, or does not match ``config.toml``.
     """
     path, ends = run / "journal.jsonl", _ends(run, trainers)
     now = digest(get_bytes(run / "config.toml", LARGEST))
     if os.path.lexists(path):
-        part = chain.completed(chain.read(path, log, START if whole else _bookmark(ends, trainers)), ends)
-        if part.missing:
-            log(f"{path}: has lost its last {part.missing} lines, which a checkpoint still holds: they are restored")
+        part = chain.read(path, log, START if whole else _bookmark(ends, trainers), ends)
+        if part.more:
+            log(f"{path}: has lost its last {len(part.more)} lines, which a checkpoint still holds: they are restored")
         known = chain.configured(part)
     else:
         log(f"{path}: is missing: everything after the last checkpoint is lost")
         lost = {end["trainer"]: (end["head"], end["place"]) for end in reversed(ends)}
-        part = Excerpt(path, [chain.first(now, lost)], missing=1)
+        part = Excerpt(path, more=[chain.first(now, lost)])
         known = [end["configuration"] for end in ends[:1]]
     if known and now not in known:
         raise SigmaCheckpointError(
@@ -90,7 +90,7 @@ def restore_sessions(
     try:
         part = history(run, sessions, said.append, whole=False)
         restored = {name: _restore_newest(run, one, part, edits, said.append) for name, one in sessions.items()}
-        enough = all(_bookmarked(one).offset >= part.start.offset for one in restored.values())
+        enough = all(one is not None and reaches(part, one[1]) for one in restored.values())
     except SigmaError:  # reading all of it raises the error
         enough = False
     if not enough:
@@ -101,8 +101,9 @@ def restore_sessions(
     return part, restored
 
 
-def _bookmarked(restored: Restored | None) -> Bookmark:
-    return START if restored is None else Bookmark.saved(restored[1].chain.get("bookmark"))
+def reaches(part: Excerpt, found: Checkpoint) -> bool:
+    """Return whether a part of the journal begins at the bookmark of a checkpoint, or before."""
+    return Bookmark.saved(found.chain.get("bookmark")).offset >= part.start.offset
 
 
 def _restore_newest(run: Path, session: Session, part: Excerpt, edits: Sequence[str], log: Log) -> Restored | None:
@@ -148,7 +149,7 @@ def resume(
             session.saver.set_aside(session.moment.iteration, branch)
     recorder.follow(rows, before, branch, session.moment.iteration)
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
-    left = [row for row in tail([*rows, row], position) if not is_overridden(row, edited)]
+    left = [chain.whole(row) for row in tail([*rows, row], position) if not is_overridden(row, edited)]
     written = {**row, "configuration": recorder.journal.configuration}
     session.resumed(Replay(deque(left)) if left else None, written, paused)
 
