@@ -13,6 +13,8 @@ from sigma_hooks import Accuracy, EarlyStop, Evaluate, FunctionHook, SaveCheckpo
 from sigma_kernel import Environment, load
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.launcher.group import main
+from sigma_kernel.training.checkpoints.store import read_manifest
+from sigma_kernel.training.history import journal, recorder, rewind
 from sigma_optimisers import Adam, GradientDescent
 from tests.reliability.course import Halting, tree
 
@@ -32,6 +34,32 @@ def run(folder: Path, epochs: int = 8, rate: float = 0.5, **hooks: Any) -> tuple
         summary = made.run()
         assert made.run_folder is not None
         return made.run_folder, summary, trainer.history["validation.loss"].tolist()
+
+
+def test_an_evaluation_reads_the_journal_from_its_checkpoint_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(journal, "EVERY", 1)  # a bookmark after each line
+    monkeypatch.setattr(rewind, "SHARE", 1e9)  # and digests in every epoch
+    monkeypatch.setattr(recorder, "APART", 0.0)
+    folder, _, losses = run(tmp_path, save=SaveCheckpoint(last=2, best=1, value="validation.loss"))
+    best, path = 3 * (int(np.argmin(losses)) + 1), folder / "journal.jsonl"
+    place = read_manifest(folder / "checkpoints" / "trainer" / str(3 * len(losses)))["chain"]["bookmark"]["lines"]
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(
+        b"".join(
+            [
+                *lines[: place - 1],
+                lines[place - 1].replace(b'"trainer": ', b'"Trainer": '),
+                *lines[place:],
+            ]
+        )
+    )
+    assert main(["evaluate", str(folder), "--checkpoint", "newest"]) == 0
+    assert "validation.loss" in capsys.readouterr().out
+    for arguments in ([], ["--checkpoint", "best"], ["--checkpoint", str(best)]):
+        assert main(["evaluate", str(folder), *arguments]) == 1
+        assert f"journal.jsonl:{place}: does not follow from the lines before it" in capsys.readouterr().err
 
 
 def test_the_best_checkpoint_is_taken_where_a_hook_keeps_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

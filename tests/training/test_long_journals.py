@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import re
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -85,10 +84,11 @@ def test_random_truncations_and_flips_are_found_at_their_line(path: Path) -> Non
         path.write_bytes(data[:place] + other)
         wanted = _reference(path.read_bytes())
         found.add(wanted)
-        try:
+        if wanted < 0:
             assert chain.read(path, lambda text: None).count == -wanted
-        except SigmaCheckpointError as error:
-            assert re.search(rf"jsonl:{wanted}: does not follow from the lines before it", str(error)), wanted
+            continue
+        with pytest.raises(SigmaCheckpointError, match=rf"jsonl:{wanted}: does not follow from the lines before it"):
+            chain.read(path, lambda text: None)
     assert len(found) == 12  # each line after the first is cut away, and changed
 
 
