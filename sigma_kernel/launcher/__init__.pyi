@@ -7,4 +7,5 @@ from sigma_kernel.launcher.output import colours as colours
 from sigma_kernel.launcher.output import document as document
 from sigma_kernel.launcher.output import json_option as json_option
 from sigma_kernel.launcher.output import say as say
+from sigma_kernel.launcher.runs import described as described
 from sigma_kernel.launcher.runs import listed as listed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import inf, isfinite
@@ -14,8 +13,8 @@ import click
 from sigma_kernel.config import read
 from sigma_kernel.config.stored import document_in
 from sigma_kernel.errors import SigmaError
+from sigma_kernel.folders import is_locked, run_folders
 from sigma_kernel.launcher.output import document, fitted, json_option, say, table, width
-from sigma_kernel.training.runs.run_folder import is_locked
 
 LENGTH = ("epochs", "iterations", "seconds")
 NAMED = 12  # of the columns that do not fit
@@ -44,28 +43,18 @@ def runs(folders: tuple[Path, ...], as_json: bool) -> None:
 
 def listed(folders: Sequence[Path]) -> list[dict[str, Any]]:
     """Return folder, status, length, results and settings of the runs in some folders, oldest first."""
-    return [described(run) for run in _runs(folders)]
-
-
-def _runs(folders: Sequence[Path]) -> Iterator[Path]:
-    """Yield the run folders among and directly below some folders, oldest first."""
-    for folder in folders:
-        inside = folder.iterdir() if folder.is_dir() and not _is_run(folder) else [folder]
-        yield from sorted(filter(_is_run, inside), key=lambda run: ((run / "config.toml").lstat().st_mtime_ns, run))
-
-
-def _is_run(folder: Path) -> bool:
-    return not folder.is_symlink() and os.path.lexists(folder / "config.toml")
+    found = [(described(run), is_locked(run)) for run in run_folders(folders)]
+    return [{**one, "status": "running"} if locked else one for one, locked in found]
 
 
 def described(run: Path) -> dict[str, Any]:
-    """Return folder, status, length, results and settings (by dotted key) of a run; nothing of it is executed."""
+    """Return folder, status, length, results and settings by dotted key, as files say; nothing of them is executed."""
     summary = document_in(run / "summary.json", say)
     metrics = summary.get("metrics")
     measured = {name: _number(value) for name, value in metrics.items()} if isinstance(metrics, Mapping) else {}
     return {
         "folder": str(run),
-        "status": "running" if is_locked(run) else str(summary.get("status", "unfinished"))[:NAME],
+        "status": str(summary.get("status", "unfinished"))[:NAME],
         **({"why": str(summary["why"])[:WHY]} if summary.get("why") else {}),
         **{key: _number(summary.get(key)) for key in LENGTH},
         "metrics": _bounded(run, "metrics", measured),

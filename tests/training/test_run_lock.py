@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.folders import LOCK, is_locked
 from sigma_kernel.testing.steering import steered
-from sigma_kernel.training.runs.run_folder import LOCK, create, is_locked, lock
+from sigma_kernel.training.runs.run_folder import create, lock
 
 
 @contextmanager

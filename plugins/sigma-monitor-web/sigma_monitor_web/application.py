@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from hashlib import sha256
@@ -158,7 +159,7 @@ class Application:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or READ not in self.keys.scopes(key.strip()):
             return JSONResponse({"error": "send a key of the dashboard as bearer token."}, 401, BEARER)
-        body, type_ = self.served.metrics()
+        body, type_ = await asyncio.to_thread(self.served.metrics)
         return Response(body, media_type=type_, headers=PRIVATE)
 
     async def _socket(self, websocket: WebSocket) -> None:
@@ -167,7 +168,7 @@ class Application:
             await websocket.close()  # before it was accepted: the handshake is refused
             return
         try:
-            talk = self.served.talk(websocket.query_params.get("run", ""), scopes)
+            talk = await asyncio.to_thread(self.served.talk, websocket.query_params.get("run", ""), scopes)
         except SigmaError:  # there is no such run
             await websocket.close()
             return

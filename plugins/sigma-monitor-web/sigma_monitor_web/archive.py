@@ -6,10 +6,9 @@ Nothing in a run folder is executed. What the files do not hold is empty: values
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -21,31 +20,36 @@ from attrs import define, field
 
 from sigma_kernel import Registry, Trained, load
 from sigma_kernel.config import read as configuration
-from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
+from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch
 from sigma_kernel.curves import BranchedCurves, Curve, measured, part, thinned
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, SigmaStateError
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError
+from sigma_kernel.folders import is_locked
+from sigma_kernel.launcher import described
 from sigma_kernel.regular import open_regular
+from sigma_monitor_web.ended import EndedRun
 
 LARGEST, LONGEST = 256 << 20, 1 << 24  # bytes of a file, and of a line, that are read
-FILES = 64  # that are held, parsed
 SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers
-OVER = "the run does not train now. Resume it first."
-OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources raise instead of downloading
 MOMENTS = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}
 
 
 @define(eq=False)
-class Archive:
-    """A run as its folder holds it; files that change are read again."""
+class Archive(EndedRun):
+    """A run as its folder holds it; files that change are read again.
 
-    folder: Path
-    state: str = "finished"  # how it ended, as ``sigma runs`` says it
-    reason: str = ""  # why training failed
-    data: Path | None = None  # where its data lie now, if not where they were
-    _tickets: list[Ticket] = field(factory=list, init=False)
+    Args:
+        folder: The run folder.
+        data: Where its data lie now, if not where they were.
+        guard: Entered around each reading of a file or of a network, such as a limit on its time.
+    """
+
+    data: Path | None = None
+    guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    _held: dict[str, tuple[tuple[int, int], Any]] = field(factory=dict, init=False)  # files by name: version, content
     _trained: dict[str, Trained] = field(factory=dict, init=False)
     _splits: dict[str, dict[str, int]] = field(factory=dict, init=False)  # of trainers whose data were read
     _gate: threading.RLock = field(factory=threading.RLock, init=False)
+    _data_gate: threading.RLock = field(factory=threading.RLock, init=False)  # data may take long
 
     @property
     def name(self) -> str:
@@ -54,34 +58,45 @@ class Archive:
 
     def status(self) -> str:
         """Return how the run ended; ``interrupted`` if its process did not say."""
-        return "interrupted" if self.state == "unfinished" else self.state
+        said = "running" if is_locked(self.folder) else self._about().get("status", "unfinished")
+        return "interrupted" if said == "unfinished" else str(said)
 
     def why(self) -> str:
         """Return why training failed, as its summary tells it; empty if it did not."""
-        return self.reason
-
-    def wait(self, seconds: float) -> bool:
-        """Sleep; nothing ends here."""
-        return threading.Event().wait(seconds)
-
-    def log(self, text: str) -> None:
-        """Raise SigmaStateError: nothing is written to a run that has ended."""
-        raise SigmaStateError(f"{self.folder}: {OVER}")
+        return str(self._about().get("why", ""))
 
     # -- files ---------------------------------------------------------------------------------------------------------
+    def _read(self, name: str, parse: Callable[[Path], Any]) -> Any:
+        """Return what a file holds, parsed once for each of its versions; None if it cannot be read."""
+        path = self.folder / name
+        try:
+            about = path.lstat()
+        except OSError:
+            return None
+        version, (known, found) = (about.st_mtime_ns, about.st_size), self._held.get(name, (None, None))
+        if known == version:
+            return found
+        with self._gate, self.guard():
+            found = parse(path) if about.st_size <= LARGEST and S_ISREG(about.st_mode) else None
+            self._held[name] = version, found
+        return found
+
+    def _about(self) -> Mapping[str, Any]:
+        return self._read("summary.json", lambda path: described(path.parent)) or {}
+
     def _settings(self) -> Mapping[str, Any]:
-        return _read(self.folder / "config.toml", lambda path: configuration(path, regular=True).values) or {}
+        return self._read("config.toml", lambda path: configuration(path, regular=True).values) or {}
 
     def _measured(self) -> Mapping[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
         """Return what was measured of each trainer: on all branches, and what led to the result."""
-        return _read(self.folder / "metrics.jsonl", _parsed) or {}
+        return self._read("metrics.jsonl", _parsed) or {}
 
     def _curves(self) -> Mapping[str, Mapping[str, Curve]]:
         """Return the curves that led to the result, by trainer and name."""
         return {trainer: curves for trainer, (_, curves) in self._measured().items()}
 
     def _rows(self) -> list[tuple[int, Mapping[str, Any]]]:
-        return _read(self.folder / "journal.jsonl", _parsed_rows) or []
+        return self._read("journal.jsonl", _parsed_rows) or []
 
     # -- values --------------------------------------------------------------------------------------------------------
     def _values(self) -> dict[str, float]:
@@ -107,10 +122,6 @@ class Archive:
         if address not in values:
             raise SigmaAddressError(f"{address}: was not measured. Ask for one of: {', '.join(list(values)[:8])}.")
         return values[address]
-
-    def find(self, pattern: str) -> list[tuple[str, Any]]:
-        """Return the last values at the addresses that match a pattern."""
-        return [(entry.address, entry.value) for entry in self.entries(pattern)]
 
     def entries(self, pattern: str = "**") -> list[AddressEntry]:
         """Return the addresses that match a pattern."""
@@ -151,7 +162,8 @@ class Archive:
         """Return the trained network, loaded once; raises a SigmaError if that is impossible."""
         with self._gate:
             if trainer not in self._trained:
-                self._trained[trainer] = self._loaded(trainer)
+                with self.guard():
+                    self._trained[trainer] = self._loaded(trainer)
             return self._trained[trainer]
 
     def _loaded(self, trainer: str) -> Trained:
@@ -196,13 +208,13 @@ class Archive:
         return [StateEntry(number, _epoch(curves, number), False, True) for number in numbers]
 
     def splits(self, trainer: str) -> dict[str, int]:
-        """Return the number of rows of each split; the data are read now, and nothing is downloaded.
+        """Return the number of rows of each split; the data are read now.
 
         Raises a SigmaError that says why they cannot be read.
         """
-        with self._gate:
+        with self._data_gate:
             if trainer not in self._splits:
-                self._splits[trainer] = _offline(self._network(trainer).splits)
+                self._splits[trainer] = self._network(trainer).splits()
         return self._splits[trainer]
 
     def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
@@ -250,58 +262,12 @@ class Archive:
         found = trained.predict(samples)
         return found if isinstance(found, dict) else {trained.network.outputs[0].name: found}
 
-    # -- commands ------------------------------------------------------------------------------------------------------
-    def send(self, command: str, **arguments: Any) -> Ticket:
-        """Refuse a command: nothing trains."""
-        self._tickets.append(ticket := Ticket(len(self._tickets) + 1, command, arguments))
-        ticket.answer.set_exception(SigmaStateError(f"{command}: {OVER}"))
-        return ticket
-
-    def tickets(self, after: int = 0) -> list[Ticket]:
-        """Return what was refused."""
-        return self._tickets[after:]
-
     def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
         """Return the rows of the journal after a number, but digests."""
         return [(number, row) for number, row in self._rows() if number > after]
 
-    def messages(self, after: int) -> list[tuple[int, str]]:
-        """Return no messages: they are not kept."""
-        return []
-
-
-def _offline(read: Callable[[], Any]) -> Any:
-    """Read data without downloading anything: opening the page of a run is no request to download."""
-    with _LOCK:
-        before = os.environ.get(OFFLINE)
-        os.environ[OFFLINE] = "1"
-        try:
-            return read()
-        finally:
-            if before is None:
-                del os.environ[OFFLINE]
-
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-def _read(path: Path, parse: Callable[[Path], Any]) -> Any:
-    """Return what a file holds, parsed once for each of its versions; None if it cannot be read."""
-    try:
-        about = path.lstat()
-    except OSError:
-        return None
-    key = (str(path), about.st_mtime_ns, about.st_size)
-    with _LOCK:
-        if key not in _HELD:
-            while len(_HELD) >= FILES:
-                _HELD.pop(next(iter(_HELD)))
-            _HELD[key] = parse(path) if about.st_size <= LARGEST and S_ISREG(about.st_mode) else None
-        return _HELD[key]
-
-
-_HELD: dict[tuple[str, int, int], Any] = {}
-_LOCK = threading.RLock()
-
-
 def _parsed(path: Path) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
     return {trainer: (found, found.curves()) for trainer, found in measured(path, lambda text: None).items()}
 

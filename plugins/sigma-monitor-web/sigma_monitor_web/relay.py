@@ -46,7 +46,7 @@ class Relay:
             do, id = document.get("do"), identity(document)
         except SigmaError:
             return self.local.receive(text)  # which says what is wrong
-        if do in self.own or self._over:
+        if do in self.own:
             return self.local.receive(text)
         if do in STEERS and STEER not in self.scopes:
             return [failed(id, SigmaStateError(f"{do}: not allowed here, as this connection may only read."))]
@@ -56,18 +56,19 @@ class Relay:
 
     def _sent(self, text: str) -> list[str]:
         socket = self.client.socket
-        socket.settimeout(5.0)
         try:
+            socket.settimeout(5.0)
             socket.sendall(text.replace("\n", " ").encode() + b"\n")
+            socket.setblocking(False)
         except OSError:
             self._over = True
-            return self.local.receive(text)
-        finally:
-            socket.setblocking(False)
         return []
 
     def answers(self) -> list[str]:
-        """Return what the process has said."""
+        """Return what the process has said; raise ConnectionError once it has ended and nothing is left to tell.
+
+        The page connects anew then, with whatever reads the run now.
+        """
         while not self._over and len(self._data) < MOST:
             try:
                 data = self.client.socket.recv(PIECE)
@@ -80,7 +81,10 @@ class Relay:
         end = self._data.rfind(b"\n") + 1
         lines = bytes(self._data[:end]).decode().splitlines(keepends=True)
         del self._data[:end]
-        return [*map(self._told, lines), *self.local.answers()]
+        found = [*map(self._told, lines), *self.local.answers()]
+        if self._over and not found:
+            raise ConnectionResetError("the process of the run has ended")
+        return found
 
     def _told(self, line: str) -> str:
         """Return a line as the client sees it: the answer to ``hello`` tells its own scopes."""
@@ -98,6 +102,9 @@ class Relay:
         return []
 
     def last(self) -> list[str]:
+        """Return nothing: its process has the last word."""
+        return []
+
+    def close(self) -> None:
         """Close the connection."""
         self.client.close()
-        return []

@@ -8,27 +8,31 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 from attrs import define, field
 
+from sigma_kernel.contracts import View
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
-from sigma_kernel.launcher import listed
+from sigma_kernel.folders import is_locked
 from sigma_monitor_control import connect
 from sigma_monitor_control.aside import Aside
+from sigma_monitor_control.client import Client
 from sigma_monitor_control.protocol import Conversation
-from sigma_monitor_web.archive import Archive
+from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.exposition import exposed
 from sigma_monitor_web.keys import STEER
+from sigma_monitor_web.listing import RunList
+from sigma_monitor_web.readers import RunReaders
 from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.talk import Talk
 
 TRASH = ".trash"
 LONGEST = 255  # bytes of a name in a file system
 PATIENCE = 3600.0  # seconds that a replay may take
-RUNNING = "running"
 LOOK = 0.3  # seconds between two looks at a process that is to train
 
 
@@ -40,6 +44,22 @@ class Shelf:
     where: str = "ui"
     data: Path | None = None  # where the data of its runs lie now, if not where they were
     aside: Aside = field(factory=Aside, init=False)
+    list: RunList = field(init=False)
+    readers: RunReaders = field(init=False)
+
+    @list.default
+    def _(self) -> RunList:
+        return RunList(self.folder)
+
+    @readers.default
+    def _(self) -> RunReaders:
+        return RunReaders(self.data)
+
+    def end(self) -> None:
+        """End the threads, once they have done what they are at, and the processes."""
+        self.aside.end()
+        self.readers.close()
+        self.list.end()
 
     @property
     def name(self) -> str:
@@ -57,22 +77,27 @@ class Shelf:
         return path
 
     def talk(self, run: str, scopes: frozenset[str]) -> Talk:
-        """Return a conversation about a run, by default the newest: with its process, or else from its folder."""
-        known = self.runs(None)
-        name = run or (Path(known[-1]["folder"]).name if known else "")
-        more = self._more(scopes)
-        if not name:
-            return Conversation(Archive(self.folder), scopes, self.aside.do, more)
-        path = self.path(name)
-        about = next((one for one in known if one["name"] == name), {})
-        state = about.get("status", "unfinished")
-        local = Conversation(Archive(path, state, about.get("why", ""), self.data), scopes, self.aside.do, more)
-        if state != RUNNING:
-            return local
+        """Return a conversation about a run, by default the newest: with its process, or with one that reads it.
+
+        Where none can, it is about the reason.
+        """
+        if not run and not (paths := self.list.paths()):
+            return self._local(EndedRun(self.folder), scopes)
+        path = self.path(run or paths[-1].name)
+        local, own = self._local(EndedRun(path), scopes), self._more(scopes).keys()
         try:
-            return Relay(connect(path), local, scopes, more.keys())
-        except SigmaError:  # it runs without a socket: what it writes can be watched
-            return local
+            return Relay(self._connected(path), local, scopes, own)
+        except (SigmaError, OSError) as error:
+            return self._local(EndedRun(path, str(error)), scopes)
+
+    def _connected(self, path: Path) -> Client:
+        if is_locked(path):
+            with suppress(SigmaError):  # it runs without a socket: what it writes can be watched
+                return connect(path)
+        return self.readers.connected(path)
+
+    def _local(self, view: View, scopes: frozenset[str]) -> Conversation:
+        return Conversation(view, scopes, self.aside.do, self._more(scopes))
 
     def _more(self, scopes: frozenset[str]) -> Mapping[str, Callable[..., Any]]:
         """Return the requests that a directory answers beside those of a run."""
@@ -82,15 +107,17 @@ class Shelf:
 
     def metrics(self) -> tuple[bytes, str]:
         """Return what Prometheus reads of the newest run."""
-        known = self.runs(None)
-        return exposed(Archive(Path(known[-1]["folder"]), known[-1]["status"]) if known else Archive(self.folder))
+        if not (paths := self.list.paths()):
+            return exposed(EndedRun(self.folder))
+        try:
+            return self.list.exposed(paths[-1])
+        except SigmaStateError as error:
+            return exposed(EndedRun(paths[-1], str(error)))
 
     # -- requests ------------------------------------------------------------------------------------------------------
-    def runs(self, view: Any) -> list[dict[str, Any]]:
+    def runs(self, view: Any) -> Any:
         """Return status, length, settings and results of all runs, oldest first."""
-        return (
-            [{**one, "name": Path(one["folder"]).name} for one in listed([self.folder])] if self.folder.is_dir() else []
-        )
+        return self.list.runs()
 
     def delete(self, view: Any, run: str) -> str:
         """Move an inactive run folder to the trash; return where it lies."""
@@ -123,8 +150,7 @@ class Shelf:
         return self.aside.do(lambda: _replayed(path))
 
     def _idle(self, run: str) -> None:
-        state = next((one["status"] for one in self.runs(None) if one["name"] == run), "")
-        if state == RUNNING:
+        if is_locked(self.folder / run):
             raise SigmaStateError(f"{run}: a process writes to it. Stop that first.")
 
 
@@ -135,7 +161,7 @@ def _resumed(path: Path, more: list[str]) -> int | None:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=told, start_new_session=True
         )
         while process.poll() is None:
-            if listed([path])[0]["status"] == RUNNING:
+            if is_locked(path):
                 threading.Thread(target=process.wait, name="sigma-resumed", daemon=True).start()  # until it ends
                 return process.pid
             time.sleep(LOOK)

@@ -45,13 +45,16 @@ class Talk(Protocol):
         """Take a document; return the documents to send at once."""
 
     def answers(self) -> list[str]:
-        """Return the answers that have become ready."""
+        """Return the answers that have become ready; raise ConnectionError if no more can come."""
 
     def events(self, now: float) -> list[str]:
         """Return the events that are due."""
 
     def last(self) -> list[str]:
         """Return what there is to say at the end."""
+
+    def close(self) -> None:
+        """Let go of what it talks to, as the client has left."""
 
 
 @define(eq=False)
@@ -77,7 +80,10 @@ class WebLine:
             return
         except TimeoutError:
             await self._close(SLOW)
+        except ConnectionError:  # what it talked to has ended
+            await self._close(OVER)
         finally:
+            self.talk.close()
             reader.cancel()
 
     async def end(self) -> None:

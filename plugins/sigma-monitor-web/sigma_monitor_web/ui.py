@@ -35,6 +35,7 @@ def ui(folder: Path, data: Path | None, host: str, port: int, token: str, opens:
     shelf, own = Shelf(folder, data=data), panels()
     application = Application(shelf, Keys(settings.key()), page(), PageLayout(folder / NAME, own), own)
     with listening(host, port) as listener:
+        shelf.list.begin()
         server = WebServer(application, listener, host)
         say(f"dashboard of {folder}: {server.link()}")
         if opens:
@@ -44,4 +45,4 @@ def ui(folder: Path, data: Path | None, host: str, port: int, token: str, opens:
         except KeyboardInterrupt:
             say("closed")
         finally:
-            shelf.aside.end()
+            shelf.end()

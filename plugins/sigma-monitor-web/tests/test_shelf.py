@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,36 @@ from sigma_monitor_web.archive import Archive
 from sigma_monitor_web.keys import BOTH, READ
 from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.shelf import TRASH, Shelf
+from sigma_monitor_web.talk import Talk
 
 PATIENCE = 60.0
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Wait for lists for as long as a slow machine needs; close what was opened."""
+    monkeypatch.setattr("sigma_monitor_web.listing.PROMPT", PATIENCE)
+    yield
+    while OPEN:
+        OPEN.pop()()
+
+
+OPEN: list[Callable[[], None]] = []
+
+
+class Opened(Shelf):
+    """A directory that is closed after the test, and all conversations with it."""
+
+    def __init__(self, *settings: Any, **more: Any) -> None:
+        super().__init__(*settings, **more)
+        OPEN.append(self.end)
+
+    def talk(self, run: str, scopes: frozenset[str]) -> Talk:
+        made = super().talk(run, scopes)
+        OPEN.append(made.close)
+        return made
+
+
 GENTLY = {"type": "gradient_descent", "learning_rate": 0.05}
 
 
@@ -79,7 +107,6 @@ def test_an_archive_shows_what_the_folder_holds(finished: Path) -> None:
     made = view.activations("trainer", np.ones((2, 3), "float32"))
     assert {name: values.shape for name, values in made.items()} == {"0-input": (2, 3), "1-output": (2, 1)}
     assert view.columns("trainer") == {}
-    assert Archive(finished, "unfinished").status() == "interrupted"
 
 
 def test_an_archive_has_the_curves_of_every_branch(finished: Path) -> None:
@@ -99,7 +126,7 @@ def test_an_archive_has_the_curves_of_every_branch(finished: Path) -> None:
 def test_an_archive_reads_the_data_of_a_run_when_it_is_asked_for_them(finished: Path) -> None:
     view = Archive(finished)
     assert view.edits("trainer") == {}
-    talk = Shelf(finished.parent).talk(finished.name, BOTH)
+    talk = Opened(finished.parent).talk(finished.name, BOTH)
     assert asked(talk, do="status")["trainers"]["trainer"]["rows"] is None  # not yet
     assert asked(talk, do="splits") == {"training": 40}
     x = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
@@ -117,7 +144,7 @@ def test_an_archive_says_why_the_data_of_a_run_cannot_be_read(finished: Path, tm
     config = (copy / "config.toml").read_text()
     assert "[data" in config
     shutil.rmtree(copy / "data")
-    talk = Shelf(tmp_path).talk("copy", BOTH)
+    talk = Opened(tmp_path).talk("copy", BOTH)
     assert asked(talk, do="splits")["kind"] == "SigmaDataError"
     assert asked(talk, do="inputs")["inputs"][0]["shape"] == [3]  # what the network takes is known all the same
 
@@ -127,7 +154,7 @@ def test_code_that_a_run_names_is_not_imported_to_read_its_data(tmp_path: Path) 
         sigma.folder = tmp_path
         sigma.run()
         assert sigma.run_folder is not None
-        talk = Shelf(tmp_path).talk(sigma.run_folder.name, BOTH)
+        talk = Opened(tmp_path).talk(sigma.run_folder.name, BOTH)
     assert asked(talk, do="splits")["kind"] in ("SigmaConfigError", "SigmaCheckpointError")
 
 
@@ -139,6 +166,8 @@ def test_files_that_are_damaged_or_missing_leave_the_rest(finished: Path, tmp_pa
     assert (view.entries(), view.journal(), view.stretches("trainer.training.loss")) == ([], [], (0, []))
     shutil.rmtree(copy / "checkpoints")
     assert Archive(copy).network("trainer") == []
+    (copy / "summary.json").unlink()
+    assert Archive(copy).status() == "interrupted"  # its process did not say how it ended
     (copy / "metrics.jsonl").unlink()
     (copy / "metrics.jsonl").symlink_to(finished / "metrics.jsonl")
     assert Archive(copy).entries() == []
@@ -162,7 +191,7 @@ def test_a_number_that_json_has_none_for_does_not_hide_a_list(finished: Path, tm
         shutil.copytree(finished, tmp_path / name)
     (tmp_path / "bad" / "summary.json").write_text('{"status": "finished", "metrics": {"loss": 1e999}}')
     (tmp_path / "bad" / "journal.jsonl").write_text('{"a": 1e999, "b": NaN, "c": 0.5}\n')
-    talk = Shelf(tmp_path).talk("bad", BOTH)
+    talk = Opened(tmp_path).talk("bad", BOTH)
     assert {one["name"]: one["metrics"].get("loss", 0) for one in asked(talk, do="runs")} == {"good": 0, "bad": None}
     assert [row for _, row in Archive(tmp_path / "bad").journal()] == [{"a": None, "b": None, "c": 0.5}]
 
@@ -192,12 +221,12 @@ def test_a_directory_tells_why_a_run_failed(tmp_path: Path) -> None:
     wild = GENTLY | {"learning_rate": 1e38}
     with environment(tmp_path, optimiser=wild) as sigma, pytest.raises(SigmaTrainingError) as failed:
         sigma.run()
-    told = asked(Shelf(tmp_path).talk("", BOTH), do="status")
+    told = asked(Opened(tmp_path).talk("", BOTH), do="status")
     assert (told["status"], told["why"]) == ("failed", str(failed.value))
 
 
 def test_a_directory_lists_its_runs_and_talks_about_each(finished: Path) -> None:
-    shelf = Shelf(finished.parent)
+    shelf = Opened(finished.parent)
     talk = shelf.talk(finished.name, BOTH)
     (run,) = asked(talk, do="runs")
     assert (run["name"], run["status"], run["epochs"]) == (finished.name, "finished", 4)
@@ -207,7 +236,7 @@ def test_a_directory_lists_its_runs_and_talks_about_each(finished: Path) -> None
 
 
 def test_a_directory_without_runs_can_be_looked_at(tmp_path: Path) -> None:
-    talk = Shelf(tmp_path / "nothing").talk("", BOTH)
+    talk = Opened(tmp_path / "nothing").talk("", BOTH)
     assert asked(talk, do="runs") == []
     assert asked(talk, do="status")["status"] == "finished"
 
@@ -215,13 +244,13 @@ def test_a_directory_without_runs_can_be_looked_at(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "../runs", "/etc", "a/b", "nothing", ".trash", "x\0y"])
 def test_nothing_outside_of_the_directory_is_reached(finished: Path, name: str) -> None:
     with pytest.raises((SigmaConfigError, ValueError)):
-        Shelf(finished.parent).path(name)
+        Opened(finished.parent).path(name)
 
 
 @pytest.mark.parametrize("name", ["n" * 5000, "ä" * 200, "a\0b"])
 def test_a_name_that_no_file_system_takes_is_no_run(finished: Path, name: str) -> None:
     for do in ("delete", "resume", "replay"):
-        told = asked(Shelf(finished.parent).talk(finished.name, BOTH), do=do, run=name)
+        told = asked(Opened(finished.parent).talk(finished.name, BOTH), do=do, run=name)
         assert told["kind"] == "SigmaConfigError"
         assert "is not the name of a run folder in" in told["message"]
         assert len(told["message"]) < 500
@@ -238,13 +267,13 @@ def test_a_directory_in_place_of_a_file_is_left_out(finished: Path, tmp_path: Pa
 def test_a_link_is_no_run(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "linked").symlink_to(finished)
     with pytest.raises(SigmaConfigError, match="is not the name of a run folder"):
-        Shelf(tmp_path).path("linked")
+        Opened(tmp_path).path("linked")
 
 
 def test_a_run_is_deleted_by_moving_it_to_the_trash(finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))
     before = {path.relative_to(copy): path.read_bytes() for path in copy.rglob("*") if path.is_file()}
-    shelf = Shelf(tmp_path)
+    shelf = Opened(tmp_path)
     refused = asked(shelf.talk("copy", frozenset({READ})), do="delete", run="copy")
     assert "unknown" in refused["message"]
     place = Path(asked(shelf.talk("copy", BOTH), do="delete", run="copy"))
@@ -258,7 +287,7 @@ def test_a_trash_that_is_a_link_is_refused(finished: Path, tmp_path: Path) -> No
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "runs" / TRASH).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(SigmaError, match="is a link. Remove it"):
-        Shelf(tmp_path / "runs").delete(None, "copy")
+        Opened(tmp_path / "runs").delete(None, "copy")
 
 
 def test_a_run_that_trains_is_steered_through_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +297,7 @@ def test_a_run_that_trains_is_steered_through_its_process(tmp_path: Path, monkey
     ) as sigma:
         handle = sigma.run_async()
         assert sigma.run_folder is not None
-        name, shelf = sigma.run_folder.name, Shelf(tmp_path)
+        name, shelf = sigma.run_folder.name, Opened(tmp_path)
         while not (sigma.run_folder / "control.json").exists():
             assert not handle.wait(0.01)
         talk = shelf.talk(name, BOTH)
@@ -293,21 +322,21 @@ def test_a_run_that_trains_is_steered_through_its_process(tmp_path: Path, monkey
 
 def test_a_run_is_resumed_and_what_keeps_it_from_that_is_told(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished, tmp_path / "copy")
-    talk = Shelf(tmp_path).talk("copy", BOTH)
+    talk = Opened(tmp_path).talk("copy", BOTH)
     process = asked(talk, do="resume", run="copy", epochs=6)
     assert process is None or process > 0  # it may have ended before it was looked at
     end = time.monotonic() + PATIENCE
     while (described := asked(talk, do="runs")[0])["epochs"] != 6 or described["status"] != "finished":
         assert time.monotonic() < end
         time.sleep(0.1)
-    assert asked(Shelf(tmp_path).talk("copy", BOTH), do="status")["trainers"]["trainer"]["epoch"] == 6
+    assert asked(Opened(tmp_path).talk("copy", BOTH), do="status")["trainers"]["trainer"]["epoch"] == 6
     (tmp_path / "copy" / "journal.jsonl").write_text("nonsense\n")
     refused = asked(talk, do="resume", run="copy")
     assert (refused["kind"], "is not the first line of a journal" in refused["message"]) == ("SigmaStateError", True)
 
 
 def test_a_replay_says_whether_it_is_identical(finished: Path) -> None:
-    found = asked(Shelf(finished.parent).talk(finished.name, BOTH), do="replay", run=finished.name)
+    found = asked(Opened(finished.parent).talk(finished.name, BOTH), do="replay", run=finished.name)
     assert found["identical"], found
     assert "replay is identical" in found["text"]
 
@@ -325,8 +354,8 @@ def test_data_that_lie_elsewhere_now_are_read_there(tmp_path: Path) -> None:
         assert sigma.run_folder is not None
         saved = sigma.run_folder.name
     (tmp_path / "t.csv").rename(tmp_path / "moved.csv")
-    missing = asked(Shelf(tmp_path / "runs").talk(name, BOTH), do="splits")
+    missing = asked(Opened(tmp_path / "runs").talk(name, BOTH), do="splits")
     assert "If it lies elsewhere now, say where: --data PATH" in str(missing)
-    shelf = Shelf(tmp_path / "runs", data=tmp_path / "moved.csv")
+    shelf = Opened(tmp_path / "runs", data=tmp_path / "moved.csv")
     assert asked(shelf.talk(name, BOTH), do="splits") == {"training": 40}
     assert asked(shelf.talk(saved, BOTH), do="splits") == {"training": 40}

@@ -7,7 +7,6 @@ It holds ``config.toml`` (resolved), ``plugins.json``, ``journal.jsonl``, ``metr
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import stat
@@ -17,12 +16,12 @@ from datetime import datetime
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from time import sleep
 
 import numpy as np
 from attrs import define, field
 
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
+from sigma_kernel.folders import LOCK, flock
 from sigma_kernel.regular import IRREGULAR
 from sigma_kernel.training import files
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
@@ -34,9 +33,6 @@ from sigma_kernel.training.history.metrics import MetricsFile
 from sigma_kernel.training.session.loop import Session
 
 INITIAL = "initial"  # folder of initial values that came from outside, by trainer
-LOCK = ".lock"  # the name of the lock file
-
-NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # of file systems without locks, such as some on clusters
 
 
 @define(eq=False)
@@ -176,11 +172,11 @@ def lock(run: Path) -> ExitStack:
         folder = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
         claim.callback(os.close, folder)
         with nullcontext() if strict else suppress(SigmaStateError):
-            if not _flock(run, folder):
+            if not flock(run, folder):
                 raise _busy(run)
         file = open_lock(run)
         claim.callback(os.close, file)
-        if not _flock(run, file):
+        if not flock(run, file):
             raise _busy(run)
         return claim.pop_all()
 
@@ -202,37 +198,6 @@ def open_lock(run: Path) -> int:
         remedy = "If no other user's run writes to the folder, remove this file"
         raise SigmaStateError(f"{path}: cannot be opened to lock the run: {error.strerror}. {remedy}.") from error
     return handle
-
-
-def is_locked(run: Path) -> bool:
-    """Return whether a process writes to a run folder; False if that cannot be told."""
-    how = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with ExitStack() as opened, suppress(OSError, SigmaStateError):
-        try:
-            handle = os.open(run / LOCK, how)
-        except OSError:  # another user's, or of a version without lock files
-            handle = os.open(run, how)
-        opened.callback(os.close, handle)
-        return not _flock(run, handle, fcntl.LOCK_SH, 1)
-    return False
-
-
-def _flock(run: Path, handle: int, kind: int = fcntl.LOCK_EX, attempts: int = 10) -> bool:
-    """Lock an open file; return False if another process has locked it.
-
-    A listing of runs holds a shared lock for a moment, so that it is tried several times.
-    """
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        if attempts == 1:
-            return False
-        sleep(0.02)
-        return _flock(run, handle, kind, attempts - 1)
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise SigmaStateError(f"{run}: cannot be locked: {error.strerror}. Check that file system.") from error
-    return True
 
 
 def _busy(run: Path) -> SigmaStateError:

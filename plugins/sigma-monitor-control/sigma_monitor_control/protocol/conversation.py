@@ -179,6 +179,12 @@ class Conversation:
         found = [*self.answers(), *events]
         return [*found, *(documents.failed(id, over) for id in unanswered if id in self._waiting)]
 
+    def close(self) -> None:
+        """Forget what is not answered: the client has left."""
+        self._waiting.clear()
+        self._subscriptions.clear()
+        self._due.clear()
+
 
 def _is_done(one: Future[Any] | Ticket) -> bool:
     return one.done() if isinstance(one, Future) else one.state != "queued"

@@ -450,6 +450,7 @@ export const WORDS = {
   "run.stopped": ["stopped", "beendet"],
   "run.interrupted": ["interrupted", "unterbrochen"],
   "run.failed": ["failed", "gescheitert"],
+  "run.unreadable": ["unreadable", "unlesbar"],
 };
 
 let at = 0;

@@ -8,7 +8,7 @@ import { useStore } from "../store.js";
 import { count, figure, spoken } from "../numbers.js";
 import { t } from "../words.js";
 
-const SIGNS = { running: ["go", "play"], finished: ["", "check"], stopped: ["", "stop"], failed: ["bad", "warn"], interrupted: ["", "no"] };
+const SIGNS = { running: ["go", "play"], finished: ["", "check"], stopped: ["", "stop"], failed: ["bad", "warn"], interrupted: ["", "no"], unreadable: ["bad", "warn"] };
 const EVERY = 5000; // milliseconds
 const OVERLAID = 3; // unasked
 const RESULTS = 4; // columns
@@ -54,7 +54,7 @@ const folder = (path) => (path ?? "").split("/").filter(Boolean).at(-1);
 function Row({ run, open, settings, results, chosen, toggle, steers, again }) {
   const [tone, sign] = SIGNS[run.status] ?? ["", "dot"], mine = run.name === open?.name, at = chosen.indexOf(run.name);
   return html`<tr class=${mine ? "me" : ""}><td><label class="pick"><input type="checkbox" checked=${at >= 0} aria-label=${t("runs.overlay", { name: run.name })} onChange=${toggle} /><span class=${`swatch ${at < 0 ? "" : `c-${SERIES[at % SERIES.length]}`}`} aria-hidden="true"></span></label></td>
-    <th scope="row"><code>${run.name}</code></th><td><span class=${`st ${tone}`}><${Icon} name=${sign} />${t.has(`run.${run.status}`) ? t(`run.${run.status}`) : run.status}</span></td>
+    <th scope="row"><code>${run.name}</code>${run.status === "unreadable" ? html`<p class="note">${run.why}</p>` : null}</th><td><span class=${`st ${tone}`}><${Icon} name=${sign} />${t.has(`run.${run.status}`) ? t(`run.${run.status}`) : run.status}</span></td>
     <td class="r" data-k=${t("axis.epoch.unit")}>${count(run.epochs)}</td>${results.map((name) => html`<td class="r" key=${name} data-k=${name}><b>${figure(run.metrics?.[name])}</b></td>`)}
     ${settings.map((name) => html`<td key=${name} data-k=${name}>${mine || same(run, open, name) ? shown(run.settings?.[name]) : html`<mark>${shown(run.settings?.[name])}</mark>`}</td>`)}
     <td class="r" data-k=${t("axis.clock.unit")}>${spoken(run.seconds ?? NaN)}</td><td class="full"><${Actions} ...${{ run, mine, steers, again }} /></td></tr>`;

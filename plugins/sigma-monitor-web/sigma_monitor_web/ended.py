@@ -1,0 +1,142 @@
+"""The view of a run of which nothing is known but its folder: it cannot be read, or there is none yet."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
+from sigma_kernel.errors import SigmaAddressError, SigmaStateError
+
+OVER = "the run does not train now. Resume it first."
+
+
+@define(eq=False)
+class EndedRun:
+    """A run that does not train, without a file that could be read."""
+
+    folder: Path
+    reason: str = ""  # why nothing can be read
+    _tickets: list[Ticket] = field(factory=list, init=False)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the folder."""
+        return self.folder.name
+
+    def status(self) -> str:
+        """Return ``interrupted`` if something keeps the run from being read."""
+        return "interrupted" if self.reason else "finished"
+
+    def why(self) -> str:
+        """Return why nothing can be read."""
+        return self.reason
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep; nothing ends here."""
+        return threading.Event().wait(seconds)
+
+    def log(self, text: str) -> None:
+        """Raise SigmaStateError: nothing is written to a run that has ended."""
+        raise self._over()
+
+    def _over(self) -> SigmaStateError:
+        return SigmaStateError(self.reason or f"{self.folder}: {OVER}")
+
+    # -- values --------------------------------------------------------------------------------------------------------
+    def get(self, address: str) -> Any:
+        """Raise SigmaAddressError: there are no values."""
+        raise SigmaAddressError(f"{address}: was not measured. {self._over()}")
+
+    def find(self, pattern: str) -> list[tuple[str, Any]]:
+        """Return the last values at the addresses that match a pattern."""
+        return [(entry.address, entry.value) for entry in self.entries(pattern)]
+
+    def entries(self, pattern: str = "**") -> list[AddressEntry]:
+        """Return none."""
+        return []
+
+    def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
+        """Return none."""
+        return 0, []
+
+    def branches(self, trainer: str) -> list[Branch]:
+        """Return the first."""
+        return [Branch(0)]
+
+    # -- trainers ------------------------------------------------------------------------------------------------------
+    def trainers(self) -> list[str]:
+        """Return the name that a single trainer has."""
+        return ["trainer"]
+
+    def network(self, trainer: str) -> list[LayerEntry]:
+        """Return no layers."""
+        return []
+
+    def hooks(self, trainer: str) -> list[HookEntry]:
+        """Return none."""
+        return []
+
+    def states(self, trainer: str) -> list[StateEntry]:
+        """Return none."""
+        return []
+
+    def splits(self, trainer: str) -> dict[str, int]:
+        """Raise SigmaStateError, as the rest does that needs the data or the network."""
+        raise self._over()
+
+    def classes(self, trainer: str) -> list[Any]:
+        """Return none."""
+        return []
+
+    def columns(self, trainer: str) -> dict[str, list[str]]:
+        """Return none."""
+        return {}
+
+    def targets(self, trainer: str) -> dict[str, list[str]]:
+        """Return none."""
+        return {}
+
+    def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
+        """Raise SigmaStateError."""
+        raise self._over()
+
+    def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
+        """Raise SigmaStateError."""
+        raise self._over()
+
+    def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+        """Raise SigmaStateError."""
+        raise self._over()
+
+    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+        """Raise SigmaStateError."""
+        raise self._over()
+
+    def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
+        """Return none."""
+        return {}
+
+    # -- commands ------------------------------------------------------------------------------------------------------
+    def send(self, command: str, **arguments: Any) -> Ticket:
+        """Refuse a command: nothing trains."""
+        self._tickets.append(ticket := Ticket(len(self._tickets) + 1, command, arguments))
+        ticket.answer.set_exception(SigmaStateError(f"{command}: {OVER}"))
+        return ticket
+
+    def tickets(self, after: int = 0) -> list[Ticket]:
+        """Return what was refused."""
+        return self._tickets[after:]
+
+    def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
+        """Return no rows."""
+        return []
+
+    def messages(self, after: int) -> list[tuple[int, str]]:
+        """Return no messages: they are not kept."""
+        return []

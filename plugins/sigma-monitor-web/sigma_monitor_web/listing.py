@@ -1,0 +1,99 @@
+"""The list of the runs in a directory, as far as they have been read: no run keeps the others from being listed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.folders import is_locked, run_folders
+from sigma_monitor_control.aside import Aside
+from sigma_monitor_web.readers import RunLister
+
+READ = ("config.toml", "summary.json")  # what a list shows of a run
+PROMPT = 5.0  # seconds after which a list is shown without the runs that are not read yet
+UNREADABLE = "unreadable"  # the status of a run that cannot be read, or has not been read yet
+EMPTY: Mapping[str, Any] = {"epochs": None, "iterations": None, "seconds": None, "metrics": {}, "settings": {}}
+
+Versions = tuple[tuple[int, int] | None, ...]
+
+
+@define(eq=False)
+class RunList:
+    """What a list shows of the runs directly below a directory; runs whose files have changed are read again."""
+
+    folder: Path
+    lister: RunLister = field(factory=RunLister)
+    _known: dict[Path, tuple[Versions, dict[str, Any]]] = field(factory=dict, init=False)
+    _reader: Aside = field(factory=Aside, init=False)  # alone asks the lister
+    _waiter: Aside = field(factory=Aside, init=False)
+    _reading: Future[None] | None = field(default=None, init=False)
+    _began: float = field(default=0.0, init=False)
+
+    def begin(self) -> None:
+        """Begin the process that reads, so that the first list need not wait for it."""
+        self._reader.do(self.lister.begin)
+
+    def paths(self) -> list[Path]:
+        """Return the run folders, oldest first."""
+        return [*run_folders([self.folder])] if self.folder.is_dir() else []
+
+    def runs(self) -> Future[list[dict[str, Any]]]:
+        """Return, later, status, length, settings and results of all runs, oldest first."""
+        return self._waiter.do(self._runs)
+
+    def exposed(self, path: Path) -> tuple[bytes, str]:
+        """Return what Prometheus reads of a run, and its media type; raise SigmaStateError if it cannot be read."""
+        body, type_ = self._reader.do(lambda: self.lister.ask("expose", path)).result()
+        return body.encode(), type_
+
+    def end(self) -> None:
+        """End the threads and the process."""
+        self._reader.do(self.lister.close)
+        self._reader.end()
+        self._waiter.end()
+
+    def _runs(self) -> list[dict[str, Any]]:
+        paths = self.paths()
+        if self._reading is None or self._reading.done():
+            self._began, self._reading = time.monotonic(), self._reader.do(lambda: self._read(paths))
+        with suppress(TimeoutError):
+            self._reading.result(max(0.0, self._began + PROMPT - time.monotonic()))
+        return [self._shown(path) for path in paths]
+
+    def _read(self, paths: Sequence[Path]) -> None:
+        """Read the runs whose files are not those that were read, and forget those that are gone."""
+        self._known = {path: self._known[path] for path in paths if path in self._known}
+        for path in paths:
+            versions = tuple(_version(path / name) for name in READ)
+            if path not in self._known or self._known[path][0] != versions:
+                self._known[path] = versions, self._described(path)
+
+    def _described(self, path: Path) -> dict[str, Any]:
+        try:
+            return dict(self.lister.ask("describe", path))
+        except SigmaStateError as error:
+            return _unread(path, str(error))
+
+    def _shown(self, path: Path) -> dict[str, Any]:
+        _, found = self._known.get(path, ((), _unread(path, f"{path}: is being read.")))
+        return {**found, "name": path.name, **({"status": "running"} if is_locked(path) else {})}
+
+
+def _unread(path: Path, why: str) -> dict[str, Any]:
+    return {"folder": str(path), "status": UNREADABLE, "why": why, **EMPTY}
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    """Return what tells whether a file has changed; None if it is not there."""
+    try:
+        about = path.lstat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size

@@ -1,0 +1,197 @@
+"""Processes that read run folders: what a stranger's folder does to one of them keeps nothing else from being served.
+
+One reads what a list shows of each run; each run whose page is open has one of its own.  They are forks of a process
+that has imported what they need, have limits on time and memory, and end with the server, however that ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+from attrs import define, field, frozen
+
+from sigma_kernel.errors import SigmaStateError
+from sigma_monitor_control.client import Client
+
+WORK = "sigma_monitor_web.reading"  # what the processes import
+CONTEXT = get_context("forkserver")
+EXHAUSTED = 75  # the exit code of a process that needed more memory
+LARGEST = 16 << 20  # bytes of an answer
+AGAIN = 60.0  # seconds after which a run whose reader was ended is read once more
+GRACE = 5.0  # seconds that a process gets to end
+MOST = 4 << 30  # bytes that the process of the list gets
+
+
+@frozen
+class Limits:
+    """What a process may take: the seconds of one file, and bytes of memory beyond what it begins with."""
+
+    seconds: float
+    memory: int
+
+
+def begun(what: str, *arguments: Any) -> BaseProcess:
+    """Begin a process that does a piece of work of the module ``WORK``."""
+    CONTEXT.set_forkserver_preload([WORK])
+    process = CONTEXT.Process(target=_work, args=(what, *arguments), name=f"sigma-{what}", daemon=True)
+    process.start()
+    return process
+
+
+def _work(what: str, *arguments: Any) -> None:
+    """Work until the server ends; Ctrl-C is its own, too."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    try:
+        resolve_name(f"{WORK}:{what}")(*arguments)
+    except MemoryError:
+        os._exit(EXHAUSTED)
+
+
+def _end_with_server() -> None:
+    server = parent_process()
+    if server is not None:
+        server.join()
+        os._exit(0)
+
+
+def ending(process: BaseProcess, limits: Limits) -> str:
+    """Return why a process has ended."""
+    process.join(GRACE)
+    code = process.exitcode
+    if code == -signal.SIGALRM:
+        return f"reading it takes longer than {limits.seconds:g} seconds"
+    if code == EXHAUSTED:
+        return f"reading it needs more than {limits.memory / 2**30:.3g} GiB of memory"
+    if code is None or code >= 0:
+        return f"the process that read it has ended (exit code {code})"
+    return f"the process that read it was ended by {signal.Signals(-code).name}"
+
+
+def unreadable(folder: Path, why: str) -> SigmaStateError:
+    """Return the error of a run that cannot be read."""
+    return SigmaStateError(f"{folder}: cannot be read: {why}. Look at its files, or move the folder elsewhere.")
+
+
+# -- the list ----------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class RunLister:
+    """The process that reads what a list shows of a run, begun anew after each run that ended it; for one thread."""
+
+    limits: Limits = Limits(10.0, MOST)
+    _process: BaseProcess | None = field(default=None, init=False)
+    _pipe: Connection | None = field(default=None, init=False)
+
+    def begin(self) -> None:
+        """Begin the process, unless it is there."""
+        if self._process is None or not self._process.is_alive():
+            self.close()
+            self._pipe, theirs = CONTEXT.Pipe()
+            with theirs:
+                self._process = begun("describe_runs", theirs, self.limits)
+
+    def ask(self, do: str, folder: Path) -> Any:
+        """Return what the process says of a run folder; raise SigmaStateError if that ends it."""
+        self.begin()
+        assert self._process is not None and self._pipe is not None
+        try:
+            self._pipe.send_bytes(json.dumps([do, str(folder)]).encode())
+            return json.loads(self._pipe.recv_bytes(LARGEST))
+        except (EOFError, OSError):
+            raise unreadable(folder, ending(self._process, self.limits)) from None
+
+    def close(self) -> None:
+        """Let the process end."""
+        if self._pipe is not None:
+            self._pipe.close()
+
+
+# -- a run -------------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class RunReader:
+    """The process that reads one run for all of its pages, and the door through which it gets their connections."""
+
+    process: BaseProcess
+    door: socket.socket
+    clock: Callable[[], float] = time.monotonic
+    _ended: float | None = field(default=None, init=False)  # when that was seen
+
+    @property
+    def failed(self) -> bool:
+        """Return whether something has ended it, other than that nobody needed it."""
+        return self.process.exitcode not in (None, 0)
+
+    def is_over(self) -> bool:
+        """Return whether it can be forgotten: it ended by itself, or a while ago."""
+        if self.process.exitcode is None:
+            return False
+        self.door.close()
+        self._ended = self._ended or self.clock()
+        return not self.failed or self.clock() - self._ended > AGAIN
+
+    def connected(self) -> Client:
+        """Return a new connection; raises OSError if the process has just ended."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self.door, [b"."], [theirs.fileno()])
+        return Client(ours)
+
+
+@define(eq=False)
+class RunReaders:
+    """The processes of the runs whose pages are open; several threads may ask for one.
+
+    Args:
+        data: Where the data of the runs lie now, if not where they were.
+        limits: What each process may take.
+    """
+
+    data: Path | None = None
+    limits: Limits = field(factory=lambda: Limits(120.0, max(MOST, _memory() // 2)))
+    _readers: dict[Path, RunReader] = field(factory=dict, init=False)
+    _gate: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def connected(self, folder: Path) -> Client:
+        """Return a connection to the reader of a run; raise SigmaStateError if reading that run has just ended one."""
+        with self._gate:
+            try:
+                return self._reader(folder).connected()
+            except OSError:  # it is about to end
+                self._readers[folder].process.join(GRACE)
+                return self._reader(folder).connected()
+
+    def _reader(self, folder: Path) -> RunReader:
+        self._readers = {path: one for path, one in self._readers.items() if not one.is_over()}
+        reader = self._readers.get(folder)
+        if reader is not None and reader.failed:
+            raise unreadable(folder, ending(reader.process, self.limits))
+        self._readers[folder] = reader = reader or self._begun(folder)
+        return reader
+
+    def close(self) -> None:
+        """Let the processes end."""
+        with self._gate:
+            for reader in self._readers.values():
+                reader.door.close()
+
+    def _begun(self, folder: Path) -> RunReader:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            return RunReader(begun("serve_run", theirs, folder, self.data, self.limits), ours)
+
+
+def _memory() -> int:
+    """Return the bytes of memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

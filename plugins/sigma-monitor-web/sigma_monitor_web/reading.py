@@ -1,0 +1,96 @@
+"""What the processes do that read run folders: describe one after another, or serve one of them like a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from sigma_kernel.launcher import described
+from sigma_monitor_control.budget import WorkBudget
+from sigma_monitor_control.server import Server
+from sigma_monitor_web.archive import Archive
+from sigma_monitor_web.exposition import exposed
+from sigma_monitor_web.readers import Limits
+
+OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources raise instead of downloading
+IDLE = 60.0  # seconds without a page after which the process of a run ends
+
+
+def describe_runs(pipe: Connection, limits: Limits) -> None:
+    """Answer what is asked about run folders, until the other end closes the pipe."""
+    bound(limits.memory)
+    with suppress(EOFError):
+        while True:
+            do, folder = json.loads(pipe.recv_bytes())
+            with limited(limits.seconds):
+                answer = DESCRIBES[do](Path(folder))
+            pipe.send_bytes(json.dumps(answer).encode())
+
+
+def _exposed(folder: Path) -> list[str]:
+    body, type_ = exposed(Archive(folder))
+    return [body.decode(), type_]
+
+
+DESCRIBES = {"describe": described, "expose": _exposed}
+
+
+def serve_run(door: socket.socket, folder: Path, data: Path | None, limits: Limits) -> None:
+    """Serve a run folder to the connections that come through a door, until nobody has needed it for a while."""
+    os.environ[OFFLINE] = "1"  # opening the page of a run is no request to download its data
+    bound(limits.memory)
+    listener = Door(fileno=door.detach())
+    listener.setblocking(False)
+    view = Archive(folder, data=data, guard=partial(limited, limits.seconds))
+    server = Server(view, listener, os.getuid(), budget=WorkBudget(rest=0.0))  # nothing trains here
+    server.open()
+    needed = time.monotonic()
+    while not listener.over and time.monotonic() - needed < IDLE:
+        time.sleep(server.pause)
+        server.turn()
+        needed = time.monotonic() if server.count else needed
+    server.close()
+
+
+class Door(socket.socket):
+    """A socket through which another process hands connections over."""
+
+    over = False  # whether the other process has closed its end
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Return the next connection; raises OSError if there is none now."""
+        data, handed, _, address = socket.recv_fds(self, 1, 1)
+        if not data:
+            self.over = True
+        if not handed:
+            raise BlockingIOError
+        return socket.socket(fileno=handed[0]), address
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """End this process, whatever it does, unless the body is done in time."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def bound(memory: int) -> None:
+    """Let this process have so many bytes more than now, where the system can tell."""
+    with suppress(OSError, ValueError, IndexError):  # another system, or a limit that is lower by now
+        now = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (now + memory, most))
