@@ -1,8 +1,9 @@
-"""What may have to wait, done by another thread."""
+"""What may have to wait, done by another thread, within the budget of all clients."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
@@ -10,13 +11,19 @@ from typing import Any
 
 from attrs import define, field
 
+from sigma_monitor_control.budget import PROCESS, WorkBudget
+
 Task = tuple[Callable[[], Any], Future[Any]]
 
 
 @define(eq=False)
 class Aside:
-    """Do one thing after another in a daemon thread, which begins with the first: it never keeps a process alive."""
+    """Do one thing after another in a daemon thread, which begins with the first: it never keeps a process alive.
 
+    After each it rests, as the threads do that talk to clients: what clients have computed is work for them, too.
+    """
+
+    budget: WorkBudget = PROCESS
     _tasks: SimpleQueue[Task | None] = field(factory=SimpleQueue, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
 
@@ -37,7 +44,9 @@ class Aside:
     def _work(self) -> None:
         while (task := self._tasks.get()) is not None:
             act, future = task
+            began = time.thread_time()
             try:
                 future.set_result(act())
             except Exception as error:  # raised by result()
                 future.set_exception(error)
+            time.sleep(self.budget.spend_thread(began))

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from attrs import define, field
+from attrs import Factory, define, field
 
 from sigma_kernel.contracts import View
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
@@ -125,7 +125,7 @@ class Server:
     budget: WorkBudget = field(factory=lambda: PROCESS)
     _selector: selectors.BaseSelector = field(factory=selectors.DefaultSelector, init=False)
     _connections: dict[int, Connection] = field(factory=dict, init=False)
-    _aside: Aside = field(factory=Aside, init=False)
+    _aside: Aside = field(default=Factory(lambda self: Aside(self.budget), takes_self=True), init=False)
     rest: float = field(default=0.0, init=False)  # seconds after the last turn
 
     @property

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 
+from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.budget import WorkBudget
 
 
@@ -46,3 +48,16 @@ def test_what_a_thread_does_between_two_turns_is_work_too() -> None:
     end = time.thread_time()
     assert budget.spend_thread(end) >= end - began
     assert first < end - began
+
+
+def test_what_is_computed_aside_is_work_of_the_clients_too() -> None:
+    def compute() -> float:
+        began = time.thread_time()
+        while time.thread_time() - began < 0.03:
+            pass
+        return time.monotonic()
+
+    aside = Aside(WorkBudget())
+    ends = [future.result() for future in [aside.do(compute) for _ in range(3)]]
+    aside.end()
+    assert min(end - begin for begin, end in pairwise(ends)) >= 0.03 * 5

@@ -105,7 +105,8 @@ class RunLister:
     def ask(self, do: str, folder: Path) -> Any:
         """Return what the process says of a run folder; raise SigmaStateError if that ends it."""
         self.begin()
-        assert self._process is not None and self._pipe is not None
+        assert self._process is not None
+        assert self._pipe is not None
         try:
             self._pipe.send_bytes(json.dumps([do, str(folder)]).encode())
             return json.loads(self._pipe.recv_bytes(LARGEST))

@@ -1,4 +1,4 @@
-"""Folders that slow a reader down or exhaust it: other runs are listed and shown all the same; nothing is left behind."""
+"""Folders that slow a reader down or exhaust it: other runs are shown all the same; nothing is left behind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
     run(tmp_path / "good")
     monkeypatch.setattr(listing, "PROMPT", PATIENCE)
     made = Shelf(tmp_path)
-    made.list.lister, made.readers = RunLister(LIMITS), RunReaders(limits=LIMITS)  # type: ignore[misc]
+    made.list.lister, made.readers = RunLister(LIMITS), RunReaders(limits=LIMITS)
     yield made
     made.end()
 
@@ -59,7 +59,8 @@ def slow(folder: Path) -> Path:
 
 def asked(talk: Talk, **document: Any) -> Any:
     lines = talk.receive(json.dumps({"id": 1, **document}))
-    until(lambda: lines.extend(talk.answers()) or lines)
+    while not lines:
+        lines += talk.answers()
     answer = json.loads(lines[-1])
     return answer.get("result", answer.get("error"))
 
@@ -78,8 +79,8 @@ def test_a_folder_that_takes_too_long_keeps_nothing_else_from_being_shown(
     talk.close()
     until(lambda: shelf.list._reading is not None and shelf.list._reading.done())
     assert shelf.list.runs().result()[1]["why"] == (
-        f"{shelf.folder / 'slow'}: cannot be read: reading it takes longer than 1.5 seconds. Look at its files, or move "
-        "the folder elsewhere."
+        f"{shelf.folder / 'slow'}: cannot be read: reading it takes longer than 1.5 seconds. Look at its files, or "
+        "move the folder elsewhere."
     )
 
 
@@ -105,7 +106,7 @@ def test_a_reader_that_was_killed_is_begun_anew(shelf: Shelf) -> None:
 
 def test_a_run_that_needs_too_much_memory_is_named(shelf: Shelf) -> None:
     slow(shelf.folder / "large")
-    shelf.list.lister = RunLister(Limits(PATIENCE, 1 << 22))  # type: ignore[misc]
+    shelf.list.lister = RunLister(Limits(PATIENCE, 1 << 22))
     (found,) = [one for one in shelf.list.runs().result() if one["name"] == "large"]
     assert "reading it needs more than 0.00391 GiB of memory" in found["why"]
 
