@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -116,3 +117,52 @@ def test_findings_that_are_no_sentences_are_an_error_of_the_data_set() -> None:
 
     with pytest.raises(SigmaComponentError, match=r"data \(.*Odd\): findings\(\) must return a list of sentences"):
         trainer(Odd(inputs=np.zeros((4, 1)), targets=np.zeros(4, int)), 1).prepare()
+
+
+# -- digits ------------------------------------------------------------------------------------------------------------
+TIMES = 1_700_000_000.0 + np.arange(100)[::-1]  # seconds, of which float32 holds every 128th
+NETWORK = "input(2) + output(1) + squared_difference()"
+
+
+def numbers(column: np.ndarray, **settings: Any) -> Any:
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": draw.normal(size=100), "time": column, "y": draw.normal(size=100)})
+    made = trainer(Frame(frame, "y"), 2, **settings)
+    made.network = NETWORK
+    return made
+
+
+@pytest.mark.parametrize("column", [TIMES, 2_460_000.5 + np.arange(100) / 1000, 2.0**24 + np.arange(100)])
+def test_a_column_whose_differences_float32_loses_is_told_unless_it_is_standardised(column: np.ndarray) -> None:
+    first = next(value for value in column.tolist() if float(np.float32(value)) != value)
+    said = (
+        f"column 'time' of section 'inputs' holds {first:.15g}, which float32 rounds to {np.float32(first):.15g}. Give"
+    )
+    with pytest.warns(SigmaWarning, match=re.escape(said)):
+        numbers(column).prepare()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SigmaWarning)
+        numbers(column, preprocessors=["standardise"]).prepare()
+        numbers(column, precision="float64").prepare()
+
+
+@pytest.mark.parametrize(
+    "column", [np.arange(100) ** 2.0 + 0.1, np.full(100, 2.0**24 + 1), np.linspace(1e9, 2e9, 100) + 0.5]
+)
+def test_numbers_that_float32_tells_apart_are_left_alone(column: np.ndarray) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*rounds to", category=SigmaWarning)
+        numbers(column).prepare()
+
+
+def test_targets_of_a_pair_of_arrays_are_told_by_number() -> None:
+    made = trainer((np.zeros((100, 1)), TIMES[:, None]), 1)
+    made.network = "input(1) + output(1) + squared_difference()"
+    with pytest.warns(
+        SigmaWarning, match=r"^trainer: column 0 of section 'targets' holds 1700000099, which float32 rou"
+    ):
+        made.prepare()
+    made.fit(epochs=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SigmaWarning)
+        made.evaluate((np.zeros((100, 1)), TIMES[:, None]))

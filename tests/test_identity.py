@@ -346,3 +346,12 @@ def test_a_warm_start_goes_on_without_the_run_that_it_began_from(sigma: Sigma, r
     later = max(Path("runs").iterdir())
     assert sigma("resume", later, "--quiet")[0] == 0
     assert sigma("evaluate", later)[0] == 0
+
+
+def test_rows_that_an_earlier_version_read_as_floats_of_32_bits_are_known() -> None:
+    exact = np.random.default_rng(0).normal(size=(9, 2))
+    told = [
+        describe_rows({"training": Rows({"inputs": values})}, {"inputs": ((2,), "float32")}, ["inputs"])
+        for values in (exact.astype(np.float32), exact, exact + 1e-6)
+    ]
+    assert told[0] == told[1] != told[2]

@@ -289,7 +289,7 @@ def test_invalid_input_is_reported_in_one_clear_sentence(digits, sigma):
     for name, wrong in {
         "none.npy": "there is no such file",
         "nan.npy": "row 0: nan is not a finite number",
-        "large.npy": "large.npy: section 'inputs', row 1: 1e+300 is too large for float32. Scale the values",
+        "large.npy": "large.npy: section 'inputs', row 1, at (0, 0): 1e+300 is too large for float32. Scale the values",
         "flat.npy": "has shape (1, 64); expected ('n', 8, 8)",
         "object.npy": "holds '|O', which is not supported",
         "pickle.npy": "is not an .npy file",
@@ -308,7 +308,9 @@ def test_invalid_input_is_reported_in_one_clear_sentence(digits, sigma):
 def test_the_wrong_one_of_several_files_is_named(digits, sigma):
     np.save("good.npy", images(2))
     np.save("large.npy", np.full((1, 8, 8), 1e300))
-    assert refused(sigma, digits, "good.npy", "large.npy").startswith("large.npy: section 'inputs', row 0: 1e+300")
+    assert refused(sigma, digits, "good.npy", "large.npy").startswith(
+        "large.npy: section 'inputs', row 0, at (0, 0): 1e+300"
+    )
 
 
 def test_invalid_images_are_reported_in_one_clear_sentence(digits, sigma):

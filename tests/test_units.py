@@ -288,3 +288,26 @@ def test_classes_are_no_columns(tmp_path: Path) -> None:
     )
     made.fit(epochs=1)
     assert load(made.save(tmp_path / "network")).targets == {}
+
+
+# -- digits ------------------------------------------------------------------------------------------------------------
+def test_times_in_a_table_are_learned_to_the_second(tmp_path: Path) -> None:
+    seconds = np.arange(60) % 7
+    rows = [f"{one / 7},{1_700_000_000 + one},{1_600_000_000 + one}" for one in seconds.tolist()]
+    (tmp_path / "t.csv").write_text("\n".join(["x,time,start", *rows]) + "\n")
+    steps = [Standardise(), Standardise(section="targets")]
+    for inputs, target in (("x", "time"), ("start", "time"), ("start", "x")):
+        data = {
+            "type": "csv",
+            "path": str(tmp_path / "t.csv"),
+            "inputs": [inputs],
+            "target": target,
+            "split": {"training": 1.0},
+        }
+        made = Environment("times", seed=1).create_trainer(
+            data={**data, "targets": "numbers"}, network="input(1) + output(1) + squared_difference()", backend="numpy",
+            preprocessors=steps, batch_size=60, optimiser={"type": "gradient_descent", "learning_rate": 0.4},
+        )  # fmt: skip
+        made.fit(epochs=60)
+        table = {"x": seconds / 7, "time": 1.7e9 + seconds, "start": 1.6e9 + seconds}
+        np.testing.assert_allclose(made.predict(table[inputs][:, None])[:, 0] - table[target], 0, atol=1e-4)

@@ -188,7 +188,7 @@ def test_a_number_that_the_precision_cannot_hold_is_refused():
 
 @pytest.mark.filterwarnings("error")
 def test_data_beyond_the_precision_are_distinguished_from_non_finite_data():
-    with Environment("a") as sigma, pytest.raises(SigmaDataError, match="row 0: 1e.300 is too large for float32"):
+    with Environment("a") as sigma, pytest.raises(SigmaDataError, match="row 0, column 0: 1e.300 is too large for"):
         _trainer(sigma, scale=1e300).prepare()
 
 

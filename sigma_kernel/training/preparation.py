@@ -30,6 +30,7 @@ from sigma_kernel.errors import (
     SigmaPluginError,
     inside,
     near,
+    warn,
 )
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
@@ -40,7 +41,7 @@ from sigma_kernel.training.components import Learned, Settings
 from sigma_kernel.training.data.dataset import Host, kept, read, specs
 from sigma_kernel.training.data.feed import Feed, check_rows_kept, placing
 from sigma_kernel.training.data.identity import describe_rows
-from sigma_kernel.training.data.preprocessing import Preparation, check_finite, check_indices, conform
+from sigma_kernel.training.data.preprocessing import Preparation, check_finite, check_indices, coarse_columns, conform
 from sigma_kernel.training.hooks.outlook import Prospect, check_end, check_one
 from sigma_kernel.training.session.bindings import check_declared
 from sigma_kernel.training.session.state import Setup
@@ -157,7 +158,10 @@ class Stages:
                 block = done.apply(name, block)
                 continue
             raise Missing
-        return done, specs(done.cast(block))
+        cast = done.cast(block)
+        for text in [] if self.settings.learned.about else coarse_columns(block, cast, training):
+            warn(f"{self.settings.name}: {text}")
+        return done, specs(cast)
 
     @stage("data", "batch_size")
     def feed(self) -> Feed:

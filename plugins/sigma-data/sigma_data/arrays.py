@@ -310,6 +310,12 @@ def converted(values: np.ndarray, dtype: npt.DTypeLike, where: str) -> np.ndarra
     return changed
 
 
+def scaled(values: np.ndarray, factor: float) -> np.ndarray:
+    """Return numbers times a factor: float32, or float64 if that has no room for the numbers' own type."""
+    dtype = np.result_type(values.dtype, np.float32)
+    return values if factor == 1.0 else np.multiply(values, factor, dtype=np.float64).astype(dtype, copy=False)
+
+
 def equal_length(arrays: Mapping[str, np.ndarray], where: str) -> int:
     """Return the number of rows that all sections have."""
     lengths = {name: len(values) for name, values in arrays.items()}

@@ -46,7 +46,6 @@ class Table(Extractor):
         missing: Number that replaces missing values; by default, they are an error.
         scale: Factor on the numbers.
         shape: Shape of a sample; by default a vector.
-        single: Whether numbers are rounded to 32 bits.
         section: Section to extract.
     """
 
@@ -58,7 +57,6 @@ class Table(Extractor):
     missing: float | None = field(default=None, validator=optional(must(is_finite, "a finite number")))
     scale: float = field(default=1.0, validator=finite)
     shape: tuple[int, ...] | None = field(default=None, converter=_tuples, validator=optional(SHAPE))
-    single: bool = False
     section: str = "inputs"
 
     def extract(self, records: Any) -> dict[str, np.ndarray]:
@@ -77,7 +75,6 @@ class Table(Extractor):
             where = f"frame: column {self.names[column]!r}, row {row}"
             raise SigmaDataError(f"{where}: a value is missing, in {lost} of {len(values)} rows. {remedy}")
         values = values if self.scale == 1.0 else values * self.scale
-        values = values.astype(np.float32) if self.single else values
         return {self.section: values if self.shape is None else values.reshape(len(values), *self.shape)}
 
     @property
@@ -119,9 +116,9 @@ class Table(Extractor):
             raise SigmaDataError(f"{where}: scale is {self.scale:g}; in the training, {trained.scale:g}. Set that.")
 
     def read(self, columns: Mapping[str, Any]) -> np.ndarray:
-        """Return the columns as floats, encoded, NaN for missing values."""
+        """Return the columns as float64, encoded, NaN for missing values."""
         parts = [self._read(name, columns[name]) for name in self.columns]
-        return np.column_stack(parts).astype(np.result_type(np.float32, *(part.dtype for part in parts)), copy=False)
+        return np.column_stack(parts).astype(np.float64, copy=False)
 
     def _read(self, name: str, column: Any) -> np.ndarray:
         values = cells(column, where := f"frame: column {name!r}")
@@ -160,7 +157,8 @@ def restored(learned: Mapping[str, Any], section: str, where: str) -> Table | No
     try:
         if section not in learned.get("frames", {}):
             return None
-        return Table(**{name: value for name, value in learned["frames"][section].items() if name != "type"})
+        held = learned["frames"][section].items()
+        return Table(**{name: value for name, value in held if name not in ("type", "single")})  # of earlier versions
     except (AttributeError, LookupError, TypeError, SigmaConfigError) as error:
         raise SigmaDataError(
             f"{where}: the names of its columns are damaged in the checkpoint: it holds {learned['frames']!r:.60}. Use "

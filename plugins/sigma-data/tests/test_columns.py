@@ -19,7 +19,7 @@ def test_columns_by_name_and_number_become_sections(records):
         {"inputs": Column((1, "length")), "targets": Column("species"), "weights": Column(-1, dtype="int32")}
     ).extract(records)
     assert {name: (str(values.dtype), values.tolist()) for name, values in sections.items()} == {
-        "inputs": ("float32", [[2, 1], [4, 3], [6, 5]]),
+        "inputs": ("float64", [[2, 1], [4, 3], [6, 5]]),
         "targets": ("StringDType()", ["rose", "aster", "rose"]),
         "weights": ("int32", [10, 20, 30]),
     }

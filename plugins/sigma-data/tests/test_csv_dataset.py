@@ -29,7 +29,7 @@ def test_classes_by_name_become_indices_in_alphabetical_order(path):
     assert block["targets"].tolist() == [2, 0, 2, 1]
     assert block["targets"].dtype == np.int32
     assert block["inputs"].tolist() == [[1, 2, 1.5], [3, 4, 2.5], [5, 6, 3.5], [7, 8, 4.5]]
-    assert block["inputs"].dtype == np.float32
+    assert block["inputs"].dtype == np.float64
 
 
 def test_it_has_splits_and_class_names(path):
@@ -95,10 +95,43 @@ def test_integer_classes_stay_distinct_beyond_float_precision(tmp_path):
     assert rows.class_names("targets") == classes
     assert rows.block(0)["targets"].tolist() == [1, 0, 2, 1]
     assert read(tmp_path / "a.csv", "y", targets="classes", missing="drop")[1] == classes
-    assert read(tmp_path / "a.csv", "y", targets="numbers")[0]["targets"].tolist() == [[2.0**53]] * 4
 
 
-@pytest.mark.parametrize("other", ["9007199254740993.0", "1e20", str(2**64)])
+@pytest.mark.parametrize("columns", ["y", ("y", "z")])
+def test_numbers_to_predict_that_floats_would_merge_are_refused_with_their_line(tmp_path, columns):
+    text = "x,y,z\n1,7,0.5\n1,9007199254740993,0.5\n"
+    (tmp_path / "a.csv").write_text(text)
+    what = (
+        r"column 'y': the target: line 3 holds 9007199254740993, and floats cannot tell integers beyond 2\*\*53 apart"
+    )
+    with pytest.raises(SigmaDataError, match=rf"a\.csv: {what}. Write such numbers as floats\."):
+        read(tmp_path / "a.csv", columns, inputs=("x",), targets="numbers")
+    (tmp_path / "a.csv").write_text(text.replace("9007199254740993", "9007199254740993.0"))
+    assert read(tmp_path / "a.csv", columns, inputs=("x",), targets="numbers")[0]["targets"][1, 0] == 2.0**53
+
+
+@pytest.mark.parametrize(("cell", "form"), [
+    (str(2**64 + 1), {}), (str(2**53 + 1), {"decimal": ","}), ("9_007_199_254_740_993", {"thousands": "_"}),
+    ("9.007.199.254.740.993", {"thousands": ".", "decimal": ","}),
+])  # fmt: skip
+def test_integers_that_floats_would_merge_are_refused_in_every_form(tmp_path, cell, form):
+    (tmp_path / "a.csv").write_text(f"x;y\n1;7\n2;{cell}\n")
+    with pytest.raises(SigmaDataError, match=r"a\.csv.*3.*floats cannot tell .* beyond 2\*\*53"):
+        read(tmp_path / "a.csv", "y", delimiter=";", targets="numbers", **form)
+    with pytest.raises(SigmaDataError, match=f"a.csv:3: column 'y': floats cannot tell {cell} from its neighbours"):
+        read(tmp_path / "a.csv", "x", delimiter=";", **form)
+
+
+def test_a_table_is_read_in_double_precision(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y,z,w\n1700000001,0.1,0.7,1.1\n")
+    block, _ = read(tmp_path / "a.csv", ("y", "z"), inputs=("x",), weights="w")
+    assert {name: values.tolist() for name, values in block.items()} == {
+        "inputs": [[1700000001.0]], "targets": [[0.1, 0.7]], "weights": [1.1],
+    }  # fmt: skip
+    assert Csv(tmp_path / "a.csv", ("y", "z", "w")).samples(tmp_path / "a.csv", (1,)).tolist() == [[1700000001.0]]
+
+
+@pytest.mark.parametrize("other", ["9007199254740993.0", "1e20"])
 def test_float_classes_beyond_exact_precision_are_refused(tmp_path, other):
     (tmp_path / "a.csv").write_text(f"x,y\n1,7\n1,{other}\n")
     with pytest.raises(SigmaDataError, match="the target: line 3 holds .* float64 cannot distinguish .*as words"):
@@ -215,12 +248,10 @@ def test_a_word_in_a_numeric_target_is_reported_with_its_line(tmp_path):
         read(tmp_path / "a.csv", ("x", "y"))
 
 
-def test_a_number_beyond_32_bits_is_named_with_its_line(tmp_path):
+def test_an_infinite_target_is_named_with_its_line(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,0\n1e39,0.5\n0,inf\n")
-    with pytest.raises(SigmaDataError, match=r"a\.csv:3: inputs: 1e\+39 does not fit a 32-bit float\. Scale"):
+    with pytest.raises(SigmaDataError, match=r"a\.csv:4: column 'y': the target is not finite\. Correct it\."):
         read(tmp_path / "a.csv", "y")
-    with pytest.raises(SigmaDataError, match=r"a\.csv:4: the target: inf does not fit a 32-bit float"):
-        read(tmp_path / "a.csv", "y", scale=0.01)
 
 
 def test_a_wrong_header_or_delimiter_setting_is_suggested(path):

@@ -33,8 +33,8 @@ def test_values_outside_the_fitted_range_map_outside_the_target():
     assert step.apply(np.array([[-5.0], [20.0]]), state).ravel().tolist() == [-0.5, 2.0]
 
 
-@pytest.mark.parametrize(("given", "kept"), [("u1", "f4"), ("i8", "f4"), ("f2", "f2"), ("f4", "f4"), ("f8", "f8")])
-def test_floats_keep_their_dtype_and_integers_become_float32(given, kept):
+@pytest.mark.parametrize(("given", "kept"), [("u1", "f8"), ("i8", "f8"), ("f2", "f2"), ("f4", "f4"), ("f8", "f8")])
+def test_floats_keep_their_dtype_and_integers_become_float64(given, kept):
     step, values = Normalise(), np.array([[0], [3]], given)
     assert step.apply(values, step.fit([values])).dtype == kept
 

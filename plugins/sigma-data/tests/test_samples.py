@@ -45,7 +45,7 @@ def png(values):
 )  # fmt: skip
 def test_a_table_is_read_with_and_without_names_and_target(read, text):
     found = read("a.csv", text, (2,))
-    assert found.dtype == np.float32
+    assert found.dtype == np.float64
     assert found.tolist() == [[1, 2], [3, 4]]
 
 
@@ -84,7 +84,6 @@ def test_a_missing_value_is_refused_or_filled_in(read, told):
         ("a,b\n1,two\n", "a.csv:2: column 'b': 'two' is not a number. Correct it, or leave the column out."),
         ("a,b\n1,NaN\n", "a value is missing"),
         ("1,inf\n", "not a finite number"),
-        ("1,2\n\n1,1e300\n", "a.csv:3: 1e+300 is too large for float32. Correct it, or leave the row out."),
         ("Once upon a time there was a king.\n", "8 columns to predict from"),
     ],
 )

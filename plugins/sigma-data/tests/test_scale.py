@@ -11,6 +11,6 @@ def test_values_are_scaled_and_shifted():
     assert step.apply(np.array([[0.0, 2.0, 4.0]]), {}).tolist() == [[-1, 0, 1]]
 
 
-def test_integers_become_float32_and_floats_keep_their_dtype():
-    assert Scale(1 / 255).apply(np.array([255], np.uint8), {}).dtype == np.float32
+def test_integers_become_float64_and_floats_keep_their_dtype():
+    assert Scale(1 / 255).apply(np.array([255], np.uint8), {}).dtype == np.float64
     assert Scale(2.0).apply(np.array([1.0]), {}).dtype == np.float64

@@ -71,7 +71,7 @@ def test_another_split_is_scaled_by_the_mean_and_deviation_of_training():
     assert step.apply(np.array([[100.0], [300.0]]), state).tolist() == [[98.0], [298.0]]
 
 
-def test_integers_become_float32():
+def test_integers_become_float64():
     step, values = Standardise(), np.array([[1], [3]], np.uint8)
     assert step.apply(values, step.fit([values])).tolist() == [[-1.0], [1.0]]
-    assert step.apply(values, step.fit([values])).dtype == np.float32
+    assert step.apply(values, step.fit([values])).dtype == np.float64

@@ -67,11 +67,15 @@ def _digest(rows: Dataset, dtypes: Mapping[str, str]) -> str:
 
 
 def _content(values: np.ndarray, dtype: str) -> Any:
-    """Return the bytes of values, as numbers of a dtype where that loses nothing; texts whatever the longest is."""
+    """Return the bytes of values, as numbers of a dtype where that loses at most digits; texts whatever the longest is.
+
+    Earlier versions read tables as floats of 32 bits: the rows of their runs are known by these.
+    """
     if values.dtype.kind not in "biuf":
         return "\0".join(map(str, values.reshape(-1).tolist())).encode("utf-8", "surrogatepass")
     if dtype.startswith(("bool", "int", "uint", "float")):
         with np.errstate(invalid="ignore", over="ignore"):
             cast = values.astype(dtype, copy=False)
-        values = cast if cast is values or np.array_equal(cast, values) else values
+        digits = values.dtype.kind == cast.dtype.kind == "f"
+        values = cast if digits or np.array_equal(cast, values) else values
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8).data

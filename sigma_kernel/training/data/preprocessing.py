@@ -16,6 +16,9 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.training.data.dataset import FITTED, Host, placed, read
 from sigma_kernel.units import Units
 
+LOOKED_AT = 1 << 20  # numbers of a section whose digits are looked at
+FINE = 2.0**-10  # share of a column's range by which rounding may move a number unmentioned
+
 
 @frozen
 class Preparation:
@@ -89,9 +92,9 @@ class Preparation:
             with np.errstate(over="ignore"):  # non-finite values are reported later, with their row
                 cast = np.asarray(values, self.precision, order="C")
             if cast.dtype != values.dtype and not _finite(cast) and _finite(values):
-                first = tuple(np.argwhere(np.isinf(cast))[0])
+                place, value = _first(np.isinf(cast), values)
                 raise SigmaDataError(
-                    f"data: section {name!r}, row {first[0]}: {values[first]:g} is too large for {self.precision}. "
+                    f"data: section {name!r}, {place}: {value:g} is too large for {self.precision}. "
                     "Scale the values, or choose another precision."
                 )
             return cast
@@ -121,6 +124,26 @@ class Section(Iterable[np.ndarray]):
         for block in range(self.dataset.blocks):
             values = read(self.dataset, block)[self.name]
             yield read_only(np.asarray(self.before.applied({self.name: values})[self.name]))
+
+
+def coarse_columns(block: Mapping[str, np.ndarray], cast: Host, training: Dataset) -> Iterator[str]:
+    """Yield a sentence for each section with a column that is coarse once cast: differences between rows are lost.
+
+    The cast changes an integer there, or any number by a thousandth of the column's range.
+    """
+    for section, values in block.items():
+        if values.size and values.dtype.kind == "f" and values.dtype != cast[section].dtype:
+            some = 1 + LOOKED_AT // values[0].size
+            exact, rounded = (x[:some].reshape(len(x[:some]), -1) for x in (values, cast[section]))
+            whole, span = ((exact == np.rint(exact)) & (abs(exact) < 2**53)).all(0), np.ptp(exact, 0)
+            lost = (abs(exact - rounded) > np.where(whole, 0.0, FINE * span)) & (span > 0)
+            for row, column in np.argwhere(lost)[:1]:
+                names = [*training.column_names(section)]
+                yield (
+                    f"column {names[column] if names else int(column)!r} of section {section!r} holds "
+                    f"{exact[row, column]:.15g}, which {rounded.dtype} rounds to {rounded[row, column]:.15g}. Give the "
+                    "section the preprocessor standardise, which computes in float64, or subtract a constant before."
+                )
 
 
 def check_finite(block: Host, where: str = "data") -> None:

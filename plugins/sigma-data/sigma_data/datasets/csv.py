@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_data.arrays import Arrays, NamedTargets, Titled
+from sigma_data.arrays import Arrays, NamedTargets, Titled, scaled
 from sigma_data.categories import categories, one_hot, recalled
 from sigma_data.datasets.splits import Divided
 from sigma_data.examination import examine_columns
 from sigma_data.extractors.columns import cut, listed
-from sigma_data.labels import Codes, Labels
-from sigma_data.readers.csv import DELIMITER, REST, STRINGS, CsvReader, is_gap, place
+from sigma_data.labels import EXACT, Codes, Labels, check_exact
+from sigma_data.readers.csv import DELIMITER, REST, STRINGS, CsvReader, is_gap, merged, place
 from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ, has_only_digits, truth
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
@@ -123,7 +123,7 @@ class Csv(Divided):
         inputs, others = self._found
         fill = None if isinstance(self.missing, str) else float(self.missing)
         encoded = {inputs[int(i)]: names for i, names in self._categories.items()}
-        return Table(inputs, others, encoded, fill, self.scale, self.shape, single=True)
+        return Table(inputs, others, encoded, fill, self.scale, self.shape)
 
     def whole(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return all rows that are not dropped."""
@@ -135,11 +135,7 @@ class Csv(Divided):
             for name, column in zip(names, words, strict=False)
         ]
         inputs, targets, lines = self._present(self._encoded(chosen, lines), targets, lines)
-        shaped = cut(
-            self._float32(inputs if self.scale == 1.0 else inputs * self.scale, lines, "inputs"),
-            self.shape,
-            str(self.path),
-        )
+        shaped = cut(scaled(inputs, self.scale), self.shape, str(self.path))
         weights = {} if self.weights is None else {"weights": targets.pop()}  # the last
         self._groups = tuple(groups[line] for line in lines.tolist()) if groups else None
         table = self._table() if self.header else None
@@ -272,19 +268,34 @@ class Csv(Divided):
         figures, cells = Figures(self.decimal, self.thousands), words.tolist()
         with suppress(ValueError):
             if figures.plain and has_only_digits(cells):
-                return _exact(words, words.astype(np.float64))
+                return self._exact(words, words.astype(np.float64), lines, what)
         gaps = np.array([is_gap(cell) for cell in cells])
         if (truths := _truths(cells, gaps)) is not None:
             return np.array(["", "False", "True"], STRINGS)[truths + 1] if self._may_be_classes else _numbers(truths)
         wrong = next((i for i, cell in enumerate(cells) if not (gaps[i] or figures.is_number(cell))), None)
         if wrong is None:
-            return np.array([np.nan if gap else figures.value(cell) for gap, cell in zip(gaps, cells, strict=True)])
+            values = [np.nan if gap else figures.value(cell) for gap, cell in zip(gaps, cells, strict=True)]
+            return self._exact(words, np.array(values), lines, what)
         if self._may_be_classes:
             return words
         several = len(listed(self.target)) > 1
         advice = "make it the only `target`, whose words are classes" if several else "set targets = 'classes'"
         advice = f"Correct it, or {advice}.{figures.advice(cells[wrong])}"
         raise SigmaDataError(f"{self.path}:{lines[wrong]}: {what} {cells[wrong]!r} is not a number. {advice}")
+
+    def _exact(self, words: np.ndarray, numbers: np.ndarray, lines: np.ndarray, what: str) -> np.ndarray:
+        """Return words parsed as floats, or as integers if floats would merge some of them."""
+        if np.isinf(numbers).any():
+            raise SigmaDataError(f"{self.path}:{lines[np.isinf(numbers).argmax()]}: {what} is not finite. Correct it.")
+        if not (np.abs(numbers) >= EXACT).any():
+            return numbers
+        with suppress(ValueError, OverflowError):  # not integers, or beyond 64 bits
+            return np.asarray(words.astype(np.int64))
+        figures = Figures(self.decimal, self.thousands)
+        for line, cell, value in zip(lines, words.tolist(), numbers.tolist(), strict=True):
+            if figures.merges(cell, value):
+                raise merged(f"{self.path}:{line}: {what}", cell, value, "or put a letter before it if it is a name")
+        return numbers
 
     def _present(
         self, inputs: np.ndarray, targets: list[np.ndarray], lines: np.ndarray
@@ -311,23 +322,13 @@ class Csv(Divided):
         if self._may_be_classes and (words or self.targets == "classes"):
             found = Labels.settled(codes, self.targets == "classes")
             if codes.values.dtype.kind == "b" and self.targets == "auto":
-                return evolve(found, numbers=codes.values.astype(np.float32)[:, None])
+                return evolve(found, numbers=codes.values.astype(np.float64)[:, None])
             return found
-        numbers = self._float32(np.stack(targets, axis=1), lines, "the target")
         if self._may_be_classes and np.array_equal(first, np.rint(first)):
-            return Labels(codes, numbers)
-        return numbers
-
-    def _float32(self, values: np.ndarray, lines: np.ndarray, what: str) -> np.ndarray:
-        with np.errstate(over="ignore"):  # reported below
-            found = values.astype(np.float32)
-        if not np.isfinite(found).all():
-            row, column = np.argwhere(~np.isfinite(found))[0]
-            raise SigmaDataError(
-                f"{self.path}:{lines[row]}: {what}: {values[row, column]:g} does not fit a 32-bit "
-                "float. Scale the column."
-            )
-        return found
+            return Labels(codes, first[:, None])
+        for name, values in zip(listed(self.target), targets, strict=True):
+            check_exact(values, f"{self.path}: column {name!r}: the target", codes.row, "Write such numbers as floats.")
+        return np.stack(targets, axis=1, dtype=np.float64)
 
     @property
     def _form(self) -> dict[str, Any]:
@@ -343,14 +344,6 @@ def _no_input(column: str | int) -> SigmaConfigError:
     return SigmaConfigError(
         f"Csv.encode: column {column!r} is not among the inputs. Write it as in `inputs`, or leave it out."
     )
-
-
-def _exact(words: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Return words parsed as floats, or as integers if floats would merge some of them."""
-    if np.abs(numbers).max(initial=0.0) >= 2.0**53:
-        with suppress(ValueError, OverflowError):  # not integers, or beyond 64 bits
-            return np.asarray(words.astype(np.int64))
-    return numbers
 
 
 def _truths(cells: Sequence[str], gaps: np.ndarray) -> np.ndarray | None:

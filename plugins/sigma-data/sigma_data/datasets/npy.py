@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_data.arrays import Arrays, converted
+from sigma_data.arrays import Arrays, scaled
 from sigma_data.datasets.splits import Divided
 from sigma_data.readers.npy import NpyReader
 from sigma_data.readers.samples import SamplesReader
@@ -33,9 +33,7 @@ class Npy(Divided):
     def whole(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows."""
         inputs, targets = (NpyReader().read(local(path))["values"] for path in (self.inputs, self.targets))
-        if self.scale != 1.0:
-            inputs = converted(np.multiply(inputs, self.scale, dtype=np.float64), np.float32, str(self.inputs))
-        return Arrays(inputs=inputs, targets=targets), ()
+        return Arrays(inputs=scaled(inputs, self.scale), targets=targets), ()
 
     def samples(
         self,

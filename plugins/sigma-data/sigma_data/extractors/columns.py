@@ -10,7 +10,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_data.arrays import converted
-from sigma_data.labels import indices
+from sigma_data.labels import check_exact, indices
 from sigma_data.readers.csv import REST, place
 from sigma_kernel import Extractor, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import SHAPE, finite, in_, min_len, optional
@@ -26,7 +26,8 @@ class Column:
         columns: Column of the section, which gives a scalar per sample, or a list of columns, which gives a vector;
             ``["*"]`` is every column that no section names.
         shape: Shape of a sample made of several columns; by default a vector.
-        dtype: Dtype of the section; with ``class``, words or integers become class indices in sorted order.
+        dtype: Dtype of the section, by default float64, which is cast to the precision of a run once it is
+            preprocessed; with ``class``, words or integers become class indices in sorted order.
         scale: Factor on numbers.
     """
 
@@ -96,7 +97,9 @@ def _typed(values: np.ndarray, column: Column, where: str) -> np.ndarray:
         return indices(values, where)[0]
     if _are_words(values):
         raise SigmaDataError(f"{where}: holds words, such as {str(values[0])!r}. Leave it out, or use dtype = 'class'.")
-    dtype = "float32" if column.dtype == "auto" else column.dtype
+    dtype = "float64" if column.dtype == "auto" else column.dtype
+    if dtype.startswith("float"):
+        check_exact(values, where, "row {}".format, "Give such numbers as floats, or leave the column out.")
     return converted(values * column.scale if column.scale != 1.0 else values, dtype, where)
 
 

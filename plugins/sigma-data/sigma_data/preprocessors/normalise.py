@@ -44,7 +44,7 @@ class Normalise(Preprocessor):
         return {"low": low.astype(np.float64), "high": high.astype(np.float64)}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the mapped values: float32, or their own float type."""
+        """Return the mapped values: float64, or their own float type."""
         (low, width), (begin, end) = self._span(state), self.target
         return floating((values - low) / width * (end - begin) + begin, like=values)
 

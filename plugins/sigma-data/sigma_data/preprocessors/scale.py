@@ -31,7 +31,7 @@ class Scale(Preprocessor):
         return {}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the scaled values: float32, or their own float type."""
+        """Return the scaled values: float64, or their own float type."""
         return floating(np.multiply(values, self.factor, dtype=np.float64) + self.offset, like=values)
 
     def graph(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:

@@ -37,7 +37,7 @@ class Standardise(Preprocessor):
         return {"mean": np.asarray(mean, np.float64), "deviation": np.asarray(deviation, np.float64)}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the standardised values: float32, or their own float type."""
+        """Return the standardised values: float64, or their own float type."""
         changed = np.subtract(values, state["mean"], dtype=np.float64)
         changed /= state["deviation"]
         return floating(changed, like=values)
@@ -80,10 +80,10 @@ def wider(one: Ends, other: Ends) -> Ends:
 
 
 def floating(changed: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """Return changed values in the float type of ``like``, or float32 if that holds integers."""
-    return changed.astype(like.dtype if like.dtype.kind == "f" else np.float32, copy=False)
+    """Return changed values in the float type of ``like``, or float64 if that holds integers."""
+    return changed.astype(like.dtype if like.dtype.kind == "f" else np.float64, copy=False)
 
 
 def as_floating(changed: Node, like: Node) -> Node:
-    """Return changed values in the float type of ``like``, or float32 if that holds integers, as a node."""
-    return f.cast(changed, like.dtype if like.dtype in FLOATS else "float32")
+    """Return changed values in the float type of ``like``, or float64 if that holds integers, as a node."""
+    return f.cast(changed, like.dtype if like.dtype in FLOATS else "float64")

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_data.labels import EXACT
-from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ, merges, truth
+from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ, truth
 from sigma_data.readers.lines import as_text, lines
 from sigma_data.readers.pieces import Piece, TableLayout, Unfit, pieces
 from sigma_kernel import Reader, SigmaDataError, Source
@@ -212,11 +212,8 @@ class CsvReader(Reader):
             raise SigmaDataError(f"{where}: {cell!r} is not a number. {advice}") from None
         if not np.isfinite(value):
             raise SigmaDataError(f"{where}: {cell!r} is not a finite number. Correct it.")
-        if merges(cell, value):
-            raise SigmaDataError(
-                f"{where}: floats cannot tell {cell.strip()} from its neighbours, as it is beyond 2**53. Write it as a "
-                f"float, such as {value:.3e}, {self.words_advice}."
-            )
+        if self.figures.merges(cell, value):
+            raise merged(where, cell, value, self.words_advice)
         return value
 
     def _from_truths(self, cells: Sequence[str], lines: np.ndarray, column: str, name: str) -> np.ndarray:
@@ -244,6 +241,14 @@ def _truths(rows: Iterator[Row], wanted: set[int]) -> set[int]:
         found |= {i for i in there if truth(row[i]) is not None}
         pending -= there
     return found
+
+
+def merged(where: str, cell: str, value: float, advice: str) -> SigmaDataError:
+    """Return the error for an integer that a float cannot tell from its neighbours."""
+    return SigmaDataError(
+        f"{where}: floats cannot tell {cell.strip()} from its neighbours, as it is beyond 2**53. Write it as a float, "
+        f"such as {value:.3e}, {advice}."
+    )
 
 
 def is_gap(cell: str) -> bool:

@@ -39,12 +39,6 @@ def has_only_digits(cells: Iterable[str]) -> bool:
     return text.isascii() and "_" not in text
 
 
-def merges(cell: str, value: float) -> bool:
-    """Return whether a cell holds an integer that a float cannot tell from its neighbours."""
-    digits = re.fullmatch(r"[+-]?0*+([0-9]*+)", cell.strip())
-    return abs(value) >= EXACT and digits is not None and digits[1] != str(EXACT)
-
-
 def _as_float(text: str) -> float:
     if not has_only_digits(text.strip()):
         raise ValueError("no number outside Python")
@@ -82,6 +76,13 @@ class Figures:
         """Return the numbers in cells, float64; raises ValueError if one is not a number."""
         plain = self.plain and has_only_digits(cells)
         return np.array(cells if plain else [self.value(cell) for cell in cells], np.float64)
+
+    def merges(self, cell: str, value: float) -> bool:
+        """Return whether a cell holds an integer that a float cannot tell from its neighbours."""
+        if abs(value) < EXACT:
+            return False
+        digits = re.fullmatch(r"[+-]?0*+([0-9]*+)", cell.strip().replace(self.thousands or " ", ""))
+        return digits is not None and digits[1] != str(EXACT)
 
     def is_number(self, cell: str) -> bool:
         """Return whether a cell holds a number."""

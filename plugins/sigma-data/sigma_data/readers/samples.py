@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from attrs import field, frozen
 
-from sigma_data.arrays import converted
+from sigma_data.arrays import scaled
 from sigma_data.categories import one_hot
 from sigma_data.readers.csv import DELIMITER, REST, CsvReader, is_gap, separator
 from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ, truth
@@ -95,10 +95,7 @@ class SamplesReader(Reader):
                 f"{source.name}: has shape {values.shape}; expected {('n', *self.shape)}, one row per "
                 "sample. Reshape it."
             )
-        return values if self.scale == 1.0 else self._scaled(values, source.name)
-
-    def _scaled(self, values: np.ndarray, name: str) -> np.ndarray:
-        return converted(np.multiply(values, self.scale, dtype=np.float64), np.float32, name)
+        return scaled(values, self.scale)
 
     # -- tables --------------------------------------------------------------------------------------------------------
     def _table(self, source: Source) -> np.ndarray:
@@ -113,13 +110,7 @@ class SamplesReader(Reader):
         lines, found = _Table(columns, text, header, delimiter, gaps, **form).table(source)
         values = self._encoded(found, lines, source.name)
         values = values if self.missing is None else np.where(np.isnan(values), self.missing, values)
-        scaled = self._scaled(values, source.name)
-        for row, column in np.argwhere(~np.isfinite(scaled))[:1]:
-            raise SigmaDataError(
-                f"{source.name}:{lines[row]}: {values[row, column]:g} is too large for float32. Correct it, or leave "
-                "the row out."
-            )
-        return scaled.reshape(-1, *self.shape)
+        return scaled(values, self.scale).reshape(-1, *self.shape)
 
     def _are_names(self, cells: Sequence[str], figures: Figures) -> bool:
         """Return whether the first line holds names; a stray word among numbers does not count."""
