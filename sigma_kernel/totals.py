@@ -115,6 +115,17 @@ def add_exactly(rows: np.ndarray) -> np.ndarray:
     return np.array([_sum(column) for column in columns]).reshape(rows.shape[1:])
 
 
+def expand(numbers: Sequence[float]) -> list[float]:
+    """Return the exact sum of numbers as a few, the same ones for any order: each is what is left, rounded once.
+
+    The first is the sum, rounded; there is none if it is 0, and no other if it is not finite.
+    """
+    parts = list[float]()
+    while (left := _sum([*numbers, *(-part for part in parts)])) and isfinite(parts[-1] if parts else 0.0):
+        parts.append(left)
+    return parts
+
+
 def _sum(numbers: Sequence[float]) -> float:
     try:
         return fsum(numbers)

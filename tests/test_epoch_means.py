@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from fractions import Fraction
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ from sigma_kernel.contracts import Metric, Totals
 from sigma_kernel.errors import SigmaComponentError
 from sigma_kernel.graph import Node
 from sigma_kernel.launcher.group import main
+from sigma_kernel.totals import expand
+from sigma_kernel.training.session.snapshot import restored
+from sigma_kernel.training.step.measuring import Sums, means, summed
 from sigma_layers import FunctionCost, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_operator_local import LocalOperator
 from sigma_optimisers import GradientDescent
@@ -145,6 +150,37 @@ def test_means_do_not_depend_on_bursts_and_go_on_after_a_resume(tmp_path: Path) 
     assert found[0] == found[1] == found[2]
 
 
+def test_a_mean_over_an_epoch_is_rounded_once() -> None:
+    sigma, trainer = made(data=(X, LABELS), batch_size=1, rate=0.1)
+    with sigma:
+        for _ in range(5):
+            trainer.fit(epochs=1)
+            losses = trainer.history["training.loss"][-30:].tolist()
+            assert trainer.session.lookup("training.epoch.loss") == fsum(losses) / 30
+
+
+@pytest.mark.parametrize("bursts", [(1,) * 90, (90,), (7, 64, 1, 18)])
+def test_sums_of_an_epoch_have_no_error_and_the_same_parts_for_any_bursts(bursts: tuple[int, ...]) -> None:
+    values = DRAW.permutation([1e16, 1.0, -1e16, 2.0**-60, 0.1, 1e-300] * 15).tolist()
+    weights = np.linspace(0.1, 0.7, 90)
+    sums: Sums = {}
+    for end, count in zip(np.cumsum(bursts), bursts, strict=True):
+        part = slice(end - count, end)
+        sums = summed(sums, {"a": (np.array(values[part]), 3), "b": (np.array(values[part]), weights[part])})
+    products = {"a": (3 * np.array(values)).tolist(), "b": (np.array(values) * weights).tolist()}
+    for name, over in (("a", [270.0]), ("b", weights.tolist())):
+        exactly = sum(map(Fraction, products[name]), Fraction(0))
+        assert sum(map(Fraction, sums[name][0]), Fraction(0)) == exactly
+        assert means(sums, [])[name] == fsum(products[name]) / fsum(over)
+        assert sums[name] == [expand(products[name]), expand(over)]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_loss_that_is_not_finite_makes_the_mean_likewise(bad: float) -> None:
+    sums = summed(summed({}, {"a": (np.array([1.0, bad]), 2)}), {"a": (np.array([3.0] * 99), 2)})
+    assert repr(means(sums, [])["a"]) == repr(bad)
+
+
 def test_a_batch_whose_weights_are_all_0_publishes_no_loss(tmp_path: Path) -> None:
     read = []
     hooks = {
@@ -214,3 +250,13 @@ def test_training_and_evaluation_accept_the_same_values_of_metrics(value: Any, w
         trainer.fit(iterations=1)
         found = trainer.evaluate("training", metrics)["odd"], trainer.session.lookup("training.odd")
         assert [*map(repr, found)] == [repr(wanted)] * 2
+
+
+def test_the_sums_of_an_earlier_checkpoint_go_on() -> None:
+    sigma, trainer = made()
+    with sigma:
+        trainer.fit(iterations=3)
+        session = trainer.session
+        saved = session.snapshot()
+        saved.values["sums"] = {"loss": [0.75, 3.0]}
+        assert restored(saved, session.setup).sums == {"loss": [[0.75], [3.0]]}

@@ -330,7 +330,8 @@ def test_a_run_continues_from_the_golden_file() -> None:
         again = session.snapshot()
         counted = {"optimiser.slots.weights.updates": golden.arrays["optimiser.step"]}  # which older ones do not have
         assert same(again, Checkpoint({**golden.arrays, **counted}, again.values))
-        apart = {"branch", "journal", "ranking", "learned"}  # of the run folder, and of the data
+        apart = {"branch", "journal", "ranking", "learned", "sums"}  # of the run folder, of the data, and sums in parts
+        assert again.values["sums"] == {n: [[one] for one in held] for n, held in golden.values["sums"].items()}
         assert all(again.values[name] == value for name, value in golden.values.items() if name not in apart)
         sigma.send("undo")
         assert sigma.get("trainer.optimiser.learning_rate") == 0.05

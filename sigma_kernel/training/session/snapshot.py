@@ -12,6 +12,7 @@ from attrs import asdict, evolve
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.totals import expand
 from sigma_kernel.training.checkpoints.format import KEPT, UNDO, Checkpoint
 from sigma_kernel.training.data.feed import Cursor
 from sigma_kernel.training.session.state import RunState, Setup, plain
@@ -55,11 +56,16 @@ def restored(saved: Checkpoint, setup: Setup) -> RunState:
         live=setup.live.changed(_steered(setup.live.base, values)),
         memory=setup.order.blank() | memory,
         published=dict(values.get("published", {})),
-        sums={name: [float(total), float(over)] for name, (total, over) in values.get("sums", {}).items()},
+        sums={name: [_parts(total), _parts(over)] for name, (total, over) in values.get("sums", {}).items()},
         changes=values.get("changes", {}),
         data=values.get("data", {}),
         undo=deepcopy(values.get("undo", [])),
     )
+
+
+def _parts(saved: float | list[float]) -> list[float]:
+    """Return the parts of an exact sum; earlier versions saved one number."""
+    return expand(saved if isinstance(saved, list) else [saved])
 
 
 def _configured(setup: Setup) -> dict[str, int | None]:

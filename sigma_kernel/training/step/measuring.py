@@ -10,11 +10,11 @@ import numpy as np
 from sigma_kernel.arrays import protected
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import expect, inside
-from sigma_kernel.totals import add_exactly, exact, is_additive
+from sigma_kernel.totals import add_exactly, exact, expand, is_additive
 from sigma_kernel.training.step.model import COSTS, EPOCH, METRICS, WEIGHTS
 
 Measured = dict[str, tuple[np.ndarray, Any]]  # values by name, and their weights, or one for all: 0 stands for no value
-Sums = dict[str, list[float]]  # two by name: of numbers, and of their weights
+Sums = dict[str, list[list[float]]]  # two by name, without any error: of numbers, and of their weights; see `expand`
 
 
 def values(name: str, metric: Metric, totals: np.ndarray | list[Any], rows: int) -> np.ndarray:
@@ -78,26 +78,19 @@ def latest(found: Measured, sums: Sums, costs: Iterable[str]) -> dict[str, Any]:
 
 
 def summed(sums: Sums, found: Measured) -> Sums:
-    """Add numbers and their weights to sums, one after the other, so that the bits do not depend on bursts."""
+    """Add numbers and their weights to sums, exactly, so that the bits do not depend on bursts."""
     made: Sums = {}
     for name, (one, over) in found.items():
         if one.ndim == 1:
-            total, weight = sums.get(name, (0.0, 0.0))
+            total, weight = sums.get(name, ([], []))
             whole = isinstance(over, int)  # then sums of weights are exact, in any order
-            made[name] = [_summed(total, one, over), weight + over * len(one) if whole else _summed(weight, over, 1.0)]
+            weight = [sum(weight) + over * len(one)] if whole else expand([*weight, *exact(over).tolist()])
+            made[name] = [expand([*total, *exact(np.multiply(one, over, dtype=np.float64)).tolist()]), weight]
     return made
-
-
-def _summed(before: float, values: np.ndarray, weights: Any) -> float:
-    """Return a sum after values times weights, in double precision."""
-    sums = np.empty(len(values) + 1)
-    sums[0] = before
-    np.multiply(values, weights, out=sums[1:], dtype=np.float64)
-    return float(np.add.accumulate(sums)[-1])
 
 
 def means(sums: Sums, costs: Iterable[str]) -> dict[str, float]:
     """Return the weighted means, NaN without any weight; with several ``costs``, the loss is the sum of theirs."""
-    found = {name: total / over if over else np.nan for name, (total, over) in sums.items()}
+    found = {name: (total or [0.0])[0] / over[0] if over else np.nan for name, (total, over) in sums.items()}
     apart = [found[COSTS + name] for name in costs]
     return found | ({"loss": sum(apart)} if apart else {})
