@@ -166,3 +166,13 @@ def test_targets_of_a_pair_of_arrays_are_told_by_number() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", SigmaWarning)
         made.evaluate((np.zeros((100, 1)), TIMES[:, None]))
+
+
+@pytest.mark.parametrize("form", [tuple, lambda pair: dict(zip(("inputs", "targets"), pair, strict=True))])
+def test_splits_of_plain_arrays_are_examined_for_classes(form: Any) -> None:
+    labels = np.array([0, 1, 2] * 10)
+    data = {"training": form((np.zeros((30, 1)), labels % 2)), "validation": form((np.zeros((30, 1)), labels))}
+    made = trainer(data, 1)
+    made.network = "input(1) + output(3) + softmax_cross_entropy()"
+    with pytest.warns(SigmaWarning, match=r"^trainer: class 2 has no row in the split 'training': nothing is learned"):
+        made.prepare()

@@ -140,6 +140,24 @@ def test_an_autoencoder_returns_inputs_in_their_units() -> None:
     np.testing.assert_allclose(made.predict(X)[0], [mean(x) for x in X.astype(float).T], rtol=1e-6)
 
 
+@pytest.mark.parametrize(("ends", "shape"), [
+    ("output(2) + reshape(2, 1)", (2, 1)), ("output(2) + reshape(1, 2) + flatten()", (2,)),
+    ("output(2) + flatten() + expand() + reshape(1, 2, 1)", (1, 2, 1)),
+])  # fmt: skip
+def test_an_output_that_is_reshaped_for_its_cost_answers_in_units(ends: str, shape: tuple[int, ...]) -> None:
+    both = np.hstack([PRICES, 2 * PRICES])
+    steps = {"targets": {"type": "standardise", "section": "targets"}}
+    made = trainer(both.reshape(30, *shape), steps, f"input(2) + {ends} + squared_difference()")
+    np.testing.assert_allclose(made.predict(X)[7], [mean(PRICES), mean(2 * PRICES)], rtol=1e-12)
+    found = made.evaluate("training", {"error": "mean_absolute_error"})["error"]
+    assert found == pytest.approx(1.5 * spread(PRICES)[0], rel=1e-6)
+
+
+def test_an_output_behind_an_activation_has_no_units() -> None:
+    made = trainer(PRICES, STANDARDISED, "input(2) + output(1) + activation('tanh') + squared_difference()", metrics=())
+    np.testing.assert_array_equal(made.predict(X), np.zeros((30, 1)))
+
+
 def test_a_saved_network_and_a_run_answer_in_units(tmp_path: Any) -> None:
     made = trainer(PRICES, STANDARDISED)
     made.fit(iterations=20)

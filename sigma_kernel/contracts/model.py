@@ -39,6 +39,7 @@ class Layer(Architecture):
     share: Mapping[str, str] = field(factory=dict, kw_only=True)
 
     role: ClassVar[str] = "hidden"  # or "input", "output", "cost"
+    reshapes: ClassVar[bool] = False  # whether it gives the numbers of a sample another shape, and nothing else
 
     @property
     def reads(self) -> str:

@@ -174,7 +174,10 @@ class Network:
 
     def estimated(self, output: str = "") -> str:
         """Return the section whose numbers an output, by default the first, estimates; "" for classes and others."""
-        judge = self._judge(self[output] if output else self.outputs[0])
+        ends = [self[output] if output else self.outputs[0]]
+        for placed in self.layers:  # sources come first
+            ends += [placed] if placed.layer.reshapes and placed.sources[0] in [one.name for one in ends] else []
+        judge = next((found for one in ends if (found := self._judge(one))), None)
         if judge is None or judge.layer.chooses or judge.layer.decides or not judge.layer.estimates:
             return ""
         return str(judge.layer.targets)

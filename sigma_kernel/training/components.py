@@ -281,8 +281,8 @@ def splits(given: Settings) -> dict[str, Dataset]:
         raise SigmaConfigError(f"{where}: there is no data to train on. Set data, such as Arrays(inputs=...).{hint}")
     alone = len(chosen) == 1
     places = {name: f"{where}.data" if alone else f"{where}.data.{name}" for name in chosen}
-    later = bool(given.learned.about)
-    made = {name: dataset(_whole(x), places[name], given.resolve, later) for name, x in chosen.items()}
+    apart = bool(given.learned.about) or not alone  # whole numbers may be classes, of which a split may have no row
+    made = {name: dataset(_whole(x), places[name], given.resolve, apart) for name, x in chosen.items()}
     first = given.learned.recalled(given.resolve) or made["training"]
     made = {name: x if x is first else x.aligned(first) for name, x in made.items()}
     return made if share is None else _divided(given.resolve, f"{where}.validation_split", made, share)

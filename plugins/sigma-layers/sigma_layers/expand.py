@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from attrs import define, field
 
 from sigma_kernel import functions as f
@@ -23,6 +25,7 @@ class Expand(Layer):
         axis: Place of the new axis; the batch is axis 0. -1 is the last place.
     """
 
+    reshapes: ClassVar[bool] = True
     axis: int = field(default=1, validator=whole)
 
     def forward(self, context: Context, x: Node) -> Node:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from attrs import define
 
 from sigma_kernel import functions as f
@@ -17,6 +19,8 @@ class Flatten(Layer):
 
     Same as ``torch.nn.Flatten``.
     """
+
+    reshapes: ClassVar[bool] = True
 
     def forward(self, context: Context, x: Node) -> Node:
         """Return the rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import ClassVar
 
 from attrs import define, field
 
@@ -26,6 +27,7 @@ class Reshape(Layer):
         shape: New shape of one sample, without the batch.
     """
 
+    reshapes: ClassVar[bool] = True
     shape: tuple[int, ...] = field(validator=and_(apart, deep_iterable(count)))
 
     def __init__(self, *shape: int, name: str | None = None) -> None:
