@@ -49,7 +49,7 @@ class Flow:
         """Return the gradient of each operand by the rule of a node's op; None for those that have none."""
         apart = _is_elementwise(node) or node.op in MOVES | STAYS
         flow = self if apart else Flow(self.zero_outside(), self.mask)
-        found = _by_rule(flow.value, node)
+        found = _by_rule(flow.value, node, *(_selected_rows(node, self.mask) if node.op == "matmul" else ()))
         return tuple(None if x is None else flow.of_operand(node, i, x) for i, x in enumerate(found))
 
     def of_operand(self, node: Node, at: int, value: Node) -> Flow:
@@ -64,6 +64,11 @@ class Flow:
         if node.op in ALONG:
             kept = tuple(1 if axis == node.attrs["axis"] else side for axis, side in enumerate(shape))
             return Flow(value, _narrowed(self.mask, shape, kept), bool(self.mask))
+        if node.op == "matmul" and at == 0:
+            return Flow(unbroadcast(value, shape), _of_rows(node, self.mask))
+        if node.op == "softmax_cross_entropy" and self.mask:
+            rows = ops.reshape(ops.stretch(_all(self.mask), shape=node.shape), shape=(*node.shape, 1))
+            return Flow(value, {(rows, True): None}, True)
         if _is_elementwise(node) or node.op in STAYS:
             spoilt = self.spoilt or (bool(self.mask) and not _is_linear(node))
             return Flow(value, self.mask, spoilt).unbroadcast(shape)
@@ -86,10 +91,10 @@ def unbroadcast(flow: Node, shape: Shape) -> Node:
     return flow if flow.shape == shape else ops.stretch(flow, shape=shape)
 
 
-def _by_rule(value: Node, node: Node) -> tuple[Node | None, ...]:
+def _by_rule(value: Node, node: Node, *operands: Node) -> tuple[Node | None, ...]:
     rule = OPS[node.op].gradient
     assert rule is not None  # else the op is differentiated through its expansion
-    found = rule(value, node, *node.inputs, **node.attrs)
+    found = rule(value, node, *(operands or node.inputs), **node.attrs)
     return found if isinstance(found, tuple) else (found,)
 
 
@@ -118,6 +123,23 @@ def _either(one: Mask, other: Mask) -> Mask:
     if len(rest) == len(further) == 1 and rest[0][0] is further[0][0]:
         return shared
     return shared | {(_all(rest) | _all(further), True): None}
+
+
+def _of_rows(product: Node, mask: Mask) -> Mask:
+    """Return the conditions of a mask that hold for whole rows of a matrix product, and of its first operand."""
+    rows = (*product.inputs[0].shape[:-1], 1)
+    same = product.shape[:-1] == rows[:-1]
+    return {x: None for x in mask if same and shapes.broadcast(x[0].shape, rows) == rows}
+
+
+def _selected_rows(product: Node, mask: Mask) -> tuple[Node, ...]:
+    """Return the operands of a matrix product, the first with zeros in the rows that are not selected.
+
+    What is missing there would meet the zeros of the gradient, and be NaN in that of the second operand.
+    """
+    x, y = product.inputs
+    rows = _of_rows(product, mask)
+    return (ops.where(_all(rows), x, 0.0) if rows else x, y)
 
 
 def _narrowed(mask: Mask, shape: Shape, kept: Shape) -> Mask:

@@ -273,3 +273,40 @@ def test_the_gradient_is_that_of_the_selected_rows_alone(names, data):
     found = slopes(lambda x: f.where(selected[:, None], chain(x), 0.0), x)
     assert not found[~selected].any()
     np.testing.assert_allclose(found[selected], slopes(chain, x[selected]), rtol=1e-9, atol=1e-300)
+
+
+# -- products ----------------------------------------------------------------------------------------------------------
+ROWS = np.array([[1.0, 2.0], [NAN, INF], [3.0, -1.0]])  # the second is missing
+KNOWN = np.array([[True], [False], [True]])
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_rows_that_are_missing_leave_the_weights_of_a_product_finite(batched):
+    x, known = (f.constant([one] if batched else one, dtype) for one, dtype in ((ROWS, "float64"), (KNOWN, "bool")))
+    found = slopes(lambda w: f.where(known, f.square(x @ w), 0.0), [[[1.0], [1.0]]] if batched else [[1.0], [1.0]])
+    assert found.ravel().tolist() == [2 * (3 * 1 + 2 * 3), 2 * (3 * 2 + 2 * -1)]  # of 2 (x . w) x, added
+
+
+def test_rows_that_are_not_selected_have_no_gradient_before_a_product():
+    found = slopes(lambda x: f.where(x[:, :1] > 0.0, f.log(x) @ np.ones((2, 3)), 0.0), [[1.0, 2.0], [0.0, 0.0]])
+    assert found.tolist() == [[3.0, 1.5], [0.0, 0.0]]
+
+
+def test_a_row_of_which_one_entry_is_selected_counts_as_a_whole():
+    x, some = f.constant(ROWS, "float64"), f.constant([[True, False], [True, False], [False, False]], "bool")
+    assert np.isnan(slopes(lambda w: f.where(some, x @ w, 0.0), np.ones((2, 2)))).any()
+
+
+def test_a_cross_entropy_under_a_guard_leaves_rows_that_are_not_selected_alone():
+    labels, known = f.constant([0, 1, 1], "int32"), f.constant(KNOWN[:, 0], "bool")
+    found = slopes(lambda x: f.where(known, f.softmax_cross_entropy(x, labels), 0.0), ROWS)
+    share = 1 / (1 + np.exp(-1.0)), 1 / (1 + np.exp(-4.0))  # of the greater number in a row
+    np.testing.assert_allclose(found, [[-share[0], share[0]], [0, 0], [share[1], -share[1]]], rtol=1e-14)
+
+
+def test_what_is_missing_has_to_be_replaced_before_a_convolution():
+    signal, known = f.constant(ROWS[:, None, None, :], "float64"), f.constant(KNOWN[:, :, None, None], "bool")
+    kernel = np.ones((1, 1, 1, 2))
+    assert np.isnan(slopes(lambda w: f.where(known, f.convolution(signal, w), 0.0), kernel)).all()
+    found = slopes(lambda w: f.where(known, f.convolution(f.where(known, signal, 0.0), w), 0.0), kernel)
+    assert found.ravel().tolist() == [4.0, 1.0]
