@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain, islice
 from pathlib import Path
@@ -238,7 +238,7 @@ def _recovered(
     first: int,
     hashes: Sequence[str],
     lost: Mapping[str, tuple[str, int]],
-    held: Collection[Mapping[str, Any]],
+    held: Sequence[Mapping[str, Any]],
 ) -> list[str]:
     """Return the lines missing after those of these hashes; raise SigmaCheckpointError if checkpoints lack some."""
     known, found, end = {*hashes, *(head for head, _ in lost.values())}, list[str](), hashes[-1]
