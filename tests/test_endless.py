@@ -109,7 +109,7 @@ def test_no_token_of_a_text_form_backtracks(language):
     assert [name for name, pattern in language.words.items() if gives_back(pattern)] == []
 
 
-@pytest.mark.parametrize("pattern", [pattern for pattern, _ in specs._FORMS.values()])
+@pytest.mark.parametrize("pattern", [pattern for pattern, _ in specs.FORMS.values()])
 def test_no_parser_of_a_component_setting_backtracks(pattern):
     assert not gives_back(pattern)
 

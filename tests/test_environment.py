@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from attrs import define, field
 
-from sigma_kernel import environment as module, functions as f, signals
+from sigma_kernel import environment as module, folders, functions as f, signals
 from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Chart, Hook, HookContext, Monitor, View, live
 from sigma_kernel.environment import Environment
@@ -928,7 +928,7 @@ def test_a_run_begins_while_its_folder_is_being_listed(tmp_path: Path, monkeypat
         pauses.append(seconds)
         os.close(listings.pop())
 
-    monkeypatch.setattr(run_folder, "sleep", end_one)
+    monkeypatch.setattr(folders, "sleep", end_one)
     with run_folder.lock(tmp_path):
         assert (listings, len(pauses)) == ([], 2)
 

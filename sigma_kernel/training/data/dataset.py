@@ -14,7 +14,7 @@ import numpy as np
 
 from sigma_kernel.arrays import as_numpy
 from sigma_kernel.contracts import Dataset
-from sigma_kernel.errors import SigmaDataError, expect, inside, said
+from sigma_kernel.errors import SigmaDataError, SigmaPluginError, expect, inside, said
 from sigma_kernel.graph.node import DTYPES, Spec
 from sigma_kernel.network.tracing import Resolve
 
@@ -142,10 +142,15 @@ def dataset(given: Any, where: str = "data", resolve: Resolve | None = None, lab
     if isinstance(given, Mapping) or _is_block(given):
         sections = _sections(given, where)
         arrays = {n: values if is_frame(values) else as_array(where, n, values) for n, values in sections.items()}
-        plain = not labelled and not any(is_frame(x) or x.dtype.kind in "OUSTb" for x in arrays.values())
-        if resolve is None or plain:
+        plain = not any(is_frame(x) or x.dtype.kind in "OUSTb" for x in arrays.values())
+        if resolve is None or (plain and not labelled):
             return Rows(arrays)
-        return cast("Dataset", resolve("dataset", {"type": "arrays", **sections}))
+        try:
+            return cast("Dataset", resolve("dataset", {"type": "arrays", **sections}))
+        except SigmaPluginError:  # the room that looks for classes is not installed
+            if not plain:
+                raise
+            return Rows(arrays)
     if resolve is not None and callable(given):
         stream = {"type": "stream", "source": given, "of": "batches", "keep": "one", "most": ENDLESS}
         return cast("Dataset", resolve("dataset", stream))
