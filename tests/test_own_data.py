@@ -554,3 +554,44 @@ def test_a_run_on_a_weighted_share_of_a_frame_resumes_to_the_bit(tmp_path: Path)
     folder, part = run(tmp_path / "part", 3)
     assert part != whole
     assert run(tmp_path / "part", 6, folder)[1] == whole
+
+
+# -- held-out rows -----------------------------------------------------------------------------------------------------
+REFUSED: dict[str, tuple[Any, str]] = {
+    "a label": ((X[:8], np.full(8, 7)), "section 'targets', row 0: label 7 is not one of 3 classes"),
+    "a shape": ((X[:8, :2], CODES[:8]), "section 'inputs' has shape (8, 2); expected ('n', 3)"),
+    "a fraction": ((X[:8], CODES[:8] + 0.5), "section 'targets', row 0: "),
+    "a generator": (lambda: iter([(X[:8], CODES[:8] + 9)] * 3), "section 'targets', row 0: label "),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*has no row in the split")
+@pytest.mark.parametrize("name", REFUSED)
+def test_held_out_rows_that_cannot_be_read_end_a_run_before_its_first_iteration(name: str) -> None:
+    rows, said = REFUSED[name]
+    made = Environment("own", seed=4).create_trainer(data={"training": (X, CODES), "validation": rows})
+    made.network, made.optimiser = Input(3) + Output(3) + SoftmaxCrossEntropy(), Adam(0.1)
+    with pytest.raises(SigmaDataError) as error:
+        made.fit(epochs=2)
+    assert str(error.value).startswith("data: split 'validation': " + said)
+    assert "training.loss" not in made.history
+
+
+@pytest.mark.filterwarnings("ignore:.*has no row in the split")
+def test_a_hook_that_may_fail_does_not_keep_its_split_from_being_trained_without() -> None:
+    hooks = {"watch": {"type": "evaluate", "on": "validation", "on_error": "mute"}}
+    made = trained({"training": (X, CODES), "validation": REFUSED["a label"][0]}, hooks=hooks)
+    assert len(made.history["training.loss"]) == 2
+
+
+def test_held_out_rows_read_before_the_training_are_those_of_the_first_evaluation() -> None:
+    made, calls = iter([(X[:8], CODES[:8])] * 2), list[int]()
+
+    def blocks() -> Iterator[Any]:
+        calls.append(1)
+        yield from [(X[:8], CODES[:8]), (X[8:16], CODES[8:16])]
+
+    given = trained({"training": (X, CODES), "validation": blocks}, epochs=3)
+    assert len(calls) <= 3 and len(given.history["validation.loss"]) == 3
+    once = trained({"training": (X, CODES), "validation": made}, epochs=3)
+    assert len(once.history["validation.loss"]) == 3

@@ -24,7 +24,7 @@ from sigma_kernel.settings import brief
 
 Path = tuple[str | int, ...]
 
-LONGEST, MOST = 1 << 20, 10_000  # characters and lines per file: the parsers take some 0.1 ms for each line
+LONGEST, MOST, COMMAS = 1 << 20, 10_000, 20_000  # per file: the parsers take some 0.1 ms for each line and each value
 DEEPEST = 100  # levels of a key on the command line
 _PLACE = re.compile(r" \(at (?:line (?P<line>\d++), column (?P<column>\d++)|end of document)\)$")
 _BETWEEN = re.compile(r"(?:[\s,]++|#[^\n]*+)*+")  # separators and comments between two values of an array
@@ -91,6 +91,8 @@ def parse(text: str, name: str) -> Document:
         raise SigmaConfigError(f"{name}: is longer than {LONGEST:,} characters. Keep data in separate files.")
     if text.count("\n") > MOST:
         raise SigmaConfigError(f"{name}: has more than {MOST:,} lines. Keep data in separate files.")
+    if text.count(",") > COMMAS:
+        raise SigmaConfigError(f"{name}: has lists of more than {COMMAS:,} values. Keep data in separate files.")
     walk = _Walk()
     try:
         body = tomlkit.parse(text).body  # first, as it rejects deep nesting quickly

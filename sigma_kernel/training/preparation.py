@@ -285,6 +285,9 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     check_one(f"{name}.metrics", Prospect(model).measure, chosen.metrics)
     initial = evolve(stages.initial, model=model, fitted=preparation.arrays())
     initial.check_names({**learned, "classes": classes})
+    for hook in parts.hooks.values():
+        for on in {*hook.splits} - {"training"} if hook.on_error == "fail" else ():
+            setup.evaluator.read(on)  # rather than fail after an epoch
     return setup, initial
 
 

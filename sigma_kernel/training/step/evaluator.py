@@ -96,6 +96,15 @@ class Evaluator:
                 at = feed.after(at, batches, len(batches.rows))
         return evaluate_totals(totals, metrics, rows)
 
+    def read(self, on: str) -> None:
+        """Read the first block of a split, which the first evaluation uses; raise SigmaDataError if it is refused."""
+        try:
+            with self.alone:
+                feed = self._feed(on, edited=True)
+                feed.next(feed.start(), 1)
+        except SigmaDataError as error:
+            raise SigmaDataError(f"data: split {on!r}: {str(error).removeprefix('data: ')}") from error
+
     def _feed(self, on: str, edited: bool) -> Feed:
         key, dataset = (on, edited and on in self.edits), self.data(on, edited)
         if key not in self._feeds:
