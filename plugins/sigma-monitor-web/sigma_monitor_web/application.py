@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from attrs import define, field
 from starlette.applications import Starlette
@@ -27,6 +28,8 @@ from sigma_monitor_web.talk import Talk, WebLines
 POSTS = {"/session": READING | WRITING, "/leave": WRITING, "/layout.json": READING | WRITING}
 DENIED = JSONResponse({"error": "Open the link that the terminal printed."}, 401)
 BEARER = {"WWW-Authenticate": "Bearer"}
+
+T = TypeVar("T")
 
 
 class Served(Protocol):
@@ -159,7 +162,8 @@ class Application:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or READ not in self.keys.scopes(key.strip()):
             return JSONResponse({"error": "send a key of the dashboard as bearer token."}, 401, BEARER)
-        body, type_ = await asyncio.to_thread(self.served.metrics)
+        (body, type_), worked = await asyncio.to_thread(_timed, self.served.metrics)
+        await asyncio.sleep(self.lines.budget.spend(worked))  # which it shares with sockets
         return Response(body, media_type=type_, headers=PRIVATE)
 
     async def _socket(self, websocket: WebSocket) -> None:
@@ -176,6 +180,12 @@ class Application:
 
 
 PRIVATE = {"Cache-Control": "no-store"}
+
+
+def _timed(make: Callable[[], T]) -> tuple[T, float]:
+    """Return what a function makes, and the seconds that it worked."""
+    began = time.thread_time()
+    return make(), time.thread_time() - began
 
 
 def sent(request: Request, file: PageFile | None) -> Response:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,9 @@ from starlette.websockets import WebSocketDisconnect
 from sigma_kernel import Panel
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.testing import FakeView
+from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_control.protocol import Conversation
+from sigma_monitor_web import application as application_module
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.exposition import exposed
 from sigma_monitor_web.files import file
@@ -266,6 +269,23 @@ def test_prometheus_has_a_key_of_its_own(application: Application, client: TestC
         assert client.get("/metrics", headers={"authorization": wrong}).status_code == 401
     for key in (application.keys.read, application.keys.steer):
         assert client.get("/metrics", headers={"authorization": f"Bearer {key}"}).status_code == 200
+
+
+def test_prometheus_waits_for_the_rest_that_its_work_takes_from_all_clients(
+    application: Application, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, slept = iter([0.0, 0.02] * 3), list[float]()
+    monkeypatch.setattr(application_module, "time", SimpleNamespace(thread_time=lambda: next(clock)))
+    application.lines.budget = WorkBudget(rest=4.0, clock=lambda: 100.0)
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(application_module, "asyncio", SimpleNamespace(to_thread=asyncio.to_thread, sleep=sleep))
+    for _ in range(3):
+        key = application.keys.read
+        assert client.get("/metrics", headers={"authorization": f"Bearer {key}"}).status_code == 200
+    assert slept == pytest.approx([0.08, 0.16, 0.24])
 
 
 def test_nothing_outside_of_the_page_is_sent(client: TestClient) -> None:
