@@ -200,7 +200,7 @@ def test_the_recipe_of_voices_tests_on_persons_that_it_does_not_know(table, tmp_
     assert metrics["validation.auc"] >= 0.9
     rows = {name: part.block(0) for name, part in data.items()}
     cells = [line.split(",") for line in table.read_text().splitlines()]
-    known = {np.float32(row[1]): row[0].split("_")[2] for row in cells[1:]}  # persons, by the first measure
+    known = {float(row[1]): row[0].split("_")[2] for row in cells[1:]}  # persons, by the first measure
     ill = {row[0].split("_")[2] for row in cells[1:] if row[17] == "1"}
     persons = {name: {known[x] for x in part["inputs"][:, 0]} for name, part in rows.items()}
     assert rows["training"]["inputs"].shape[1] == 22
