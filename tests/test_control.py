@@ -146,6 +146,25 @@ def test_interrupting_a_watch_leaves_the_run_alone(home: Path, tmp_path: Path, s
         assert process.poll() is None
 
 
+def test_a_run_is_steered_by_its_first_place_after_its_folder_was_moved(home: Path, tmp_path: Path, sigma: Any) -> None:
+    with digits(tmp_path) as (process, run):
+        sigma("pause", "--run", run)
+        moved = str(Path(run).rename(tmp_path / "moved"))
+        for given in (["get", "training.loss"], ["set", "learning_rate", "0.1"], ["watch", "loss"], ["go"]):
+            assert sigma(*given, "--run", moved, code=1).endswith(
+                f"Pass --run {run}, and move the folder once the run has ended.\n"
+            )
+        assert sigma("get", "trainer.optimiser.learning_rate", "--run", run) == {
+            "trainer.optimiser.learning_rate": 0.003
+        }
+        sigma("go", "--run", run)
+        wait_for(Path(run).exists)  # with the next row
+        assert "goes on writing there" in sigma("get", "training.loss", "--run", moved, code=1)
+        sigma("stop", "--run", run)
+        assert process.wait(60) == 0
+    assert "does not train now" in sigma("get", "training.loss", "--run", moved, code=1)
+
+
 def test_what_a_killed_run_has_left_is_removed(home: Path, tmp_path: Path, sigma: Any) -> None:
     with digits(tmp_path) as (process, run):
         assert len([*home.iterdir()]) == 1

@@ -46,6 +46,12 @@ class Found:
             return self.folder.name
         return f"{self.name} (process {self.client.about['process']})" if self.client else f"{self.name} (no answer)"
 
+    def is_called(self, run: str | Path) -> bool:
+        """Return whether this is the name of the run or of its folder, or the folder's path, even if it was moved."""
+        if self.folder is None:
+            return run == self.name
+        return run in (self.name, self.folder.name) or _absolute(run) == _absolute(self.folder)
+
     def close(self) -> None:
         """Close the connection."""
         if self.client is not None:
@@ -123,7 +129,7 @@ def _connected(run: str | Path | None) -> Client:
     if run is not None and Path(run).is_dir():
         return _in_folder(Path(run))
     found = running()
-    named = found if run is None else [one for one in found if run in (one.name, one.folder and one.folder.name)]
+    named = [one for one in found if run is None or one.is_called(run)]
     try:
         return _only(named, found, run)
     except SigmaError:
@@ -164,8 +170,18 @@ def _in_folder(run: Path) -> Client:
         raise SigmaStateError(f"{run}: does not train now, or does not answer. {NONE}")
     if not _is_same(client.about["folder"], run):
         client.close()
-        raise SigmaStateError(f"{run}: {places.CONTROL} names the socket of another run. Remove that file.")
+        raise _misplaced(run, client.about["folder"])
     return client
+
+
+def _misplaced(run: Path, folder: str | None) -> SigmaStateError:
+    """Return the error about a folder whose ``control.json`` names the socket of a run that writes to another."""
+    if folder is None:
+        return SigmaStateError(f"{run}: {places.CONTROL} names the socket of another run. Remove that file.")
+    return SigmaStateError(
+        f"{run}: was moved or copied from {folder} while its run trains, which goes on writing there. Pass --run "
+        f"{folder}, and move the folder once the run has ended."
+    )
 
 
 def _among_all(run: Path) -> Client | None:
@@ -174,6 +190,10 @@ def _among_all(run: Path) -> Client | None:
     there = [one for one in found if one.folder is not None and _is_same(one.folder, run)]
     _close(one for one in found if one not in there[:1])
     return there[0].client if there else None
+
+
+def _absolute(path: str | Path) -> str:
+    return os.path.abspath(path)  # without looking: the folder may be gone
 
 
 def _is_same(folder: str | Path | None, run: Path) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
 from sigma_kernel.launcher import main
-from sigma_kernel.testing import CommandSuite
+from sigma_kernel.testing import CommandSuite, FakeView
 from sigma_monitor_control import plugin
 from sigma_monitor_control.commands import options, reading, steering
 from sigma_monitor_control.commands.options import applied, columns, literal, numbers, show
@@ -171,6 +173,26 @@ def test_a_refused_command_has_the_exit_code_of_its_error(serve: Any, capsys: py
     assert main(["get", "loss"]) == 2
     assert main(["set", "iteration", "3"]) == 2
     assert "is read-only" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "given", [["get", "training.loss"], ["watch", "loss"], ["set", "learning_rate", "1"], ["pause"], ["stop"]]
+)
+def test_a_folder_that_was_moved_while_its_run_trains_is_refused_in_one_sentence(
+    serve: Any, tmp_path: Path, given: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    view = serve(FakeView(folder=run))
+    moved = run.rename(tmp_path / "moved")
+    began = time.monotonic()
+    assert main([*given, "--run", str(moved)]) == 1
+    assert time.monotonic() - began < 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"{moved}: was moved or copied from {run} while its run trains")
+    assert err.endswith(f"Pass --run {run}, and move the folder once the run has ended.\n")
+    assert view.sent == []
 
 
 def test_several_runs_are_listed_and_nothing_is_done(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:

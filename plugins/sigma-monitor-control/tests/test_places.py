@@ -242,13 +242,43 @@ def test_a_run_is_found_by_its_folder_without_control(serve: Any, tmp_path: Path
         assert run.about["name"] == "mine"
 
 
-def test_control_that_names_another_run_is_refused(serve: Any, tmp_path: Path) -> None:
+def test_control_that_names_a_run_without_a_folder_is_refused(serve: Any, home: Path, tmp_path: Path) -> None:
+    serve(FakeView(name="a"))
+    (path,) = places.sockets()
+    (tmp_path / "control.json").write_text(json.dumps({"socket": str(path)}))
+    with pytest.raises(SigmaStateError, match="names the socket of another run. Remove that file"):
+        connect(tmp_path)
+
+
+def test_control_that_was_copied_names_the_folder_of_the_run(serve: Any, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     serve(FakeView(name="a", folder=tmp_path / "a"))
     (tmp_path / "b" / "control.json").write_text((tmp_path / "a" / "control.json").read_text())
-    with pytest.raises(SigmaStateError, match="names the socket of another run"):
+    with pytest.raises(SigmaStateError, match=f"b: was moved or copied from {tmp_path / 'a'} while its run trains"):
         connect(tmp_path / "b")
+
+
+@pytest.mark.parametrize("restored", [False, True])  # a run restores its folder with the next row that it writes
+def test_a_run_whose_folder_was_moved_is_named_by_the_place_to_which_it_writes(
+    serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restored: bool
+) -> None:
+    run, moved = tmp_path / "runs" / "mine-1", tmp_path / "runs" / "moved"
+    run.mkdir(parents=True)
+    serve(FakeView(name="mine", folder=run))
+    run.rename(moved)
+    if restored:
+        run.mkdir()
+    with pytest.raises(SigmaStateError) as refused:
+        connect(moved)
+    assert str(refused.value) == (
+        f"{moved}: was moved or copied from {run} while its run trains, which goes on writing there. "
+        f"Pass --run {run}, and move the folder once the run has ended."
+    )
+    monkeypatch.chdir(tmp_path)
+    for named in (run, str(run), "runs/mine-1", "runs/../runs/mine-1/", "mine-1", "mine"):
+        with connect(named) as client:
+            assert client.about["name"] == "mine"
 
 
 def test_a_run_that_does_not_answer_is_listed_as_such(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
