@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field, fields, frozen
 
+from sigma_kernel.arrays import read_only
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.regular import open_regular
 from sigma_kernel.settings import brief
@@ -24,18 +25,18 @@ AXES = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}  # an
 
 @frozen(eq=False, repr=False)
 class Curve:
-    """A measured value over time: arrays of equal length.
+    """A measured value over time: arrays of equal length, which cannot be written.
 
     ``values`` are those at each point, ``low`` and ``high`` the least and the greatest since the previous one.
     ``epochs`` are whole epochs completed by then.  In a curve that was read, values that were not finite are NaN.
     """
 
-    iterations: np.ndarray
-    epochs: np.ndarray
-    seconds: np.ndarray
-    values: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    iterations: np.ndarray = field(converter=read_only)
+    epochs: np.ndarray = field(converter=read_only)
+    seconds: np.ndarray = field(converter=read_only)
+    values: np.ndarray = field(converter=read_only)
+    low: np.ndarray = field(converter=read_only)
+    high: np.ndarray = field(converter=read_only)
 
     def __repr__(self) -> str:
         ends = f", {self.values[0]:.4g} to {self.values[-1]:.4g}" if len(self.values) else ""

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 from attrs import define, field
 
+from sigma_kernel.arrays import protected
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaStateError
@@ -99,11 +100,11 @@ class EnvironmentView:
     # -- values --------------------------------------------------------------------------------------------------------
     def get(self, address: str) -> Any:
         """Return a value."""
-        return self.environment.registry.get(address)
+        return protected(self.environment.registry.get(address))
 
     def find(self, pattern: str) -> list[tuple[str, Any]]:
         """Return all values that match a pattern, with their addresses."""
-        return self.environment.registry.find(pattern)
+        return [(address, protected(value)) for address, value in self.environment.registry.find(pattern)]
 
     def entries(self, pattern: str = "**") -> list[AddressEntry]:
         """Return the addresses that match a pattern, with their kinds; values of hooks may disappear meanwhile."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from attrs import define
 
-from sigma_kernel import CostLayer, Environment, Metric, Preprocessor, functions as f
+from sigma_kernel import CostLayer, Environment, Metric, Operator, Preprocessor, functions as f
+from sigma_kernel.clock import Moment
 from sigma_kernel.errors import SigmaComponentError, SigmaTrainingError
-from sigma_kernel.testing.doing import Do
+from sigma_kernel.testing import Do
+from sigma_kernel.training.data.preprocessing import Preparation
+from sigma_kernel.training.history import metrics
+from sigma_kernel.views import EnvironmentView
 from sigma_layers import Input, Output, SquaredDifference
 
 
@@ -98,6 +104,12 @@ def test_a_preprocessor_that_writes_to_what_it_has_learned_is_refused_by_name():
     refuse(SquaredDifference(), r"(?s)preprocessor 'clip'.*read-only.*Correct its code", **how)
 
 
+def test_a_preprocessor_that_writes_to_what_a_checkpoint_holds_is_refused_by_name():
+    preparation = Preparation("float32", {"clip": Clipping()}, {"clip": {"highest": np.ones(3)}})
+    with pytest.raises(SigmaComponentError, match=r"(?s)preprocessor 'clip'.*read-only.*Correct its code"):
+        preparation({"inputs": np.ones((2, 3))})
+
+
 @pytest.mark.parametrize("merges", [False, True])
 def test_a_metric_that_writes_to_its_totals_is_refused_by_name(merges):
     trainer = Environment("e", seed=0).create_trainer(
@@ -117,12 +129,100 @@ def test_a_hook_that_writes_to_what_it_reads_is_refused_by_name(address):
     values = np.ones(3)
     says = Do(does=lambda context: context.publish("seen", values), writes=["seen"])
     hooks = {"says": says, "zero": Do(does=zero, reads=[address], priority=-1)}
-    trainer = Environment("e", seed=0).create_trainer(
-        data=(np.ones((8, 3)), np.ones((8, 2))),
+    fail(hooks)
+    assert values.min() == 1.0
+
+
+def fail(hooks):
+    with pytest.raises(SigmaTrainingError, match=r"hook 'zero' \(.*\) failed: ValueError: assignment .* read-only"):
+        create(hooks=hooks).fit(epochs=2)
+
+
+def create(x=None, sigma=None, **settings):
+    x = np.ones((8, 3)) if x is None else x
+    return (sigma or Environment("e", seed=0)).create_trainer(
+        data=(x, np.ones((len(x), 2))),
         network=Input(3) + Output(2) + SquaredDifference(),
         optimiser="adam",
-        hooks=hooks,
+        **settings,
     )
-    with pytest.raises(SigmaTrainingError, match=r"hook 'zero' \(.*\) failed: ValueError: assignment .* read-only"):
-        trainer.fit(epochs=1)
+
+
+def test_a_hook_in_the_background_that_writes_to_what_another_one_has_published_is_refused_by_name():
+    says = Do(does=lambda context: context.publish("seen", np.ones(3)), writes=["seen"], background=True)
+    fail({"says": says, "zero": Do(does=lambda context: context.read("seen").fill(0), reads=["seen"], background=True)})
+
+
+@define(eq=False, kw_only=True)
+class Repeats(Do):
+    """A hook that repeats the iteration after which it is due."""
+
+    repeats = True
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        lambda iteration: iteration.outcome["network.layers.1-output.weights"],
+        lambda iteration: iteration.steps.arrays["network.layers.1-output.weights"],
+        lambda iteration: iteration.batches.block["inputs"],
+        lambda iteration: iteration.batches.rows,
+    ],
+)
+def test_a_hook_that_writes_to_the_iteration_that_others_repeat_is_refused_by_name(arrays):
+    def zero(context):
+        arrays(context.iteration)[...] = 0
+
+    fail({"zero": Repeats(does=zero)})
+
+
+@define(eq=False, kw_only=True)
+class Writes(Operator):
+    """An operator that writes to its batches."""
+
+    to: str
+
+    def train(self, work):
+        while work.boundary():
+            work.advance(work.distance(), self._compute)
+            work.settle()
+
+    def _compute(self, steps, batches):
+        (batches.rows if self.to == "rows" else batches.block[self.to])[...] = 0
+        return steps.fused(batches)
+
+
+@pytest.mark.parametrize("to", ["rows", "inputs"])
+@pytest.mark.parametrize("rows", [8, 4096])
+def test_an_operator_cannot_write_to_the_rows_of_the_user_or_their_order(to, rows):
+    x = np.ones((rows, 3), "float32")
+    with pytest.raises(ValueError, match="read-only"):
+        create(x, operator=Writes(to=to)).fit(epochs=1)
+    assert x.min() == 1.0
+
+
+@pytest.mark.parametrize("look", [lambda view: view.get("trainer.seen"), lambda view: view.find("**.seen")[0][1]])
+def test_a_monitor_cannot_write_to_what_a_hook_has_published(look):
+    values = np.ones(3)
+    with Environment("e", seed=0) as sigma:
+        says = Do(does=lambda context: context.publish("seen", values), writes=["seen"])
+        create(sigma=sigma, hooks={"says": says}).fit(epochs=1)
+        with pytest.raises(ValueError, match="read-only"):
+            look(EnvironmentView(sigma, threading.Event()))[...] = 0
     assert values.min() == 1.0
+
+
+# -- curves ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("field", ["iterations", "epochs", "seconds", "values", "low", "high"])
+def test_a_curve_cannot_be_written(field, monkeypatch):
+    monkeypatch.setattr(metrics, "FULL", 8)
+    history = metrics.History(most=16)
+    for iteration in range(50):
+        history.add("loss", float(iteration), Moment(iteration))
+    (older, *_), one = [stretch.curve for stretch in history.since("loss", 0, 100)[1]], history.curve("loss")
+    (measured,) = history.measured("loss").lines["loss"].values()
+    for curve in (older, one, measured):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(curve, field)[...] = 0
+    assert history["loss"].tolist() == [*range(50)]
+    history["loss"].sort()  # a copy

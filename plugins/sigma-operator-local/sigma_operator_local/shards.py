@@ -112,18 +112,30 @@ class Sharding:
         found = self.merger.merge(a, b)
         right = isinstance(found, np.ndarray | np.generic) and (found.shape, found.dtype) == (a.shape, a.dtype)
         expect(right, f"merge() must return {a.dtype} of shape {a.shape}, like its operands", found)
-        return np.asarray(found)
+        return _sealed(np.asarray(found))
 
 
 def _both(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Merge the records of two shards."""
-    return metrics[name.removeprefix(METRICS)].merge(a, b) if name.startswith(METRICS) else a + b
+    if not name.startswith(METRICS):
+        return a + b
+    own = name.removeprefix(METRICS)
+    with inside(f"metric {own!r}", metrics[own]):
+        return _sealed(metrics[own].merge(a, b))
 
 
 def _weighted(share: Share, weight: float) -> Share:
     """Return a share weighted by its rows; totals of metrics are sums already."""
 
     def scaled(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {n: v if n.startswith(METRICS) else v * v.dtype.type(weight) for n, v in values.items()}
+        found = {n: v if n.startswith(METRICS) else v * v.dtype.type(weight) for n, v in values.items()}
+        return {n: _sealed(v) for n, v in found.items()}
 
     return Share(scaled(share.records), scaled(share.gradients), scaled(share.state))
+
+
+def _sealed(array: np.ndarray) -> np.ndarray:
+    """Return an array that cannot be written any more: mergers and metrics add to a new one."""
+    if isinstance(array, np.ndarray):  # what has no axes is a number
+        array.setflags(write=False)
+    return array

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from sigma_kernel.arrays import as_numpy
+from sigma_kernel.arrays import as_numpy, read_only
 from sigma_kernel.contracts import Dataset
 from sigma_kernel.errors import SigmaDataError, SigmaPluginError, expect, inside, said
 from sigma_kernel.graph.node import DTYPES, Spec
@@ -190,13 +190,16 @@ def _no_data(given: Any, where: str) -> SigmaDataError:
 
 
 def read(dataset: Dataset, block: int) -> Mapping[str, np.ndarray]:
-    """Return a block of a data set; raise SigmaComponentError unless it has the rows that the data set declares."""
+    """Return a block of a data set, whose arrays cannot be written: they may be the user's own.
+
+    Raises SigmaComponentError unless it has the rows that the data set declares.
+    """
     with inside("data", dataset):
         found, rows = dataset.block(block), dataset.rows(block)
         for name, values in found.items():
             right = isinstance(values, np.ndarray) and len(values) == rows
             expect(right, f"block({block}) must return {name!r} as an array of {rows} rows", values)
-    return found
+    return {name: read_only(values) for name, values in found.items()}
 
 
 def samples(given: Any, names: Sequence[str], learned: Mapping[str, Any], resolve: Resolve) -> Host:

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from attrs import define, field, frozen
 
+from sigma_kernel.arrays import read_only
 from sigma_kernel.contracts import Backend, Batches, Dataset, Iterator
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, expect, inside
 from sigma_kernel.graph.random import permutation
@@ -179,7 +180,7 @@ class Feed:
     def _drawn(self, at: tuple[int, int]) -> np.ndarray:
         rows = self.dataset.rows(at[1])
         if type(self.iterator) is Shuffled:  # a subclass may have another order
-            return np.ascontiguousarray(self.draw(self.seed, at[1], at[0], rows), np.int32)
+            return read_only(np.ascontiguousarray(self.draw(self.seed, at[1], at[0], rows), np.int32))
         with inside("iterator", self.iterator):
             order = np.asarray(self.iterator.indices(self.seed, *at, rows))
             right = order.dtype.kind in "iu" and order.shape == (rows,) and order.min() >= 0 and order.max() < rows
@@ -187,7 +188,7 @@ class Feed:
             expect(bool(right), f"indices() must return a permutation of range({rows}), each row once", order)
             kept = not self.iterator.keeps_order or (order[1:] > order[:-1]).all()
             expect(bool(kept), f"indices() must return range({rows}), as keeps_order declares", order)
-        return np.ascontiguousarray(order, np.int32)
+        return read_only(np.ascontiguousarray(order, np.int32))
 
     def _place(self, at: Cursor) -> tuple[int, int]:
         return at.epoch if self.dataset.drawn_anew else 0, at.block

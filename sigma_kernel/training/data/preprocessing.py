@@ -26,7 +26,7 @@ class Preparation:
 
     precision: str
     preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
-    fitted: Mapping[str, Host] = field(factory=dict)
+    fitted: Mapping[str, Host] = field(factory=dict, converter=protected)  # by preprocessor
     samples: Mapping[str, tuple[tuple[int, ...], str]] = field(factory=dict)  # shapes and dtypes in the data
 
     def then(self, name: str, step: Preprocessor, dataset: Dataset, known: Any = None) -> Preparation:
@@ -42,8 +42,8 @@ class Preparation:
             for block, values in enumerate(section):  # an error naming the row in the data
                 with placed(dataset, block):
                     check_finite({step.section: values})
-        done = {**self.fitted, name: protected(fitted)}
-        return evolve(self, preprocessors={**self.preprocessors, name: step}, fitted=done)
+        fitted = {**self.fitted, name: fitted}
+        return evolve(self, preprocessors={**self.preprocessors, name: step}, fitted=fitted)
 
     def arrays(self) -> Host:
         """Return the fitted values of the preprocessors, by their addresses in the state."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from sigma_kernel.arrays import protected
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, Metric, RowLosses
 from sigma_kernel.errors import SigmaStateError, said
@@ -68,7 +69,7 @@ class Firing:
     def read(self, address: str) -> Any:
         """Return a value from the snapshot, or one published by a hook that was due at the same boundary."""
         check_read(self.name, self.hook, address)
-        return seen({**self.known, **self.fresh}, address, self.scope)
+        return protected(seen({**self.known, **self.fresh}, address, self.scope))
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value at the next boundary."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field, frozen
 
+from sigma_kernel.arrays import protected, read_only
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations, Metric, Program, Share, Step
 from sigma_kernel.contracts.compute import Arrays, Records
@@ -177,11 +178,12 @@ class Iteration:
         sections = steps.programs.model.sections
         block = {name: backend.to_host(backend.take(batches.block[name], rows)) for name in sections}
         before = {name: backend.to_host(value) for name, value in steps.arrays.items()}
-        return cls(compute, evolve(steps, arrays=before), Batches(block, np.arange(len(rows), dtype=np.int32)[None]))
+        batch = Batches(protected(block), read_only(np.arange(len(rows), dtype=np.int32)[None]))
+        return cls(compute, evolve(steps, arrays=protected(before)), batch)
 
     def ended(self, result: Burst) -> Iteration:
         """Return the iteration with its outcome."""
-        return evolve(self, outcome=_outcome(result, self.steps))
+        return evolve(self, outcome=protected(_outcome(result, self.steps)))
 
     def repeated(self, backend: Backend) -> dict[str, np.ndarray]:
         """Return the outcome of the same iteration on a backend, by the operator's own burst, without side effects."""

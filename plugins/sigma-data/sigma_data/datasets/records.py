@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from attrs import define
 
-from sigma_data.arrays import Arrays
+from sigma_data.arrays import Arrays, read_only
 from sigma_data.datasets.splits import Divided
 from sigma_kernel import Extractor, Reader, Source
 from sigma_kernel.errors import expect, inside
@@ -31,7 +31,7 @@ class Records(Divided):
             found = _arrays("read()", self.reader.read(self.source))
         if self.extractor is not None:
             with inside("extractor", self.extractor):
-                found = _arrays("extract()", self.extractor.extract(found))
+                found = _arrays("extract()", self.extractor.extract(read_only(found)))
         return Arrays(**found), ()
 
 
