@@ -175,6 +175,12 @@ def test_sums_of_an_epoch_have_no_error_and_the_same_parts_for_any_bursts(bursts
         assert sums[name] == [expand(products[name]), expand(over)]
 
 
+@pytest.mark.parametrize("weights", [0, 7, np.array([0.0, 0.0]), np.array([1.0, 2.0])])
+def test_sums_of_an_epoch_are_the_same_text_whether_or_not_a_run_was_resumed(weights: Any) -> None:
+    sums = summed({}, {"a": (np.array([0.5, 0.25]), weights)})
+    assert json.dumps(sums) == json.dumps({"a": [expand(parts) for parts in sums["a"]]})
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_loss_that_is_not_finite_makes_the_mean_likewise(bad: float) -> None:
     sums = summed(summed({}, {"a": (np.array([1.0, bad]), 2)}), {"a": (np.array([3.0] * 99), 2)})

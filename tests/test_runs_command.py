@@ -58,8 +58,9 @@ def test_the_document_has_the_full_keys(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_run_in_progress_is_running_and_one_that_was_killed_is_unfinished(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder(tmp_path, "b")
-    with lock(folder(tmp_path, "a")):
+    for name in ("a", "b"):
+        os.utime(folder(tmp_path, name) / "config.toml", (0, 0))  # the same age
+    with lock(tmp_path / "a"):
         assert main(["runs", str(tmp_path), "--json"]) == 0
     assert [run["status"] for run in json.loads(capsys.readouterr().out)["runs"]] == ["running", "unfinished"]
 

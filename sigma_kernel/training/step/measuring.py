@@ -83,9 +83,9 @@ def summed(sums: Sums, found: Measured) -> Sums:
     for name, (one, over) in found.items():
         if one.ndim == 1:
             total, weight = sums.get(name, ([], []))
-            whole = isinstance(over, int)  # then sums of weights are exact, in any order
-            weight = [sum(weight) + over * len(one)] if whole else expand([*weight, *exact(over).tolist()])
-            made[name] = [expand([*total, *exact(np.multiply(one, over, dtype=np.float64)).tolist()]), weight]
+            weights = [over * len(one)] if isinstance(over, int) else exact(over).tolist()
+            numbers = exact(np.multiply(one, over, dtype=np.float64)).tolist()
+            made[name] = [expand([*total, *numbers]), expand([*weight, *weights])]
     return made
 
 
