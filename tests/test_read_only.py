@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from attrs import define
 
-from sigma_kernel import CostLayer, Environment, Metric, Operator, Preprocessor, functions as f
+from sigma_kernel import CostLayer, Environment, Extractor, Metric, Operator, Preprocessor, functions as f
 from sigma_kernel.clock import Moment
 from sigma_kernel.errors import SigmaComponentError, SigmaTrainingError
 from sigma_kernel.testing import Do
+from sigma_kernel.training.data.dataset import samples
 from sigma_kernel.training.data.preprocessing import Preparation
 from sigma_kernel.training.history import metrics
 from sigma_kernel.views import EnvironmentView
@@ -151,6 +152,24 @@ def create(x=None, sigma=None, **settings):
 def test_a_hook_in_the_background_that_writes_to_what_another_one_has_published_is_refused_by_name():
     says = Do(does=lambda context: context.publish("seen", np.ones(3)), writes=["seen"], background=True)
     fail({"says": says, "zero": Do(does=lambda context: context.read("seen").fill(0), reads=["seen"], background=True)})
+
+
+@define(eq=False)
+class Doubling(Extractor):
+    """An extractor that writes to the columns of a frame."""
+
+    def extract(self, records):
+        column = records["a"].to_numpy()
+        column *= 2
+        return {"inputs": column[:, None]}
+
+
+@pytest.mark.parametrize(("library", "make"), [("polars", "DataFrame"), ("pyarrow", "table")])
+def test_an_extractor_that_writes_to_the_frame_to_predict_from_is_refused_by_name(library, make):
+    frame = getattr(pytest.importorskip(library), make)({"a": [1.0, 2.0]})
+    with pytest.raises(SigmaComponentError, match=r"(?s)predict .*Doubling.*read-only.*Correct its code"):
+        samples(frame, ["inputs"], {"frames": {"inputs": {}}}, lambda kind, chosen: Doubling())
+    assert frame["a"].to_numpy().tolist() == [1.0, 2.0]
 
 
 @define(eq=False, kw_only=True)

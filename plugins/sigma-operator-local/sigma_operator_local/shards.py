@@ -118,7 +118,7 @@ class Sharding:
 def _both(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Merge the records of two shards."""
     if not name.startswith(METRICS):
-        return a + b
+        return np.asarray(a + b)
     own = name.removeprefix(METRICS)
     with inside(f"metric {own!r}", metrics[own]):
         return _sealed(metrics[own].merge(a, b))
