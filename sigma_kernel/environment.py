@@ -363,7 +363,7 @@ class Environment(settings.Settled):
         used, there = self.catalogue.versions(), run or self.run_folder
         with self._gate:
             if there is not None and (run is not None or used != self._noted):
-                folder.put_json(there / "plugins.json", {"plugins": used})
+                folder.put_json(there / "plugins.json", {"plugins": used}, self._files.home)
             self._noted = used
 
     def resume(self, run: Path | str, edits: Sequence[str] = (), log: Log | None = None, paused: bool = False) -> None:
@@ -381,9 +381,9 @@ class Environment(settings.Settled):
         if not path.is_dir():
             raise SigmaCheckpointError(f"{path}: not a directory. Pass the folder of a run.")
         self._files.claim(path)
-        recover(path, log)
+        recover(path, log, self._files.home)
         journal, restored = resuming.restore_sessions(path, sessions, edits, log)
-        self._files.reopen(path, self.configuration if edits else None, journal)
+        self._files.reopen(self.configuration if edits else None, journal)
         for name, session in sessions.items():
             session.recorder.forget_early()  # the restored journal replaces them
             self._files.attach(session)
@@ -434,7 +434,7 @@ class Environment(settings.Settled):
         """Write summary, curves, the plugins in use (hooks may have attached others) and all rows to the folder."""
         if self.run_folder is not None:
             error = self._files.journal.durable()
-            folder.put_json(self.run_folder / "summary.json", summary.to_dict())
+            folder.put_json(self.run_folder / "summary.json", summary.to_dict(), self._files.home)
             if self._offers("chart", CURVES):
                 self._draw(self.run_folder)
             self._note_plugins()
@@ -451,7 +451,7 @@ class Environment(settings.Settled):
         except Exception as error:  # a failing plugin must not fail the run
             self.messages.log(f"curves.svg is not drawn: {said(error)}")
         else:
-            folder.put_text(run / "curves.svg", drawn)
+            folder.put_text(run / "curves.svg", drawn, self._files.home)
 
     @property
     def ended_by(self) -> str:

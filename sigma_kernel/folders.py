@@ -1,14 +1,17 @@
-"""Find run folders, and tell which of them a process writes to; nothing of them is read."""
+"""Find run folders, tell which of them a process writes to, and hold one while it is; nothing of them is read."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import os
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from time import sleep
+
+from attrs import define, field
 
 from sigma_kernel.errors import SigmaStateError
 
@@ -58,3 +61,82 @@ def flock(run: Path, handle: int, kind: int = fcntl.LOCK_EX, attempts: int = 10)
         if error.errno not in NO_LOCKS:
             raise SigmaStateError(f"{run}: cannot be locked: {error.strerror}. Check that file system.") from error
     return True
+
+
+# -- folders that others may replace meanwhile -------------------------------------------------------------------------
+@define(eq=False)
+class WrittenFolder:
+    """A folder that is written to, known by more than its path: a link, or another folder, in its place is refused.
+
+    It is the one that was there when it was opened first, or one that was made.  Folders above it may be links.
+    """
+
+    path: Path
+    _known: list[os.stat_result] = field(factory=list, init=False)  # each that was made, as an older one may come back
+    _gate: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def make(self) -> bool:
+        """Make the folder, synced so that it survives a crash of the machine; return False if something is there."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._gate, suppress(FileExistsError):
+            self.path.mkdir()
+            self._known.append(self.path.lstat())
+            sync(self.path.parent)
+            return True
+        return False
+
+    @contextmanager
+    def opened(self, *names: str, make: bool = False) -> Iterator[Path]:
+        """Open a folder in it; yield a path that leads to this one, whatever is put in its place meanwhile.
+
+        None of the ``names`` may be a link: OSError.  All are made if they are missing, with ``make``, and synced.
+        Where the system has no ``/proc``, the path is the folder's.  Raises SigmaStateError if this was replaced.
+        """
+        if make:
+            self.make()
+        with ExitStack() as opened:
+            handle = self._opened(opened)
+            for name in names:
+                with suppress(FileExistsError):
+                    if make:
+                        os.mkdir(name, dir_fd=handle)
+                        os.fsync(handle)
+                handle = _opened(name, handle, opened)
+            path, place = Path(f"/proc/self/fd/{handle}"), self.path.joinpath(*names)
+            try:
+                yield path if path.is_dir() else place
+            except OSError as error:
+                named = [str(error.filename).replace(f"{path}/", f"{place}/")] if error.filename else []
+                raise OSError(*error.args, *named) from error
+
+    def _opened(self, opened: ExitStack) -> int:
+        with self._gate:
+            handle = _opened(self.path, None, opened)
+            self._known = self._known or [os.fstat(handle)]
+            if any(os.path.samestat(os.fstat(handle), one) for one in self._known):
+                return handle
+        raise SigmaStateError(f"{self.path}: a link or another folder is in place of the run's. Put that back.")
+
+
+def held(folder: Path, inside: WrittenFolder | None = None, make: bool = False) -> AbstractContextManager[Path]:
+    """Open a folder ``inside`` another, by default the second above it, as :meth:`WrittenFolder.opened` does."""
+    folder = folder.absolute()
+    inside = inside or WrittenFolder(folder.parents[1])
+    return inside.opened(*folder.relative_to(inside.path.absolute()).parts, make=make)
+
+
+def sync(folder: Path) -> None:
+    """Wait until the entries of a folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _opened(name: str | Path, inside: int | None, opened: ExitStack) -> int:
+    """Open a folder by its path, or without following a link inside an open one."""
+    how = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if inside is None else os.O_NOFOLLOW)
+    handle = os.open(name, how, dir_fd=inside)
+    opened.callback(os.close, handle)
+    return handle

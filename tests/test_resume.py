@@ -292,7 +292,7 @@ def journal_head(run):
 
 
 def test_a_crash_between_journalling_and_writing_new_settings_leaves_a_resumable_run(sigma, run, monkeypatch):
-    def crash(path, text):
+    def crash(path, text, inside):
         raise KeyboardInterrupt
 
     old = (run / "config.toml").read_bytes()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sigma_kernel.folders import WrittenFolder
 from sigma_kernel.launcher import main
 from sigma_kernel.launcher.runs import NAMED, described, differing, flat, listed
 from sigma_kernel.training.runs.run_folder import lock
@@ -60,7 +61,7 @@ def test_a_run_in_progress_is_running_and_one_that_was_killed_is_unfinished(
 ) -> None:
     for name in ("a", "b"):
         os.utime(folder(tmp_path, name) / "config.toml", (0, 0))  # the same age
-    with lock(tmp_path / "a"):
+    with lock(WrittenFolder(tmp_path / "a")):
         assert main(["runs", str(tmp_path), "--json"]) == 0
     assert [run["status"] for run in json.loads(capsys.readouterr().out)["runs"]] == ["running", "unfinished"]
 

@@ -8,11 +8,12 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.folders import WrittenFolder, sync
 from sigma_kernel.regular import open_regular
 
 FORMAT = 1
@@ -25,26 +26,28 @@ def digest(data: bytes) -> str:
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
-def put_json(path: Path, values: Mapping[str, Any]) -> None:
+def put_json(path: Path, values: Mapping[str, Any], inside: WrittenFolder | None = None) -> None:
     """Write values as a JSON document."""
-    put_text(path, json.dumps({"format": FORMAT, **values}, indent=1) + "\n")
+    put_text(path, json.dumps({"format": FORMAT, **values}, indent=1) + "\n", inside)
 
 
-def put_text(path: Path, text: str) -> None:
-    """Write a file atomically, by renaming a finished one; raise SigmaStateError on failure."""
+def put_text(path: Path, text: str, inside: WrittenFolder | None = None) -> None:
+    """Write a file atomically, by renaming a finished one, ``inside`` its folder; raise SigmaStateError on failure."""
     if path.is_symlink():
         raise SigmaStateError(f"{path}: is a link, and nothing is written through one. Remove it.")
-    temporary = path.with_name(f".{path.name}.part")
     try:
-        temporary.unlink(missing_ok=True)
-        put_bytes(temporary, text.encode())
-        temporary.replace(path)
-        sync(path.parent)
+        with (inside or WrittenFolder(path.parent)).opened() as folder:
+            part = folder / f".{path.name}.part"
+            try:
+                part.unlink(missing_ok=True)
+                put_bytes(part, text.encode())
+                part.replace(folder / path.name)
+                sync(folder)
+            finally:
+                part.unlink(missing_ok=True)
     except UnicodeEncodeError as error:  # a path that the locale's encoding cannot represent
         raise SigmaStateError(f"{path}: would hold a path that the locale cannot encode. Set PYTHONUTF8=1.") from error
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         remedy = "Free disk space there, and make it writable"
         raise SigmaStateError(f"{path}: cannot be written: {error.strerror}. {remedy}.") from error
 
@@ -55,44 +58,6 @@ def put_bytes(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def sync(folder: Path) -> None:
-    """Wait until the entries of a folder are on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-# -- folders that others may replace meanwhile -------------------------------------------------------------------------
-@contextmanager
-def held(folder: Path, make: bool = False) -> Iterator[Path]:
-    """Open a folder; yield a path that leads to this one, whatever is put in its place meanwhile.
-
-    Neither it nor the folder around it may be a link: OSError.  Both are made if they are missing, with ``make``, and
-    synced so that they survive a crash of the machine.  Where the system has no ``/proc``, the path is the folder's.
-    """
-    around = folder.absolute().parent
-    with ExitStack() as opened:
-        handle = _opened(around.parent, None, opened)
-        for name in (around.name, folder.absolute().name):
-            with suppress(FileExistsError):
-                if make:
-                    os.mkdir(name, dir_fd=handle)
-                    os.fsync(handle)
-            handle = _opened(name, handle, opened)
-        path = Path(f"/proc/self/fd/{handle}")
-        yield path if path.is_dir() else folder
-
-
-def _opened(name: str | Path, inside: int | None, opened: ExitStack) -> int:
-    """Open a folder by its path, or without following a link inside an open one."""
-    how = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if inside is None else os.O_NOFOLLOW)
-    handle = os.open(name, how, dir_fd=inside)
-    opened.callback(os.close, handle)
-    return handle
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

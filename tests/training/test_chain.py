@@ -348,7 +348,9 @@ def test_a_late_disk_error_is_reported_and_the_rows_are_written_again(
         patch.setattr(journals.os, "fsync", refuse)
         for _ in range(3):
             written.append({"a": 1})
-            assert "rows cannot be written: Input/output error. They were applied, but" in str(written.durable())
+            assert "rows cannot be written, and would be lost in a crash, though applied: Input/output error." in str(
+                written.durable()
+            )
     assert told == [f"ALARM: {path}: cannot be written: Input/output error. Free disk space. Training continues."]
     inode = path.stat().st_ino
     assert written.durable() is None

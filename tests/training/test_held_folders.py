@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.folders import held
 from sigma_kernel.training.checkpoints import store, writer
 from sigma_kernel.training.checkpoints.format import Checkpoint
-from sigma_kernel.training.files import held
 from sigma_kernel.training.history.journal import Lines
 
 ACTS: dict[str, Callable[[Path], Any]] = {
@@ -52,9 +52,9 @@ def test_a_link_that_appears_after_the_check_is_not_followed(
 ) -> None:
     before, opened = outside(saved), held
 
-    def late(folder: Path, make: bool = False) -> Any:
+    def late(folder: Path, *given: Any, **settings: Any) -> Any:
         replace_by_link(saved.parent)
-        return opened(folder, make)
+        return opened(folder, *given, **settings)
 
     for module in (store, writer):
         monkeypatch.setattr(module, "held", late)

@@ -54,7 +54,10 @@ def test_journal_rows_without_disk_space_wait_in_order_and_raise_one_alarm(
         for number in range(1, 4):
             journal.append({"a": number})
             assert _read(path) == whole
-        assert "x.jsonl: the last 3 rows cannot be written: File too large. They" in str(journal.durable())
+        assert (
+            "x.jsonl: the last 3 rows cannot be written, and would be lost in a crash, though applied: File too large."
+            in str(journal.durable())
+        )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, most)
     assert told == [f"ALARM: {path}: cannot be written: File too large. Free disk space. Training continues."]

@@ -17,6 +17,7 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.folders import WrittenFolder
 from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import decisive, steered
 from sigma_kernel.training.checkpoints import store as checkpoint
@@ -87,7 +88,7 @@ def test_a_removed_run_folder_is_recreated_and_locked_again(tmp_path: Path) -> N
 
     def look(sigma: Environment) -> None:
         with pytest.raises(SigmaStateError, match="another run writes to it") as error:
-            lock(on(sigma))
+            lock(WrittenFolder(on(sigma)))
         seen.append(str(error.value))
 
     with steered({3: lambda s: shutil.rmtree(on(s)), 5: rate(0.1), 6: look}) as sigma:
@@ -122,7 +123,8 @@ def test_a_command_that_cannot_be_journalled_is_refused_with_a_message_and_kept_
     def refused(sigma: Environment) -> None:
         monkeypatch.setattr(journal, "_add", full)
         with pytest.raises(
-            SigmaStateError, match=r"the last 1 rows cannot be written: No space left on device. They were"
+            SigmaStateError,
+            match="the last 1 rows cannot be written, .*, though applied: No space left on device. Free",
         ):
             sigma.set(RATE, 0.2)
         assert sigma.get(RATE) == 0.2  # requests are answered

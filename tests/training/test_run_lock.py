@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.folders import LOCK, is_locked
+from sigma_kernel.folders import LOCK, WrittenFolder, is_locked
 from sigma_kernel.testing.steering import steered
 from sigma_kernel.training.runs.run_folder import create, lock
 
@@ -46,9 +46,9 @@ def test_a_reader_who_locks_the_folder_does_not_hinder_a_run(tmp_path: Path, kin
 
 
 def test_only_the_owner_can_open_the_lock_file_of_a_new_run(tmp_path: Path) -> None:
-    run = create(tmp_path, "run")
+    run = create(tmp_path, "run").path
     assert mode(run / LOCK) == 0o600
-    with locked_by_a_reader(run), lock(run):
+    with locked_by_a_reader(run), lock(WrittenFolder(run)):
         assert is_locked(run)
     assert not is_locked(run)
 
@@ -56,25 +56,25 @@ def test_only_the_owner_can_open_the_lock_file_of_a_new_run(tmp_path: Path) -> N
 def test_a_lock_file_that_lost_its_mode_is_closed_to_others_again(tmp_path: Path) -> None:
     (tmp_path / LOCK).touch()
     (tmp_path / LOCK).chmod(0o644)
-    lock(tmp_path).close()
+    lock(WrittenFolder(tmp_path)).close()
     assert mode(tmp_path / LOCK) == 0o600
 
 
 @pytest.mark.parametrize("old", [False, True])
 def test_a_run_folder_is_written_by_one_process(tmp_path: Path, old: bool) -> None:
     """A version without lock files locks the folder; no file says that it is new."""
-    first = locked_by_a_reader(tmp_path) if old else lock(tmp_path)
+    first = locked_by_a_reader(tmp_path) if old else lock(WrittenFolder(tmp_path))
     with first:
         assert is_locked(tmp_path)
         for _ in range(2):  # a refusal must not look like a new version to the next one
             with pytest.raises(SigmaStateError, match="another run writes to it. Wait for its end"):
-                lock(tmp_path)
-    lock(tmp_path).close()
+                lock(WrittenFolder(tmp_path))
+    lock(WrittenFolder(tmp_path)).close()
 
 
 def test_a_version_without_lock_files_stays_out_of_a_run_of_this_one(tmp_path: Path) -> None:
     handle = os.open(tmp_path, os.O_RDONLY)
-    with lock(tmp_path), pytest.raises(BlockingIOError):
+    with lock(WrittenFolder(tmp_path)), pytest.raises(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(handle)
@@ -98,5 +98,5 @@ STRANGE: dict[str, Callable[[Path], Any]] = {
 def test_a_lock_file_that_is_no_file_is_refused_without_following_it(tmp_path: Path, what: str) -> None:
     STRANGE[what](tmp_path / LOCK)
     with pytest.raises(SigmaStateError, match=r"\.lock: cannot be opened to lock the run: .*, remove this file\."):
-        lock(tmp_path)
+        lock(WrittenFolder(tmp_path))
     assert not (tmp_path / "outside").exists()

@@ -53,14 +53,14 @@ class Disk:
         self.threads: set[threading.Thread] = set()
         self.failure: Exception | None = None
 
-    def write(self, folder: Path, state: Checkpoint, log: Callable[[str], None]) -> Path:
+    def write(self, folder: Path, state: Checkpoint, *given: Any) -> Path:
         self.begun.release()
         assert self.free.wait(30)
         self.threads.add(threading.current_thread())
         if self.failure is not None:
             raise self.failure
         self.wrote.append(int(folder.name))
-        return checkpoint.write(folder, state, log)
+        return checkpoint.write(folder, state, *given)
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_an_alarm_that_cannot_be_printed_does_not_hang_training(tmp_path: Path, 
 def test_a_checkpoint_that_cannot_be_removed_is_reported_and_saving_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(folder: Path) -> None:
+    def refuse(folder: Path, run: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(writer, "remove", refuse)
@@ -303,7 +303,7 @@ def test_a_damaged_checkpoint_is_neither_used_nor_counted(tmp_path: Path) -> Non
 def test_an_older_checkpoint_is_deleted_only_once_the_newer_one_is_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def remove(folder: Path) -> None:
+    def remove(folder: Path, run: Any) -> None:
         assert checkpoint.read(folder.with_name("2")).values == {"number": 2}
         gone.append(folder.name)
 

@@ -23,10 +23,11 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.folders import WrittenFolder, held, sync as _sync
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training.checkpoints.encoding import packed
 from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Checkpoint, Log, manifest_of
-from sigma_kernel.training.files import LARGEST, digest, document, get_bytes, held, put_bytes as _put, sync as _sync
+from sigma_kernel.training.files import LARGEST, digest, document, get_bytes, put_bytes as _put
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
 SAVER = "sigma-saver"  # threads
@@ -37,19 +38,18 @@ LEFT_OVER = re.compile(r"\.([0-9]++)\.(?:part|old)")
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
-def write(folder: Path, checkpoint: Checkpoint, log: Log = lambda text: None) -> Path:
-    """Write a checkpoint to ``folder`` atomically: all of it, or nothing.
+def write(folder: Path, checkpoint: Checkpoint, log: Log = lambda text: None, run: WrittenFolder | None = None) -> Path:
+    """Write a checkpoint to ``folder`` in a ``run`` atomically: all of it, or nothing.
 
     Values that would make the manifest too large are left out, and logged.  Raises SigmaCheckpointError if the disk is
     full, the folder cannot be written, or a value cannot be saved.
     """
     try:
         refuse_link(folder)
-        _make(folder.parent.parent.parent)
-        with held(folder.parent, make=True) as home:
+        with held(folder.parent, run, make=True) as home:
             _write(home / folder.name, checkpoint, log)
     except (OSError, SafetensorError, SigmaStateError, TypeError, ValueError, RecursionError, MemoryError) as error:
-        why = re.sub(r"/proc/self/fd/\d++", str(folder.parent), str(error))
+        why = str(error).removesuffix(".")
         raise SigmaCheckpointError(f"{folder}: cannot be written: {why}. Earlier checkpoints are intact.") from error
     return folder
 
@@ -65,10 +65,10 @@ def _write(folder: Path, checkpoint: Checkpoint, log: Log) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def remove(folder: Path) -> None:
+def remove(folder: Path, run: WrittenFolder | None = None) -> None:
     """Remove a checkpoint atomically: a crash leaves no part of it under its name."""
     refuse_link(folder)
-    with held(folder.parent) as home:
+    with held(folder.parent, run) as home:
         doomed = _sibling(home / folder.name, "part")
         (home / folder.name).rename(doomed)
         shutil.rmtree(doomed)
@@ -82,14 +82,6 @@ def refuse_link(path: Path) -> None:
 
 def _sibling(folder: Path, what: str) -> Path:
     return folder.with_name(f".{folder.name}.{what}")
-
-
-def _make(folder: Path) -> None:
-    """Make a folder and its parents, synced so that they survive a crash of the machine."""
-    if not folder.is_dir():
-        _make(folder.parent)
-        folder.mkdir(exist_ok=True)
-        _sync(folder.parent)
 
 
 def _fill(folder: Path, checkpoint: Checkpoint, log: Log) -> None:
@@ -227,7 +219,7 @@ def newest_good(
     raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r} that is intact and fits. {remedy}")
 
 
-def recover(run: Path, log: Log = warnings.warn) -> None:
+def recover(run: Path, log: Log = warnings.warn, inside: WrittenFolder | None = None) -> None:
     """Recover the checkpoint directory of a run after a crash, while no other process writes to it.
 
     Restore a checkpoint that was moved aside for a successor that was never finished; remove unfinished ones.  Raises
@@ -237,7 +229,7 @@ def recover(run: Path, log: Log = warnings.warn) -> None:
         for path in [*run.glob("checkpoints/*/.*")]:
             name = LEFT_OVER.fullmatch(path.name)
             if name is not None and not _linked(path, path.parent, path.parent.parent):
-                with held(path.parent) as home:
+                with held(path.parent, inside) as home:
                     _tidy(home / path.name, path.with_name(name[1]), log)
     except OSError as error:
         raise SigmaCheckpointError(f"{run}: cannot be cleaned up: {error}. Make its checkpoints writable.") from error

@@ -17,12 +17,12 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from sigma_kernel.contracts import Hook
-from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.folders import WrittenFolder, held
 from sigma_kernel.settings import ge, in_, optional
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import SAVER, numbered, read_manifest, refuse_link, remove, write
-from sigma_kernel.training.files import held
 
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is marked to keep
 
@@ -53,6 +53,7 @@ class Saver:
     home: Path
     log: Log
     before: Callable[[], Any] = lambda: None  # called before each checkpoint is written: syncs the journal
+    run: WrittenFolder | None = None  # the folder of the run, around ``home``
     retention: Retention = Retention()
     _waiting: tuple[int, Checkpoint] | None = field(default=None, init=False)
     _done: Future[None] | None = field(default=None, init=False)  # once all is written
@@ -89,10 +90,10 @@ class Saver:
         try:
             refuse_link(path)
             if place.exists():  # from before a crash, after which it was saved again
-                remove(place)
-            with held(path.parent) as home:
+                remove(place, self.run)
+            with held(path.parent, self.run) as home:
                 (home / path.name).rename(home / place.name)
-        except OSError as error:
+        except (OSError, SigmaStateError) as error:
             self.log(
                 f"ALARM: checkpoint {path.name} cannot be set aside: {error}. Remove it by hand: it is on an abandoned "
                 "branch, and would be taken for the newest."
@@ -126,7 +127,7 @@ class Saver:
         replaced, _ = _mark(self.home / str(number))  # a save without a score, as at the end of a run, keeps that
         try:
             score = replaced if checkpoint.score is None else checkpoint.score
-            write(self.home / str(number), evolve(checkpoint, score=score), self.log)
+            write(self.home / str(number), evolve(checkpoint, score=score), self.log, self.run)
         except Exception as error:  # logged; training must not end because of it
             first, self._failure, self._failed = self._failure is None, error, self._failed + 1
             if first:
@@ -144,8 +145,8 @@ class Saver:
             return
         for old in sorted(self._unwanted(number)):
             try:
-                remove(self.home / str(old))
-            except OSError as error:
+                remove(self.home / str(old), self.run)
+            except (OSError, SigmaStateError) as error:
                 self.log(f"checkpoint {old}: cannot be removed: {error}. Remove it by hand.")
 
     def _unwanted(self, newest: int) -> set[int]:

@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import asdict, define, field
+from attrs import Factory, asdict, define, field
 
 from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.folders import WrittenFolder, sync as sync_folder
 from sigma_kernel.tables import strict
 from sigma_kernel.threads import in_thread
-from sigma_kernel.training.files import get_bytes, sync as sync_folder
+from sigma_kernel.training.files import get_bytes
 from sigma_kernel.training.history.chain import START, Bookmark, Excerpt, chained, encoded, first, hash_of
 
 MOST_BYTES = 1 << 20  # of lines already on the disk, kept for the manifest of the next checkpoint
@@ -46,6 +47,7 @@ class Lines:
     path: Path | None = None
     log: Callable[[str], None] = lambda text: None
     mend: Callable[[], None] = lambda: None
+    folder: WrittenFolder = Factory(lambda made: WrittenFolder((made.path or Path()).parent), takes_self=True)
     waiting: list[str] = field(factory=list, init=False)
     _last: str = field(default="", init=False)  # the newest line
     _late: int = field(default=0, init=False)  # rows that were queued
@@ -58,7 +60,8 @@ class Lines:
         if self.path is None:
             return
         whole, end = _complete(self.path) if os.path.lexists(self.path) else (0, "")
-        self._handle = _opened(self.path, os.O_CREAT)
+        with self.folder.opened() as folder:
+            self._handle = _opened(folder / self.path.name, os.O_CREAT)
         weakref.finalize(self, os.close, self._handle)  # close it when the last writer is gone
         if whole < self.size:
             os.ftruncate(self._handle, whole)
@@ -90,7 +93,7 @@ class Lines:
         with self._gate:
             try:
                 self._renew(self.path, [change(b"".join(_blocks(self._handle)))])
-            except OSError as error:
+            except (OSError, SigmaStateError) as error:
                 self._alarm(error)
 
     def _line(self, row: Mapping[str, Any]) -> str:
@@ -116,9 +119,9 @@ class Lines:
         return None
 
     def _alarm(self, error: Exception) -> str:
-        why = getattr(error, "strerror", None) or str(error)
+        why = f"{error.strerror}. Free disk space." if isinstance(error, OSError) else str(error)
         if not self._late:
-            self.log(f"ALARM: {self.path}: cannot be written: {why}. Free disk space. Training continues.")
+            self.log(f"ALARM: {self.path}: cannot be written: {why} Training continues.")
         self._late = max(self._late, len(self.waiting), 1)
         return why
 
@@ -133,18 +136,19 @@ class Lines:
 
     def _renew(self, path: Path, blocks: Iterable[bytes]) -> None:
         """Write a new file in place of the one that is open, and write to that from now on."""
-        part = path.with_name(f".{path.name}.part")
-        part.unlink(missing_ok=True)
-        copy = _opened(part, os.O_CREAT | os.O_EXCL)
-        try:
-            for block in blocks:
-                _add(copy, block)
-            os.fsync(copy)
-            part.replace(path)
-            sync_folder(path.parent)
-            os.dup2(copy, self._handle, inheritable=False)  # also for a thread that is syncing it
-        finally:
-            os.close(copy)
+        with self.folder.opened() as folder:
+            part = folder / f".{path.name}.part"
+            part.unlink(missing_ok=True)
+            copy = _opened(part, os.O_CREAT | os.O_EXCL)
+            try:
+                for block in blocks:
+                    _add(copy, block)
+                os.fsync(copy)
+                part.replace(folder / path.name)
+                sync_folder(folder)
+                os.dup2(copy, self._handle, inheritable=False)  # also for a thread that is syncing it
+            finally:
+                os.close(copy)
 
 
 @define(eq=False)
@@ -234,9 +238,9 @@ class Journal(Lines):
         return None
 
     def _unwritten(self, why: str) -> SigmaStateError:
+        rows = len(self.waiting) or self._count - self._synced
         return SigmaStateError(
-            f"{self.path}: the last {len(self.waiting) or self._count - self._synced} rows cannot be written: {why}. "
-            "They were applied, but would be lost in a crash. Free disk space."
+            f"{self.path}: the last {rows} rows cannot be written, and would be lost in a crash, though applied: {why}"
         )
 
 

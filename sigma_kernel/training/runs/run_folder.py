@@ -21,7 +21,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
-from sigma_kernel.folders import LOCK, flock
+from sigma_kernel.folders import LOCK, WrittenFolder, flock
 from sigma_kernel.regular import IRREGULAR
 from sigma_kernel.training import files
 from sigma_kernel.training.checkpoints.format import Checkpoint, Log
@@ -45,6 +45,7 @@ class RunFolder:
     log: Log
     fill: Callable[[Path], None]
     run: Path | None = None
+    home: WrittenFolder | None = None  # which it is, or is to be
     _claim: ExitStack | None = None  # the lock on the folder
     _savers: dict[str, Saver] = field(factory=dict)
     journal: Journal = field(factory=Journal)
@@ -56,69 +57,77 @@ class RunFolder:
 
         ``describe`` returns the text of its configuration, and saves there what that refers to.
         """
-        run = create(parent, name)
+        self.home = create(parent, name)
+        run = self.home.path
         try:
             text = describe(run)
-            files.put_text(run / "config.toml", text)
+            files.put_text(run / "config.toml", text, self.home)
             self.fill(run)
         except SigmaError:
             shutil.rmtree(run, ignore_errors=True)
             raise
-        self._write_into(run, text)
+        self._write_into(self.home, text)
 
-    def reopen(self, run: Path, text: str | None, journal: Excerpt) -> None:
-        """Write to an existing, claimed folder; append the lines that its ``journal`` lacks at the end.
+    def reopen(self, text: str | None, journal: Excerpt) -> None:
+        """Write to the folder that was claimed; append the lines that its ``journal`` lacks at the end.
 
         A ``text`` is the new configuration: the journal names it first, :meth:`edited` writes the file.
         """
-        text = files.get_bytes(run / "config.toml").decode() if text is None else text
-        self._write_into(run, text, journal)
+        assert self.home is not None
+        text = files.get_bytes(self.home.path / "config.toml").decode() if text is None else text
+        self._write_into(self.home, text, journal)
 
     def edited(self) -> None:
         """Write the current configuration, once the journal is on the disk."""
         assert self.run is not None
         if (error := self.journal.durable()) is not None:
             raise error
-        files.put_text(self.run / "config.toml", self._text)
+        files.put_text(self.run / "config.toml", self._text, self.home)
         self.fill(self.run)
 
-    def _write_into(self, run: Path, text: str, part: Excerpt | None = None) -> None:
+    def _write_into(self, home: WrittenFolder, text: str, part: Excerpt | None = None) -> None:
         """Open the journal and the metrics."""
-        self.run, self._text = run, text
-        self.journal = Journal(run / "journal.jsonl", self.log, self._mend, files.digest(text.encode()), part)
-        self._metrics = MetricsFile(run / "metrics.jsonl", self.log, self._mend)
+        self.run, self._text, digest = home.path, text, files.digest(text.encode())
+        self.journal = Journal(self.run / "journal.jsonl", self.log, self._mend, home, digest, part)
+        self._metrics = MetricsFile(self.run / "metrics.jsonl", self.log, self._mend, home)
 
     def _mend(self) -> None:
         """Restore files deleted from the run folder; the next checkpoint restores its own files."""
-        assert self.run is not None  # else nothing is written
-        self.run.mkdir(parents=True, exist_ok=True)
-        if self._claim is not None and not os.path.lexists(self.run / LOCK):
-            os.close(open_lock(self.run))
-            self.release()
-            self.claim(self.run)
-        if not (self.run / "config.toml").exists():
-            files.put_text(self.run / "config.toml", self._text)
-        self.fill(self.run)
+        assert self.home is not None  # else nothing is written
+        self.home.make()
+        with self.home.opened() as inside:
+            if self._claim is not None and not os.path.lexists(inside / LOCK):
+                os.close(open_lock(self.home))
+                self.release()
+                self.claim(self.home.path)
+            if not (inside / "config.toml").exists():
+                files.put_text(self.home.path / "config.toml", self._text, self.home)
+        self.fill(self.home.path)
 
     def keep(self, session: Session) -> None:
         """Keep the initial values of a session that come from outside, in a new run folder."""
         if self.run is not None and (arrays := session.initial.outside()):
-            write(self.run / INITIAL / session.setup.name, Checkpoint(arrays, {}))
+            write(self.run / INITIAL / session.setup.name, Checkpoint(arrays, {}), run=self.home)
 
     def attach(self, session: Session) -> None:
         """Let a session write to the run folder from now on."""
         name = session.setup.name
         if self.run is None or name in self._savers:
             return
-        self._savers[name] = Saver(self.run / "checkpoints" / name, self.log, self.journal.durable)
+        self._savers[name] = Saver(self.run / "checkpoints" / name, self.log, self.journal.durable, self.home)
         # while no other thread writes: early rows come first
         session.ask(partial(session.recorder.open, self.journal, self._metrics))
         session.attach(self._savers[name])
 
     def claim(self, run: Path | None) -> None:
         """Lock the run folder, if there is one, against other processes."""
-        if run is not None and self._claim is None:
-            self._claim = lock(run)
+        if run is None:
+            return
+        if self.home is None or self.home.path != run:
+            self.release()
+            self.home = WrittenFolder(run)
+        if self._claim is None:
+            self._claim = lock(self.home)
 
     def release(self) -> None:
         """Unlock the run files."""
@@ -143,49 +152,47 @@ def kept(run: Path, trainer: str) -> dict[str, np.ndarray]:
     return dict(read(path).arrays) if path.exists() else {}
 
 
-def create(parent: Path, name: str) -> Path:
+def create(parent: Path, name: str) -> WrittenFolder:
     """Create a new folder ``<name>-<time>`` in ``parent`` and return it."""
     base = f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     names = chain([base], (f"{base}-{number}" for number in count(1)))
     try:
-        parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            with suppress(FileExistsError):
-                folder = parent / next(names)
-                folder.mkdir()
-                os.close(open_lock(folder))  # before a reader can lock the folder
-                return folder
+        while not (home := WrittenFolder(parent / next(names))).make():
+            pass
+        os.close(open_lock(home))  # before a reader can lock the folder
+        return home
     except OSError as error:
         raise SigmaConfigError(f"{parent}: cannot be created: {error.strerror}. Choose another run.folder.") from error
 
 
 # -- one process at a time ---------------------------------------------------------------------------------------------
-def lock(run: Path) -> ExitStack:
+def lock(home: WrittenFolder) -> ExitStack:
     """Lock a run folder until the result is closed; raise SigmaStateError if another process has locked it.
 
     The lock is on a file that only its owner can open, because whoever can open a file can lock it.  The folder is also
     locked where possible: it shows other users that the run is in progress, and keeps out versions of Sigma without a
     lock file.  Without that file, the run may be one of theirs, and the lock on the folder is required.
     """
-    with ExitStack() as claim:
-        strict = not os.path.lexists(run / LOCK)
-        folder = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
+    with ExitStack() as claim, home.opened(make=True) as inside:
+        strict = not os.path.lexists(inside / LOCK)
+        folder = os.open(inside, os.O_RDONLY | os.O_DIRECTORY)
         claim.callback(os.close, folder)
         with nullcontext() if strict else suppress(SigmaStateError):
-            if not flock(run, folder):
-                raise _busy(run)
-        file = open_lock(run)
+            if not flock(home.path, folder):
+                raise _busy(home.path)
+        file = open_lock(home)
         claim.callback(os.close, file)
-        if not flock(run, file):
-            raise _busy(run)
+        if not flock(home.path, file):
+            raise _busy(home.path)
         return claim.pop_all()
 
 
-def open_lock(run: Path) -> int:
+def open_lock(home: WrittenFolder) -> int:
     """Open the lock file of a run folder, for its owner alone; create it if there is none."""
-    path = run / LOCK
+    path, how = home.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        with home.opened() as inside:
+            handle = os.open(inside / LOCK, how, 0o600)
         try:
             if not stat.S_ISREG(mode := os.fstat(handle).st_mode):
                 raise OSError(errno.EINVAL, IRREGULAR)
