@@ -14,7 +14,7 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.folders import LOCK, WrittenFolder
+from sigma_kernel.folders import WrittenFolder
 from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import decisive, steered
 from sigma_kernel.training.checkpoints import store
@@ -160,6 +160,18 @@ def test_a_run_whose_folder_is_given_by_a_link_is_resumed_and_keeps_to_that_fold
     assert ours.keys() <= contents(run).keys()
 
 
+def test_the_plugins_and_the_curves_of_a_run_are_not_written_to_another_folder(tmp_path: Path) -> None:
+    seen: dict[str, Any] = {}
+    with steered(last=4) as sigma:
+        sigma.folder = tmp_path / "runs"
+        sigma.run()
+        swap(sigma, "link", seen)
+        for write in (sigma._note_plugins, sigma._draw):
+            with pytest.raises(SigmaStateError, match=re.escape(REPLACED)):
+                write(on(sigma))
+        assert contents(on(sigma)) == seen["before"]
+
+
 def test_a_folder_that_is_replaced_between_two_runs_is_refused(tmp_path: Path) -> None:
     with steered(last=4) as sigma:
         sigma.folder = tmp_path / "runs"
@@ -234,8 +246,8 @@ def run(tmp_path: Path) -> Path:
     for number in "12":
         store.write(run / "checkpoints" / "trainer" / number, Checkpoint({}, {}, score=None, keep=False))
     (run / "checkpoints" / "trainer" / ".3.part").mkdir()
-    for name in ("summary.json", "metrics.jsonl", LOCK):
-        (run / name).touch(0o600)
+    for name in ("summary.json", "metrics.jsonl"):
+        (run / name).touch()
     theirs(run)
     return run
 
@@ -285,5 +297,5 @@ def test_a_folder_that_is_replaced_once_it_is_open_is_written_to_where_it_is(
         WRITERS[what](run, WrittenFolder(run))
     assert contents(outside) == before
     assert run.is_symlink()
-    nothing = {"a new file of lines", "the lock", "the lock file"}  # its rows wait; these hold nothing
-    assert (contents(run.with_name("moved")) == ours) == (what in nothing)
+    waits = what in ("a new file of lines", "the lock")  # for the run's own folder
+    assert (contents(run.with_name("moved")) == ours) == waits

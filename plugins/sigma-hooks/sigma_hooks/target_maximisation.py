@@ -14,7 +14,8 @@ from sigma_hooks.png import png, shades
 from sigma_hooks.reading import file_name, placeholders
 from sigma_kernel import TimeStep
 from sigma_kernel.contracts import Hook, HookContext, Outlook
-from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
+from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, SigmaStateError
+from sigma_kernel.folders import WrittenFolder
 from sigma_kernel.graph import FLOATS, Spec
 from sigma_kernel.settings import ge, gt
 
@@ -159,10 +160,14 @@ class TargetMaximisation(Hook):
         image = sample.reshape(self._sides(sample.shape))
         if context.folder is None:
             return
-        folder = context.folder / self.folder
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / file_name(self.name, context, {"output": output, "layer": self.layer})
-        path.write_bytes(png(shades(image, self.zoom)))
+        name = file_name(self.name, context, {"output": output, "layer": self.layer})
+        path = context.folder / self.folder / name
+        try:
+            with WrittenFolder(context.folder).opened(*Path(self.folder).parts, make=True) as folder:
+                _replace(folder / name, png(shades(image, self.zoom)))
+        except OSError as error:
+            remedy = "Free disk space, and remove a link or a file in place of its folder"
+            raise SigmaStateError(f"{path}: cannot be written: {error.strerror}. {remedy}.") from error
         context.log(f"output {output}: the input that maximises it is drawn in {path}")
 
     def _sides(self, sample: tuple[int, ...]) -> tuple[int, ...]:
@@ -175,3 +180,12 @@ class TargetMaximisation(Hook):
                 f"target_maximisation: an input of shape {sample} is not an image. Set shape = [height, width]."
             )
         return sides
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file by renaming a finished one: not through a link in its place."""
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    with part.open("xb") as file:
+        file.write(data)
+    part.replace(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from sigma_hooks.png import png, shades
 from sigma_hooks.reading import file_name, placeholders
 from sigma_kernel import Environment, Moment, after, functions as f
 from sigma_kernel.contracts import Architecture, Context, Hook, Layer
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_kernel.graph import Node
 from sigma_kernel.testing import Desk, HookSuite
 
@@ -135,6 +136,31 @@ def test_one_image_is_drawn_per_output(classifier: Make, tmp_path: Path) -> None
     assert pixels[0].shape == (8, 6)
     upper, lower = pixels[1][:4].mean(), pixels[1][4:].mean()
     assert upper > lower  # class 1 is brighter above
+
+
+@pytest.mark.parametrize("name", ["images", "images/output-0.png"])
+def test_no_image_is_written_through_a_link(classifier: Make, tmp_path: Path, name: str) -> None:
+    theirs = tmp_path / "theirs" / "output-0.png"
+    theirs.parent.mkdir()
+    theirs.write_text("theirs")
+
+    class Linked(TargetMaximisation):
+        def fire(self, context: Any) -> None:
+            link = context.folder / name
+            link.parent.mkdir(exist_ok=True)
+            link.symlink_to(theirs if link.suffix else theirs.parent)
+            super().fire(context)
+
+    with classifier(hooks={**END, "draw": Linked(steps=2, outputs=[0])}) as sigma:
+        sigma.folder = tmp_path / "runs"
+        text = "images/output-0.png: cannot be written: Not a directory. Free disk space, and remove a link"
+        with pytest.raises(SigmaTrainingError, match=text) if name == "images" else nullcontext():
+            sigma.run()
+        assert sigma.run_folder is not None
+        drawn = sigma.run_folder / "images" / "output-0.png"
+    assert theirs.read_text() == "theirs"
+    assert [path.name for path in theirs.parent.iterdir()] == ["output-0.png"]
+    assert drawn.is_symlink() is False
 
 
 def test_nothing_is_written_without_a_folder(classifier: Make) -> None:

@@ -64,7 +64,8 @@ class RunFolder:
             files.put_text(run / "config.toml", text, self.home)
             self.fill(run)
         except SigmaError:
-            shutil.rmtree(run, ignore_errors=True)
+            with suppress(OSError, SigmaStateError), self.home.opened():  # else it is another folder by now
+                shutil.rmtree(run, ignore_errors=True)
             raise
         self._write_into(self.home, text)
 
@@ -121,13 +122,11 @@ class RunFolder:
 
     def claim(self, run: Path | None) -> None:
         """Lock the run folder, if there is one, against other processes."""
-        if run is None:
-            return
-        if self.home is None or self.home.path != run:
-            self.release()
-            self.home = WrittenFolder(run)
-        if self._claim is None:
-            self._claim = lock(self.home)
+        if run is not None:
+            if self.home is None or self.home.path != run:
+                self.release()
+                self.home = WrittenFolder(run)
+            self._claim = self._claim or lock(self.home)
 
     def release(self) -> None:
         """Unlock the run files."""
