@@ -107,6 +107,7 @@ class Environment(settings.Settled):
     signal: int | None = field(default=None, init=False)  # what interrupted the last run
     _failure: BaseException | None = field(default=None, init=False)
     _noted: dict[str, str] = field(factory=dict, init=False)  # plugins in use, with versions
+    _noting: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Resolve names and tables of monitors."""
@@ -361,7 +362,7 @@ class Environment(settings.Settled):
     def _note_plugins(self, run: Path | None = None) -> None:
         """Write the plugins in use to a new run folder, or to the current one if they have changed."""
         used, there = self.catalogue.versions(), run or self.run_folder
-        with self._gate:
+        with self._noting:  # not the gate, for whose holder the thread that mends a folder would wait
             if there is not None and (run is not None or used != self._noted):
                 folder.put_json(there / "plugins.json", {"plugins": used}, self._files.home)
             self._noted = used

@@ -933,6 +933,16 @@ def test_a_run_begins_while_its_folder_is_being_listed(tmp_path: Path, monkeypat
         assert (listings, len(pauses)) == ([], 2)
 
 
+def test_a_folder_that_was_removed_is_mended_while_another_thread_ends_the_run(tmp_path: Path) -> None:
+    sigma = Environment("mended", folder=tmp_path)
+    with sigma._gate:  # as the thread has it that waits for the journal, whose own thread mends the folder
+        mending = threading.Thread(target=sigma._note_plugins, args=[tmp_path], daemon=True)
+        mending.start()
+        mending.join(30)
+        assert not mending.is_alive()
+    assert json.loads((tmp_path / "plugins.json").read_text())["plugins"] == sigma.catalogue.versions()
+
+
 def full(path: Path, data: bytes) -> None:
     raise OSError(28, "No space left on device")
 

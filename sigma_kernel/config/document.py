@@ -87,12 +87,10 @@ def read(path: pathlib.Path, regular: bool = False) -> Document:
 
 def parse(text: str, name: str) -> Document:
     """Parse TOML; raises SigmaConfigError ``file:line: what is wrong`` if it is invalid."""
-    if len(text) > LONGEST:
-        raise SigmaConfigError(f"{name}: is longer than {LONGEST:,} characters. Keep data in separate files.")
-    if text.count("\n") > MOST:
-        raise SigmaConfigError(f"{name}: has more than {MOST:,} lines. Keep data in separate files.")
-    if text.count(",") > COMMAS:
-        raise SigmaConfigError(f"{name}: has lists of more than {COMMAS:,} values. Keep data in separate files.")
+    counts = (len(text), LONGEST, "characters"), (text.count("\n"), MOST, "lines"), (text.count(","), COMMAS, "commas")
+    for count, most, what in counts:
+        if count > most:
+            raise SigmaConfigError(f"{name}: has more than {most:,} {what}. Keep data in separate files.")
     walk = _Walk()
     try:
         body = tomlkit.parse(text).body  # first, as it rejects deep nesting quickly

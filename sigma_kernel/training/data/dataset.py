@@ -7,7 +7,7 @@ functions that make generators, are components.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 import numpy as np
@@ -145,12 +145,9 @@ def dataset(given: Any, where: str = "data", resolve: Resolve | None = None, lab
         plain = not any(is_frame(x) or x.dtype.kind in "OUSTb" for x in arrays.values())
         if resolve is None or (plain and not labelled):
             return Rows(arrays)
-        try:
+        with suppress(*([SigmaPluginError] if plain else [])):  # the room that looks for classes is not installed
             return cast("Dataset", resolve("dataset", {"type": "arrays", **sections}))
-        except SigmaPluginError:  # the room that looks for classes is not installed
-            if not plain:
-                raise
-            return Rows(arrays)
+        return Rows(arrays)
     if resolve is not None and callable(given):
         stream = {"type": "stream", "source": given, "of": "batches", "keep": "one", "most": ENDLESS}
         return cast("Dataset", resolve("dataset", stream))
