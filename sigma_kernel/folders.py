@@ -71,7 +71,7 @@ class WrittenFolder:
     It is the one that was there when it was opened first, or one that was made.  Folders above it may be links.
     """
 
-    path: Path
+    path: Path  # of a run: absolute, as the process may go to another directory
     _known: list[os.stat_result] = field(factory=list, init=False)  # each that was made, as an older one may come back
     _gate: threading.Lock = field(factory=threading.Lock, init=False)
 
@@ -115,7 +115,8 @@ class WrittenFolder:
             self._known = self._known or [os.fstat(handle)]
             if any(os.path.samestat(os.fstat(handle), one) for one in self._known):
                 return handle
-        raise SigmaStateError(f"{self.path}: a link or another folder is in place of the run's. Put that back.")
+        remedy = "Put that back, or move this away: then it is made again"
+        raise SigmaStateError(f"{self.path}: a link or another folder is in place of the run's. {remedy}.")
 
 
 def held(folder: Path, inside: WrittenFolder | None = None, make: bool = False) -> AbstractContextManager[Path]:

@@ -16,7 +16,15 @@ import pytest
 from sigma_data import Arrays, Csv, Frame, Iris, Stream
 from sigma_data.datasets.shares import Shares
 from sigma_kernel import Environment, as_numpy, load
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError, SigmaPluginError
+from sigma_kernel.contracts import Preprocessor
+from sigma_kernel.errors import (
+    SigmaConfigError,
+    SigmaDataError,
+    SigmaError,
+    SigmaNetworkError,
+    SigmaPluginError,
+    SigmaWarning,
+)
 from sigma_kernel.launcher.group import main
 from sigma_kernel.training.checkpoints.store import newest_good
 from sigma_layers import BinaryCrossEntropy, Input, Output, SoftmaxCrossEntropy, SquaredDifference
@@ -596,3 +604,37 @@ def test_held_out_rows_read_before_the_training_are_those_of_the_first_evaluatio
     assert len(given.history["validation.loss"]) == 3
     once = trained({"training": (X, CODES), "validation": made}, epochs=3)
     assert len(once.history["validation.loss"]) == 3
+
+
+class Filled(Preprocessor):
+    section = "inputs"
+
+    def fit(self, section: Any) -> dict[str, np.ndarray]:
+        return {}
+
+    def apply(self, x: np.ndarray, fitted: Any) -> np.ndarray:
+        return np.nan_to_num(x)
+
+
+def test_a_preprocessor_fills_what_is_missing_in_plain_arrays_of_splits_too() -> None:
+    gaps, aside = X.copy(), np.full((40, 2), np.nan, np.float32)
+    gaps[3, 1] = np.nan
+    rows = {"inputs": gaps, "targets": CODES, "aside": aside}  # nothing reads the last
+    made = trained({"training": rows, "validation": rows}, preprocessors=[Filled()])
+    assert np.isfinite(made.history["validation.loss"]).all()
+    assert len(made.history["validation.loss"]) == 2
+
+
+class Wider(Filled):
+    """A preprocessor that adds columns, which have no names, and coarse numbers in the last."""
+
+    def apply(self, x: np.ndarray, fitted: Any) -> np.ndarray:
+        return np.concatenate([x, 1e9 + np.arange(len(x) * 2).reshape(-1, 2) / 8], axis=1)
+
+
+def test_columns_that_a_preprocessor_has_made_are_named_by_their_number() -> None:
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=WORDS)
+    made = Environment("own", seed=4).create_trainer(data=Frame(frame, target="y"), optimiser=Adam(0.1))
+    made.network, made.preprocessors = Input(5) + Output(3) + SoftmaxCrossEntropy(), [Wider()]
+    with pytest.warns(SigmaWarning, match="column 4 of section 'inputs' holds 1000000000.125"):
+        made.fit(epochs=1)

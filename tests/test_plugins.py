@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -403,3 +405,23 @@ def test_names_of_other_libraries_are_separated_by_blanks(distribution, names):
     plugin = distribution("acme-layers", f'"layer", "scale", "acme.scale:Scale", "Scale.", also_known_as={names!r}')
     assert "Component: also_known_as" in plugin.reason
     assert "is not of the form 'sgd lr=learning_rate'" in plugin.reason
+
+
+def test_plugins_that_two_threads_import_at_once_leave_stdout_as_it_was():
+    class Slow:
+        def load(self):
+            time.sleep(0.02)
+
+    before, together = sys.stdout, threading.Barrier(2)
+
+    def examine(delay):
+        together.wait()
+        time.sleep(delay)
+        discovery._examine(Slow(), discovery.Plugin("slow"), set())
+
+    threads = [threading.Thread(target=examine, args=[delay]) for delay in (0.0, 0.01)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sys.stdout is before

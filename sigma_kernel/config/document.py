@@ -24,7 +24,7 @@ from sigma_kernel.settings import brief
 
 Path = tuple[str | int, ...]
 
-LONGEST, MOST, COMMAS = 1 << 20, 10_000, 20_000  # per file: the parsers take some 0.1 ms for each line and each value
+LONGEST, MOST = 1 << 20, 10_000  # characters and lines per file: the parsers take some 0.1 ms for each line
 DEEPEST = 100  # levels of a key on the command line
 _PLACE = re.compile(r" \(at (?:line (?P<line>\d++), column (?P<column>\d++)|end of document)\)$")
 _BETWEEN = re.compile(r"(?:[\s,]++|#[^\n]*+)*+")  # separators and comments between two values of an array
@@ -87,8 +87,7 @@ def read(path: pathlib.Path, regular: bool = False) -> Document:
 
 def parse(text: str, name: str) -> Document:
     """Parse TOML; raises SigmaConfigError ``file:line: what is wrong`` if it is invalid."""
-    counts = (len(text), LONGEST, "characters"), (text.count("\n"), MOST, "lines"), (text.count(","), COMMAS, "commas")
-    for count, most, what in counts:
+    for count, most, what in (len(text), LONGEST, "characters"), (text.count("\n"), MOST, "lines"):
         if count > most:
             raise SigmaConfigError(f"{name}: has more than {most:,} {what}. Keep data in separate files.")
     walk = _Walk()

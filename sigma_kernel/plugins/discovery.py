@@ -24,6 +24,7 @@ from sigma_kernel.plugins.specs import API_VERSION, COMMANDS, FORMS, GROUP, Comp
 
 SLOW = 5  # seconds of an import after which a plugin is named
 WITHOUT = "To go on without it, pass --no-plugin"
+_ONE = threading.RLock()  # held while a plugin is imported, as stdout is that of all threads
 
 
 class Plugin(NamedTuple):
@@ -124,7 +125,7 @@ def _examine(entry: metadata.EntryPoint, plugin: Plugin, disabled: set[str]) -> 
     if plugin.name in disabled:
         return plugin._replace(disabled=True)
     try:
-        with _warn_if_slow(plugin.name), redirect_stdout(sys.stderr):  # stdout is for results
+        with _ONE, _warn_if_slow(plugin.name), redirect_stdout(sys.stderr):  # stdout is for results
             module = entry.load()
         return plugin._replace(warning=_agree(module), components=_components(module, plugin.name))
     except BaseException as error:  # also SystemExit: a plugin must not end the command

@@ -286,7 +286,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     initial = evolve(stages.initial, model=model, fitted=preparation.arrays())
     initial.check_names({**learned, "classes": classes})
     for hook in parts.hooks.values():
-        for on in {*hook.splits} - {"training"} if hook.on_error == "fail" else ():
+        for on in {*hook.splits} - {"training"} if hook.on_error == "fail" and not hook.background else ():
             setup.evaluator.read(on)  # rather than fail after an epoch
     return setup, initial
 

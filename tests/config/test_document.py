@@ -108,7 +108,6 @@ def test_the_last_line_of_any_document_is_located(values: dict[str, object]) -> 
         (f"a = {'[{a = ' * 80}1{'}]' * 80}", "f.toml: is nested too deep to be a configuration."),
         ("#" * (1 << 20) + "#", "f.toml: has more than 1,048,576 characters"),
         ("a.b = 1\n" * 10_001, "f.toml: has more than 10,000 lines. Keep data in separate files."),
-        (f"a = [{'1,' * 20_001}]", "f.toml: has more than 20,000 commas. Keep data in separate files."),
     ],
 )
 def test_broken_toml_names_file_and_line(text: str, message: str) -> None:

@@ -27,7 +27,7 @@ from sigma_kernel.training.history.journal import Lines
 from sigma_kernel.training.runs.run_folder import lock, open_lock
 
 RATE = "trainer.optimiser.learning_rate"
-REPLACED = "a link or another folder is in place of the run's. Put that back."
+REPLACED = "a link or another folder is in place of the run's. Put that back, or move this away: then it is made again."
 
 
 def on(sigma: Environment) -> Path:
@@ -300,3 +300,34 @@ def test_a_folder_that_is_replaced_once_it_is_open_is_written_to_where_it_is(
     assert run.is_symlink()
     waits = what in ("a new file of lines", "the lock")  # for the run's own folder
     assert (contents(run.with_name("moved")) == ours) == waits
+
+
+def test_a_run_writes_to_its_own_folder_wherever_the_process_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("here", "there"):
+        (tmp_path / place).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with steered(last=4) as sigma:
+        sigma.folder = Path("runs")
+        sigma.run()
+        monkeypatch.chdir(tmp_path / "there")
+        (on(sigma) / "summary.json").unlink()
+        sigma.trainers["trainer"].fit(iterations=3)
+        assert on(sigma).parent == tmp_path / "here" / "runs"
+        assert (on(sigma) / "summary.json").exists()
+    assert not [*(tmp_path / "there").iterdir()]
+
+
+def test_a_copy_in_place_of_the_folder_is_refused_until_it_is_moved_away(tmp_path: Path) -> None:
+    with steered(last=4) as sigma:
+        sigma.folder = tmp_path / "runs"
+        sigma.run()
+        run = on(sigma)
+        shutil.move(run, tmp_path / "first")
+        shutil.copytree(tmp_path / "first", run)
+        with pytest.raises(SigmaStateError, match=re.escape(f"{run}: {REPLACED}")):
+            sigma.trainers["trainer"].fit(iterations=3)
+        shutil.move(run, tmp_path / "copy")
+        sigma.trainers["trainer"].fit(iterations=3)
+        assert {"config.toml", "journal.jsonl", "summary.json"} <= {path.name for path in run.iterdir()}

@@ -14,7 +14,7 @@ from attrs import define, field
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.folders import is_locked, run_folders
 from sigma_monitor_control.aside import Aside
-from sigma_monitor_web.readers import RunLister
+from sigma_monitor_web.readers import AGAIN, RunLister
 
 READ = ("config.toml", "summary.json")  # what a list shows of a run
 PROMPT = 5.0  # seconds after which a list is shown without the runs that are not read yet
@@ -30,7 +30,8 @@ class RunList:
 
     folder: Path
     lister: RunLister = field(factory=RunLister)
-    _known: dict[Path, tuple[Versions, dict[str, Any]]] = field(factory=dict, init=False)
+    # what is known of each run, of which versions of its files, and since when
+    _known: dict[Path, tuple[Versions, dict[str, Any], float]] = field(factory=dict, init=False)
     _reader: Aside = field(factory=Aside, init=False)  # alone asks the lister
     _waiter: Aside = field(factory=Aside, init=False)
     _reading: Future[None] | None = field(default=None, init=False)
@@ -68,12 +69,14 @@ class RunList:
         return [self._shown(path) for path in paths]
 
     def _read(self, paths: Sequence[Path]) -> None:
-        """Read the runs whose files are not those that were read, and forget those that are gone."""
+        """Read the runs whose files are not those that were read, some failed ones again, and forget those gone."""
         self._known = {path: self._known[path] for path in paths if path in self._known}
         for path in paths:
             versions = tuple(_version(path / name) for name in READ)
-            if path not in self._known or self._known[path][0] != versions:
-                self._known[path] = versions, self._described(path)
+            before, found, since = self._known.get(path, ((), {}, 0.0))
+            failed_long_ago = found.get("status") == UNREADABLE and time.monotonic() - since > AGAIN
+            if before != versions or failed_long_ago:
+                self._known[path] = versions, self._described(path), time.monotonic()
 
     def _described(self, path: Path) -> dict[str, Any]:
         try:
@@ -82,7 +85,7 @@ class RunList:
             return _unread(path, str(error))
 
     def _shown(self, path: Path) -> dict[str, Any]:
-        _, found = self._known.get(path, ((), _unread(path, f"{path}: is being read.")))
+        _, found, _ = self._known.get(path, ((), _unread(path, f"{path}: is being read."), 0.0))
         return {**found, "name": path.name, **({"status": "running"} if is_locked(path) else {})}
 
 

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -75,7 +76,9 @@ def ending(process: BaseProcess, limits: Limits) -> str:
         return f"reading it takes longer than {limits.seconds:g} seconds"
     if code == EXHAUSTED:
         return f"reading it needs more than {limits.memory / 2**30:.3g} GiB of memory"
-    if code is None or code >= 0:
+    if code is None:
+        return f"what it holds takes more than {LARGEST >> 20} MiB"
+    if code >= 0:
         return f"the process that read it has ended (exit code {code})"
     return f"the process that read it was ended by {signal.Signals(-code).name}"
 
@@ -111,7 +114,10 @@ class RunLister:
             self._pipe.send_bytes(json.dumps([do, str(folder)]).encode())
             return json.loads(self._pipe.recv_bytes(LARGEST))
         except (EOFError, OSError):
-            raise unreadable(folder, ending(self._process, self.limits)) from None
+            why = ending(self._process, self.limits)
+            self._process.kill()  # if it lives, its answer is too long
+            self._process.join(GRACE)
+            raise unreadable(folder, why) from None
 
     def close(self) -> None:
         """Let the process end."""
@@ -169,8 +175,10 @@ class RunReaders:
         with self._gate:
             try:
                 return self._reader(folder).connected()
-            except OSError:  # it is about to end
-                self._readers[folder].process.join(GRACE)
+            except OSError:
+                if folder not in self._readers:  # none could begin
+                    raise
+                self._readers[folder].process.join(GRACE)  # it is about to end
                 return self._reader(folder).connected()
 
     def _reader(self, folder: Path) -> RunReader:
@@ -189,8 +197,11 @@ class RunReaders:
 
     def _begun(self, folder: Path) -> RunReader:
         ours, theirs = socket.socketpair()
-        with theirs:
-            return RunReader(begun("serve_run", theirs, folder, self.data, self.limits), ours)
+        with theirs, ExitStack() as unused:
+            unused.enter_context(ours)
+            process = begun("serve_run", theirs, folder, self.data, self.limits)
+            unused.pop_all()
+        return RunReader(process, ours)
 
 
 def _memory() -> int:

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from sigma_monitor_web import listing
+from sigma_kernel.errors import SigmaStateError
+from sigma_monitor_web import listing, readers
 from sigma_monitor_web.keys import BOTH
 from sigma_monitor_web.readers import Limits, RunLister, RunReaders
 from sigma_monitor_web.shelf import Shelf
@@ -109,6 +110,42 @@ def test_a_run_that_needs_too_much_memory_is_named(shelf: Shelf) -> None:
     shelf.list.lister = RunLister(Limits(PATIENCE, 1 << 22))
     (found,) = [one for one in shelf.list.runs().result() if one["name"] == "large"]
     assert "reading it needs more than 0.00391 GiB of memory" in found["why"]
+
+
+def test_an_answer_that_is_too_long_keeps_no_other_run_from_being_read(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lister = shelf.list.lister
+    with monkeypatch.context() as short:
+        short.setattr(readers, "LARGEST", 8)
+        short.setattr(readers, "GRACE", 0.1)
+        with pytest.raises(SigmaStateError, match="takes more than"):
+            lister.ask("describe", shelf.folder / "good")
+    assert lister.ask("describe", shelf.folder / "good")["epochs"] == 3
+
+
+def test_a_run_that_could_not_be_read_is_read_again_after_a_while(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(RunLister, "ask", lambda *about: fail_to_read())
+        assert [one["status"] for one in shelf.list.runs().result()] == ["unreadable"]
+    assert [one["status"] for one in shelf.list.runs().result()] == ["unreadable"]
+    monkeypatch.setattr(listing, "AGAIN", 0.0)
+    assert [one["status"] for one in shelf.list.runs().result()] == ["finished"]
+
+
+def fail_to_read() -> None:
+    raise SigmaStateError("it took too long.")
+
+
+def test_a_reader_that_cannot_begin_is_no_error_of_the_code(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    def begun(*about: Any) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(readers, "begun", begun)
+    with pytest.raises(OSError, match="Too many open files"):
+        shelf.readers.connected(shelf.folder / "good")
 
 
 SERVER = """

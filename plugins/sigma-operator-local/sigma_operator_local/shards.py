@@ -135,7 +135,9 @@ def _weighted(share: Share, weight: float) -> Share:
 
 
 def _sealed(array: np.ndarray) -> np.ndarray:
-    """Return an array that cannot be written any more: mergers and metrics add to a new one."""
-    if isinstance(array, np.ndarray):  # what has no axes is a number
-        array.setflags(write=False)
-    return array
+    """Return a view of an array that cannot be written: mergers and metrics add to a new one."""
+    if not isinstance(array, np.ndarray):  # what has no axes is a number
+        return array
+    view = array.view()
+    view.setflags(write=False)
+    return view

@@ -143,7 +143,8 @@ def dataset(given: Any, where: str = "data", resolve: Resolve | None = None, lab
         sections = _sections(given, where)
         arrays = {n: values if is_frame(values) else as_array(where, n, values) for n, values in sections.items()}
         plain = not any(is_frame(x) or x.dtype.kind in "OUSTb" for x in arrays.values())
-        if resolve is None or (plain and not labelled):
+        filled = plain and all(np.isfinite(x).all() for x in arrays.values() if x.dtype.kind == "f")
+        if resolve is None or (plain and not (labelled and filled)):  # else preprocessors have to fill them first
             return Rows(arrays)
         with suppress(*([SigmaPluginError] if plain else [])):  # the room that looks for classes is not installed
             return cast("Dataset", resolve("dataset", {"type": "arrays", **sections}))

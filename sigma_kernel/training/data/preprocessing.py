@@ -138,9 +138,9 @@ def coarse_columns(block: Mapping[str, np.ndarray], cast: Host, training: Datase
             whole, span = ((exact == np.rint(exact)) & (abs(exact) < 2**53)).all(0), np.ptp(exact, 0)
             lost = (abs(exact - rounded) > np.where(whole, 0.0, FINE * span)) & (span > 0)
             for row, column in np.argwhere(lost)[:1]:
-                names = [*training.column_names(section)]
+                names = dict(enumerate(training.column_names(section)))  # a preprocessor may have added others
                 yield (
-                    f"column {names[column] if names else int(column)!r} of section {section!r} holds "
+                    f"column {names.get(column, int(column))!r} of section {section!r} holds "
                     f"{exact[row, column]:.15g}, which {rounded.dtype} rounds to {rounded[row, column]:.15g}. Give the "
                     "section the preprocessor standardise, which computes in float64, or subtract a constant before."
                 )

@@ -95,8 +95,7 @@ class RunFolder:
     def _mend(self) -> None:
         """Restore files deleted from the run folder; the next checkpoint restores its own files."""
         assert self.home is not None  # else nothing is written
-        self.home.make()
-        with self.home.opened() as inside:
+        with self.home.opened(make=True) as inside:
             if self._claim is not None and not os.path.lexists(inside / LOCK):
                 os.close(open_lock(self.home))
                 self.release()
@@ -123,9 +122,9 @@ class RunFolder:
     def claim(self, run: Path | None) -> None:
         """Lock the run folder, if there is one, against other processes."""
         if run is not None:
-            if self.home is None or self.home.path != run:
+            if self.home is None or self.home.path != run.absolute():
                 self.release()
-                self.home = WrittenFolder(run)
+                self.home = WrittenFolder(run.absolute())
             self._claim = self._claim or lock(self.home)
 
     def release(self) -> None:
@@ -156,7 +155,7 @@ def create(parent: Path, name: str) -> WrittenFolder:
     base = f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     names = chain([base], (f"{base}-{number}" for number in count(1)))
     try:
-        while not (home := WrittenFolder(parent / next(names))).make():
+        while not (home := WrittenFolder(parent.absolute() / next(names))).make():
             pass
         os.close(open_lock(home))  # before a reader can lock the folder
         return home

@@ -100,8 +100,7 @@ class Evaluator:
         """Read the first block of a split, which the first evaluation uses; raise SigmaDataError if it is refused."""
         try:
             with self.alone:
-                feed = self._feed(on, edited=True)
-                feed.next(feed.start(), 1)
+                (feed := self._feed(on, edited=True)).next(feed.start(), 1)
         except SigmaDataError as error:
             raise SigmaDataError(f"data: split {on!r}: {str(error).removeprefix('data: ')}") from error
 
