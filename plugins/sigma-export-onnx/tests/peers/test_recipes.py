@@ -47,6 +47,11 @@ def voices(folder: Path) -> list[str]:
     return [f"data.path={folder / 'voices.csv'}"]
 
 
+def single(values: np.ndarray) -> np.ndarray:
+    """Return numbers of a table, which are read in float64, in the type of the model's inputs."""
+    return values.astype(np.float32) if values.dtype == np.float64 else values
+
+
 FILES = {"mnist": files, "parkinsons": voices}
 
 
@@ -56,7 +61,7 @@ def test_a_recipe_predicts_the_same(name: str, tmp_path: Path) -> None:
     with config.build(config.load(recipes.recipe(name).text, settings, name=name), folder=tmp_path) as environment:
         trainer = environment.trainers["trainer"]
         model, data = load(trainer.save(tmp_path / "saved")), trainer.session.setup.feed.dataset
-        samples = {section: data.block(0)[section][:6] for section in model.shapes}
+        samples = {section: single(data.block(0)[section][:6]) for section in model.shapes}
         made = same(model, samples)
     given = {one.name: one for one in made.graph.input}
     assert {*given} == {*model.shapes}
