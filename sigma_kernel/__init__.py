@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "": "functions",
-        "arrays": "as_numpy",
+        "arrays": "as_numpy read_only",
         "clock": "COUNTED Moment TimeScale TimeStep after between duration every",
         "config.description": "describe",
         "config.trained": "Trained load read_saved saved_parameters",

@@ -2,6 +2,7 @@
 # ruff: noqa
 from sigma_kernel import functions as functions
 from sigma_kernel.arrays import as_numpy as as_numpy
+from sigma_kernel.arrays import read_only as read_only
 from sigma_kernel.clock import COUNTED as COUNTED
 from sigma_kernel.clock import Moment as Moment
 from sigma_kernel.clock import TimeScale as TimeScale

@@ -18,7 +18,7 @@ from sigma_kernel.graph.node import FLOATS, Node, apply
 
 ONE = Fraction(1)
 FEW = 2048  # numbers that fsum adds sooner
-LEAST = 64  # numbers that are kept sooner than split
+LEAST = 256  # numbers that are kept sooner than split
 
 
 # -- in the graph ------------------------------------------------------------------------------------------------------
@@ -120,9 +120,10 @@ def expand(numbers: Sequence[float]) -> list[float]:
 
     The first is the sum, rounded; there is none if it is 0, and no other if it is not finite.
     """
-    parts = list[float]()
-    while (left := _sum([*numbers, *(-part for part in parts)])) and isfinite(parts[-1] if parts else 0.0):
-        parts.append(left)
+    left, parts = [*numbers], list[float]()
+    while part := _sum(left):
+        parts.append(part)
+        left = [*left, -part] if isfinite(part) else []
     return parts
 
 

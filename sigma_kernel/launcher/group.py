@@ -91,7 +91,7 @@ class Launcher(click.Group):
 
     def list_commands(self, context: click.Context) -> list[str]:
         """Return the kernel's commands in the order of the table, then those that plugins declare."""
-        return [*COMMANDS, *_declared()]
+        return [*COMMANDS, *_list_commands()]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """Import and return a command; raises SigmaPluginError if the import fails."""
@@ -103,7 +103,7 @@ class Launcher(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, importing none of them."""
         with formatter.section("Commands"):
-            formatter.write_dl([*((name, one.summary) for name, one in COMMANDS.items()), *_declared().items()])
+            formatter.write_dl([*((name, one.summary) for name, one in COMMANDS.items()), *_list_commands().items()])
 
 
 def _completed(command: click.Command) -> click.Command:
@@ -114,7 +114,7 @@ def _completed(command: click.Command) -> click.Command:
     return command
 
 
-def _declared() -> dict[str, str]:
+def _list_commands() -> dict[str, str]:
     """Return the commands that plugins declare in their metadata with their summaries, or those of the plugins."""
     found = [one for one in commands() if one[0] not in COMMANDS and one[1] not in disabled()]
     return {name: rooms.summary(owner, name) or printable(about) for name, owner, about in found}

@@ -1,4 +1,4 @@
-"""What may have to wait, done by another thread, within the budget of all clients."""
+"""Run calls that may block in a thread of their own, charged to the work budget of all clients."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Limits:
     memory: int
 
 
-def begun(what: str, *arguments: Any) -> BaseProcess:
+def start_process(what: str, *arguments: Any) -> BaseProcess:
     """Begin a process that does a piece of work of the module ``WORK``."""
     CONTEXT.set_forkserver_preload([WORK])
     process = CONTEXT.Process(target=_work, args=(what, *arguments), name=f"sigma-{what}", daemon=True)
@@ -68,7 +68,7 @@ def _end_with_server() -> None:
         os._exit(0)
 
 
-def ending(process: BaseProcess, limits: Limits) -> str:
+def describe_exit(process: BaseProcess, limits: Limits) -> str:
     """Return why a process has ended."""
     process.join(GRACE)
     code = process.exitcode
@@ -103,7 +103,7 @@ class RunLister:
             self.close()
             self._pipe, theirs = CONTEXT.Pipe()
             with theirs:
-                self._process = begun("describe_runs", theirs, self.limits)
+                self._process = start_process("describe_runs", theirs, self.limits)
 
     def ask(self, do: str, folder: Path) -> Any:
         """Return what the process says of a run folder; raise SigmaStateError if that ends it."""
@@ -114,7 +114,7 @@ class RunLister:
             self._pipe.send_bytes(json.dumps([do, str(folder)]).encode())
             return json.loads(self._pipe.recv_bytes(LARGEST))
         except (EOFError, OSError):
-            why = ending(self._process, self.limits)
+            why = describe_exit(self._process, self.limits)
             self._process.kill()  # if it lives, its answer is too long
             self._process.join(GRACE)
             raise unreadable(folder, why) from None
@@ -148,7 +148,7 @@ class RunReader:
         self._ended = self._ended or self.clock()
         return not self.failed or self.clock() - self._ended > AGAIN
 
-    def connected(self) -> Client:
+    def connect(self) -> Client:
         """Return a new connection; raises OSError if the process has just ended."""
         ours, theirs = socket.socketpair()
         with theirs:
@@ -170,23 +170,23 @@ class RunReaders:
     _readers: dict[Path, RunReader] = field(factory=dict, init=False)
     _gate: threading.Lock = field(factory=threading.Lock, init=False)
 
-    def connected(self, folder: Path) -> Client:
+    def connect(self, folder: Path) -> Client:
         """Return a connection to the reader of a run; raise SigmaStateError if reading that run has just ended one."""
         with self._gate:
             try:
-                return self._reader(folder).connected()
+                return self._reader(folder).connect()
             except OSError:
                 if folder not in self._readers:  # none could begin
                     raise
                 self._readers[folder].process.join(GRACE)  # it is about to end
-                return self._reader(folder).connected()
+                return self._reader(folder).connect()
 
     def _reader(self, folder: Path) -> RunReader:
         self._readers = {path: one for path, one in self._readers.items() if not one.is_over()}
         reader = self._readers.get(folder)
         if reader is not None and reader.failed:
-            raise unreadable(folder, ending(reader.process, self.limits))
-        self._readers[folder] = reader = reader or self._begun(folder)
+            raise unreadable(folder, describe_exit(reader.process, self.limits))
+        self._readers[folder] = reader = reader or self._start_reader(folder)
         return reader
 
     def close(self) -> None:
@@ -195,11 +195,11 @@ class RunReaders:
             for reader in self._readers.values():
                 reader.door.close()
 
-    def _begun(self, folder: Path) -> RunReader:
+    def _start_reader(self, folder: Path) -> RunReader:
         ours, theirs = socket.socketpair()
         with theirs, ExitStack() as unused:
             unused.enter_context(ours)
-            process = begun("serve_run", theirs, folder, self.data, self.limits)
+            process = start_process("serve_run", theirs, folder, self.data, self.limits)
             unused.pop_all()
         return RunReader(process, ours)
 

@@ -86,15 +86,15 @@ class Shelf:
         path = self.path(run or paths[-1].name)
         local, own = self._local(EndedRun(path), scopes), self._more(scopes).keys()
         try:
-            return Relay(self._connected(path), local, scopes, own)
+            return Relay(self._connect(path), local, scopes, own)
         except (SigmaError, OSError) as error:
             return self._local(EndedRun(path, str(error)), scopes)
 
-    def _connected(self, path: Path) -> Client:
+    def _connect(self, path: Path) -> Client:
         if is_locked(path):
             with suppress(SigmaError):  # it runs without a socket: what it writes can be watched
                 return connect(path)
-        return self.readers.connected(path)
+        return self.readers.connect(path)
 
     def _local(self, view: View, scopes: frozenset[str]) -> Conversation:
         return Conversation(view, scopes, self.aside.do, self._more(scopes))

@@ -140,12 +140,12 @@ def fail_to_read() -> None:
 
 
 def test_a_reader_that_cannot_begin_is_no_error_of_the_code(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    def begun(*about: Any) -> None:
+    def start_process(*about: Any) -> None:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(readers, "begun", begun)
+    monkeypatch.setattr(readers, "start_process", start_process)
     with pytest.raises(OSError, match="Too many open files"):
-        shelf.readers.connected(shelf.folder / "good")
+        shelf.readers.connect(shelf.folder / "good")
 
 
 SERVER = """
@@ -155,7 +155,7 @@ from pathlib import Path
 if __name__ == "__main__":
     lister, readers = RunLister(), RunReaders()
     lister.begin()
-    client = readers.connected(Path(sys.argv[1]))
+    client = readers.connect(Path(sys.argv[1]))
     print(lister._process.pid, *(one.process.pid for one in readers._readers.values()), flush=True)
     lister.ask("describe", Path(sys.argv[2]))
 """

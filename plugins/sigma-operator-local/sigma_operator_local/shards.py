@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from sigma_kernel import read_only
 from sigma_kernel.contracts import Batches, Burst, Iterations, Merger, Metric, Share
 from sigma_kernel.errors import expect, inside
 
@@ -112,7 +113,7 @@ class Sharding:
         found = self.merger.merge(a, b)
         right = isinstance(found, np.ndarray | np.generic) and (found.shape, found.dtype) == (a.shape, a.dtype)
         expect(right, f"merge() must return {a.dtype} of shape {a.shape}, like its operands", found)
-        return _sealed(np.asarray(found))
+        return read_only(np.asarray(found))
 
 
 def _both(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -121,7 +122,7 @@ def _both(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray
         return np.asarray(a + b)
     own = name.removeprefix(METRICS)
     with inside(f"metric {own!r}", metrics[own]):
-        return _sealed(metrics[own].merge(a, b))
+        return read_only(np.asarray(metrics[own].merge(a, b)))
 
 
 def _weighted(share: Share, weight: float) -> Share:
@@ -129,15 +130,6 @@ def _weighted(share: Share, weight: float) -> Share:
 
     def scaled(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         found = {n: v if n.startswith(METRICS) else v * v.dtype.type(weight) for n, v in values.items()}
-        return {n: _sealed(v) for n, v in found.items()}
+        return {n: read_only(np.asarray(v)) for n, v in found.items()}
 
     return Share(scaled(share.records), scaled(share.gradients), scaled(share.state))
-
-
-def _sealed(array: np.ndarray) -> np.ndarray:
-    """Return a view of an array that cannot be written: mergers and metrics add to a new one."""
-    if not isinstance(array, np.ndarray):  # what has no axes is a number
-        return array
-    view = array.view()
-    view.setflags(write=False)
-    return view

@@ -143,11 +143,11 @@ def dataset(given: Any, where: str = "data", resolve: Resolve | None = None, lab
         sections = _sections(given, where)
         arrays = {n: values if is_frame(values) else as_array(where, n, values) for n, values in sections.items()}
         plain = not any(is_frame(x) or x.dtype.kind in "OUSTb" for x in arrays.values())
-        filled = plain and all(np.isfinite(x).all() for x in arrays.values() if x.dtype.kind == "f")
-        if resolve is None or (plain and not (labelled and filled)):  # else preprocessors have to fill them first
-            return Rows(arrays)
-        with suppress(*([SigmaPluginError] if plain else [])):  # the room that looks for classes is not installed
-            return cast("Dataset", resolve("dataset", {"type": "arrays", **sections}))
+        # classes are looked for in what no preprocessor has to fill first, if the room that does so is installed
+        classes = labelled and plain and all(np.isfinite(x).all() for x in arrays.values() if x.dtype.kind == "f")
+        with suppress(*([SigmaPluginError] if plain else [])):
+            if resolve is not None and (classes or not plain):
+                return cast("Dataset", resolve("dataset", {"type": "arrays", **sections}))
         return Rows(arrays)
     if resolve is not None and callable(given):
         stream = {"type": "stream", "source": given, "of": "batches", "keep": "one", "most": ENDLESS}

@@ -167,9 +167,9 @@ def create(parent: Path, name: str) -> WrittenFolder:
 def lock(home: WrittenFolder) -> ExitStack:
     """Lock a run folder until the result is closed; raise SigmaStateError if another process has locked it.
 
-    The lock is on a file that only its owner can open, because whoever can open a file can lock it.  The folder is also
-    locked where possible: it shows other users that the run is in progress, and keeps out versions of Sigma without a
-    lock file.  Without that file, the run may be one of theirs, and the lock on the folder is required.
+    The lock is on a file that only its owner can open, since any process that can open a file can lock it.  The folder
+    is also locked where possible, to show other users that the run is in progress, and for versions of Sigma without a
+    lock file.  If that file is missing, such a version may have made the run, and the lock on the folder is required.
     """
     with ExitStack() as claim, home.opened(make=True) as inside:
         strict = not os.path.lexists(inside / LOCK)

@@ -27,7 +27,7 @@ Run = Callable[[Callable[[], Any]], Future[Any]]
 
 
 def at_once(act: Callable[[], Any]) -> Future[Any]:
-    """Do what may have to wait in this thread."""
+    """Run a call in this thread; return its result, or what it raised, as a future."""
     future = Future[Any]()
     try:
         future.set_result(act())
@@ -47,7 +47,7 @@ class Conversation:
     Args:
         view: What the client sees of the run.
         scopes: What it may do: ``read``, ``steer``.
-        later: Does in another thread what may have to wait for training; by default it is done at once, in this one.
+        later: Runs a call that may block until training reaches a boundary; by default, in the calling thread.
         more: Further requests that read, by name: functions of the view and of their arguments.
     """
 
