@@ -1,14 +1,18 @@
 """Train on the backend numpy where a test names none: it has nothing to compile.
 
-No run is steered from other shells, but where a test is about that. Tests of rooms that are not installed are left out.
+No run is steered from other shells, but where a test is about that. Tests of rooms that are not installed are left out; those
+that import rooms are marked, so that each test runs either with the kernel alone or with its rooms.
 """
 
 from __future__ import annotations
 
 import ast
 import os
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 os.environ.setdefault("SIGMA_BACKEND", "numpy")
 os.environ.setdefault("SIGMA_CONTROL", "off")
@@ -22,6 +26,14 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if missing else None
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of files that import rooms."""
+    for item in items:
+        if _rooms_imported(item.path):
+            item.add_marker("rooms")
+
+
+@cache
 def _rooms_imported(path: Path) -> set[str]:
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):

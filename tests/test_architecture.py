@@ -10,11 +10,12 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -98,20 +99,27 @@ def declared(pyproject: Path, *extras: str) -> set[str]:
     return {name for one in names for name in IMPORTED_AS.get(one, {one.replace("-", "_").lower()})}
 
 
+def faults(paths: Iterable[Path], check: Callable[[Path], Any]) -> dict[str, Any]:
+    """Return what a check finds, by the file in which it finds something."""
+    return {str(path.relative_to(ROOT)): found for path in paths if (found := check(path))}
+
+
 # -- imports -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("path", MODULES, ids=dotted)
-def test_a_module_imports_only_modules_before_it_in_the_order(path):
-    mine = dotted(path)
-    for name in filter(inside, imported(shown(path))):
-        assert RANK.get(part(name), 0) <= RANK[part(mine)], f"{mine} imports {name}"
+def test_a_module_imports_only_modules_before_it_in_the_order():
+    def above(path: Path) -> set[str]:
+        rank = RANK[part(dotted(path))]
+        return {name for name in filter(inside, imported(shown(path))) if RANK.get(part(name), 0) > rank}
+
+    assert faults(MODULES, above) == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=dotted)
-def test_kernel_modules_import_only_the_version_from_the_lazy_exports(path):
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.ImportFrom) and node.module == "sigma_kernel":
-            names = {alias.name for alias in node.names if f"sigma_kernel.{alias.name}" not in NAMES}
-            assert names <= {"__version__"}
+def test_kernel_modules_import_only_the_version_from_the_lazy_exports():
+    def lazy(path: Path) -> set[str]:
+        found = [x for x in ast.walk(parsed(path)) if isinstance(x, ast.ImportFrom) and x.module == "sigma_kernel"]
+        names = {alias.name for node in found for alias in node.names if f"sigma_kernel.{alias.name}" not in NAMES}
+        return names - {"__version__"}
+
+    assert faults(MODULES, lazy) == {}
 
 
 def circle(graph: Mapping[str, set[str]]) -> list[str]:
@@ -158,10 +166,8 @@ def test_a_cycle_of_imports_is_found_and_named():
     assert circle({"a": {"b", "c"}, "b": {"c"}}) == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=dotted)
-def test_there_are_no_imports_inside_functions(path):
-    hidden = [name for function in functions(path) for name in imported(function)]
-    assert hidden == []
+def test_there_are_no_imports_inside_functions():
+    assert faults(MODULES, lambda path: [name for function in functions(path) for name in imported(function)]) == {}
 
 
 def test_only_components_lazy_exports_and_optional_libraries_are_imported_by_name():
@@ -176,12 +182,14 @@ def test_only_components_lazy_exports_and_optional_libraries_are_imported_by_nam
     assert users <= allowed
 
 
-@pytest.mark.parametrize("path", MODULES, ids=dotted)
-def test_the_kernel_imports_what_it_declares_and_no_plugin(path):
+def test_the_kernel_imports_what_it_declares_and_no_plugin():
     allowed = {"sigma_kernel", *declared(ROOT / "pyproject.toml"), *sys.stdlib_module_names}
-    if "testing" in path.parts:
-        allowed |= {"pytest"}
-    assert {name.partition(".")[0] for name in imported(parsed(path))} <= allowed
+
+    def undeclared(path: Path) -> set[str]:
+        names = {name.partition(".")[0] for name in imported(parsed(path))}
+        return names - allowed - ({"pytest"} if "testing" in path.parts else set())
+
+    assert faults(MODULES, undeclared) == {}
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
@@ -228,9 +236,8 @@ def beyond(text: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", [*READERS, *PAGES], ids=lambda path: str(path.relative_to(ROOT)))
-def test_rooms_and_documents_import_public_names_of_the_kernel_only(path):
-    assert beyond(path.read_text()) == set()
+def test_rooms_and_documents_import_public_names_of_the_kernel_only():
+    assert faults([*READERS, *PAGES], lambda path: beyond(path.read_text())) == {}
 
 
 def test_an_import_of_a_private_module_or_name_is_found():
@@ -298,9 +305,9 @@ def foreign(path: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if "testing" not in path.parts], ids=dotted)
-def test_no_module_assigns_to_the_fields_of_other_objects(path):
-    assert foreign(path) == FOREIGN.get(dotted(path).partition(".")[2], set())
+def test_no_module_assigns_to_the_fields_of_other_objects():
+    paths = [path for path in MODULES if "testing" not in path.parts]
+    assert {dotted(path).partition(".")[2]: found for path in paths if (found := foreign(path))} == FOREIGN
 
 
 def test_the_import_chain_of_training_is_short():
@@ -318,9 +325,9 @@ def test_the_import_chain_of_training_is_short():
 SOURCES = [*KERNEL.rglob("*.py"), *(path for room in ROOMS for path in sources(room))]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_functions_stay_within_40_lines(path):
-    assert {function.name: lines(function) for function in functions(path) if lines(function) > 40} == {}
+def test_functions_stay_within_40_lines():
+    long = faults(SOURCES, lambda path: {one.name: lines(one) for one in functions(path) if lines(one) > 40})
+    assert long == {}
 
 
 def code(path: Path) -> int:
@@ -357,13 +364,15 @@ def test_half_of_all_functions_have_8_lines_or_fewer():
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_file_names_are_british_and_descriptive(path):
-    assert path.stem not in {"utils", "util", "helpers", "misc", "common"}
+def test_file_names_are_descriptive():
+    assert {path.stem for path in SOURCES}.isdisjoint({"utils", "util", "helpers", "misc", "common"})
+
+
+def test_names_are_british():
     american = (  # but in titles and others' names
         r"(?i:optimizer|(?<!graph\.)initializer|regularizer|normalize)|(?<!_)normalization"
     )
-    assert not re.findall(american, path.read_text())
+    assert faults(SOURCES, lambda path: re.findall(american, path.read_text())) == {}
 
 
 def test_no_two_public_classes_have_the_same_name():
@@ -375,13 +384,21 @@ def test_no_two_public_classes_have_the_same_name():
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_code_has_no_todo_and_swallows_no_exception(path):
-    assert not re.findall(r"\b(TODO|FIXME|XXX|raise NotImplementedError)\b", path.read_text())
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.ExceptHandler):
-            assert node.type is not None
-            assert not (len(node.body) == 1 and isinstance(node.body[0], ast.Pass)), f"line {node.lineno}"
+def test_the_code_has_no_todo():
+    todo = r"\b(TODO|FIXME|XXX|raise NotImplementedError)\b"
+    assert faults(SOURCES, lambda path: re.findall(todo, path.read_text())) == {}
+
+
+def swallowing(handler: ast.ExceptHandler) -> bool:
+    return handler.type is None or (len(handler.body) == 1 and isinstance(handler.body[0], ast.Pass))
+
+
+def test_the_code_swallows_no_exception():
+    def lines_of_handlers(path: Path) -> list[int]:
+        handlers = (node for node in ast.walk(parsed(path)) if isinstance(node, ast.ExceptHandler))
+        return [handler.lineno for handler in handlers if swallowing(handler)]
+
+    assert faults(SOURCES, lines_of_handlers) == {}
 
 
 # -- backends ----------------------------------------------------------------------------------------------------------
@@ -434,13 +451,13 @@ def named_backends(tree: ast.Module, known: Mapping[str, str]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_module_names_a_backend_of_another_room(path):
-    if own(path) == COMPARES:
-        return
-    spoken = LIBRARIES.get(dotted(path).removeprefix("sigma_kernel."), set())
-    others = {name: room for name, room in BACKENDS.items() if room != own(path)}
-    assert named_backends(parsed(path), others) == spoken
+def test_no_module_names_a_backend_of_another_room():
+    found: dict[str, set[str]] = {}
+    for path in (path for path in SOURCES if own(path) != COMPARES):
+        others = {name: room for name, room in BACKENDS.items() if room != own(path)}
+        if named := named_backends(parsed(path), others):
+            found[dotted(path).removeprefix("sigma_kernel.")] = named
+    assert found == LIBRARIES
 
 
 def test_a_backend_that_is_named_in_a_string_or_an_identifier_is_found():

@@ -20,6 +20,7 @@ from figures import FOLDER, benchmarks, diagrams, drawing, first
 from sigma_kernel import catalogue, describe
 from sigma_kernel.graph import OPS, Op
 
+pytestmark = pytest.mark.rooms
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("**/*.md"))

@@ -229,6 +229,7 @@ def test_a_checkpoint_is_written_after_the_journal_rows_before_it(
 
 
 # -- non-finite numbers ------------------------------------------------------------------------------------------------
+@pytest.mark.rooms
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -0.0])
 @pytest.mark.parametrize("saved", [False, True])
 def test_non_finite_settings_survive_resume_and_replay(tmp_path: Path, value: float, saved: bool) -> None:
@@ -239,7 +240,6 @@ def test_non_finite_settings_survive_resume_and_replay(tmp_path: Path, value: fl
             sigma.send("save")
         leave_as_killed(sigma, tmp_path)
 
-    pytest.importorskip("sigma_hooks")
     with steered({3: act}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
