@@ -1,7 +1,7 @@
 """Train on the backend numpy where a test names none: it has nothing to compile.
 
-No run is steered from other shells, but where a test is about that. Tests of rooms that are not installed are left out; those
-that import rooms are marked, so that each test runs either with the kernel alone or with its rooms.
+No run is steered from other shells, but where a test is about that. Tests of rooms that are not installed are left
+out; those that import rooms are marked, so that each test runs once: with the kernel alone, or with its rooms.
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ class Place:
         pins = self.folder / "constraints.txt"
         pins.write_text("".join(f"{name} @ {wheel.as_uri()}\n" for name, wheel in self.wheels.items()))
         wanted = [f"{one}{extra} @ {self.wheels[one].as_uri()}" if one in self.wheels else one for one in names]
-        pip = [sys.executable, "-m", "pip", "--python", str(self.binary("python")), "install", "-q", "--no-compile"]
-        run(*pip, "-c", str(pins), *wanted)
+        run("uv", "pip", "install", "-q", "--python", str(self.binary("python")), "-c", str(pins), *wanted)
 
     def binary(self, name: str) -> Path:
         """Return the path of an installed program."""
@@ -53,8 +52,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Return the wheel of every distribution of the project."""
     folder = tmp_path_factory.mktemp("wheels")
     projects = [ROOT, *(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))]
-    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder)]
-    run(*build, *map(str, projects))
+    for project in projects:
+        run(sys.executable, "-m", "flit_core.wheel", "--outdir", str(folder), str(project))
     found = {path.name.split("-")[0].replace("_", "-"): path for path in folder.glob("*.whl")}
     assert len(found) == len(projects)
     return found

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-SEQUENCES = 10_000 if os.environ.get("SIGMA_LONG") else 200
+from tests.reliability.amount import SEED, amount
+
+SEQUENCES = amount(40, 200, 10_000)
 APPLIED = {"set", "pause", "go", "step", "stop", "save", "rewind", "reset", "attach", "detach", "swap", "undo"}
 pytestmark = pytest.mark.rooms
 
 
 def test_every_command_is_acknowledged_once_and_has_its_effect() -> None:
     script = Path(__file__).parent / "commands.py"
-    done = subprocess.run([sys.executable, script, str(SEQUENCES)], capture_output=True, text=True, timeout=7200)
+    command = [sys.executable, script, str(SEQUENCES), str(SEED)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=7200)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)
     assert found["sequences"] >= SEQUENCES

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,9 @@ from shlex import join
 
 import pytest
 
-ROUNDS = 200 if os.environ.get("SIGMA_LONG") else 3
+from tests.reliability.amount import SEED, amount
+
+ROUNDS = amount(3, 10, 200)
 UNSHARE = ("unshare", "--map-root-user", "--mount", "sh", "-c")
 
 
@@ -20,7 +21,7 @@ def test_no_acknowledged_command_is_lost_when_the_disk_fills_and_the_run_is_kill
     mounted = join(["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(tmp_path)])
     if not shutil.which("unshare") or subprocess.run([*UNSHARE, mounted], capture_output=True).returncode:
         pytest.skip("cannot mount a tmpfs")
-    script = join([sys.executable, str(Path(__file__).parent / "crowded.py"), str(tmp_path), str(ROUNDS)])
+    script = join([sys.executable, str(Path(__file__).parent / "crowded.py"), str(tmp_path), str(ROUNDS), str(SEED)])
     done = subprocess.run([*UNSHARE, f"{mounted} && {script}"], capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

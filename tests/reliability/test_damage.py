@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
@@ -13,8 +12,9 @@ from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training.checkpoints import store as checkpoint
 from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.checkpoints.store import ARRAYS, MANIFEST, SEAL
+from tests.reliability.amount import amount
 
-FLIPS = 20_000 if os.environ.get("SIGMA_LONG") else 1_000
+FLIPS = amount(1_000, 1_000, 20_000)
 FILES = (ARRAYS, MANIFEST, SEAL)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from importlib import import_module
@@ -13,8 +12,9 @@ from typing import Any
 import pytest
 
 from sigma_kernel.graph.node import OPS
+from tests.reliability.amount import SEED, amount
 
-GRAPHS = 20_000 if os.environ.get("SIGMA_LONG") else 500
+GRAPHS = amount(50, 500, 20_000)
 HERE = Path(__file__).parent
 
 
@@ -40,7 +40,9 @@ def test_random_graphs_have_every_op_of_the_kernel() -> None:
 @pytest.mark.rooms
 def test_random_graphs_agree_with_the_reference_on_every_backend() -> None:
     script = HERE / "graphs.py"
-    done = subprocess.run([sys.executable, script, str(GRAPHS)], capture_output=True, text=True, timeout=36_000)
+    done = subprocess.run(
+        [sys.executable, script, str(GRAPHS), str(SEED)], capture_output=True, text=True, timeout=36_000
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["graphs"], found["different"]) == (GRAPHS, [])

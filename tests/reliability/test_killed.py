@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
-ROUNDS = 500 if os.environ.get("SIGMA_LONG") else 50
+from tests.reliability.amount import SEED, amount
+
+ROUNDS = amount(50, 100, 500)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_kill_while_saving_always_leaves_a_complete_checkpoint() -> None:
     script = Path(__file__).parent / "killed.py"
-    done = subprocess.run([sys.executable, script, str(ROUNDS)], capture_output=True, text=True, timeout=600)
+    command = [sys.executable, script, str(ROUNDS), str(SEED)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["rounds"] == ROUNDS

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-LONG = bool(os.environ.get("SIGMA_LONG"))
-ROUNDS = 50 if LONG else 1
+from tests.reliability.amount import SEED, amount
+
+ROUNDS = amount(1, 3, 50)
 pytestmark = [
     pytest.mark.rooms,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork"),
@@ -20,7 +21,8 @@ pytestmark = [
 
 def test_a_run_interrupted_at_any_time_is_resumed_and_replayed_bit_for_bit() -> None:
     script = Path(__file__).parent / "resumed.py"
-    done = subprocess.run([sys.executable, script, str(ROUNDS)], capture_output=True, text=True, timeout=7200)
+    command = [sys.executable, script, str(ROUNDS), str(SEED)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=7200)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found.pop("different") == 0

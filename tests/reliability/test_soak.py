@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-STEPS = 10**7 if os.environ.get("SIGMA_LONG") else 20_000
+from tests.reliability.amount import amount
+
+STEPS = amount(20_000, 20_000, 10**7)
 pytestmark = [pytest.mark.rooms, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
 

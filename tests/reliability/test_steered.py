@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-ROUNDS = 250 if os.environ.get("SIGMA_LONG") else 1
+from tests.reliability.amount import SEED, amount
+
+ROUNDS = amount(1, 5, 250)
 pytestmark = [
     pytest.mark.rooms,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork"),
@@ -19,7 +21,8 @@ pytestmark = [
 
 def test_a_run_that_is_steered_at_random_and_killed_is_resumed_and_replayed_bit_for_bit() -> None:
     script = Path(__file__).parent / "steered.py"
-    done = subprocess.run([sys.executable, script, str(ROUNDS)], capture_output=True, text=True, timeout=7200)
+    command = [sys.executable, script, str(ROUNDS), str(SEED)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=7200)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["runs"], found["different"]) == (2 * ROUNDS, 0)

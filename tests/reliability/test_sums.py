@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-POWER = 25 if os.environ.get("SIGMA_LONG") else 19
+from tests.reliability.amount import amount
+
+POWER = amount(19, 19, 25)
 pytestmark = pytest.mark.rooms
 
 

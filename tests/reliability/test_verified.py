@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-LONG = bool(os.environ.get("SIGMA_LONG"))
+from tests.reliability.amount import LONG
+
 pytestmark = pytest.mark.rooms
 
 
