@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "": "functions",
-        "arrays": "as_numpy read_only",
+        "arrays": "as_array as_numpy read_only",
         "clock": "COUNTED Moment TimeScale TimeStep after between duration every",
         "config.description": "describe",
         "config.trained": "Trained load read_saved saved_parameters",
@@ -30,7 +30,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "plugins.catalogue": "Lowerings catalogue",
         "plugins.specs": "Component hookimpl",
         "registry.registry": "Registry",
-        "training.data.dataset": "as_array",
         "training.history.metrics": "History",
         "training.step.model": "Model",
         "training.trainer": "Trainer",

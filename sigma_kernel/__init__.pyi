@@ -1,6 +1,7 @@
 # Generated: python -m sigma_kernel.testing.generate
 # ruff: noqa
 from sigma_kernel import functions as functions
+from sigma_kernel.arrays import as_array as as_array
 from sigma_kernel.arrays import as_numpy as as_numpy
 from sigma_kernel.arrays import read_only as read_only
 from sigma_kernel.clock import COUNTED as COUNTED
@@ -109,7 +110,6 @@ from sigma_kernel.plugins.catalogue import catalogue as catalogue
 from sigma_kernel.plugins.specs import Component as Component
 from sigma_kernel.plugins.specs import hookimpl as hookimpl
 from sigma_kernel.registry.registry import Registry as Registry
-from sigma_kernel.training.data.dataset import as_array as as_array
 from sigma_kernel.training.history.metrics import History as History
 from sigma_kernel.training.step.model import Model as Model
 from sigma_kernel.training.trainer import Trainer as Trainer

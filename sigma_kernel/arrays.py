@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from sigma_kernel.errors import SigmaDataError, said
+
 
 def readable(values: Any) -> np.ndarray:
     """Convert what :func:`as_numpy` does; return an array of None for anything else, such as lists of two lengths."""
@@ -47,3 +49,21 @@ def as_numpy(values: Any) -> np.ndarray:
     if array.dtype.kind == "O" and array.ndim == 1 and {*map(type, array)} in ({np.ndarray}, {list}):
         return np.stack([as_numpy(row) for row in array])
     return array.astype(np.float32) if array.dtype.kind == "V" and "float" in array.dtype.name else array
+
+
+def as_array(where: str, name: str, values: Any) -> np.ndarray:
+    """Convert a section to an array with one row per sample; raise SigmaDataError if that is impossible."""
+    if hasattr(values, "toarray"):
+        raise SigmaDataError(f"{where}: section {name!r} is a sparse matrix. Give x.toarray(), or blocks of it.")
+    if hasattr(values, "filled") and np.any(values.mask):
+        raise SigmaDataError(f"{where}: section {name!r} has masked values. Give x.filled(0.0), or drop the rows.")
+    try:
+        array = as_numpy(values)
+    except ValueError:
+        raise SigmaDataError(f"{where}: section {name!r}: samples have different shapes. Cut or pad them.") from None
+    except (TypeError, RuntimeError, BufferError) as error:  # such as of an array on another device
+        raise SigmaDataError(f"{where}: section {name!r}: {said(error).rstrip('.')}. Give a NumPy array.") from error
+    if not array.ndim:
+        single = "; Stream(...) joins single ones" if where == "data" else ""
+        raise SigmaDataError(f"{where}: section {name!r} is a single value. Axis 0 is for the samples{single}.")
+    return array

@@ -14,8 +14,8 @@ from attrs import define, field, fields, frozen
 
 from sigma_kernel.arrays import read_only
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph.reprs import brief
 from sigma_kernel.regular import open_regular
-from sigma_kernel.settings import brief
 
 LARGEST, LONGEST = 1 << 30, 1 << 24  # bytes of a file, and of a line, that are read
 NAMES = 1 << 16  # of values in a file

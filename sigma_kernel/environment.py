@@ -25,22 +25,22 @@ from attrs.converters import optional
 
 from sigma_kernel import settings
 from sigma_kernel.contracts import Chart, Monitor, Ticket
+from sigma_kernel.contracts.storing import Log
 from sigma_kernel.courses import Course, TrainingHandle, seen_by_people
 from sigma_kernel.curves import measured
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, near, refuse_unknown, said
+from sigma_kernel.messages import Messages
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue, load
-from sigma_kernel.plugins.resolver import Resolver as Resolver
+from sigma_kernel.plugins.resolver import Resolver as Resolver, resolve_component, resolve_components
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training import files as folder
 from sigma_kernel.training.arguments import BELONGS
-from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.checkpoints.store import recover
 from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.components import SETTINGS, one, several
-from sigma_kernel.training.history.messages import Messages
+from sigma_kernel.training.components import SETTINGS
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.runs import resume as resuming
@@ -63,7 +63,7 @@ CONTROL = "control"  # the monitor through which other shells steer; SIGMA_CONTR
 
 def _resolved(environment: Environment, _: object, monitors: Any) -> dict[str, Monitor]:
     """Resolve names and tables of monitors."""
-    return several(Resolver(environment.catalogue), "monitors", "monitor", Monitor, monitors)
+    return resolve_components(Resolver(environment.catalogue), "monitors", "monitor", Monitor, monitors)
 
 
 @define(eq=False, repr=False)
@@ -447,7 +447,7 @@ class Environment(settings.Settled):
         path = run / "metrics.jsonl"
         there = path.is_file() and not path.is_symlink()  # else someone removed or replaced it
         try:
-            chart: Chart = one(Resolver(self.catalogue), "curves", "chart", Chart, CURVES)
+            chart: Chart = resolve_component(Resolver(self.catalogue), "curves", "chart", Chart, CURVES)
             drawn = str(chart.draw(run.name, measured(path, self.messages.log) if there else {}))
         except Exception as error:  # a failing plugin must not fail the run
             self.messages.log(f"curves.svg is not drawn: {said(error)}")
@@ -629,12 +629,16 @@ class Environment(settings.Settled):
             progress = seen_by_people() and self._offers("monitor", CONSOLE)
         if not progress or any(monitor.talks for monitor in self.monitors.values()):
             return {}
-        return {CONSOLE: one(Resolver(self.catalogue), "progress", "monitor", Monitor, CONSOLE)}
+        return {CONSOLE: resolve_component(Resolver(self.catalogue), "progress", "monitor", Monitor, CONSOLE)}
 
     def steering(self) -> dict[str, Monitor]:
         """Return the monitor ``control``, unless it is switched off or not installed."""
         wanted = self.control and os.environ.get("SIGMA_CONTROL") != "off" and self._offers("monitor", CONTROL)
-        return {CONTROL: one(Resolver(self.catalogue), CONTROL, "monitor", Monitor, CONTROL)} if wanted else {}
+        return (
+            {CONTROL: resolve_component(Resolver(self.catalogue), CONTROL, "monitor", Monitor, CONTROL)}
+            if wanted
+            else {}
+        )
 
     def _offers(self, kind: str, name: str) -> bool:
         return any(one.name == name for one in self.catalogue.components(kind))

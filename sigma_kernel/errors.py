@@ -6,6 +6,7 @@ Every error that a user can cause is a :class:`SigmaError`. Its message gives th
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Collection, Iterable, Mapping
@@ -236,3 +237,14 @@ class Mistakes:
 
 
 FIRST = Mistakes()
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Return a text whose control characters, but tabs and new lines, are written as escapes of JSON.
+
+    Those of direction are among them. A terminal would act on them, so that a stranger's file could hide or forge text.
+    """
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

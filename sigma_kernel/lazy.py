@@ -10,6 +10,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+GENERATE = "python -m sigma_kernel.testing.generate"
+HEADER = f"# Generated: {GENERATE}\n# ruff: noqa\n"  # of the stubs
 TYPE_CHECKING = False  # as type checkers know it, and without typing, which takes longer to import than all of this
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

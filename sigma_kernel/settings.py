@@ -12,13 +12,13 @@ from functools import cache, lru_cache, wraps
 from inspect import Signature, cleandoc, signature as inspected
 from math import inf, isfinite
 from numbers import Integral, Real
-from textwrap import shorten
 from typing import Any, Literal, TypeGuard, get_args
 
 from attrs import Attribute, field, fields, frozen, validators
 from attrs.validators import and_ as and_, optional as optional
 
 from sigma_kernel.errors import SigmaConfigError, SigmaError, refuse_unknown
+from sigma_kernel.graph.reprs import brief as brief
 from sigma_kernel.scanning import OWN
 
 Check = Callable[[Any, "Attribute[Any]", Any], Any]
@@ -206,20 +206,6 @@ class Settled(ABC):  # noqa: B024  its subclasses are abstract
                     raise SigmaConfigError(f"{type(self).__name__}.{name.lstrip('_')}: {rule}")
 
         cls.__init__ = made  # type: ignore[method-assign]
-
-
-def brief(made: Any) -> str:
-    """Return an attrs object on one line, whatever it holds: to be the ``__repr__`` of classes that hold arrays."""
-    shown = [f"{f.alias}={_short(getattr(made, f.name))}" for f in fields(type(made)) if f.repr and f.name[0] != "_"]
-    return f"{type(made).__name__}({shorten(', '.join(shown), 400, placeholder=' ...')})"
-
-
-def _short(value: Any) -> str:
-    if hasattr(value, "shape") and hasattr(value, "dtype"):
-        return f"{type(value).__name__}({value.shape}, {value.dtype})"
-    if isinstance(value, Mapping | list | tuple) and len(value) > 4:
-        return f"{type(value).__name__} of {len(value)}"
-    return shorten(repr(value), 80, placeholder=" ...")
 
 
 def is_finite(value: Any) -> bool:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
-from math import isfinite
-from typing import Any
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
@@ -21,12 +19,3 @@ def html(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [("th", head), *(("td", row) for row in rows)]
     marked = ("".join(f'<{tag} style="text-align:left">{escape(cell)}</{tag}>' for cell in row) for tag, row in lines)
     return f"<table>{''.join(f'<tr>{cells}</tr>' for cells in marked)}</table>"
-
-
-def strict(value: Any) -> Any:
-    """Return a value as strict JSON: a number that is not finite becomes None, and a tuple a list."""
-    if isinstance(value, Mapping):
-        return {name: strict(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [strict(inner) for inner in value]
-    return None if isinstance(value, float) and not isfinite(value) else value

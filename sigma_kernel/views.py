@@ -17,15 +17,16 @@ from attrs import define, field
 from sigma_kernel.arrays import protected
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
+from sigma_kernel.encoding import packed
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaStateError
+from sigma_kernel.messages import Messages
 from sigma_kernel.network.architecture import Architecture, Placed
 from sigma_kernel.network.tracing import Shapes
+from sigma_kernel.plugins.resolver import display_name
 from sigma_kernel.registry.registry import Kind, Registry
 from sigma_kernel.threads import in_thread
-from sigma_kernel.training.checkpoints.encoding import packed
 from sigma_kernel.training.checkpoints.store import numbered, read_manifest
-from sigma_kernel.training.components import Learned, name_of, target_names
-from sigma_kernel.training.history.messages import Messages
+from sigma_kernel.training.components import Learned, target_names
 from sigma_kernel.training.hooks.order import decided
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.live import Elements
@@ -146,7 +147,7 @@ class EnvironmentView:
         for name in order.names:
             hook, muted = order.hooks[name], bool(memory.get(name, {}).get("muted"))
             when, reasons = str(hook.when or ""), tuple(str(reason) for reason in why if reason.then == name)
-            found.append(HookEntry(name, name_of(hook), str(hook.every), when, reasons, muted, hook.background))
+            found.append(HookEntry(name, display_name(hook), str(hook.every), when, reasons, muted, hook.background))
         return found
 
     def states(self, trainer: str) -> list[StateEntry]:

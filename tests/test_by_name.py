@@ -19,8 +19,7 @@ from sigma_kernel.config import build, parse, structured
 from sigma_kernel.config.writing import toml
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.resolver import Resolver
-from sigma_kernel.training.components import name_of
+from sigma_kernel.plugins.resolver import Resolver, display_name
 from sigma_layers import Input, Output, SoftmaxCrossEntropy
 from sigma_operator_local.local import LocalOperator
 from sigma_operator_local.shards import Sum
@@ -447,7 +446,7 @@ def test_an_empty_environment_has_a_summary() -> None:
     "backend", ["numpy", "sigma-backend-numpy:numpy", {"type": "numpy"}, NumpyBackend(), NumpyBackend]
 )
 def test_a_backend_is_selected_by_name(backend: Any) -> None:
-    assert name_of(backend).removesuffix("_backend") == "numpy"
+    assert display_name(backend).removesuffix("_backend") == "numpy"
 
 
 @pytest.mark.parametrize("way", ["file", "python"])

@@ -13,6 +13,7 @@ from runpy import run_path
 import pytest
 
 import sigma_kernel
+from sigma_kernel.lazy import GENERATE
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import find
@@ -112,7 +113,7 @@ def test_a_room_imports_another_only_if_it_declares_the_dependency(room):
 @pytest.mark.rooms
 def test_the_kernel_lists_the_components_of_its_rooms():
     table = generate.table(plugin for plugin in catalogue().plugins if plugin.name in {room.name for room in ROOMS})
-    assert rooms.PATH.read_text("utf-8") == table, f"Run {generate.COMMAND}"
+    assert rooms.PATH.read_text("utf-8") == table, f"Run {GENERATE}"
 
 
 def test_the_kernel_lists_the_existing_and_the_planned_rooms():

@@ -13,6 +13,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from sigma_kernel import Component, contracts, lazy_exports
+from sigma_kernel.lazy import GENERATE
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.discovery import Plugin
 from sigma_kernel.testing import generate
@@ -59,7 +60,7 @@ def test_no_module_hides_an_exported_name(name):
 def test_the_stubs_of_the_kernel_are_up_to_date():
     stubs = generate.stubs("sigma_kernel")
     assert len(stubs) == len(LAZY)
-    assert [path for path, text in stubs.items() if path.read_text("utf-8") != text] == [], generate.COMMAND
+    assert [path for path, text in stubs.items() if path.read_text("utf-8") != text] == [], GENERATE
 
 
 def test_a_stub_imports_each_name_from_its_module():

@@ -12,11 +12,12 @@ import attrs
 
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.config.choice import REQUIRED, Setting, plain, settings
-from sigma_kernel.config.kinds import check_contract, kind_of
+from sigma_kernel.config.kinds import kind_of
 from sigma_kernel.config.structure import words
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.network.architecture import Architecture, component_name
 from sigma_kernel.plugins.catalogue import catalogue, load
+from sigma_kernel.plugins.kinds import check_contract
 from sigma_kernel.settings import documented, limited, requirements
 
 NO_TABLES = (TimeStep, Criterion, Architecture)  # attrs classes that are written as text

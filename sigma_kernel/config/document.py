@@ -19,8 +19,8 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT, Array, InlineTable, Item, Table
 
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph.reprs import brief
 from sigma_kernel.regular import open_regular
-from sigma_kernel.settings import brief
 
 Path = tuple[str | int, ...]
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any, get_args, get_origin
 
-from sigma_kernel import contracts
 from sigma_kernel.config.choice import Choice
-from sigma_kernel.errors import SigmaPluginError
-from sigma_kernel.plugins.catalogue import load
-from sigma_kernel.plugins.resolver import KINDS, kind_of as kind_of_contract
-from sigma_kernel.plugins.rooms import install
-from sigma_kernel.plugins.specs import Component
+from sigma_kernel.plugins.resolver import kind_of as kind_of_contract
 
 
 def contract(type_: Any) -> Any:
@@ -22,40 +16,3 @@ def contract(type_: Any) -> Any:
 def kind_of(type_: Any) -> str | None:
     """Return the component kind of a contract, or of a class that fulfils one; None for other types."""
     return kind_of_contract(contract(type_))
-
-
-def fulfils(thing: Any, *wanted: Any) -> bool:
-    """Return whether something is a class that fulfils one of the contracts; for datasets, a mapping of splits does."""
-    also = (Mapping,) if contracts.Dataset in wanted else ()
-    return isinstance(thing, type) and issubclass(thing, (*wanted, *also))
-
-
-def check_contract(component: Component, thing: Any) -> None:
-    """Raise SigmaPluginError if a component's object does not fulfil the contract of its kind."""
-    known = tuple(cls for cls, kind in KINDS.items() if kind == component.kind)
-    if not known or (component.kind == "layer" and not isinstance(thing, type)):  # a layer may be a factory function
-        right = callable(thing)
-    elif component.kind in ("recipe", "panel"):  # an instance, not a class
-        right = isinstance(thing, known)
-    else:
-        right = fulfils(thing, *known)
-    if not right:
-        wanted = " or ".join(cls.__name__ for cls in known) or "function"
-        raise SigmaPluginError(
-            f"{component.kind} {component.full_name!r}: expected {wanted} (got {thing!r}). "
-            f"Update it: {install(component.distribution, '-U')}"
-        )
-    if missing := ", ".join(sorted(getattr(thing, "__abstractmethods__", ()))):
-        where = f"{component.kind} {component.full_name!r}: {component.path}"
-        raise SigmaPluginError(f"{where} is abstract: it lacks {missing}. Define it, or leave the class out.")
-
-
-def problems(components: Iterable[Component]) -> list[str]:
-    """Import every component; return the errors of those that fail or do not fulfil their contract."""
-    found = []
-    for component in components:
-        try:
-            check_contract(component, load(component))
-        except SigmaPluginError as error:
-            found.append(str(error))
-    return found

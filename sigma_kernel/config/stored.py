@@ -14,12 +14,12 @@ from sigma_kernel.config.document import Document, read
 from sigma_kernel.config.location import move_data
 from sigma_kernel.config.reading import structured
 from sigma_kernel.config.schema import Configuration
+from sigma_kernel.contracts.storing import Log
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.training import files
 from sigma_kernel.training.checkpoints.compatibility import differences
-from sigma_kernel.training.checkpoints.format import Log
 from sigma_kernel.training.components import check_split
 
 

@@ -17,14 +17,14 @@ from attrs import define, field, frozen
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.config.choice import REQUIRED, Choice, Setting, plain, settings
 from sigma_kernel.config.document import Override, Path as Place
-from sigma_kernel.config.kinds import check_contract, contract, fulfils, kind_of
+from sigma_kernel.config.kinds import contract, kind_of
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import Mistakes, SigmaError, near
 from sigma_kernel.plugins.catalogue import Catalogue
-from sigma_kernel.plugins.resolver import divided
+from sigma_kernel.plugins.kinds import check_contract, fulfils
+from sigma_kernel.plugins.resolver import component_names, divided
 from sigma_kernel.scanning import OWN
 from sigma_kernel.settings import phrase
-from sigma_kernel.training.components import names
 
 # types that a plain TOML value can express: the accepted Python types, and the name for messages
 _PLAIN: dict[Any, tuple[Any, str]] = {
@@ -242,7 +242,7 @@ class Structure:
         """Convert a table whose values have one type; a list of components is named as in Python."""
         inner = get_args(type_)[1]
         if isinstance(value, list) and kind_of(inner) not in (None, *NAMED):
-            return dict(zip(names(value), self.sequence(value, list[inner]), strict=True))  # type: ignore[valid-type]
+            return dict(zip(component_names(value), self.sequence(value, list[inner]), strict=True))  # type: ignore[valid-type]
         if not isinstance(value, dict):
             raise Mismatch("a table with a name for each", value)
         if len(value) > MOST and kind_of(inner) in NAMED:

@@ -28,6 +28,7 @@ from sigma_kernel.config.location import check_there
 from sigma_kernel.config.schema import Configuration
 from sigma_kernel.config.stored import changed_plugins, document_in, opened
 from sigma_kernel.contracts import Backend, Inference, Label, Metric, RowLosses
+from sigma_kernel.contracts.storing import Checkpoint, Log
 from sigma_kernel.curves import BranchedCurves, measured
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
@@ -37,7 +38,6 @@ from sigma_kernel.training import files as folders
 from sigma_kernel.training.arguments import check_metrics
 from sigma_kernel.training.checkpoints import store as checkpoints
 from sigma_kernel.training.checkpoints.compatibility import check_fit
-from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.components import Learned, target_names
 from sigma_kernel.training.data.dataset import samples as arrays_of, specs
 from sigma_kernel.training.data.preprocessing import Preparation

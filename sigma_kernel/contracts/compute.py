@@ -14,7 +14,8 @@ from sigma_kernel.contracts.data import Preprocessor
 from sigma_kernel.errors import SigmaDataError, named
 from sigma_kernel.graph.node import Graph, Node
 from sigma_kernel.graph.random import permutation
-from sigma_kernel.settings import Settled, brief
+from sigma_kernel.graph.reprs import brief
+from sigma_kernel.settings import Settled
 
 Array = Any  # whatever a backend holds on its device
 Arrays = Mapping[str, Array]  # by name

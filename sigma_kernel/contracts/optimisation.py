@@ -13,9 +13,10 @@ from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaConfigError, expect, inside
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.graph.random import Key
+from sigma_kernel.graph.reprs import brief
 from sigma_kernel.network.tracing import Nodes, live, live_settings
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.settings import Settled, brief, instance_of
+from sigma_kernel.settings import Settled, instance_of
 
 
 @frozen

@@ -16,7 +16,8 @@ from sigma_kernel.clock import Moment, TimeStep
 from sigma_kernel.contracts.compute import Arrays, Backend, Batches, Burst, Records, Share
 from sigma_kernel.criteria import Criterion as Criterion
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.settings import Settled, brief, gt, in_, optional, whole
+from sigma_kernel.graph.reprs import brief
+from sigma_kernel.settings import Settled, gt, in_, optional, whole
 
 Value = float | Sequence["Value"]  # of a metric
 

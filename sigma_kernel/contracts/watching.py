@@ -14,7 +14,8 @@ from attrs import define, field, frozen
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.steering import RowLosses
 from sigma_kernel.curves import Branch as Branch, BranchedCurves, Stretch as Stretch
-from sigma_kernel.settings import Settled, brief
+from sigma_kernel.graph.reprs import brief
+from sigma_kernel.settings import Settled
 
 
 @frozen

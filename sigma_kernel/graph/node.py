@@ -18,7 +18,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError, near
-from sigma_kernel.settings import brief
+from sigma_kernel.graph.reprs import brief
 
 Shape = tuple[int, ...]
 Axis = int | Sequence[int] | None

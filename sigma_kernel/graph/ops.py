@@ -26,7 +26,7 @@ from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import dtypes, shapes
 from sigma_kernel.graph.namespace import evaluated
 from sigma_kernel.graph.node import MEANINGS, OPS, Constant, Graph, Node, Rules, Shape, constant
-from sigma_kernel.settings import brief
+from sigma_kernel.graph.reprs import brief
 
 Array = TypeVar("Array", Node, np.ndarray)
 Gradient = Callable[..., Node | tuple[Node | None, ...] | None]

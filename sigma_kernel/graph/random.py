@@ -19,7 +19,7 @@ from sigma_kernel.graph import ops
 from sigma_kernel.graph.namespace import WORD
 from sigma_kernel.graph.node import Node, constant
 from sigma_kernel.graph.philox import fill, host_blocks, scratch_bytes, words
-from sigma_kernel.settings import brief
+from sigma_kernel.graph.reprs import brief
 
 INITIAL, ORDER = WORD, WORD - 1  # scan numbers reserved for initial values and data orders
 AHEAD = 1 << 12  # rows whose order is drawn at once: of several epochs if the data set is smaller

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from sigma_kernel.config.kinds import problems as broken
 from sigma_kernel.graph.node import MEANINGS, OPS
 from sigma_kernel.plugins.discovery import Plugin, normal, required
+from sigma_kernel.plugins.kinds import problems as broken
 from sigma_kernel.plugins.rooms import install, known
 from sigma_kernel.plugins.specs import Component
 

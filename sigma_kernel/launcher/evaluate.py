@@ -14,10 +14,10 @@ from sigma_kernel.config import choosing, prepare
 from sigma_kernel.config.stored import opened, rows_of
 from sigma_kernel.config.trained import load
 from sigma_kernel.contracts import Metric
+from sigma_kernel.contracts.storing import Checkpoint, Log
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.launcher.configured import CHECKPOINT, DATA, WEIGHTS, standing
 from sigma_kernel.launcher.output import document, json_option, say, table
-from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.history.chain import Excerpt
 from sigma_kernel.training.history.replay import Row
 from sigma_kernel.training.runs.resume import fit, history, left, reaches

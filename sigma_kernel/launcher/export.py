@@ -15,8 +15,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, named
 from sigma_kernel.launcher.configured import CHECKPOINT, WEIGHTS
 from sigma_kernel.launcher.output import say
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.resolver import Resolver
-from sigma_kernel.training.components import one
+from sigma_kernel.plugins.resolver import Resolver, resolve_component
 
 
 @click.command()
@@ -61,7 +60,7 @@ def chosen(file: Path, name: str | None) -> Exporter:
     if not name:
         known = ", ".join(sorted(component.name for component in catalogue().components("exporter"))) or "none"
         raise SigmaConfigError(f"{file}: has no extension that names an exporter. Add one, or pass --as: {known}.")
-    exporter: Exporter = one(Resolver(catalogue()), "--as", "exporter", Exporter, _table(name))
+    exporter: Exporter = resolve_component(Resolver(catalogue()), "--as", "exporter", Exporter, _table(name))
     return exporter
 
 

@@ -15,14 +15,13 @@ from typing import TextIO
 import click
 
 from sigma_kernel import __version__
-from sigma_kernel.errors import SigmaError, near, said, scarce
+from sigma_kernel.errors import SigmaError, near, printable, said, scarce
 from sigma_kernel.launcher.output import colours, heard, reopen, say, silence
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import DISABLE, Catalogue, catalogue, disabled, load
 from sigma_kernel.plugins.discovery import commands, find, installed, normal
 from sigma_kernel.plugins.own import TRUST
 from sigma_kernel.plugins.specs import Component
-from sigma_kernel.regular import printable
 from sigma_kernel.signals import EARLY
 
 DEBUG = "sigma.debug"  # among the meta data of click's context

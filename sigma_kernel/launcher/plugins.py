@@ -7,14 +7,13 @@ from typing import Any
 
 import click
 
-from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.errors import SigmaPluginError, printable
 from sigma_kernel.launcher.later import later
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.launcher.scaffold import create, kinds
 from sigma_kernel.optional import optional
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
-from sigma_kernel.regular import printable
 
 checked = later("sigma_kernel.launcher.project:checked")
 problems_of = later("sigma_kernel.launcher.doctor:problems")  # heavy imports that lists do not need

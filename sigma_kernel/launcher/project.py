@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZipFile
 
-from sigma_kernel.config.kinds import problems as problems_of
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_kernel.launcher.doctor import undeclared, unmet, unusable
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
+from sigma_kernel.plugins.kinds import problems as problems_of
 from sigma_kernel.plugins.specs import GROUP
 from sigma_kernel.testing.plugin import failures
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from string import Template
 
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.lazy import HEADER
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.specs import API_VERSION, COMMANDS
-from sigma_kernel.testing.generate import HEADER
 
 FOLDER = Path(__file__).with_name("templates")
 DECLARED = f'[project.entry-points."{COMMANDS}"]'

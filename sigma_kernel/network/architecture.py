@@ -19,8 +19,9 @@ import attrs
 from attrs import define, field, frozen
 
 from sigma_kernel.errors import SigmaNetworkError
+from sigma_kernel.graph.reprs import brief
 from sigma_kernel.scanning import OWN
-from sigma_kernel.settings import Settled, brief, is_whole, signature
+from sigma_kernel.settings import Settled, is_whole, signature
 
 A = TypeVar("A", bound="Architecture")
 MOST = 10_000  # layers in a network

@@ -17,9 +17,9 @@ from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import FLOATS, Graph, Spec, symbol
+from sigma_kernel.graph.reprs import brief
 from sigma_kernel.network.network import Network
 from sigma_kernel.network.tracing import Continuation, Parameter, Resolve, Shapes, Trace
-from sigma_kernel.settings import brief
 
 CHECKED = 3  # entries of which results are compared with those for whole sequences
 

@@ -30,9 +30,10 @@ from sigma_kernel.errors import (
 from sigma_kernel.graph.node import Node, Spec, ordered, originating, symbol
 from sigma_kernel.graph.ops import Body, Looped
 from sigma_kernel.graph.random import Key, Streams
+from sigma_kernel.graph.reprs import brief
 from sigma_kernel.network.architecture import Architecture, Chain, Placed, place
 from sigma_kernel.registry.registry import Kind
-from sigma_kernel.settings import brief, documented, is_finite
+from sigma_kernel.settings import documented, is_finite
 
 Nodes = Mapping[str, Node]  # by name or address
 Resolve = Callable[[str, Any], Any]  # a component by its kind and what was chosen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from inspect import Parameter as Argument
 from pathlib import Path
@@ -15,11 +15,12 @@ from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaConfigError, refuse_unknown
+from sigma_kernel.network.architecture import component_name
+from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.plugins import specs
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.scanning import OWN
-from sigma_kernel.settings import signature
-from sigma_kernel.training.components import one, several
+from sigma_kernel.settings import is_table, signature
 
 PARTS = ("split", "split_by", "seed")  # settings of ``divided``, which every data set takes
 KINDS: dict[type, str] = {getattr(contracts, n): kind for kind, names in specs.KINDS.items() for n in names.split()}
@@ -119,7 +120,7 @@ class Resolver:
         if isinstance(value, Criterion):
             return value.bound(self)
         if (kind := kind_of(type_)) is not None:
-            return one(self, where, kind, (type_, Mapping) if kind == "dataset" else type_, value)
+            return resolve_component(self, where, kind, (type_, Mapping) if kind == "dataset" else type_, value)
         if isinstance(value, Mapping) and value.keys() == {OWN}:
             return self(OWN, value[OWN])
         if get_origin(type_) in (Union, UnionType):
@@ -129,7 +130,7 @@ class Resolver:
         if has(type_) and isinstance(value, Mapping):
             return self._new(where, type_, value)
         if get_origin(type_) is Mapping and (kind := kind_of(inner[-1])) is not None:
-            named = several(self, where, kind, inner[-1], value)
+            named = resolve_components(self, where, kind, inner[-1], value)
             return value if isinstance(value, Mapping) and all(named.get(k) is x for k, x in value.items()) else named
         if isinstance(value, Mapping) and inner:
             table = {key: self._read(f"{where}.{key}", one, inner[-1]) for key, one in value.items()}
@@ -150,3 +151,35 @@ def _types(owner: type) -> dict[str, Any]:
     except (NameError, AttributeError, TypeError):  # names imported for type checkers only
         return {}
     return {f.alias: hints[f.name] for f in fields(owner) if f.init} if hints else {}
+
+
+def resolve_component(resolve: Resolve, where: str, kind: str, contract: type | tuple[type, ...], chosen: Any) -> Any:
+    """Resolve one setting to a component; raise SigmaConfigError if it is not of this kind."""
+    found = resolve(kind, chosen)
+    if not isinstance(found, contract):
+        wanted = f"of the kind {kind}: an object, a name, or a table with its 'type'"
+        raise SigmaConfigError(f"{where}: must be {wanted} (got {type(found).__name__}).")
+    return found
+
+
+def resolve_components(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> dict[str, Any]:
+    """Resolve several components by name; those of a list are named by their type, duplicates by index as well."""
+    if isinstance(chosen, Mapping) and not is_table(chosen):
+        return {
+            name: resolve_component(resolve, f"{where}.{name}", kind, contract, thing) for name, thing in chosen.items()
+        }
+    every = chosen if isinstance(chosen, list | tuple) else [chosen]
+    made = [resolve_component(resolve, where, kind, contract, thing) for thing in every]
+    return dict(zip(component_names(every), made, strict=True))
+
+
+def component_names(chosen: Sequence[Any]) -> list[str]:
+    """Return names for the components of a list: their types, with the index in front if there was one before."""
+    types = [display_name(thing) for thing in chosen]
+    return [f"{place}-{name}" if name in types[:place] else name for place, name in enumerate(types)]
+
+
+def display_name(chosen: Any) -> str:
+    """Return a component's display name: the type in its table, or the name of its class."""
+    thing = chosen.get("type", chosen.get(OWN)) if isinstance(chosen, Mapping) else chosen
+    return thing.rpartition(":")[2] if isinstance(thing, str) else component_name(thing)

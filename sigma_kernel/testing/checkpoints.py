@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.training.checkpoints.store import read, saved, write
 from sigma_kernel.training.step.model import LAYERS
 

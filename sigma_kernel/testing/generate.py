@@ -17,13 +17,10 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
-from sigma_kernel.lazy import Exports
+from sigma_kernel.lazy import HEADER, Exports
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
-
-COMMAND = "python -m sigma_kernel.testing.generate"
-HEADER = f"# Generated: {COMMAND}\n# ruff: noqa\n"
 
 
 def packages() -> Iterator[str]:

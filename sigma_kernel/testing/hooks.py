@@ -24,6 +24,7 @@ from attrs import define, evolve, field
 from sigma_kernel import functions as f
 from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Context, CostLayer, Hook, HookContext, Layer, Operator, Parameter
+from sigma_kernel.encoding import packed
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaWarning
 from sigma_kernel.graph.node import Node, Spec
@@ -32,7 +33,6 @@ from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.held import attributes, changed
 from sigma_kernel.testing.steering import Desk, Sweep, small_environment, state_bytes
 from sigma_kernel.testing.suite import Suite
-from sigma_kernel.training.checkpoints.encoding import packed
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.hooks.order import by_the_clock, reads
 

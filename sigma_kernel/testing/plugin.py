@@ -16,10 +16,10 @@ from types import ModuleType
 import pytest
 from attrs import frozen
 
-from sigma_kernel.config.kinds import problems
-from sigma_kernel.lazy import Exports
+from sigma_kernel.lazy import GENERATE, Exports
 from sigma_kernel.plugins.catalogue import _catalogue as discovered, catalogue, load
 from sigma_kernel.plugins.discovery import normal
+from sigma_kernel.plugins.kinds import problems
 from sigma_kernel.plugins.specs import COMMANDS, GROUP, Component
 from sigma_kernel.testing import generate
 from sigma_kernel.testing.suite import Suite
@@ -133,7 +133,7 @@ class PluginSuite(Suite):
         stubs = generate.stubs(self.package().__name__) if self.exports() else {}
         assert not stubs or Path(str(self.package().__file__)).with_name("py.typed").exists()
         stale = [path for path, text in stubs.items() if not path.exists() or path.read_text("utf-8") != text]
-        assert stale == [], f"Run {generate.COMMAND}"
+        assert stale == [], f"Run {GENERATE}"
 
 
 @frozen

@@ -16,11 +16,10 @@ from sigma_kernel.contracts import Dataset, Hook, Iterator, Label, Metric, Optim
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaNetworkError, expect, inside, near, said, warn
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.network.architecture import component_name
 from sigma_kernel.network.network import Network
 from sigma_kernel.network.notation import parse
 from sigma_kernel.network.tracing import Resolve
-from sigma_kernel.scanning import OWN
+from sigma_kernel.plugins.resolver import resolve_component, resolve_components
 from sigma_kernel.settings import MIXED, PRECISIONS, is_table
 from sigma_kernel.training.data.dataset import FITTED, dataset
 from sigma_kernel.training.data.iterators import Shuffled
@@ -121,10 +120,10 @@ def resolved(given: Settings) -> Settings:
     resolve, where, steps = given.resolve, f"{given.name}.", given.preprocessors
     found = {one.name: getattr(given, one.name) for one in fields(Settings)}
     found["data"] = data(resolve, given.data)
-    found["metrics"] = several(resolve, where + "metrics", "metric", Metric, given.metrics)
-    found["preprocessors"] = several(resolve, where + "preprocessors", "preprocessor", Preprocessor, steps)
+    found["metrics"] = resolve_components(resolve, where + "metrics", "metric", Metric, given.metrics)
+    found["preprocessors"] = resolve_components(resolve, where + "preprocessors", "preprocessor", Preprocessor, steps)
     found["initialisers"] = initialisers(where + "initialisers", given.initialisers)
-    found["iterator"] = one(resolve, where + "iterator", "iterator", Iterator, given.iterator)
+    found["iterator"] = resolve_component(resolve, where + "iterator", "iterator", Iterator, given.iterator)
     found["optimisers"] = optimisers(given)
     return Settings(**found)
 
@@ -151,27 +150,12 @@ def optimisation(resolve: Resolve, where: str, chosen: Any, now: Optimisation | 
         about |= {name: chosen[name] for name in known & chosen.keys()}
         rest = {name: value for name, value in chosen.items() if name not in known}
         chosen = rest["type"] if rest.keys() == {"type"} else rest
-    return Optimisation(one(resolve, where, "optimiser", Optimiser, chosen), **about)
-
-
-def one(resolve: Resolve, where: str, kind: str, contract: type | tuple[type, ...], chosen: Any) -> Any:
-    """Resolve one setting to a component; raise SigmaConfigError if it is not of this kind."""
-    found = resolve(kind, chosen)
-    if not isinstance(found, contract):
-        wanted = f"of the kind {kind}: an object, a name, or a table with its 'type'"
-        raise SigmaConfigError(f"{where}: must be {wanted} (got {type(found).__name__}).")
-    return found
+    return Optimisation(resolve_component(resolve, where, "optimiser", Optimiser, chosen), **about)
 
 
 def operator(given: Settings) -> contracts.Operator:
     """Resolve the operator."""
-    return one(given.resolve, f"{given.name}.operator", "operator", contracts.Operator, given.operator)  # type: ignore[no-any-return]
-
-
-def name_of(chosen: Any) -> str:
-    """Return a component's display name: the type in its table, or the name of its class."""
-    thing = chosen.get("type", chosen.get(OWN)) if isinstance(chosen, Mapping) else chosen
-    return thing.rpartition(":")[2] if isinstance(thing, str) else component_name(thing)
+    return resolve_component(given.resolve, f"{given.name}.operator", "operator", contracts.Operator, given.operator)  # type: ignore[no-any-return]
 
 
 def check_precision(trainer: str, precision: str, backend: contracts.Backend) -> None:
@@ -180,21 +164,6 @@ def check_precision(trainer: str, precision: str, backend: contracts.Backend) ->
     known += MIXED if "float32" in known else ()
     if precision not in known:
         raise SigmaConfigError(f"{trainer}: the backend has no precision {precision!r}. It has {', '.join(known)}.")
-
-
-def several(resolve: Resolve, where: str, kind: str, contract: type, chosen: Any) -> dict[str, Any]:
-    """Resolve several components by name; those of a list are named by their type, duplicates by index as well."""
-    if isinstance(chosen, Mapping) and not is_table(chosen):
-        return {name: one(resolve, f"{where}.{name}", kind, contract, thing) for name, thing in chosen.items()}
-    every = chosen if isinstance(chosen, list | tuple) else [chosen]
-    made = [one(resolve, where, kind, contract, thing) for thing in every]
-    return dict(zip(names(every), made, strict=True))
-
-
-def names(chosen: Sequence[Any]) -> list[str]:
-    """Return names for the components of a list: their types, with the index in front if there was one before."""
-    types = [name_of(thing) for thing in chosen]
-    return [f"{place}-{name}" if name in types[:place] else name for place, name in enumerate(types)]
 
 
 def hooks(
@@ -206,7 +175,7 @@ def hooks(
     """
     if not isinstance(chosen, Mapping):
         raise SigmaConfigError(f"{where}: each needs a name: {{'score': Accuracy()}}.")
-    found: dict[str, Hook] = several(resolve, where, "hook", Hook, chosen)
+    found: dict[str, Hook] = resolve_components(resolve, where, "hook", Hook, chosen)
     for name, hook in found.items():
         with mistakes.at("hooks", name):
             found[name] = _timed(resolve, f"{where}.{name}", hook)

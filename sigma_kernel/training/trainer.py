@@ -13,13 +13,13 @@ import numpy as np
 from attrs import define, field, fields_dict
 
 from sigma_kernel.contracts import Array, Metric
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, near, refuse_unknown
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import fix
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import is_table, is_whole, precision, seed
 from sigma_kernel.training.arguments import BELONGS, advise, check_metrics
-from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.components import SETTINGS, Learned, Settings, network, operator
 from sigma_kernel.training.data.dataset import kept
 from sigma_kernel.training.history.metrics import History

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.training.checkpoints.store import write
 from sigma_kernel.training.checkpoints.writer import Retention, Saver
 

@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.training.checkpoints.store import newest_good, read, recover, saved
 from sigma_kernel.training.checkpoints.writer import Retention, Saver
 

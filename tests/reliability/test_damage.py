@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training.checkpoints import store as checkpoint
-from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.checkpoints.store import ARRAYS, MANIFEST, SEAL
 from tests.reliability.amount import amount
 

@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.testing.steering import Crash, crash, crashed, decisive, steered
 from sigma_kernel.training import files
-from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.checkpoints.store import ARRAYS, MANIFEST, SEAL
 from sigma_kernel.training.files import digest
 from sigma_kernel.training.history import chain, journal as journals, recorder, rewind
 from sigma_kernel.training.history.chain import START, Bookmark
 from sigma_kernel.training.history.journal import Journal, Lines
-from sigma_kernel.training.history.metrics import MetricsFile
+from sigma_kernel.training.history.metrics_file import MetricsFile
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import Replay, end_of_training
 from sigma_kernel.training.hooks.order import HookOrder

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.folders import held
 from sigma_kernel.training.checkpoints import store, writer
-from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.history.journal import Lines
 
 ACTS: dict[str, Callable[[Path], Any]] = {

@@ -14,7 +14,8 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.training.history import journal as journals, metrics
 from sigma_kernel.training.history.chain import read
 from sigma_kernel.training.history.journal import Journal, Lines, strict
-from sigma_kernel.training.history.metrics import History, MetricsFile, Samples
+from sigma_kernel.training.history.metrics import History, Samples
+from sigma_kernel.training.history.metrics_file import MetricsFile
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

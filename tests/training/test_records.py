@@ -21,15 +21,15 @@ from attrs import define
 
 from sigma_kernel.clock import Moment, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.curves import measured
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaStateError
+from sigma_kernel.messages import Messages
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.testing.steering import Sweep, small_environment
-from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.history import recorder
 from sigma_kernel.training.history.journal import Journal, Lines
-from sigma_kernel.training.history.messages import Messages
 from sigma_kernel.training.history.metrics import History, Samples
 from sigma_kernel.training.history.recorder import MOST_LOSSES, Recorder
 from sigma_kernel.training.history.replay import Replay

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.folders import WrittenFolder
 from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import decisive, steered
 from sigma_kernel.training.checkpoints import store
-from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.checkpoints.store import newest_good, saved
 from sigma_kernel.training.checkpoints.writer import Retention, Saver
 from sigma_kernel.training.commands import types as commands

@@ -12,12 +12,12 @@ from attrs import define
 
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.testing.journals import journalled
 from sigma_kernel.testing.steering import Slow, crash, crashed, decisive, steered
-from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.checkpoints.store import read
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.history.journal import Journal

@@ -20,12 +20,12 @@ from hypothesis import given, settings, strategies as st
 import sigma_kernel
 from sigma_kernel.clock import every
 from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
 from sigma_kernel.training.checkpoints import store as checkpoint, writer
 from sigma_kernel.training.checkpoints.compatibility import differences, made_with
-from sigma_kernel.training.checkpoints.format import Checkpoint
 from sigma_kernel.training.checkpoints.writer import Retention, Saver
 from sigma_kernel.training.runs.resume import restore
 

@@ -8,7 +8,7 @@ from attrs import define, evolve, field
 from rich.console import Console
 
 from sigma_kernel.contracts import View
-from sigma_kernel.regular import printable
+from sigma_kernel.errors import printable
 from sigma_monitor_console.layout import Look
 from sigma_monitor_console.reading import Speed, read
 from sigma_monitor_console.sparks import Trend

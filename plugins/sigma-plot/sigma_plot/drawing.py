@@ -11,7 +11,7 @@ import numpy as np
 from attrs import evolve
 
 from sigma_kernel.curves import FIELDS, Curve, Stretch
-from sigma_kernel.regular import printable
+from sigma_kernel.errors import printable
 from sigma_plot.charts import Line, figure, scale, series, thinned
 
 Panels = Mapping[str, Sequence[Line]]

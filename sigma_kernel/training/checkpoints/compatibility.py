@@ -12,8 +12,9 @@ import numpy as np
 from attrs import evolve
 
 from sigma_kernel import __version__
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.training.checkpoints.format import KEPT, UNDO, Checkpoint
+from sigma_kernel.training.checkpoints.format import KEPT, UNDO
 
 STEP = re.compile(r"(kept\.[^.]*+\.)?+((?:optimiser|optimisers\.[^.]++)\.)step")  # older versions' count of updates
 

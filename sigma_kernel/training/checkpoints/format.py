@@ -6,17 +6,14 @@ ignored, with a warning; another major version is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
-import numpy as np
-from attrs import field, frozen
-from attrs.converters import optional
-
+from sigma_kernel.contracts.storing import Log
+from sigma_kernel.encoding import unpacked
 from sigma_kernel.errors import SigmaCheckpointError, said
-from sigma_kernel.training.checkpoints.encoding import unpacked
 
 FORMAT, MINOR = 2, 3
 KEPT, UNDO = "kept.", "undo."  # prefixes of arrays: copies that a hook keeps, former values for undo
@@ -33,27 +30,6 @@ VALUES = {  # optional
 }  # fmt: skip
 CHAIN = {"configuration": (str,), "head": (str,), "rows": (list,)}
 ABOUT = ("values", "made_with", "score", "keep", "chain")  # fields of a checkpoint besides its arrays
-
-Log = Callable[[str], Any]
-
-
-@frozen(repr=False)
-class Checkpoint:
-    """A saved state: arrays by name, everything else as plain JSON values, and metadata.
-
-    ``made_with`` are versions by name; retention of the best compares ``score``, and never removes a checkpoint with
-    ``keep``; ``chain`` is the end of the journal at the time of saving.
-    """
-
-    arrays: Mapping[str, np.ndarray]
-    values: Mapping[str, Any]
-    made_with: Mapping[str, str] = field(factory=dict)
-    score: float | None = field(default=None, converter=optional(float))
-    keep: bool = False
-    chain: Mapping[str, Any] = field(factory=dict)
-
-    def __repr__(self) -> str:
-        return f"Checkpoint({len(self.arrays)} arrays, iteration {self.values.get('clock', {}).get('iteration')})"
 
 
 def manifest_of(path: Path, document: Mapping[str, Any], log: Log) -> dict[str, Any]:

@@ -22,11 +22,12 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
+from sigma_kernel.contracts.storing import Checkpoint, Log
+from sigma_kernel.encoding import packed
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.folders import WrittenFolder, held, sync as _sync
 from sigma_kernel.threads import in_thread
-from sigma_kernel.training.checkpoints.encoding import packed
-from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, Checkpoint, Log, manifest_of
+from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, manifest_of
 from sigma_kernel.training.files import LARGEST, digest, document, get_bytes, put_bytes as _put
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"

@@ -17,11 +17,11 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from sigma_kernel.contracts import Hook
+from sigma_kernel.contracts.storing import Checkpoint, Log
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.folders import WrittenFolder, held
 from sigma_kernel.settings import ge, in_, optional
 from sigma_kernel.threads import in_thread
-from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import SAVER, numbered, read_manifest, refuse_link, remove, write
 
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is marked to keep

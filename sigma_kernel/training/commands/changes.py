@@ -19,9 +19,10 @@ from sigma_kernel.contracts import Backend, Dataset, Hook, Iterator, Optimisatio
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaConfigError, near
 from sigma_kernel.network.tracing import Resolve
+from sigma_kernel.plugins.resolver import display_name, resolve_component
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.training.commands.types import Attach, Command, Detach, Swap
-from sigma_kernel.training.components import TIMES as TIMES, hooks as resolved_hooks, name_of, one, optimisation
+from sigma_kernel.training.components import TIMES as TIMES, hooks as resolved_hooks, optimisation
 
 Changes = Mapping[str, Any]
 CONTRACTS: dict[str, type] = {"backend": Backend, "iterator": Iterator}
@@ -50,7 +51,7 @@ class Factory:
 
     def backend_name(self, changes: Changes) -> str:
         """Return the display name of the backend."""
-        return name_of(changes.get("backend", self.backend)).removesuffix("_backend")
+        return display_name(changes.get("backend", self.backend)).removesuffix("_backend")
 
     def changed(self, changes: Changes, command: Command) -> Changes:
         """Return changes after a command that attaches, detaches or swaps a component.
@@ -108,7 +109,7 @@ class Factory:
         """Resolve the component of a slot; raise SigmaConfigError for an optimiser that is not there."""
         where = f"{self.name}.{slot}"
         if slot in CONTRACTS:
-            return one(self.resolve, where, slot, CONTRACTS[slot], chosen)
+            return resolve_component(self.resolve, where, slot, CONTRACTS[slot], chosen)
         if slot not in self.heads:
             raise SigmaConfigError(f"{where}: there is no such optimiser.{near(slot, self.heads, 'There are:')}")
         return optimisation(self.resolve, where, chosen, self.base.optimisers.get(slot))

@@ -12,9 +12,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from sigma_kernel.arrays import as_numpy, read_only
+from sigma_kernel.arrays import as_array, read_only
 from sigma_kernel.contracts import Dataset
-from sigma_kernel.errors import SigmaDataError, SigmaPluginError, expect, inside, said
+from sigma_kernel.errors import SigmaDataError, SigmaPluginError, expect, inside
 from sigma_kernel.graph.node import DTYPES, Spec
 from sigma_kernel.network.tracing import Resolve
 
@@ -64,24 +64,6 @@ class Rows(Dataset):
     def block(self, block: int) -> Mapping[str, np.ndarray]:
         """Return the arrays of a block."""
         return self._blocks[block]
-
-
-def as_array(where: str, name: str, values: Any) -> np.ndarray:
-    """Convert a section to an array with one row per sample; raise SigmaDataError if that is impossible."""
-    if hasattr(values, "toarray"):
-        raise SigmaDataError(f"{where}: section {name!r} is a sparse matrix. Give x.toarray(), or blocks of it.")
-    if hasattr(values, "filled") and np.any(values.mask):
-        raise SigmaDataError(f"{where}: section {name!r} has masked values. Give x.filled(0.0), or drop the rows.")
-    try:
-        array = as_numpy(values)
-    except ValueError:
-        raise SigmaDataError(f"{where}: section {name!r}: samples have different shapes. Cut or pad them.") from None
-    except (TypeError, RuntimeError, BufferError) as error:  # such as of an array on another device
-        raise SigmaDataError(f"{where}: section {name!r}: {said(error).rstrip('.')}. Give a NumPy array.") from error
-    if not array.ndim:
-        single = "; Stream(...) joins single ones" if where == "data" else ""
-        raise SigmaDataError(f"{where}: section {name!r} is a single value. Axis 0 is for the samples{single}.")
-    return array
 
 
 def is_frame(values: Any) -> bool:

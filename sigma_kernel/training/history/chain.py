@@ -21,8 +21,8 @@ from typing import Any
 from attrs import field, frozen
 from attrs.validators import and_, deep_mapping, ge, instance_of
 
+from sigma_kernel.encoding import packed, unpacked
 from sigma_kernel.errors import SigmaCheckpointError, SigmaError, said
-from sigma_kernel.training.checkpoints.encoding import packed, unpacked
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.files import digest, get_bytes, get_lines
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import numpy as np
 
-from sigma_kernel.training.checkpoints.format import UNDO, Checkpoint
-from sigma_kernel.training.files import digest
+from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.training.checkpoints.format import UNDO
 from sigma_kernel.training.hooks.order import HookOrder
 
 
@@ -24,7 +25,7 @@ def digests(saved: Checkpoint, order: HookOrder) -> dict[str, str]:
     parts |= {name: values[name] for name in ("changes", "data") if values.get(name)}
     data = {name: little_endian(value) for name, value in saved.arrays.items() if not name.startswith(UNDO)}
     data |= {name: json.dumps(part, sort_keys=True).encode() for name, part in parts.items()}
-    return {name: digest(part)[:16] for name, part in data.items()}
+    return {name: hashlib.sha256(part).hexdigest()[:16] for name, part in data.items()}
 
 
 def little_endian(value: np.ndarray) -> bytes:

@@ -8,7 +8,6 @@ measured, those before are joined.
 from __future__ import annotations
 
 import csv
-import json
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,15 +22,13 @@ from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.curves import AXES, Branch, BranchedCurves, Curve, Stretch, evenly_thinned, joined, table, thinned
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaPluginError, near
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaPluginError, SigmaStateError, near
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.optional import optional
-from sigma_kernel.training.files import put_text
 from sigma_kernel.training.history.journal import Lines
 
 FRAMES = ("pandas", "polars")
 DRAWN = 8  # values that a notebook shows
-SAME = ("branch", "session", "start", "edited")  # fields of two rows that can be joined
 EACH = 10_000  # epochs that have a row of their own, however short they are
 FULL = 2**16  # newest values of a name that are kept as they were measured, at least
 JOINED = 2**14  # points that those before become, on each branch
@@ -238,7 +235,10 @@ class History(Mapping[str, np.ndarray]):
         writer.writerow(columns)
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         writer.writerows(["" if value != value else value for value in row] for row in rows)  # NaN
-        put_text(Path(path), file.getvalue())
+        try:
+            Path(path).write_text(file.getvalue(), "utf-8")
+        except OSError as error:
+            raise SigmaStateError(f"{path}: cannot be written: {error.strerror}. Pass another path.") from error
 
     def plot(self, *names: str, over: str = "iteration") -> Any:
         """Return a matplotlib figure of the named values, or of all, over ``iteration``, ``epoch`` or ``second``.
@@ -275,52 +275,6 @@ class History(Mapping[str, np.ndarray]):
 
     def __len__(self) -> int:
         return len(self._parts)
-
-
-@define(eq=False)
-class MetricsFile(Lines):
-    """The rows of ``metrics.jsonl``; in a file that becomes larger than ``most``, older rows are joined."""
-
-    most: int = 32 << 20  # bytes: of ten rows a second with 20 values each, those of half an hour are as written
-    _next: int = field(default=0, init=False)  # the size at which rows are joined next
-
-    def append(self, row: Mapping[str, Any]) -> None:
-        """Add a row."""
-        super().append(row)
-        if self.size > max(self.most, self._next):
-            self.rewrite(join_older_rows)
-            self._next = self.size * 9 // 8  # should few rows have had a neighbour
-
-
-def join_older_rows(text: bytes) -> bytes:
-    """Join neighbours among the rows in the older half of a file: of one trainer, on one branch of one session."""
-    middle = text.find(b"\n", len(text) // 2) + 1
-    first, *lines = text[:middle].splitlines()
-    found, held = [first], dict[str, dict[str, Any]]()
-    for line in lines:
-        row = json.loads(line)
-        before = held.pop(row["trainer"], None)
-        if before is not None and all(before.get(name) == row.get(name) for name in SAME):
-            found.append(_encoded(_both(before, row)))
-        else:
-            found += [] if before is None else [_encoded(before)]
-            held[row["trainer"]] = row
-    return b"\n".join([*found, *map(_encoded, held.values())]) + b"\n" + text[middle:]
-
-
-def _encoded(row: Mapping[str, Any]) -> bytes:
-    return json.dumps(row).encode()
-
-
-def _both(row: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one row in place of two: the last values, the least and the greatest of both."""
-    values = {**row["values"], **later["values"]}
-    for name in row["values"].keys() & later["values"].keys():
-        ends = row["values"][name], later["values"][name]
-        low, high = ([one[key] for one in ends if one[key] is not None] for key in ("low", "high"))
-        values[name] = {"last": ends[1]["last"], "low": min(low, default=None), "high": max(high, default=None)}
-    texts = {**row.get("texts", {}), **later.get("texts", {})}
-    return {**row, **later, **({"texts": texts} if texts else {}), "values": values}
 
 
 @define(eq=False)

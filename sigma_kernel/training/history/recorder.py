@@ -12,8 +12,8 @@ import numpy as np
 from attrs import Factory, define, field
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.training.checkpoints.encoding import packed, unpacked
-from sigma_kernel.training.checkpoints.format import Checkpoint
+from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.encoding import packed, unpacked
 from sigma_kernel.training.history.chain import Bookmark
 from sigma_kernel.training.history.digests import digests
 from sigma_kernel.training.history.journal import Journal, Lines

@@ -14,8 +14,8 @@ from typing import Any
 
 from attrs import define, field
 
+from sigma_kernel.encoding import packed
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.training.checkpoints.encoding import packed
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.commands.types import Command
 from sigma_kernel.training.history.chain import whole

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from attrs import define, field
 
 from sigma_kernel.clock import Moment, scaled
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.training.checkpoints.format import Checkpoint
 
 MOST_BYTES = 64 * 2**20  # of snapshots in memory; at least one is kept
 SHARE = 0.01  # of training time that snapshots may take at most

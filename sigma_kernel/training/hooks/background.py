@@ -20,9 +20,9 @@ from attrs import define, field
 from sigma_kernel.arrays import protected
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, Metric, RowLosses
+from sigma_kernel.encoding import packed, unpacked
 from sigma_kernel.errors import SigmaStateError, said
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.training.checkpoints.encoding import packed, unpacked
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.hooks.order import check_read, check_write, seen
 from sigma_kernel.training.step.evaluator import Evaluator

@@ -19,9 +19,9 @@ from attrs import Factory, field, frozen
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Hook
+from sigma_kernel.encoding import packed
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.registry.addresses import literal, matches
-from sigma_kernel.training.checkpoints.encoding import packed
 
 OBSERVED = ("gradients.", "updates.", "activations.")
 OWN = frozenset(("training", "data", "network", "optimiser", "optimisers", "hooks", "phases", "workers", "gradients",

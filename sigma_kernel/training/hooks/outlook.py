@@ -13,8 +13,8 @@ from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.criteria import Lookup
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, named, near, said
 from sigma_kernel.graph.node import Spec
+from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.registry.addresses import literal, matches
-from sigma_kernel.training.components import several
 from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, abroad, inner, meet, reads, taken
 from sigma_kernel.training.step.model import COSTS, EPOCH, OPTIMISERS, Model
 from sigma_kernel.training.step.weights import check_weights
@@ -37,7 +37,7 @@ class Prospect:
     def measure(self, metrics: Mapping[str, Metric]) -> None:
         """Trace metrics on a batch of two, so that they raise what they would raise in training."""
         if metrics:
-            chosen = several(self.model.resolve, "metrics", "metric", Metric, metrics)
+            chosen = resolve_components(self.model.resolve, "metrics", "metric", Metric, metrics)
             self.model.evaluation(2, self.model.per_output(chosen).items())
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from attrs import evolve
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.contracts.storing import Checkpoint, Log
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, SigmaError, said
 from sigma_kernel.training.checkpoints.compatibility import check_fit, differences
-from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import newest_good, read, read_manifest, saved, write
 from sigma_kernel.training.components import Learned
 from sigma_kernel.training.data.identity import changed_rows, describe_rows

@@ -20,16 +20,16 @@ from pathlib import Path
 import numpy as np
 from attrs import define, field
 
+from sigma_kernel.contracts.storing import Checkpoint, Log
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
 from sigma_kernel.folders import LOCK, WrittenFolder, flock
 from sigma_kernel.regular import IRREGULAR
 from sigma_kernel.training import files
-from sigma_kernel.training.checkpoints.format import Checkpoint, Log
 from sigma_kernel.training.checkpoints.store import read, write
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.history.chain import Excerpt
 from sigma_kernel.training.history.journal import Journal, Lines
-from sigma_kernel.training.history.metrics import MetricsFile
+from sigma_kernel.training.history.metrics_file import MetricsFile
 from sigma_kernel.training.session.loop import Session
 
 INITIAL = "initial"  # folder of initial values that came from outside, by trainer

@@ -22,6 +22,8 @@ from attrs import asdict, define, evolve, field
 from sigma_kernel.arrays import protected
 from sigma_kernel.clock import Moment, Timed, TimeScale, scaled, until_due
 from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Hook, Metric, RowLosses
+from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.encoding import unpacked
 from sigma_kernel.errors import (
     SigmaCheckpointError,
     SigmaDifferenceError,
@@ -34,8 +36,7 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.training.checkpoints.compatibility import made_with, with_counts
-from sigma_kernel.training.checkpoints.encoding import unpacked
-from sigma_kernel.training.checkpoints.format import KEPT, Checkpoint
+from sigma_kernel.training.checkpoints.format import KEPT
 from sigma_kernel.training.checkpoints.store import numbered, read, read_manifest
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.commands import types as commands

@@ -12,7 +12,8 @@ from attrs import define, evolve, field
 
 from sigma_kernel.contracts import Batches, Dataset, Label, Metric, RowLosses, Step
 from sigma_kernel.errors import SigmaDataError
-from sigma_kernel.training.components import check_split, several
+from sigma_kernel.plugins.resolver import resolve_components
+from sigma_kernel.training.components import check_split
 from sigma_kernel.training.data.dataset import Host, samples as arrays_of
 from sigma_kernel.training.data.edits import Edited, Edits, numbers
 from sigma_kernel.training.data.feed import Feed, placing
@@ -84,7 +85,7 @@ class Evaluator:
         If there are several costs, each is ``cost.<name>``.  The split is ``edited``, or as it is in the data set.
         """
         model = self.programs.model
-        metrics = model.per_output(several(model.resolve, "metrics", "metric", Metric, chosen))
+        metrics = model.per_output(resolve_components(model.resolve, "metrics", "metric", Metric, chosen))
         totals, rows = dict[str, Any](), 0
         with self.alone:
             feed = self._feed(on, edited)

@@ -12,9 +12,8 @@ from sigma_bench.differ.lockstep import Compared, Deviation, Lockstep
 from sigma_bench.installed import installed_backends, named_backends
 from sigma_kernel import catalogue
 from sigma_kernel.config import structured
-from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.errors import SigmaTrainingError, printable
 from sigma_kernel.launcher import document, json_option, opened, recipe_or_file, say
-from sigma_kernel.regular import printable
 
 KEPT = ("backend", "step", "op", "layer", "share", "absolute", "relative")
 HEAD = ("backend", "op", "layer", "step", "absolute", "relative", "of allowed")

@@ -1,0 +1,212 @@
+"""The distributions that the kernel is cut into: which module belongs to which, and what still has to be untied.
+
+Code moves into a distribution once nothing below it imports it any more. ``LEFT`` lists every name that is imported
+against the order; an edge that is added or removed fails the test, so that the list is always true, and shrinks.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+KERNEL = ROOT / "sigma_kernel"
+MAY_IMPORT = {  # besides itself
+    "leaves": (),
+    "graph": ("leaves",),
+    "kernel": ("leaves", "graph"),
+    "store": ("leaves", "graph", "kernel"),
+    "training": ("leaves", "graph", "kernel"),
+    "curation": ("leaves", "graph", "kernel", "training"),
+    "text": ("leaves", "graph", "kernel", "training"),
+    "run": ("leaves", "graph", "kernel", "training", "store"),
+    "testing": ("leaves", "graph", "kernel"),
+}
+BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the kernel
+    "errors": "leaves",
+    "lazy": "leaves",
+    "graph": "graph",
+    "functions": "graph",
+    "__main__": "run",
+    "config": "run",
+    "launcher": "run",
+    "network.drawing": "run",
+    "network.outline": "run",
+    "tables": "run",
+    "courses": "kernel",
+    "minimisation": "training",
+    "totals": "training",
+    "training": "training",
+    "units": "training",
+    "views": "training",
+    "training.data.edits": "curation",
+    "training.session.editing": "curation",
+    "network.continuing": "text",
+    "training.step.writing": "text",
+    "folders": "store",
+    "regular": "store",
+    "training.checkpoints.format": "store",
+    "training.checkpoints.store": "store",
+    "training.checkpoints.writer": "store",
+    "training.files": "store",
+    "training.history.chain": "store",
+    "training.history.journal": "store",
+    "training.history.metrics_file": "store",
+    "training.runs.run_folder": "store",
+    "testing": "testing",
+}
+LEFT = """
+config.trained <- training.step.writing: continued
+contracts.model <- network.outline: Outline
+contracts.model <- network.outline: outline
+courses <- training.commands.types: Command
+courses <- training.commands.types: Pause
+courses <- training.commands.types: StopTraining
+courses <- training.runs.summary: Summary
+courses <- training.session.loop: Session
+courses <- training.session.progress: Phase
+courses <- training.trainer: Goals
+courses <- training.trainer: Trainer
+curves <- regular: open_regular
+environment <- training.arguments: BELONGS
+environment <- training.checkpoints.store: recover
+environment <- training.commands.types
+environment <- training.components: SETTINGS
+environment <- training.files
+environment <- training.history.metrics: History
+environment <- training.history.recorder: Recorder
+environment <- training.runs.resume
+environment <- training.runs.run_folder: RunFolder
+environment <- training.runs.run_folder: kept
+environment <- training.runs.summary: Summary
+environment <- training.runs.summary: reached
+environment <- training.runs.summary: summarise
+environment <- training.session.loop: Session
+environment <- training.session.progress: LEGAL
+environment <- training.session.progress: STEERING
+environment <- training.session.progress: WAITING
+environment <- training.session.progress: concerned
+environment <- training.trainer: Goals
+environment <- training.trainer: Trainer
+environment <- views: EnvironmentView
+launcher.project <- testing.plugin: failures
+network.network <- network.outline: Outline
+network.network <- network.outline: outline
+testing.checkpoints <- training.checkpoints.store: read
+testing.checkpoints <- training.checkpoints.store: saved
+testing.checkpoints <- training.checkpoints.store: write
+testing.checkpoints <- training.step.model: LAYERS
+testing.hooks <- training.commands.types
+testing.hooks <- training.hooks.order: by_the_clock
+testing.hooks <- training.hooks.order: reads
+testing.journals <- training.checkpoints.store: MANIFEST
+testing.journals <- training.checkpoints.store: SEAL
+testing.journals <- training.files: digest
+testing.journals <- training.history.chain: chained
+testing.journals <- training.history.chain: hash_of
+testing.launching <- config
+testing.launching <- launcher.output: say
+testing.metrics <- totals: add_exactly
+testing.metrics <- totals: is_additive
+testing.metrics <- totals: record_totals
+testing.metrics <- training.step.measuring: merge_totals
+testing.metrics <- training.step.model: METRICS
+testing.steering <- minimisation: Plain
+testing.steering <- training.data.dataset: Rows
+testing.steering <- training.trainer: Trainer
+training.checkpoints.compatibility <- training.checkpoints.format: KEPT
+training.checkpoints.compatibility <- training.checkpoints.format: UNDO
+training.history.chain <- training.commands.types
+training.history.digests <- training.checkpoints.format: UNDO
+training.history.metrics <- training.history.journal: Lines
+training.history.recorder <- training.history.chain: Bookmark
+training.history.recorder <- training.history.journal: Journal
+training.history.recorder <- training.history.journal: Lines
+training.history.replay <- training.history.chain: whole
+training.hooks.background <- training.step.writing: continued
+training.runs.resume <- training.checkpoints.store: newest_good
+training.runs.resume <- training.checkpoints.store: read
+training.runs.resume <- training.checkpoints.store: read_manifest
+training.runs.resume <- training.checkpoints.store: saved
+training.runs.resume <- training.checkpoints.store: write
+training.runs.resume <- training.files: LARGEST
+training.runs.resume <- training.files: digest
+training.runs.resume <- training.files: get_bytes
+training.runs.resume <- training.history.chain
+training.runs.resume <- training.history.chain: Bookmark
+training.runs.resume <- training.history.chain: Excerpt
+training.runs.resume <- training.history.chain: START
+training.runs.run_folder <- training.session.loop: Session
+training.session.loop <- training.checkpoints.format: KEPT
+training.session.loop <- training.checkpoints.store: numbered
+training.session.loop <- training.checkpoints.store: read
+training.session.loop <- training.checkpoints.store: read_manifest
+training.session.loop <- training.checkpoints.writer: Saver
+training.session.loop <- training.data.edits: gathered
+training.session.loop <- training.data.edits: labels_of
+training.session.loop <- training.session.editing: edited
+training.session.loop <- training.session.editing: foresee
+training.session.loop <- training.session.editing: wanted
+training.session.loop <- training.step.writing: continued
+training.session.reconfigure <- training.checkpoints.format: KEPT
+training.session.reconfigure <- training.session.editing: fed
+training.session.recovery <- training.checkpoints.format: KEPT
+training.session.recovery <- training.checkpoints.format: UNDO
+training.session.snapshot <- training.checkpoints.format: KEPT
+training.session.snapshot <- training.checkpoints.format: UNDO
+training.session.state <- training.checkpoints.format: LAST
+training.session.state <- training.data.edits: Edited
+training.session.undo <- training.checkpoints.format: KEPT
+training.session.undo <- training.checkpoints.format: UNDO
+training.step.evaluator <- training.data.edits: Edited
+training.step.evaluator <- training.data.edits: Edits
+training.step.evaluator <- training.data.edits: numbers
+training.trainer <- network.outline: Outline
+training.trainer <- network.outline: outline
+views <- training.checkpoints.store: numbered
+views <- training.checkpoints.store: read_manifest
+"""
+
+
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(KERNEL).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+
+
+MODULES = {dotted(path): path for path in KERNEL.rglob("*.py")}
+
+
+def distribution(module: str) -> str:
+    """Return the distribution that a module will belong to."""
+    fitting = [prefix for prefix in BELONGS if f"{module}.".startswith(f"{prefix}.")]
+    return BELONGS[max(fitting, key=len)] if fitting else "kernel"
+
+
+def imported(path: Path) -> set[tuple[str, str]]:
+    """Return what a module imports from the kernel: modules, and names in them."""
+    found = set[tuple[str, str]]()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "sigma_kernel":
+            base = str(node.module).partition(".")[2]
+            found |= {(base, one.name) for one in node.names if f"{base}.{one.name}".lstrip(".") not in MODULES}
+            found |= {
+                (f"{base}.{n.name}".lstrip("."), "") for n in node.names if f"{base}.{n.name}".lstrip(".") in MODULES
+            }
+    return found
+
+
+def against_the_order() -> set[str]:
+    found = set[str]()
+    for module, path in MODULES.items():
+        mine = distribution(module)
+        for other, name in imported(path):
+            if distribution(other) not in (mine, *MAY_IMPORT[mine]):
+                found.add(f"{module} <- {other}: {name}".rstrip(": "))
+    return found
+
+
+def test_what_is_imported_against_the_order_of_distributions_is_listed():
+    assert against_the_order() == {*LEFT.strip().splitlines()} - {""}
+
+
+def test_every_prefix_of_the_plan_is_a_module():
+    assert {prefix for prefix in BELONGS if not any(f"{one}.".startswith(f"{prefix}.") for one in MODULES)} == set()
