@@ -56,9 +56,9 @@ RECORD = Component("command", "record", "sigma_kernel.config.recording:recorded"
 SAVE = Component("command", "save", "sigma_kernel.config.saving:saved", "Save a network.", "sigma-kernel")
 GRACE = 2.0  # seconds that monitors get to end
 MOMENT = 0.5  # seconds for the same after an abort: a monitor gives the terminal back
-CURVES = "svg"  # the chart of every run folder
-CONSOLE = "console"  # the monitor that shows progress by default
-CONTROL = "control"  # the monitor through which other shells steer; SIGMA_CONTROL=off starts none
+CURVES = "default:curves"  # the chart of every run folder
+PROGRESS = "default:progress"  # the monitor that shows progress, if no other talks
+CONTROL = "default:steering"  # the monitor through which other shells steer; SIGMA_CONTROL=off starts none
 
 
 def _resolved(environment: Environment, _: object, monitors: Any) -> dict[str, Monitor]:
@@ -436,7 +436,7 @@ class Environment(settings.Settled):
         if self.run_folder is not None:
             error = self._files.journal.durable()
             folder.put_json(self.run_folder / "summary.json", summary.to_dict(), self._files.home)
-            if self._offers("chart", CURVES):
+            if self.catalogue.offers("chart", CURVES):
                 self._draw(self.run_folder)
             self._note_plugins()
             if error is not None:
@@ -624,24 +624,22 @@ class Environment(settings.Settled):
                 self._watching[name] = in_thread(partial(self._watch, name, monitor, self._over), f"sigma-{name}")
 
     def _console(self, progress: bool | None) -> dict[str, Monitor]:
-        """Return the monitor ``console`` if progress is to be shown, and no other monitor writes to the terminal."""
+        """Return the monitor that shows progress, if that is wanted and no other monitor writes to the terminal."""
         if progress is None:
-            progress = seen_by_people() and self._offers("monitor", CONSOLE)
+            progress = seen_by_people() and self.catalogue.offers("monitor", PROGRESS)
         if not progress or any(monitor.talks for monitor in self.monitors.values()):
             return {}
-        return {CONSOLE: resolve_component(Resolver(self.catalogue), "progress", "monitor", Monitor, CONSOLE)}
+        return self._default_monitor(PROGRESS)
 
     def steering(self) -> dict[str, Monitor]:
-        """Return the monitor ``control``, unless it is switched off or not installed."""
-        wanted = self.control and os.environ.get("SIGMA_CONTROL") != "off" and self._offers("monitor", CONTROL)
-        return (
-            {CONTROL: resolve_component(Resolver(self.catalogue), CONTROL, "monitor", Monitor, CONTROL)}
-            if wanted
-            else {}
-        )
+        """Return the monitor through which other shells steer, unless it is switched off or not installed."""
+        wanted = self.control and os.environ.get("SIGMA_CONTROL") != "off"
+        return self._default_monitor(CONTROL) if wanted and self.catalogue.offers("monitor", CONTROL) else {}
 
-    def _offers(self, kind: str, name: str) -> bool:
-        return any(one.name == name for one in self.catalogue.components(kind))
+    def _default_monitor(self, role: str) -> dict[str, Monitor]:
+        """Return the default monitor for a role, by its name."""
+        name = self.catalogue.resolve("monitor", role).name
+        return {name: resolve_component(Resolver(self.catalogue), name, "monitor", Monitor, role)}
 
     def _attended(self) -> bool:
         """Return whether somebody is connected to a monitor who could steer a run that failed."""

@@ -401,6 +401,55 @@ def test_the_code_swallows_no_exception():
     assert faults(SOURCES, lines_of_handlers) == {}
 
 
+# -- components --------------------------------------------------------------------------------------------------------
+TABLE_OF_ROOMS = json.loads((KERNEL / "plugins" / "rooms.json").read_text())
+LOOKUPS = {"load", "offers", "resolve", "_resolve", "resolve_component", "resolve_components"}  # take a kind and a name
+
+
+def looked_up(tree: ast.Module) -> set[str]:
+    """Return the names by which code looks components up, or gives the type of one, where they stand as strings."""
+    nodes = [*ast.walk(tree)]
+    types = [
+        value
+        for node in nodes
+        if isinstance(node, ast.Dict)
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant) and key.value == "type"
+    ]
+    calls = (node for node in nodes if isinstance(node, ast.Call) and called(node) in LOOKUPS)
+    given = [argument for call in calls for argument in call.args]
+    found = {node.value for node in (*types, *given) if isinstance(node, ast.Constant)}
+    return {name for name in found if isinstance(name, str)}
+
+
+def called(node: ast.Call) -> str:
+    return getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def components_of_rooms(tree: ast.Module) -> set[str]:
+    """Return the components of rooms, and the rooms, that code names."""
+    names = {name for kinds in TABLE_OF_ROOMS["offered"].values() for words in kinds.values() for name in words.split()}
+    spared = prose(tree)
+    strings = (x.value for x in ast.walk(tree) if isinstance(x, ast.Constant) and id(x) not in spared)
+    rooms = {x for x in strings if isinstance(x, str) and x.partition(":")[0] in TABLE_OF_ROOMS["offered"]}
+    return rooms | (looked_up(tree) & names)
+
+
+def test_the_kernel_names_no_component_of_a_room():
+    assert faults(MODULES, lambda path: components_of_rooms(parsed(path))) == {}
+
+
+def test_a_component_that_the_kernel_names_is_found():
+    for text in (
+        "x = {'type': 'arrays'}",
+        "load('hook', 'verify')",
+        "a.resolve('hook', 'verify')",
+        "ROWS = 'sigma-data:saved'",
+    ):
+        assert components_of_rooms(ast.parse(text)), text
+    assert not components_of_rooms(ast.parse("resolve('dataset', {'type': 'default:arrays', 'columns': 'x'})"))
+
+
 # -- backends ----------------------------------------------------------------------------------------------------------
 BACKENDS = {  # by the room that offers it; one that is used by name only is an option's, --debug-ops
     name: room

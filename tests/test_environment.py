@@ -27,6 +27,7 @@ from sigma_kernel.contracts import Chart, Hook, HookContext, Monitor, View, live
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.minimisation import Plain
+from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Descent, Slow, Sweep, small_environment, state_bytes
 from sigma_kernel.training import trainer as module_of_trainers
@@ -868,8 +869,8 @@ def test_a_chart_that_fails_is_logged_and_the_run_is_finished(tmp_path: Path, mo
             raise KeyError("loss")
 
     with small_environment(Sweep()) as sigma:
-        monkeypatch.setattr(Environment, "_offers", lambda _, kind, name: kind == "chart")
-        monkeypatch.setattr(module, "one", lambda *_: Torn())
+        monkeypatch.setattr(Catalogue, "offers", lambda _, kind, name: kind == "chart")
+        monkeypatch.setattr(module, "resolve_component", lambda *_: Torn())
         sigma.folder = tmp_path
         sigma.trainer("trainer").fit(epochs=2)
         assert sigma.trainer("trainer").session.moment.epoch == 2

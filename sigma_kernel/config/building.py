@@ -20,7 +20,7 @@ from sigma_kernel.contracts import Hook
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.network import notation
-from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed
+from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed, load
 
 Mistakes = list[tuple[Place, Exception]]
 
@@ -69,10 +69,11 @@ def _verifying(run: Run | None, taken: Collection[str], catalogue: Catalogue) ->
     """Return the hooks that ``run.verify`` adds: one at each interval, and one after the first iteration."""
     if run is None or run.verify is None:
         return {}
-    make: Any = catalogue.load("hook", "verify")
-    hooks: dict[str, Hook] = {"verify": make(every=run.verify)}
+    verify = catalogue.resolve("hook", "default:verification")
+    make = load(verify)
+    hooks: dict[str, Hook] = {verify.name: make(every=run.verify)}
     if (run.verify.scale, run.verify.first) != (TimeScale.ITERATION, 1):
-        hooks["verify-first"] = make(every=after(1, "iteration"))
+        hooks[f"{verify.name}-first"] = make(every=after(1, "iteration"))
     for name in hooks:
         if name in taken:
             raise SigmaConfigError(f"run.verify: there is a hook {name!r} already. Rename it, or leave verify out.")

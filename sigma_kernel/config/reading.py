@@ -49,7 +49,7 @@ def structured(
             "Python, then call Environment.resume(RUN) and run()."
         )
     if isinstance(run := values.get("run", {}), dict):
-        values["run"] = {"operator": "local", **run}
+        values["run"] = {"operator": "default:operator", **run}
         if "backend" not in run:
             values["run"]["backend"] = catalogue.default_backend()
     faults = Faults()

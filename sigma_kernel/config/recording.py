@@ -27,6 +27,7 @@ from sigma_kernel.errors import (
     SigmaStateError,
     warn,
 )
+from sigma_kernel.plugins.catalogue import load
 from sigma_kernel.plugins.resolver import KINDS
 from sigma_kernel.settings import NAME
 from sigma_kernel.training.components import operator, resolved
@@ -34,7 +35,7 @@ from sigma_kernel.training.data.iterators import Shuffled
 from sigma_kernel.training.files import digest, put_bytes
 from sigma_kernel.training.trainer import Trainer
 
-ROWS = "sigma-data:saved"  # the data set of rows that are saved with a run
+ROWS = "default:saved-rows"  # the data set of rows that are saved with a run
 
 
 def recorded(environment: Environment, run: Path) -> str:
@@ -169,12 +170,16 @@ class Description:
             with suppress(SigmaConfigError, Wrong):  # what has no table, its rows are saved
                 return self._readable(self.writer.table(chosen), Dataset)
         splits = trainer.session.setup.factory.splits
-        table = {"type": ROWS, "splits": [*splits], "divided": None if trainer.validation_split is None else True}
+        rows = self.writer.catalogue.resolve("dataset", ROWS)
+        table = {
+            "type": rows.full_name,
+            "splits": [*splits],
+            "divided": None if trainer.validation_split is None else True,
+        }
         if self.folder is None or sum(map(_size, splits.values())) > self.limit:
             self.unsaved.append(trainer.name)
             return table
-        saved: Any = self.writer.catalogue.load("dataset", ROWS)
-        name, data = f"{trainer.name}.safetensors", saved.bytes_of(splits)
+        name, data = f"{trainer.name}.safetensors", load(rows).bytes_of(splits)
         self.folder.mkdir(exist_ok=True)
         try:
             put_bytes(self.folder / name, data)

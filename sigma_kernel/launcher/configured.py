@@ -19,7 +19,7 @@ from sigma_kernel.plugins.catalogue import catalogue
 beyond = later("sigma_kernel.launcher.partial:beyond")  # called only if the file has mistakes
 
 _debug = "The same as --backend debug: compute op by op, and name the op from which NaN or infinity comes."
-debug_option = click.option("--debug-ops", "backend", flag_value="debug", help=_debug)
+debug_option = click.option("--debug-ops", "backend", flag_value="default:debugging", help=_debug)
 
 
 def recipe_or_file(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,11 +92,6 @@ def standing(path: Path, score: float | None) -> str:
     return f"{path} (the newest{scored})" if newest else f"{path} (not the newest, {max(others)}{scored})"
 
 
-def offered(kind: str, name: str) -> bool:
-    """Return whether an installed plugin has a component of this kind and name."""
-    return any(component.name == name for component in catalogue().components(kind))
-
-
 def _is_file(what: str) -> bool:
     looks = what.endswith(".toml") or os.sep in what or "/" in what
-    return looks or (Path(what).is_file() and not offered("recipe", what))
+    return looks or (Path(what).is_file() and not catalogue().offers("recipe", what))

@@ -9,15 +9,17 @@ import click
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.launcher.configured import recipe as offered
 from sigma_kernel.launcher.output import say
+from sigma_kernel.plugins.catalogue import catalogue
 
 
 @click.command()
-@click.argument("recipe", required=False, default="digits")
+@click.argument("recipe", required=False, default="default:first")
 @click.option("--output", type=click.Path(path_type=Path), help="Write to this file. [default: RECIPE.toml]")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 def init(recipe: str, output: Path | None, force: bool) -> None:
-    """Create a configuration file from RECIPE (default: digits)."""
-    text, path = offered(recipe).text, output or Path(f"{recipe.rpartition(':')[2]}.toml")
+    """Create a configuration file from RECIPE, by default from the first one to try."""
+    name = catalogue().resolve("recipe", recipe).name
+    text, path = offered(recipe).text, output or Path(f"{name}.toml")
     try:
         _write(path.resolve(), text, force)
     except FileExistsError:

@@ -113,8 +113,8 @@ def _read(model: Trained, path: Path, shape: tuple[int, ...], white: float | Non
         learned = {"learned": model.checkpoint.values.get("learned", {})}
         return np.asarray(own(path, shape, white, **(learned if "learned" in signature(own).parameters else {})))
     resolve = model.trainer.resolve
-    reader = resolve("reader", {"type": "samples", "shape": shape, "white": white})
-    return np.asarray(reader.read(resolve("source", {"type": "file", "path": path}))["values"])
+    reader = resolve("reader", {"type": "default:samples", "shape": shape, "white": white})
+    return np.asarray(reader.read(resolve("source", {"type": "default:file", "path": path}))["values"])
 
 
 def _warn(text: Any) -> None:

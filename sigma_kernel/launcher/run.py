@@ -8,9 +8,9 @@ from contextlib import suppress
 import click
 
 from sigma_kernel.config import Document, build, override, prepare
-from sigma_kernel.environment import CONSOLE, Environment, Summary
+from sigma_kernel.environment import PROGRESS, Environment, Summary
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.launcher.configured import debug_option, offered, opened, recipe_or_file, totals, understood
+from sigma_kernel.launcher.configured import debug_option, opened, recipe_or_file, totals, understood
 from sigma_kernel.launcher.group import DEBUG, fail
 from sigma_kernel.launcher.output import document, json_option, say, toml
 from sigma_kernel.plugins.catalogue import catalogue
@@ -101,7 +101,7 @@ def watched(described: Document, monitors: tuple[str, ...]) -> Document:
 
 def shows(quiet: bool) -> bool:
     """Return whether progress is shown, if no configured monitor does that."""
-    return not quiet and offered("monitor", CONSOLE)
+    return not quiet and catalogue().offers("monitor", PROGRESS)
 
 
 def _run(environment: Environment, as_json: bool, progress: bool) -> Summary:

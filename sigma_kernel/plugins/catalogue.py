@@ -23,6 +23,7 @@ from sigma_kernel.scanning import OWN
 
 DISABLE = "SIGMA_DISABLE_PLUGINS"  # names of distributions, separated by commas
 BACKEND = "SIGMA_BACKEND"  # name of the default backend
+DEFAULT = "default"  # in place of a distribution: the name after it is a role
 
 
 # -- looking up --------------------------------------------------------------------------------------------------------
@@ -70,14 +71,17 @@ class Catalogue:
     def resolve(self, kind: str, name: str, what: str = "") -> Component:
         """Return the component called ``name`` or ``distribution:name``; ``what`` it is, by default its kind.
 
+        ``default:role`` is the component that is the default for a role: of a preferred distribution, or else of the
+        project's own rooms, or else of the only one that offers it.
         Raises SigmaConfigError for an unknown or ambiguous name, and SigmaPluginError if the plugin that offers it is
         missing, disabled or quarantined.
         """
         distribution, _, short = name.rpartition(":")
         wanted = normal(distribution)
-        found = [one for one in self.components(kind) if one.name == short and wanted in ("", one.distribution)]
+        found = self._named(kind, name)
         if len(found) > 1:
-            found = [one for wanted in self.prefer for one in found if one.distribution == wanted][:1] or found
+            prefer = (*self.prefer, *rooms.known()) if wanted == DEFAULT else self.prefer
+            found = [one for wanted in prefer for one in found if one.distribution == wanted][:1] or found
         if len(found) > 1:
             offers = " and ".join(one.distribution for one in found)
             remedy = f"Write {' or '.join(repr(one.full_name) for one in found)}, prefer one ([run] prefer = [...])"
@@ -86,6 +90,17 @@ class Catalogue:
         if not found:
             self._refuse(kind, short, wanted, what or kind)
         return found[0]
+
+    def offers(self, kind: str, name: str) -> bool:
+        """Return whether a plugin that is ready offers a component of this name, or for this ``default:role``."""
+        return bool(self._named(kind, name))
+
+    def _named(self, kind: str, name: str) -> list[Component]:
+        distribution, _, short = name.rpartition(":")
+        wanted = normal(distribution)
+        if wanted == DEFAULT:
+            return [one for one in self.components(kind) if one.default_for == short]
+        return [one for one in self.components(kind) if one.name == short and wanted in ("", one.distribution)]
 
     def default_backend(self) -> str:
         """Return the name of the backend that is used if none is named.
@@ -123,6 +138,8 @@ class Catalogue:
 
     def _refuse(self, kind: str, name: str, distribution: str, what: str) -> NoReturn:
         here = {plugin.name: plugin for plugin in self.plugins}
+        if distribution == DEFAULT:
+            distribution, name = rooms.default(kind, name)
         if distribution and distribution not in here and distribution not in rooms.known():
             hint = near(distribution, here, "Installed are:")
             raise SigmaPluginError(f"{what} {name!r}: no installed plugin is called {distribution!r}.{hint}")

@@ -18,11 +18,11 @@ from sigma_kernel.errors import SigmaConfigError, refuse_unknown
 from sigma_kernel.network.architecture import component_name
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.plugins import specs
-from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.plugins.catalogue import DEFAULT, Catalogue
 from sigma_kernel.scanning import OWN
 from sigma_kernel.settings import is_table, signature
 
-PARTS = ("split", "split_by", "seed")  # settings of ``divided``, which every data set takes
+PARTS = ("split", "split_by", "seed")  # settings of a data set in parts, which every data set takes
 KINDS: dict[type, str] = {getattr(contracts, n): kind for kind, names in specs.KINDS.items() for n in names.split()}
 
 
@@ -44,7 +44,7 @@ def divided(
         return None
     parts = {key: value for key, value in table.items() if key in PARTS and key not in known}
     rest = {key: value for key, value in table.items() if key not in parts}
-    return {"type": "divided", **parts, "dataset": {**chosen, **rest}}
+    return {"type": "default:parts", **parts, "dataset": {**chosen, **rest}}
 
 
 @frozen(eq=False, repr=False)
@@ -59,8 +59,8 @@ class Resolver:
         Names and tables in its settings are resolved, too, if their types are contracts. For the name of a layer or a
         criterion, the result is its class, since the text form provides its settings.
         """
-        if thing is None and kind == "backend":
-            thing = self.catalogue.default_backend()
+        if thing is None:
+            thing = self.catalogue.default_backend() if kind == "backend" else f"{DEFAULT}:{kind}"
         if isinstance(thing, str):
             called = kind in ("layer", "criterion", OWN)
             return self.catalogue.load(kind, thing) if called else self._made(kind, thing, {})

@@ -1,8 +1,8 @@
 """The components of the project's own rooms, so that errors can name the distribution to install, and from where.
 
 ``rooms.json`` holds names by distribution and kind: ``offered``, generated from the rooms' records by
-``python -m sigma_kernel.testing.generate`` with the summaries of ``commands``, and, written by hand, ``planned``, and
-the ``reference`` among backends.
+``python -m sigma_kernel.testing.generate``; the summaries of ``commands`` and the ``defaults`` by kind and role; and,
+written by hand, ``planned``, and the ``reference`` among backends.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ def reference() -> str:
 def offering(kind: str, name: str) -> list[str]:
     """Return the rooms that offer a component of this kind and name."""
     return [distribution for distribution, kinds in known().items() if name in kinds.get(kind, "").split()]
+
+
+def default(kind: str, role: str) -> tuple[str, str]:
+    """Return the room that offers the default component for a role, and its name; no room for an unknown role."""
+    distribution, _, name = _all()["defaults"].get(kind, {}).get(role, f":{role}").rpartition(":")
+    return distribution, name
 
 
 def names(kind: str) -> set[str]:

@@ -45,6 +45,7 @@ FORMS = {
     "path": (r"[A-Za-z_]\w*+(\.\w++)*+:[A-Za-z_]\w*+", "package.module:Object"),
     "summary": (r"[^\S\n]*+\S.*+", "What it is for, on one line."),
     "also_known_as": (r"(\w++(=\w++)?+ ?+)*+", "sgd lr=learning_rate"),
+    "default_for": (r"([a-z][a-z-]*+)?+", "first-recipe"),
 }
 _LOWERINGS = {"name": (r"[a-z][a-z0-9_-]*+\.[a-z][a-z0-9_-]*+", "softsign.backend")}
 
@@ -55,7 +56,8 @@ class Component(NamedTuple):
     A ``lowering``, the kernel of one of the plugin's ops for one backend, is named ``op.backend``. Among backends, the
     one with the highest ``preference`` above 0 that can be imported is the default; one with a preference below 0 is
     not compared with others. Errors suggest a component for the names in ``also_known_as``, those of other libraries:
-    ``sgd``, or ``lr=learning_rate`` for a setting. Discovery checks the record and sets ``distribution``.
+    ``sgd``, or ``lr=learning_rate`` for a setting. Where the kernel needs a component and none is named, it uses
+    the one that is ``default_for`` that role among its kind. Discovery checks the record and sets ``distribution``.
     """
 
     kind: str
@@ -65,6 +67,7 @@ class Component(NamedTuple):
     distribution: str = ""
     preference: int = 0
     also_known_as: str = ""
+    default_for: str = ""
 
     @property
     def full_name(self) -> str:

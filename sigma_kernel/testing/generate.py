@@ -57,6 +57,7 @@ def stub(exports: Exports, versioned: bool = False) -> str:
 def table(plugins: Iterable[Plugin]) -> str:
     """Return the text of ``rooms.json``, updated with the components of some rooms; other entries are unchanged."""
     known = json.loads(rooms.PATH.read_text("utf-8"))
+    plugins = [*plugins]
     for plugin in plugins:
         kinds: dict[str, list[str]] = {}
         for record in plugin.components:
@@ -65,7 +66,9 @@ def table(plugins: Iterable[Plugin]) -> str:
         known["planned"].pop(plugin.name, None)
         if commands := {record.name: record.summary for record in plugin.components if record.kind == "command"}:
             known["commands"][plugin.name] = commands
-    for part in ("commands", "offered"):
+    for record in (record for plugin in plugins for record in plugin.components if record.default_for):
+        known["defaults"].setdefault(record.kind, {})[record.default_for] = record.full_name
+    for part in ("commands", "defaults", "offered"):
         known[part] = dict(sorted(known[part].items()))
     return json.dumps(known, indent=2) + "\n"
 

@@ -84,7 +84,7 @@ class Settings:
     seed: int = 0
     precision: str = "float32"
     backend: contracts.Backend | str | Mapping[str, Any] | None = None  # None: the default of this machine
-    operator: contracts.Operator | str | Mapping[str, Any] = "local"
+    operator: contracts.Operator | str | Mapping[str, Any] | None = None  # None: the default one
     network: Any = None
     data: Any = None
     validation_split: float | Mapping[str, Any] | None = None
@@ -268,7 +268,7 @@ def _divided(resolve: Resolve, where: str, made: Mapping[str, Dataset], share: A
         others = ", ".join(name for name in made if name != "training")
         raise SigmaConfigError(f"{where}: the data has splits already: {others}. Leave one of both out.")
     table = share if isinstance(share, Mapping) else {"split": share}
-    return dict(resolve("dataset", {"type": "divided", "dataset": made["training"], **table}))
+    return dict(resolve("dataset", {"type": "default:parts", "dataset": made["training"], **table}))
 
 
 def encoded(

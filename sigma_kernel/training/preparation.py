@@ -34,6 +34,7 @@ from sigma_kernel.errors import (
 )
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
+from sigma_kernel.plugins.resolver import resolve_component
 from sigma_kernel.settings import MIXED, is_total, is_whole
 from sigma_kernel.training import components as choices
 from sigma_kernel.training.commands.changes import Factory, Parts
@@ -102,7 +103,7 @@ class Stages:
     def backend(self) -> Backend:
         """Return the backend, checked for the precision."""
         name, resolve = self.settings.name, self.settings.resolve
-        backend: Backend = choices.one(resolve, f"{name}.backend", "backend", Backend, self.settings.backend)
+        backend: Backend = resolve_component(resolve, f"{name}.backend", "backend", Backend, self.settings.backend)
         choices.check_precision(name, self.settings.precision, backend)
         return backend
 
@@ -126,7 +127,7 @@ class Stages:
         measured = any("validation" in hook.splits for hook in found.values())
         if measured or "validation" not in (splits or ()):
             return found
-        table = {"type": "evaluate", "metrics": self.chosen.metrics}
+        table = {"type": "default:evaluation", "metrics": self.chosen.metrics}
         try:
             return {**choices.hooks(resolve, where, {"validation": table}, splits), **found}
         except SigmaPluginError:  # the room of the hook is not installed

@@ -266,7 +266,7 @@ class Noting(Shuffled):
     drawn: list[tuple[int, int, bool]] = field(factory=list)
 
     def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
-        self.drawn.append((epoch, block, threading.current_thread().name.startswith("sigma-data")))
+        self.drawn.append((epoch, block, threading.current_thread().name.startswith("sigma-feed")))
         return super().indices(seed, epoch, block, rows)
 
 
@@ -335,7 +335,7 @@ def test_closing_the_feed_ends_its_reader_thread() -> None:
     feed = _feed(3, 3)
     feed.next(1)
     feed.close()
-    assert not [one for one in {*threading.enumerate()} - before if one.name.startswith("sigma-data")]
+    assert not [one for one in {*threading.enumerate()} - before if one.name.startswith("sigma-feed")]
     feed.close()
 
 

@@ -85,12 +85,29 @@ ALSO_KNOWN_AS = {  # in Keras, PyTorch and scikit-learn
     "wdbc": "breast_cancer load_breast_cancer",
 }
 
+DEFAULT_FOR = {  # roles in which the kernel looks components up
+    ("dataset", "arrays"): "arrays",
+    ("dataset", "divided"): "parts",
+    ("dataset", "saved"): "saved-rows",
+    ("dataset", "stream"): "stream",
+    ("extractor", "table"): "columns",
+    ("reader", "samples"): "samples",
+    ("source", "file"): "file",
+}
+
 
 @hookimpl
 def sigma_components() -> list[Component]:
     """Return the records of all components."""
     return [
-        Component(kind, name, f"sigma_data.{path}", summary, also_known_as=ALSO_KNOWN_AS.get(name, ""))
+        Component(
+            kind,
+            name,
+            f"sigma_data.{path}",
+            summary,
+            also_known_as=ALSO_KNOWN_AS.get(name, ""),
+            default_for=DEFAULT_FOR.get((kind, name), ""),
+        )
         for kind, table in OFFERED.items()
         for name, (path, summary) in table.items()
     ]

@@ -131,6 +131,7 @@ ALSO_KNOWN_AS = {  # in Keras, Lightning and scikit-learn
     "time_limit": "timer max_time=limit seconds=limit",
     "function": "lambda_callback callback",
 }
+DEFAULT_FOR = {"evaluate": "evaluation", "verify": "verification"}  # roles in which the kernel looks components up
 
 
 @hookimpl
@@ -140,6 +141,13 @@ def sigma_components() -> list[Component]:
     metrics = [("metric", name, path, text) for name, (path, text) in METRICS.items()]
     criteria = [("criterion", name, f"{name}:{thing}", text) for name, (thing, text) in CRITERIA.items()]
     return [
-        Component(kind, name, f"sigma_hooks.{path}", text, also_known_as=ALSO_KNOWN_AS.get(name, ""))
+        Component(
+            kind,
+            name,
+            f"sigma_hooks.{path}",
+            text,
+            also_known_as=ALSO_KNOWN_AS.get(name, ""),
+            default_for=DEFAULT_FOR.get(name, ""),
+        )
         for kind, name, path, text in hooks + metrics + criteria
     ]

@@ -11,8 +11,5 @@ SIGMA_API = "1.0"
 def sigma_components() -> list[Component]:
     """Return the record of the console monitor."""
     path = "sigma_monitor_console.console:ConsoleMonitor"
-    return [
-        Component(
-            "monitor", "console", path, "Progress bars on a terminal or in a notebook, plain lines in a log file."
-        )
-    ]
+    summary = "Progress bars on a terminal or in a notebook, plain lines in a log file."
+    return [Component("monitor", "console", path, summary, default_for="progress")]

@@ -34,4 +34,5 @@ def sigma_components() -> list[Component]:
         Component("command", name, f"sigma_monitor_control.commands.{path}", summary)
         for name, path, summary in COMMANDS
     )
-    return [Component("monitor", "control", MONITOR, "Let other shells watch and steer the run."), *commands]
+    summary = "Let other shells watch and steer the run."
+    return [Component("monitor", "control", MONITOR, summary, default_for="steering"), *commands]

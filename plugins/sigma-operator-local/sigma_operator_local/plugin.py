@@ -16,6 +16,7 @@ def sigma_components() -> list[Component]:
             "local",
             "sigma_operator_local.local:LocalOperator",
             "Train on this machine; data-parallel with shards and workers.",
+            default_for="operator",
         ),
         Component("merger", "sum", "sigma_operator_local.shards:Sum", "Sum the gradients of shards."),
     ]

@@ -29,10 +29,14 @@ RECIPES = {
     "wdbc": "Classify tumours as malignant or benign by 30 features.",
     "xor": "Learn exclusive or, the smallest task that one layer cannot solve.",
 }
+FIRST = "digits"  # to try Sigma with
 
 
 @hookimpl
 def sigma_components() -> list[Component]:
     """Return the records of all recipes."""
     places = {name: f"sigma_recipes.recipes:{name.replace('-', '_')}" for name in RECIPES}
-    return [Component("recipe", name, places[name], summary) for name, summary in RECIPES.items()]
+    return [
+        Component("recipe", name, places[name], summary, default_for="first" if name == FIRST else "")
+        for name, summary in RECIPES.items()
+    ]

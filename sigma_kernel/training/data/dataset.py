@@ -129,10 +129,10 @@ def dataset(given: Any, where: str = "data", resolve: Resolve | None = None, lab
         classes = labelled and plain and all(np.isfinite(x).all() for x in arrays.values() if x.dtype.kind == "f")
         with suppress(*([SigmaPluginError] if plain else [])):
             if resolve is not None and (classes or not plain):
-                return cast("Dataset", resolve("dataset", {"type": "arrays", **sections}))
+                return cast("Dataset", resolve("dataset", {"type": "default:arrays", **sections}))
         return Rows(arrays)
     if resolve is not None and callable(given):
-        stream = {"type": "stream", "source": given, "of": "batches", "keep": "one", "most": ENDLESS}
+        stream = {"type": "default:stream", "source": given, "of": "batches", "keep": "one", "most": ENDLESS}
         return cast("Dataset", resolve("dataset", stream))
     if is_frame(given) or isinstance(given, str | bytes | np.ndarray) or not isinstance(given, Iterable):
         raise _no_data(given, where)
@@ -189,7 +189,9 @@ def samples(given: Any, names: Sequence[str], learned: Mapping[str, Any], resolv
     ``learned`` from the data.
     """
     sections = given if isinstance(given, Mapping) else {names[0]: given}
-    plain = {name: {"type": "table", "columns": [*columns]} for name, columns in learned.get("columns", {}).items()}
+    plain = {
+        name: {"type": "default:columns", "columns": [*columns]} for name, columns in learned.get("columns", {}).items()
+    }
     found: Host = {}
     for name, values in sections.items():
         if is_frame(values) and name in (tables := {**plain, **learned.get("frames", {})}):

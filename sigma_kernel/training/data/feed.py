@@ -118,7 +118,7 @@ class Feed:
 
     def _open(self) -> None:
         """Start without prefetched values; the executor starts its threads when they are needed."""
-        self._reader = ThreadPoolExecutor(2, thread_name_prefix="sigma-data")
+        self._reader = ThreadPoolExecutor(2, thread_name_prefix="sigma-feed")
         self._orders, self._blocks = Prefetch(self._drawn, self._reader), Prefetch(self._load, self._reader)
 
     def inside(self, at: Cursor) -> Cursor:

@@ -247,11 +247,11 @@ class History(Mapping[str, np.ndarray]):
         """
         if over not in AXES:
             raise SigmaConfigError(f"plot: over must be one of {', '.join(AXES)} (got {over!r}).")
-        return self._resolve("chart", "figure").draw("", {"": self.measured(*names)}, over)
+        return self._resolve("chart", "default:figure").draw("", {"": self.measured(*names)}, over)
 
     def _repr_html_(self) -> str | None:
         try:
-            text = self._resolve("chart", "svg").draw("", {"": self.measured(*islice(self, DRAWN))})
+            text = self._resolve("chart", "default:curves").draw("", {"": self.measured(*islice(self, DRAWN))})
         except SigmaPluginError:  # nothing that is installed draws charts: the text has to do
             return None
         return f'<img alt="{escape(repr(self))}" src="data:image/svg+xml;base64,{b64encode(text.encode()).decode()}">'

@@ -35,7 +35,7 @@ SECONDS = Kind(float, 0, doc="The time that training took, without pauses.", uni
 COUNTS = {
     scale: SECONDS if scale is TimeScale.SECOND else Kind(int, 0, doc=f"The {scale.value}s done.") for scale in COUNTED
 }
-PHASES = ("burst", "data", "hooks", "evaluation")  # whose seconds are counted; hooks evaluate
+PHASES: tuple[str, ...] = ("burst", "data", "hooks", "evaluation")  # whose seconds are counted; hooks evaluate
 
 
 class Readable(Protocol):

@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 
 from sigma_kernel.arrays import readable
 from sigma_kernel.contracts import Schedule, Step
@@ -51,6 +51,12 @@ class LiveValue:
     schedule: Schedule | None = None
 
 
+def _configured(live: Live) -> dict[str, float]:
+    for base, name in {value.base: name for name, value in reversed(live.values.items())}.items():
+        check_fits(name, base, live.dtype)
+    return {name: value.base for name, value in live.values.items()}
+
+
 @frozen(eq=False)
 class Live:
     """The live values of a state: their definitions, and the current ``base`` of each.
@@ -60,14 +66,8 @@ class Live:
 
     values: dict[str, LiveValue]
     dtype: str
-    base: Mapping[str, float] = field()
+    base: Mapping[str, float] = field(default=Factory(lambda self: _configured(self), takes_self=True))
     _ready: dict[str, Any] = field(factory=dict, init=False)  # cached: backends recognise arrays by identity
-
-    @base.default
-    def _(self) -> dict[str, float]:
-        for base, name in {value.base: name for name, value in reversed(self.values.items())}.items():
-            check_fits(name, base, self.dtype)
-        return {name: value.base for name, value in self.values.items()}
 
     def changed(self, base: Mapping[str, float]) -> Live:
         """Return live values with new bases, already checked by :class:`Number`; ignore unknown names."""
