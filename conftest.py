@@ -1,7 +1,8 @@
 """Train on the backend numpy where a test names none: it has nothing to compile.
 
-No run is steered from other shells, but where a test is about that. Tests of rooms that are not installed are left
-out; those that import rooms are marked, so that each test runs once: with the kernel alone, or with its rooms.
+Compiled programs are not optimised, except in the tests of their backend: most run for a moment.  No run is steered
+from other shells, except where a test is about that.  Tests of rooms that are not installed are left out; those that
+import rooms are marked, so that each test runs once: with the kernel alone, or with its rooms.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pytest
 
 os.environ.setdefault("SIGMA_BACKEND", "numpy")
 os.environ.setdefault("SIGMA_CONTROL", "off")
+os.environ.setdefault("SIGMA_NUMBA_OPTIMISATION", "0")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

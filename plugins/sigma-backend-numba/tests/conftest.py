@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from sigma_backend_numba.cache import files
+
+os.environ["SIGMA_NUMBA_OPTIMISATION"] = "3"  # programs are tested as they train
 
 
 @pytest.fixture(scope="session", autouse=True)

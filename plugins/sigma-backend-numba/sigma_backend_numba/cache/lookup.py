@@ -1,7 +1,8 @@
 """Find a program by its job in memory or on disk; otherwise plan it, compile it and keep it as object code.
 
-The key covers the job (the graph and how its inputs arrive), the source of this package, the version of LLVM, and the
-processor.  A damaged file is compiled again; without a usable directory, every process compiles its own programs.
+The key covers the job (the graph and how its inputs arrive), the source of this package, the version of LLVM and its
+level of optimisation, and the processor.  A damaged file is compiled again; without a usable directory, every process
+compiles its own programs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sigma_backend_numba.cache import files
-from sigma_backend_numba.compiler import language
+from sigma_backend_numba.compiler import language, machine_code
 from sigma_backend_numba.compiler.machine_code import Burst, compiled, loaded
 from sigma_backend_numba.compiler.processor import processor
 from sigma_backend_numba.emit.program_text import ROUGHLY, Needs
@@ -56,7 +57,7 @@ def fresh(make: Callable[[], tuple[Needs, str]]) -> tuple[Needs, Burst]:
 
 def key(job: str) -> str:
     """Return the cache key of a program."""
-    parts = (job, makers(), platform.system(), platform.machine(), *processor())
+    parts = (job, makers(), str(machine_code.SPEED), platform.system(), platform.machine(), *processor())
     return "sigma_" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 

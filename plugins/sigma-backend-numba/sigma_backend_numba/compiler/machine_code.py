@@ -1,12 +1,14 @@
 """Optimise LLVM for this processor, emit it as an object file, and load it as a function.
 
-External functions are resolved by symbol, so that object files can be kept on disk.
+External functions are resolved by symbol, so that object files can be kept on disk.  ``$SIGMA_NUMBA_OPTIMISATION`` is
+LLVM's level, 0 to 3, for tests: at 0, programs compile in less than half the time, are slow, and round differently.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import platform
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +27,7 @@ FOR_KERNELS = (
     " nearbyint rint round sinh sqrt tan tgamma trunc"
 )
 LONG = 100_000  # characters of a program after whose translation all garbage is freed
-SPEED = 3  # LLVM's optimisation level, 0 to 3
+SPEED = int(os.environ.get("SIGMA_NUMBA_OPTIMISATION", "3"))
 # Short rows are read as whole vectors and shuffled, instead of gathered and scattered, which Zen 4 does slowly.
 INTERLEAVED = "-enable-masked-interleaved-mem-accesses"
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)  # releases the GIL
