@@ -45,12 +45,3 @@ def unpacked(value: Any) -> Any:
         found = np.frombuffer(bytes.fromhex(value["array"]), value["dtype"]).reshape(value["shape"]).copy()
         return found if found.ndim else found.item()
     return {name: unpacked(inner) for name, inner in value.items()}
-
-
-def strict(value: Any) -> Any:
-    """Return a value as strict JSON: a number that is not finite becomes None, and a tuple a list."""
-    if isinstance(value, Mapping):
-        return {name: strict(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [strict(inner) for inner in value]
-    return None if isinstance(value, float) and not isfinite(value) else value

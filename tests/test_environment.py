@@ -756,7 +756,7 @@ def test_a_monitor_can_observe_and_stop_a_run() -> None:
     seen: list[Any] = []
 
     def watch(view: View) -> None:
-        _until(lambda: view.get("trainer.epoch"))  # every batch size has been compiled for
+        _until(lambda: view.get("trainer.epoch") and view.status() == "running")  # after compiling for all batch sizes
         seen.append(view.status())
         view.send("set", pattern="trainer.optimiser.learning_rate", value=0.001).result(PATIENCE)
         seen.append(view.get("trainer.optimiser.weights.learning_rate"))

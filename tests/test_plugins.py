@@ -15,7 +15,7 @@ from sigma_kernel import Component
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_kernel.plugins import discovery, rooms
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
-from sigma_kernel.plugins.discovery import find
+from sigma_kernel.plugins.discovery import Plugin, find
 from sigma_kernel.plugins.resolver import Resolver
 
 SCALE = '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number."'
@@ -425,3 +425,41 @@ def test_plugins_that_two_threads_import_at_once_leave_stdout_as_it_was():
     for thread in threads:
         thread.join()
     assert sys.stdout is before
+
+
+# -- defaults ----------------------------------------------------------------------------------------------------------
+def for_a_role(name: str, distribution: str, role: str = "steering") -> Plugin:
+    record = Component("monitor", name, "acme.things:Thing", "A thing.", distribution, default_for=role)
+    return Plugin(distribution, "1.0", (record,))
+
+
+def test_the_default_for_a_role_is_of_the_only_plugin_that_offers_one():
+    catalogue = Catalogue((for_a_role("screen", "acme-screens"), for_a_role("other", "acme-others", "progress")))
+    assert catalogue.resolve("monitor", "default:steering").full_name == "acme-screens:screen"
+    assert catalogue.offers("monitor", "default:steering")
+    assert not catalogue.offers("hook", "default:steering")
+
+
+def test_the_project_s_own_component_for_a_role_comes_before_others_unless_one_is_preferred():
+    catalogue = Catalogue((for_a_role("screen", "acme-screens"), for_a_role("control", "sigma-monitor-control")))
+    assert catalogue.resolve("monitor", "default:steering").full_name == "sigma-monitor-control:control"
+    preferring = catalogue.preferring(["acme-screens"])
+    assert preferring.resolve("monitor", "default:steering").full_name == "acme-screens:screen"
+
+
+def test_a_role_that_two_other_plugins_offer_is_ambiguous():
+    catalogue = Catalogue((for_a_role("screen", "acme-screens"), for_a_role("panel", "acme-panels")))
+    with pytest.raises(SigmaConfigError, match="'default:steering': acme-screens and acme-panels both offer it. Write"):
+        catalogue.resolve("monitor", "default:steering")
+
+
+def test_a_role_that_no_plugin_offers_names_the_room_to_install():
+    with pytest.raises(SigmaPluginError, match="sigma-monitor-control offers it, but is not installed. python -m pip"):
+        Catalogue(()).resolve("monitor", "default:steering")
+    with pytest.raises(SigmaConfigError, match="monitor 'juggling': no plugin offers it"):
+        Catalogue(()).resolve("monitor", "default:juggling")
+
+
+def test_a_role_that_is_no_word_is_refused(distribution):
+    plugin = distribution("acme-roles", "'monitor', 'screen', 'acme_roles.x:X', 'A thing.', default_for='Two Words'")
+    assert "Component: default_for 'Two Words' is not of the form 'first-recipe'" in plugin.reason

@@ -14,8 +14,8 @@ from typing import Any, TextIO
 
 import click
 
-from sigma_kernel.encoding import strict
 from sigma_kernel.errors import printable
+from sigma_kernel.plain import strict
 from sigma_kernel.tables import aligned
 
 NARROW, INDENT = 24, "    "  # text has at least so many columns beside others, or else its own lines

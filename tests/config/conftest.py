@@ -223,5 +223,9 @@ class Shelf(Catalogue):
 @pytest.fixture
 def shelf() -> Shelf:
     """Return a catalogue with components of many kinds."""
-    records = tuple(Component(kind, name, "acme.things:Thing", "A thing.", "acme") for kind, name in OBJECTS)
+    roles = {"local": "operator"}
+    records = tuple(
+        Component(kind, name, "acme.things:Thing", "A thing.", "acme", default_for=roles.get(name, ""))
+        for kind, name in OBJECTS
+    )
     return Shelf((Plugin("acme", "1.0", records),))

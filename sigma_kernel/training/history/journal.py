@@ -19,9 +19,9 @@ from typing import Any
 
 from attrs import Factory, asdict, define, field
 
-from sigma_kernel.encoding import strict
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.folders import WrittenFolder, sync as sync_folder
+from sigma_kernel.plain import strict
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training.files import get_bytes
 from sigma_kernel.training.history.chain import START, Bookmark, Excerpt, chained, encoded, first, hash_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import asdict, field, frozen
 
-from sigma_kernel.encoding import strict
+from sigma_kernel.plain import strict
 from sigma_kernel.training.history.digests import little_endian
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.model import EPOCH, LAYERS
