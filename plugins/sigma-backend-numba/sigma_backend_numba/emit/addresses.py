@@ -11,7 +11,7 @@ from attrs import define, frozen
 from sigma_backend_numba.emit.task import Task
 from sigma_backend_numba.lower.layout import laid, source
 from sigma_backend_numba.plan.axis_maps import Map, operand, values
-from sigma_backend_numba.plan.fusion import Space
+from sigma_backend_numba.plan.groups import Space
 from sigma_backend_numba.plan.strides import own_strides, strides
 from sigma_backend_numba.scalars import SHORT
 from sigma_kernel.graph import Node

@@ -18,7 +18,7 @@ from sigma_backend_numba.emit.task import Task, indented
 from sigma_backend_numba.lower.canonical import FLOATS
 from sigma_backend_numba.lower.layout import source
 from sigma_backend_numba.plan.axis_maps import identity, operand, values
-from sigma_backend_numba.plan.fusion import Space
+from sigma_backend_numba.plan.groups import Space
 from sigma_backend_numba.scalars import COSTLY, SHORT, arithmetic, literal, lowest, text
 from sigma_kernel.graph import Node, ordered
 

@@ -18,7 +18,7 @@ from sigma_backend_numba.emit.task import Task, indented, size
 from sigma_backend_numba.lower.canonical import DATA, LEAVES, WORK, matrix
 from sigma_backend_numba.lower.layout import laid, source
 from sigma_backend_numba.lower.product_table import BLAS, PANELS, Route, chosen
-from sigma_backend_numba.plan.fusion import Space
+from sigma_backend_numba.plan.groups import Space
 from sigma_backend_numba.scalars import COSTLY, SHORT, literal
 from sigma_kernel.graph import BYTES, Node
 
