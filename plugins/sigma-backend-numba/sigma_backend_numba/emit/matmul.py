@@ -267,7 +267,7 @@ class MatrixProduct:
         by_rows = rows > columns or (self._tiled and self._tiles("", True).by_rows)
         self.share(by_rows)
         nest = Nest(self.task, Space(()), [], {})
-        alpha = f"-{nest.read(rate, (None,) * len(rate.shape), 0)}"
+        alpha = f"-{nest.values.read(rate, (None,) * len(rate.shape), 0)}"
         self.task.lines += nest.lines()
         to = self.task.storage(self.outs[0])
         if by_rows:
