@@ -49,7 +49,7 @@ from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.state import Setup
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import Live
-from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.model import LAYERS, Model, prediction_step
 from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs, Steps
 from sigma_kernel.training.step.weights import weighed
@@ -228,7 +228,7 @@ class Trained:
             architecture=str(self.network),
             classes=tuple(map(str, self.classes)),
             arrays={name.removeprefix(LAYERS): np.array(stored[name]) for name in sorted(model.held())},
-            step=evolve(model, units=Units()).prediction,
+            step=partial(prediction_step, evolve(model, units=Units())),
             restored=model.restored,
             targets=self.targets,
             live={name: value for name, value in self._live(model).base.items() if name.startswith(LAYERS)},
