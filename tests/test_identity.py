@@ -244,7 +244,8 @@ def test_rows_edited_by_number_are_not_taken_for_others(sigma: Sigma, run: Path,
 
 
 @pytest.mark.parametrize("ask", [
-    lambda model: model.rows("training", [0]), lambda model: model.losses(), lambda model: model.splits(),
+    lambda model: model.data.rows("training", [0]), lambda model: model.data.losses(),
+    lambda model: model.data.splits(),
     lambda model: model.evaluate("validation"), lambda model: model.trainer.fit(epochs=1),
 ])  # fmt: skip
 def test_a_loaded_network_does_not_take_other_rows_for_those_of_its_training(ask: Any, run: Path) -> None:

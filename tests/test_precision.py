@@ -15,7 +15,7 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaNetwor
 from sigma_kernel.launcher import main
 from sigma_kernel.minimisation import minimise
 from sigma_kernel.testing.steering import state_bytes
-from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.step.model import training_step
 from sigma_operator_local import LocalOperator
 
 DRAW = np.random.default_rng(0)
@@ -58,7 +58,7 @@ def test_parameters_and_slots_are_float32_and_products_of_layers_alone_are_round
     _, trainer = trained(precision, network=network, optimiser="muon", data={"inputs": X, "targets": X[:, :4]})
     trainer.fit(epochs=1)
     assert {x.dtype.name for name, x in arrays(trainer).items() if "layers" in name} == {"float32"}
-    step, _ = trainer.session.setup.programs.get(Model.training, 10)
+    step, _ = trainer.session.setup.programs.get(training_step, 10)
     rounded = [node for node in step.graph if node.op == "mixed_matmul"]
     assert {node.attrs["dtype"] for node in rounded} == {low}
     assert len(rounded) == 5  # two forward, two for the weights, one for the hidden values
@@ -68,7 +68,7 @@ def test_parameters_and_slots_are_float32_and_products_of_layers_alone_are_round
 def test_float32_is_computed_as_before() -> None:
     _, trainer = trained("float32")
     trainer.fit(epochs=1)
-    step, _ = trainer.session.setup.programs.get(Model.training, 10)
+    step, _ = trainer.session.setup.programs.get(training_step, 10)
     assert not {"mixed_matmul", "reduce_precision", "is_finite"} & {node.op for node in step.graph}
     assert "optimiser.loss_scale" not in arrays(trainer)
 

@@ -23,8 +23,9 @@ from sigma_kernel.testing import Do, FakeView, Note, Slow, Sweep, ViewSuite, sma
 from sigma_kernel.testing.steering import steered, until
 from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.history.metrics import History
+from sigma_kernel.training.step import evaluator
 from sigma_kernel.training.step.evaluator import Evaluator
-from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.step.model import activity_step
 from sigma_kernel.views import EnvironmentView
 
 PATIENCE = 60.0
@@ -342,7 +343,7 @@ def test_activations_are_what_each_layer_makes_of_samples_that_are_predicted() -
 
 @pytest.mark.rooms
 def test_what_a_monitor_asks_of_the_network_is_computed_in_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads, computed, states, step = [], Evaluator._ring, [], Model.activity
+    threads, computed, states, step = [], Evaluator._ring, [], activity_step
     monkeypatch.setattr(
         Evaluator, "_ring", lambda *about: threads.append(threading.current_thread()) or computed(*about)
     )
@@ -359,7 +360,7 @@ def test_what_a_monitor_asks_of_the_network_is_computed_in_its_own_thread(monkey
         training = threading.Thread(target=sigma.run)
         training.start()
         view = seen(sigma)
-        monkeypatch.setattr(Model, "activity", lambda *about: states.append(view.status()) or step(*about))
+        monkeypatch.setattr(evaluator, "activity_step", lambda *about: states.append(view.status()) or step(*about))
         until(lambda: sigma.get("trainer.epoch"))  # by then, training has compiled its own steps
         for ask in (view.predict, view.activations):
             ask("trainer", x)

@@ -6,7 +6,8 @@
     probabilities = model.predict(images)
 
 Nothing is trained. Shapes come from the network's input layers, the state of fitted preprocessors from the checkpoint.
-Data are read only by :meth:`Trained.evaluate`, and for an input layer that infers its shape from them.
+Data are read only by :meth:`Trained.evaluate`, through ``Trained.data``, and for an input layer that infers its shape
+from them.
 """
 
 from __future__ import annotations
@@ -20,14 +21,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from attrs import Factory, define, evolve, field
+from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.config import choosing
-from sigma_kernel.config.location import check_there
-from sigma_kernel.config.schema import Configuration
 from sigma_kernel.config.stored import changed_plugins, document_in, opened
-from sigma_kernel.contracts import Backend, Inference, Label, Metric, RowLosses
+from sigma_kernel.config.trained_data import TrainedData, check_parameters
+from sigma_kernel.contracts import Backend, Inference, Label, Metric
 from sigma_kernel.contracts.storing import Checkpoint, Log
 from sigma_kernel.curves import BranchedCurves, measured
 from sigma_kernel.environment import Environment
@@ -37,19 +37,16 @@ from sigma_kernel.network.network import Network
 from sigma_kernel.training import files as folders
 from sigma_kernel.training.arguments import check_metrics
 from sigma_kernel.training.checkpoints import store as checkpoints
-from sigma_kernel.training.checkpoints.compatibility import check_fit
 from sigma_kernel.training.components import Learned, target_names
 from sigma_kernel.training.data.dataset import samples as arrays_of, specs
 from sigma_kernel.training.data.preprocessing import Preparation
 from sigma_kernel.training.history.metrics import History
-from sigma_kernel.training.preparation import BATCH, Stages, prepared_for
-from sigma_kernel.training.runs.resume import fit, history
+from sigma_kernel.training.preparation import BATCH, Stages
+from sigma_kernel.training.runs.resume import history
 from sigma_kernel.training.runs.run_folder import kept
-from sigma_kernel.training.session.loop import Session
-from sigma_kernel.training.session.state import Setup
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import Live
-from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.model import LAYERS, Model, prediction_step
 from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs, Steps
 from sigma_kernel.training.step.weights import weighed
@@ -63,7 +60,8 @@ from sigma_kernel.units import Units
 class Trained:
     """A trained network, with the ``trainer`` that trained it and the ``path`` of its checkpoint.
 
-    ``summary`` is that of the run, empty if it has not ended; ``classes`` are the labels of the classes.
+    ``summary`` is that of the run, empty if it has not ended; ``data`` are its data; ``classes`` are the labels of the
+    classes.
     """
 
     trainer: Trainer
@@ -72,10 +70,9 @@ class Trained:
     checkpoint: Checkpoint
     summary: Mapping[str, Any]
     shapes: Mapping[str, tuple[int, ...]]  # of one sample of each input section
+    data: TrainedData
     _stages: Stages
     _arrays: Mapping[str, Any]  # parameters and layer state, on the device
-    _configuration: Configuration  # of the run
-    _data: Any = field(default=Factory(lambda made: made.trainer.data, takes_self=True), init=False)  # of the run
     _evaluators: dict[tuple[str, ...], Evaluator] = field(factory=dict, init=False)
 
     def __repr__(self) -> str:
@@ -148,7 +145,7 @@ class Trained:
         read like those of the training: with its classes, its columns by name, and its preprocessors.
         """
         check_metrics(metrics)
-        setup = self._session.setup if isinstance(on, str) else self._other(on)
+        setup = self.data.session.setup if isinstance(on, str) else self.data.setup_for(on)
         own = self.checkpoint.values.get("data", {}).get("edits", {}) if isinstance(on, str) else {}
         how = {"batch_size": self._batch_size, "edits": own if edited else {}}
         steps = Steps(setup.programs, self._arrays, self._live(setup.model), Moment())
@@ -163,36 +160,6 @@ class Trained:
             hook.check(outlook)
         return {**model.metrics, **found}
 
-    # -- the data of the run -------------------------------------------------------------------------------------------
-    @property
-    def _session(self) -> Session:
-        """Return the session; the first one reads the data."""
-        if self.trainer.data is self._data and not self.trainer.prepared:
-            check_there(self._configuration)
-        return self.trainer.session
-
-    def splits(self) -> dict[str, int]:
-        """Return the number of rows of each split of the run's data, which are read now."""
-        return {name: len(dataset) for name, dataset in self._session.setup.factory.splits.items()}
-
-    def rows(self, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
-        """Return the sections of numbered rows of a split, as they are in the data, or preprocessed."""
-        return self._session.rows_of(split, wanted, prepared)
-
-    def losses(self, split: str = "training", most: int | None = None) -> RowLosses:
-        """Return the loss of each row of a split as it was edited in the run, or of the ``most`` with the greatest."""
-        return self._session.row_losses(split, most)
-
-    def edits(self) -> dict[str, dict[str, Any]]:
-        """Return the rows that were ``excluded`` in the run, and new ``labels`` by row, for each split."""
-        return self._session.edits()
-
-    def _other(self, data: Any) -> Setup:
-        """Return the setup for other data."""
-        setup = prepared_for(self.trainer, data, self.trainer.learned)
-        _check_fit(self.path, self.checkpoint, self.trainer.name, setup.model)
-        return setup
-
     def _live(self, model: Model) -> Live:
         return live_values(model).changed(self.checkpoint.values.get("live", {}))
 
@@ -201,19 +168,8 @@ class Trained:
         values = self.checkpoint.values
         changes = {slot: one for slot, one in values.get("changes", {}).items() if slot != "backend"}  # load() chose it
         found = evolve(self.checkpoint, values={**values, "changes": changes})
-        restore, initial = partial(self._restore, found), kept(self.path.parents[2], self.trainer.name)
+        restore, initial = partial(self.data.restore, found), kept(self.path.parents[2], self.trainer.name)
         return Learned.saved(values, self.checkpoint.arrays, restore=restore, initial=initial)
-
-    def _restore(self, found: Checkpoint, session: Session) -> None:
-        """Restore a session; edits are of the rows of the run, and none of others."""
-        values = found.values
-        other = self.trainer.data is not self._data
-        if other:
-            edited = {part: {**values.get(part, {})} for part in ("changes", "data")}
-            for part in edited.values():
-                part.pop("edits", None)
-            found = evolve(found, values={**values, **edited})
-        fit(self.path, found, session, (lambda text: None) if other else None)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Return a copy of every parameter by its address."""
@@ -228,7 +184,7 @@ class Trained:
             architecture=str(self.network),
             classes=tuple(map(str, self.classes)),
             arrays={name.removeprefix(LAYERS): np.array(stored[name]) for name in sorted(model.held())},
-            step=evolve(model, units=Units()).prediction,
+            step=partial(prediction_step, evolve(model, units=Units())),
             restored=model.restored,
             targets=self.targets,
             live={name: value for name, value in self._live(model).base.items() if name.startswith(LAYERS)},
@@ -315,7 +271,7 @@ def load(
         chosen.backend = backend
     stages = Stages(chosen)
     model = stages.own or stages.fitting  # reads the data if an input layer infers its shape from them
-    fits = partial(_check_fit, trainer=chosen.name, model=model)
+    fits = partial(check_parameters, trainer=chosen.name, model=model)
     path, found = choosing.chosen(folder, chosen.name, checkpoint, log, fits)
     found = evolve(found, arrays=weighed(found.arrays, weights, np.asarray))
     if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
@@ -323,17 +279,11 @@ def load(
     for line in changed_plugins(folder, log):
         log(line)
     shapes = {name: model.sections[name].shape for name in stages.network.samples}
-    summary = document_in(folder / "summary.json", log)
+    summary, own = document_in(folder / "summary.json", log), TrainedData(chosen, path, found, configuration)
     arrays = {name: stages.backend.to_device(found.arrays[name]) for name in model.held()}
-    trained = Trained(chosen, stages.network, path, found, summary, shapes, stages, arrays, configuration)
+    trained = Trained(chosen, stages.network, path, found, summary, shapes, own, stages, arrays)
     chosen.learned = trained._learned()
     return trained
-
-
-def _check_fit(path: Path, found: Checkpoint, trainer: str, model: Model) -> None:
-    """Raise SigmaCheckpointError unless the parameters and the layer state of a checkpoint are those of a model."""
-    held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
-    check_fit(path, evolve(found, arrays=held), trainer, model.held())
 
 
 def saved_parameters(run: Path | str, trainer: str | None = None) -> dict[str, np.ndarray]:

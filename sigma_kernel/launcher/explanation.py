@@ -11,7 +11,7 @@ from sigma_kernel.launcher.work import operations, traffic
 from sigma_kernel.training.hooks.order import decided
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.initial import Initial
-from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.step.model import Model, training_step
 from sigma_kernel.training.step.rules import setting_rule
 from sigma_kernel.training.trainer import Trainer
 
@@ -99,7 +99,7 @@ def _hook(session: Session, name: str) -> dict[str, Any]:
 
 
 def _memory(trainer: Trainer, session: Session) -> dict[str, int]:
-    _, program = session.setup.programs.get(Model.training, session.setup.feed.batch_size)
+    _, program = session.setup.programs.get(training_step, session.setup.feed.batch_size)
     state = sum(session.host(name).nbytes for name in session.state.arrays)
     return {"state_bytes": state, "peak_bytes": int(program.peak_bytes)}
 
@@ -107,7 +107,7 @@ def _memory(trainer: Trainer, session: Session) -> dict[str, int]:
 def _work(session: Session) -> dict[str, int]:
     """Return the floating-point operations of a step, and the bytes that it must read and write."""
     batch = session.setup.feed.batch_size
-    step, _ = session.setup.programs.get(Model.training, batch)
+    step, _ = session.setup.programs.get(training_step, batch)
     return {"batch": batch, "flops": operations(step.graph), "bytes": traffic(step.graph)}
 
 

@@ -30,7 +30,7 @@ from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.training.session.loop import Session
-from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.step.model import training_step
 from sigma_kernel.training.trainer import Trainer
 
 NETWORK = 'input(4) + dense(10, activation="tanh") + output(3) + softmax_cross_entropy()'
@@ -59,7 +59,7 @@ def made(rows: int, hooks: Mapping[str, Hook], backend: str) -> Trainer:
 
 def bare(session: Session, iterations: int, burst: int) -> float:
     """Return the seconds per iteration of the bare program, in bursts of this length."""
-    step, program = session.setup.programs.get(Model.training, BATCH)
+    step, program = session.setup.programs.get(training_step, BATCH)
     batches, state = (
         session.batches(burst),
         {name: value.copy() for name, value in session.state.arrays.items()},

@@ -14,7 +14,7 @@ from sigma_kernel.testing.counting import TWICE, growth
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.training.hooks.order import ordered, reasons
 from sigma_kernel.training.hooks.outlook import check_reads
-from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.model import LAYERS, Model, evaluation_step, gradient_step, training_step
 from sigma_kernel.training.trainer import Trainer
 
 pytestmark = pytest.mark.rooms
@@ -46,7 +46,7 @@ def test_preparing_a_trainer_takes_time_linear_in_its_branches() -> None:
     assert growth(wide, 100) < TWICE
 
 
-@pytest.mark.parametrize("kind", [Model.training, Model.gradients, Model.evaluation])
+@pytest.mark.parametrize("kind", [training_step, gradient_step, evaluation_step])
 def test_a_step_grows_linearly_with_its_layers(kind: Callable[..., Any]) -> None:
     def traced(layers: int) -> Callable[[], Any]:
         made = model(layers)

@@ -17,7 +17,7 @@ from sigma_kernel.graph.node import Node
 from sigma_kernel.testing.null import NullBackend
 from sigma_kernel.testing.steering import Sweep, state_bytes
 from sigma_kernel.training.session.loop import Session
-from sigma_kernel.training.step.model import LAYERS
+from sigma_kernel.training.step.model import LAYERS, training_step
 
 Deep = Callable[..., Environment]
 BY_LAYER = {"first": {"match": "1-*.*", "learning_rate": 0.2}, "biases": {"match": "**.bias", "learning_rate": 0.3}}
@@ -158,7 +158,7 @@ def test_effective_values_of_future_iterations_can_be_computed(deep: Deep, momen
     with deep(optimiser=momentum(schedules={"learning_rate": Halving()})) as sigma:
         session = sigma.trainer("trainer").session
         session.state = evolve(session.state, moment=session.moment.advanced(1))
-        steer = session.steps().steer(session.setup.model.training(5), 2, offset=1)
+        steer = session.steps().steer(training_step(session.setup.model, 5), 2, offset=1)
         assert steer["optimiser.4-dense.bias.learning_rate"] == pytest.approx([0.1 * 0.5**2, 0.1 * 0.5**3])
         assert np.ndim(steer["optimiser.4-dense.bias.momentum"]) == 0
 

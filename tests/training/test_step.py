@@ -31,7 +31,14 @@ from sigma_kernel.errors import SigmaComponentError, SigmaNetworkError, SigmaSta
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.testing.steering import state_bytes
 from sigma_kernel.training.session.loop import Session
-from sigma_kernel.training.step.model import GRADIENTS, LAYERS, Model
+from sigma_kernel.training.step.model import (
+    GRADIENTS,
+    LAYERS,
+    evaluation_step,
+    prediction_step,
+    training_step,
+    update_step,
+)
 from sigma_kernel.training.step.steps import Steps
 
 Deep = Callable[..., Environment]
@@ -71,9 +78,9 @@ def _in_parts(session: Session) -> None:
 
 def test_unused_values_are_not_inputs_of_a_step(deep: Deep) -> None:
     model = _session(deep()).setup.model
-    assert set(model.evaluation(5).state) == {LAYERS + address for address in WEIGHTS}
-    assert model.evaluation(5).steer == ("5-squared_difference.weight".join((LAYERS, "")),)
-    prediction = model.prediction(5)
+    assert set(evaluation_step(model, 5).state) == {LAYERS + address for address in WEIGHTS}
+    assert evaluation_step(model, 5).steer == ("5-squared_difference.weight".join((LAYERS, "")),)
+    prediction = prediction_step(model, 5)
     assert (prediction.data, prediction.steer, prediction.writes) == (("inputs",), (), ())
 
 
@@ -81,7 +88,7 @@ def test_unused_values_are_not_inputs_of_a_step(deep: Deep) -> None:
 def test_a_training_step_writes_every_state_entry_except_the_key_and_counts_that_nothing_reads(deep: Deep) -> None:
     for optimiser, read in (("momentum", False), ("adam", True)):
         session = _session(deep(optimiser=optimiser))
-        step, names = session.setup.model.training(5), set(session.state.arrays) - {"random.key"}
+        step, names = training_step(session.setup.model, 5), set(session.state.arrays) - {"random.key"}
         counts = {f"optimiser.slots.{address}.updates" for address in WEIGHTS}
         assert set(step.writes) == (names if read else names - counts)
         assert counts < names
@@ -90,8 +97,8 @@ def test_a_training_step_writes_every_state_entry_except_the_key_and_counts_that
 
 def test_the_step_for_another_batch_size_differs_only_in_the_batch(deep: Deep) -> None:
     model = _session(deep()).setup.model
-    assert (model.training(5).state, model.training(3).state) == (model.training(3).state,) * 2
-    assert {node.shape[0] for node in _inputs(model.training(3))} == {3}
+    assert (training_step(model, 5).state, training_step(model, 3).state) == (training_step(model, 3).state,) * 2
+    assert {node.shape[0] for node in _inputs(training_step(model, 3))} == {3}
 
 
 def _inputs(step: Step) -> Sequence[Node]:
@@ -210,7 +217,7 @@ def test_observed_gradients_agree_with_finite_differences(deep: Deep) -> None:
 def _slopes(session: Session, name: str, step: float = 1e-5) -> np.ndarray:
     """Return the loss's derivative by each element by central differences, with the same dropout."""
     batches, start = session.batches(1), session.snapshot().arrays
-    traced, program = session.setup.programs.get(Model.training, batches.rows.shape[1])
+    traced, program = session.setup.programs.get(training_step, batches.rows.shape[1])
 
     def loss(change: np.ndarray) -> float:
         state = {n: np.array(v + change if n == name else v) for n, v in start.items()}
@@ -331,7 +338,7 @@ def _seen(session: Session, head: str) -> dict[str, np.ndarray]:
 
 def test_an_optimiser_that_evaluates_gradients_cannot_use_shards(deep: Deep) -> None:
     with pytest.raises(SigmaStateError, match="it asks for the loss again.*Use shards = 1."):
-        _session(deep(optimiser=Twice())).setup.model.update()
+        update_step(_session(deep(optimiser=Twice())).setup.model)
 
 
 @define(eq=False, kw_only=True)
@@ -359,7 +366,7 @@ class Wrong(Optimiser):
 )
 def test_an_optimiser_that_builds_no_update_is_named_with_its_mistake(deep: Deep, gives: Any, got: str) -> None:
     with pytest.raises(SigmaComponentError) as error:
-        _session(deep(optimiser=Wrong(gives=gives))).setup.model.training(5)
+        training_step(_session(deep(optimiser=Wrong(gives=gives))).setup.model, 5)
     assert str(error.value) == (
         "optimiser (tests.training.test_step.Wrong): build() must return an Update: a node for each parameter by its "
         f"address, and for each slot by address and name (got {got})."
@@ -386,7 +393,7 @@ def test_an_optimiser_that_returns_no_value_of_a_slot_is_named_with_slot_and_add
     session = _session(deep(optimiser=Forgetful(gives=gives)))
     assert forgotten in session.setup.model.slots()
     with pytest.raises(SigmaComponentError) as error:
-        session.setup.model.training(5)
+        training_step(session.setup.model, 5)
     address, slot = forgotten
     assert str(error.value) == (
         f"optimiser (tests.training.test_step.Forgetful): build() does not return the slot {slot!r} of {address!r}, "

@@ -105,7 +105,7 @@ def test_tiles_prefetch_every_line_that_is_packed_next(
 ) -> None:
     monkeypatch.setattr(register_tiles, "registers", lambda: bits)
     made = panels(rows, 1000, 784, 784, 1, turned)
-    beside, groups, share = made._ahead
+    beside, groups, share = made.prefetch.shares
     high, across = (made.wide, made.deep) if turned else (made.deep, made.wide)
     steps = min(share, made.deep // register_tiles.APART)
     assert f"{groups} * {share * made.leading}" in "\n".join(made.lines("100", "1000"))

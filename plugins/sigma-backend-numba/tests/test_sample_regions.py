@@ -107,7 +107,11 @@ def test_a_step_keeps_intermediate_values_in_memory_for_one_sample():
 def test_local_values_of_one_sample_do_not_overlap():
     found = schedule(nets.convolutional(batch=20, filters=16, side=16).graph)
     for region in set(found.regions.values()):
-        mine = {node: start for node, start in found.locals.items() if found.regions[found.grouping.of[node]] is region}
+        mine = {
+            node: start
+            for node, start in found.locals.items()
+            if found.regions[found.grouping.groups.of[node]] is region
+        }
         ends = [(start, start + 4 * int(np.prod(node.shape[1:]))) for node, start in mine.items()]
         ordered = sorted(ends)
         assert all(a[1] <= b[0] for a, b in pairwise(ordered))

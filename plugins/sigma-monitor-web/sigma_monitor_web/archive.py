@@ -214,22 +214,22 @@ class Archive(EndedRun):
         """
         with self._data_gate:
             if trainer not in self._splits:
-                self._splits[trainer] = self._network(trainer).splits()
+                self._splits[trainer] = self._network(trainer).data.splits()
         return self._splits[trainer]
 
     def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split."""
         self.splits(trainer)
-        return self._network(trainer).rows(split, wanted, prepared)
+        return self._network(trainer).data.rows(split, wanted, prepared)
 
     def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
         """Return the losses of rows of a split, with the parameters of the trained network."""
         self.splits(trainer)
-        return self._network(trainer).losses(split, most)
+        return self._network(trainer).data.losses(split, most)
 
     def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
         """Return the edits of each split, once the data have been read."""
-        return self._network(trainer).edits() if trainer in self._splits else {}
+        return self._network(trainer).data.edits() if trainer in self._splits else {}
 
     def classes(self, trainer: str) -> list[Any]:
         """Return the class names; none if the network cannot be loaded."""

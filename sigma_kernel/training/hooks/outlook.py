@@ -16,7 +16,7 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, abroad, inner, meet, reads, taken
-from sigma_kernel.training.step.model import COSTS, EPOCH, OPTIMISERS, Model
+from sigma_kernel.training.step.model import COSTS, EPOCH, OPTIMISERS, Model, evaluation_step
 from sigma_kernel.training.step.weights import check_weights
 
 # how addresses begin that are known only with a traced model
@@ -38,7 +38,7 @@ class Prospect:
         """Trace metrics on a batch of two, so that they raise what they would raise in training."""
         if metrics:
             chosen = resolve_components(self.model.resolve, "metrics", "metric", Metric, metrics)
-            self.model.evaluation(2, self.model.per_output(chosen).items())
+            evaluation_step(self.model, 2, self.model.per_output(chosen).items())
 
 
 def check_hooks(where: str, hooks: Mapping[str, Hook], model: Model, mistakes: Mistakes = FIRST) -> None:

@@ -20,7 +20,18 @@ from sigma_kernel.training.data.feed import Feed, placing
 from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import check_finite, check_indices, conform
 from sigma_kernel.training.step.measuring import evaluate_totals, merge_totals
-from sigma_kernel.training.step.model import DIRECTIONS, JUDGED, WANTED, Model
+from sigma_kernel.training.step.model import (
+    DIRECTIONS,
+    JUDGED,
+    WANTED,
+    activity_step,
+    evaluation_step,
+    excitation_step,
+    judgement_step,
+    observation_step,
+    outcome_step,
+    prediction_step,
+)
 from sigma_kernel.training.step.steps import Programs, Steps
 
 TOGETHER = 4096  # rows that are judged at once
@@ -92,7 +103,7 @@ class Evaluator:
             at = feed.start()
             while at.epoch == 0:
                 batches = feed.next(at, feed.iterations_per_epoch)
-                ring = self._ring(Model.evaluation, steps, batches, tuple(metrics.items()))
+                ring = self._ring(evaluation_step, steps, batches, tuple(metrics.items()))
                 totals, rows = merge_totals(totals, ring, metrics), rows + batches.rows.size
                 at = feed.after(at, batches, len(batches.rows))
         return evaluate_totals(totals, metrics, rows)
@@ -137,11 +148,11 @@ class Evaluator:
     def _judged(self, steps: Steps, at: Batches, named: np.ndarray) -> RowLosses:
         """Return the losses of the rows of consecutive minibatches; ``named`` are the numbers of all in the block."""
         model, backend, rows = self.programs.model, self.programs.backend, at.rows.reshape(-1)
-        known = self._predicted(steps, at, Model.outcomes) if model.judged else {}
+        known = self._predicted(steps, at, outcome_step) if model.judged else {}
         block = {name: backend.take(at.block[name], rows) for name in model.sections}
         block |= {JUDGED + name: backend.to_device(known[JUDGED + name]) for name in model.judged}
         alone = Batches(block, np.arange(len(rows), dtype=np.int32)[:, None])
-        losses = np.asarray(self._ring(Model.judgement, steps, alone)["row"], np.float64)
+        losses = np.asarray(self._ring(judgement_step, steps, alone)["row"], np.float64)
         return RowLosses(named[rows], losses, *self._answers(known, {n: backend.to_host(x) for n, x in block.items()}))
 
     def _answers(self, known: Host, block: Host) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -173,11 +184,11 @@ class Evaluator:
 
     def predictions(self, steps: Steps, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of each output for samples."""
-        return self._of(steps, samples, Model.prediction)
+        return self._of(steps, samples, prediction_step)
 
     def activations(self, steps: Steps, samples: Any) -> dict[str, np.ndarray]:
         """Return what each layer before the costs makes of samples, by its name, as when it predicts them."""
-        return self._of(steps, samples, Model.activity)
+        return self._of(steps, samples, activity_step)
 
     def _of(self, steps: Steps, samples: Any, kind: Callable[..., Step]) -> dict[str, np.ndarray]:
         """Return the records of a step of some kind over samples, one row per sample."""
@@ -234,7 +245,7 @@ class Evaluator:
         names = self.programs.model.observable(wanted)
         if not names:
             return {}
-        ring = self._ring(Model.observing, steps, at, names)
+        ring = self._ring(observation_step, steps, at, names)
         return {name: values[0] for name, values in ring.items()}
 
     def excite(
@@ -259,5 +270,5 @@ class Evaluator:
             spec = model.sections[name]
             held = np.asarray(given.get(name, 0), spec.dtype)
             block[name] = place(np.broadcast_to(held, (len(samples), *spec.shape)).copy())
-        ring = self._ring(Model.excitation, steps, Batches(block, rows[None]), layer, section)
+        ring = self._ring(excitation_step, steps, Batches(block, rows[None]), layer, section)
         return ring["output"][0], ring["slopes"][0]

@@ -232,115 +232,10 @@ class Model:
         section = self.network.estimated(output) if self.units.preprocessors else ""
         return self.units.restore(section, prediction) if section else None
 
-    # -- the steps -----------------------------------------------------------------------------------------------------
-    def training(self, batch: int) -> Step:
-        """Return the step of a whole iteration on a batch of this size."""
-        whole = Traced(self, batch)
-        new = {**whole.updated(), **whole.layer_state()}
-        return whole.step_to(new, {**whole.measured(self.metrics), **whole.skipped()})
-
-    def gradients(self, batch: int) -> Step:
-        """Return the step of one shard: loss, totals, layer state and gradients, all recorded.
-
-        A cost with unequal row weights is divided by a live value: the weight of the whole batch (see :meth:`weights`)
-        times the shard's share of the rows, so that its means over shards are weighted like all others.
-        Raises SigmaStateError if the optimisers are ordered.
-        """
-        if self.ordered:
-            raise SigmaStateError(f"trainer.order: {UNCUT}")
-        shard = Traced(self, batch, cut=True)
-        found = {**shard.measured(self.metrics), **shard.layer_state(), **_named(GRADIENTS, shard.gradients())}
-        return shard.step_to({}, {**found, **shard.skipped()})
-
-    def weights(self, batch: int) -> Step:
-        """Return the step of a whole batch's weight: by cost with unequal row weights, and by optimiser that reads it.
-
-        Shards divide by the first, and their update reads the second.
-        """
-        whole, read = Traced(self, batch), self.update().state
-        costs = {WEIGHTS + name: cost.weight for name, cost in whole.forward.totals.items()}
-        parts = {BATCH + aim.head: aim.parts() for aim in whole.aims() if BATCH + aim.head in read}
-        if any(len(own) > 1 for own in parts.values()):
-            raise SigmaStateError("optimiser: shards add up gradients of costs with different weights. Use shards = 1.")
-        return whole.step_to({}, {**costs, **{name: own[0][0] for name, own in parts.items()}})
-
-    def update(self) -> Step:
-        """Return the update step, after gradients were merged; they are state entries here."""
-        merged = Merged(self)
-        return merged.step_to(merged.updated(), {})
-
-    def evaluation(self, batch: int, metrics: Iterable[tuple[str, Metric]] = ()) -> Step:
-        """Return the evaluation step of a batch: what each row adds to costs, to their weights and to metrics."""
-        traced = Traced(self, batch, training=False)
-        return traced.step_to({}, {**traced.rows(), **traced.totals(dict(metrics))})
-
-    def prediction(self, batch: int) -> Step:
-        """Return the step that predicts a batch, by output."""
-        traced = Traced(self, batch, training=False, given=self.network.samples)
-        return traced.step_to({}, traced.predictions())
-
-    def activity(self, batch: int) -> Step:
-        """Return the step of what each layer before the costs makes of a batch, by its name."""
-        forward = (traced := Traced(self, batch, training=False, given=self.network.samples)).forward
-        return traced.step_to({}, {name: x for name, x in forward.values.items() if name not in forward.costs})
-
     @property
     def judged(self) -> list[str]:
         """Return the names of the layers that costs judge."""
         return list(dict.fromkeys(source for cost in self.network.costs for source in cost.sources))
-
-    def outcomes(self, batch: int) -> Step:
-        """Return the step of what costs judge in a batch, by layer, and of the predictions.
-
-        If those of the first output are in units of the data, its targets are ``WANTED``, in the same units.
-        """
-        traced = Traced(self, batch, training=False, given=self.network.sections(costs=False))
-        values = {name: traced.forward.values[name] for name in self.judged}
-        section = self.network.estimated()
-        wanted = {WANTED: traced.compared("", section)[1]} if section else {}
-        return traced.step_to({}, {**_named(JUDGED, values), **traced.predictions(), **wanted})
-
-    def judgement(self, batch: int) -> Step:
-        """Return the step of the loss of a batch, given what its costs judge: of one row, the row's own loss."""
-        traced = Traced(self, batch, training=False)
-        values = {name: traced.forward.values[name] for name in self.judged}
-        given = {x: traced.section(JUDGED + name, Spec(x.shape[1:], x.dtype)) for name, x in values.items()}
-        (loss,) = replaced([traced.forward.loss_or_fail()], given)
-        return traced.step_to({}, {"row": loss})
-
-    def excitation(self, batch: int, layer: str, section: str) -> Step:
-        """Return the step of a layer's output, and the gradient of its sum along directions in an input section."""
-        traced = Traced(self, batch, training=False, given=self.network.sections(costs=False))
-        output = traced.forward.values[layer or self.network.outputs[0].name]
-        along = traced.section(DIRECTIONS, Spec(output.shape[1:], output.dtype))
-        inputs = traced.data[section or self.network.sections(costs=False)[0]]
-        return traced.step_to({}, {"output": output, "slopes": gradient(f.sum(output * along), [inputs])[0]})
-
-    def observing(self, batch: int, wanted: Sequence[str]) -> Step:
-        """Return the step that computes gradients, updates and activations of an iteration, by address."""
-        traced = Traced(self, batch)
-        ring = _named(ACTIVATIONS, traced.forward.values)
-        if any(name.startswith(GRADIENTS) for name in wanted):
-            ring |= _named(GRADIENTS, traced.gradients())
-        if any(name.startswith(UPDATES) for name in wanted):
-            new = traced.updated()
-            parameters = {a: traced.entry(LAYERS + a, spec) for a, spec in self.trainable().items()}
-            ring |= {UPDATES + a: new[LAYERS + a] - node for a, node in parameters.items()}
-        return traced.step_to({}, {name: ring[name] for name in wanted})
-
-    def step(self, state: Inputs, data: Inputs, steer: Inputs, writes: Inputs, ring: Inputs) -> Step:
-        """Return the simplified step from these inputs to the given outputs, without unused inputs."""
-        outputs = (*writes.values(), *ring.values())
-        used = set(Graph((), outputs))
-        state, data, steer = (
-            {name: node for name, node in inputs.items() if node in used or name in writes}
-            for inputs in (state, data, steer)
-        )
-        graph = Graph((*state.values(), *data.values(), *steer.values()), outputs)
-        if self.low:
-            graph = mixed(graph, self.low, self.rounds)
-        graph = rewrite(graph, keep=OPS)  # composite ops stay, for backends that implement them
-        return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))
 
 
 def _named(head: str, nodes: Mapping[str, Node]) -> dict[str, Node]:
@@ -373,7 +268,7 @@ class Draft(ABC):
         """Return the step from these inputs to the given outputs."""
         for name, node in writes.items():
             self.entry(name, node.spec)  # an entry may be written without being read
-        return self.model.step(self.state, self.data, self.steer, writes, ring)
+        return simplified_step(self.model, self.state, self.data, self.steer, writes, ring)
 
     def key(self, name: str = "", row: Node | None = None) -> Key:
         """Return the key of random numbers, by default for whole batches."""
@@ -727,3 +622,120 @@ class Merged(Draft):
         if parameters is not None:
             self.loss(None, parameters)
         return {address: self.entry(GRADIENTS + address, node.spec) for address, node in aim.parameters.items()}
+
+
+# -- the steps ---------------------------------------------------------------------------------------------------------
+def training_step(model: Model, batch: int) -> Step:
+    """Return the step of a whole iteration on a batch of this size."""
+    whole = Traced(model, batch)
+    new = {**whole.updated(), **whole.layer_state()}
+    return whole.step_to(new, {**whole.measured(model.metrics), **whole.skipped()})
+
+
+def gradient_step(model: Model, batch: int) -> Step:
+    """Return the step of one shard: loss, totals, layer state and gradients, all recorded.
+
+    A cost with unequal row weights is divided by a live value: the weight of the whole batch (see :func:`weight_step`)
+    times the shard's share of the rows, so that its means over shards are weighted like all others.
+    Raises SigmaStateError if the optimisers are ordered.
+    """
+    if model.ordered:
+        raise SigmaStateError(f"trainer.order: {UNCUT}")
+    shard = Traced(model, batch, cut=True)
+    found = {**shard.measured(model.metrics), **shard.layer_state(), **_named(GRADIENTS, shard.gradients())}
+    return shard.step_to({}, {**found, **shard.skipped()})
+
+
+def weight_step(model: Model, batch: int) -> Step:
+    """Return the step of a whole batch's weight: by cost with unequal row weights, and by optimiser that reads it.
+
+    Shards divide by the first, and their update reads the second.
+    """
+    whole, read = Traced(model, batch), update_step(model).state
+    costs = {WEIGHTS + name: cost.weight for name, cost in whole.forward.totals.items()}
+    parts = {BATCH + aim.head: aim.parts() for aim in whole.aims() if BATCH + aim.head in read}
+    if any(len(own) > 1 for own in parts.values()):
+        raise SigmaStateError("optimiser: shards add up gradients of costs with different weights. Use shards = 1.")
+    return whole.step_to({}, {**costs, **{name: own[0][0] for name, own in parts.items()}})
+
+
+def update_step(model: Model) -> Step:
+    """Return the update step, after gradients were merged; they are state entries here."""
+    merged = Merged(model)
+    return merged.step_to(merged.updated(), {})
+
+
+def evaluation_step(model: Model, batch: int, metrics: Iterable[tuple[str, Metric]] = ()) -> Step:
+    """Return the evaluation step of a batch: what each row adds to costs, to their weights and to metrics."""
+    traced = Traced(model, batch, training=False)
+    return traced.step_to({}, {**traced.rows(), **traced.totals(dict(metrics))})
+
+
+def prediction_step(model: Model, batch: int) -> Step:
+    """Return the step that predicts a batch, by output."""
+    traced = Traced(model, batch, training=False, given=model.network.samples)
+    return traced.step_to({}, traced.predictions())
+
+
+def activity_step(model: Model, batch: int) -> Step:
+    """Return the step of what each layer before the costs makes of a batch, by its name."""
+    forward = (traced := Traced(model, batch, training=False, given=model.network.samples)).forward
+    return traced.step_to({}, {name: x for name, x in forward.values.items() if name not in forward.costs})
+
+
+def outcome_step(model: Model, batch: int) -> Step:
+    """Return the step of what costs judge in a batch, by layer, and of the predictions.
+
+    If those of the first output are in units of the data, its targets are ``WANTED``, in the same units.
+    """
+    traced = Traced(model, batch, training=False, given=model.network.sections(costs=False))
+    values = {name: traced.forward.values[name] for name in model.judged}
+    section = model.network.estimated()
+    wanted = {WANTED: traced.compared("", section)[1]} if section else {}
+    return traced.step_to({}, {**_named(JUDGED, values), **traced.predictions(), **wanted})
+
+
+def judgement_step(model: Model, batch: int) -> Step:
+    """Return the step of the loss of a batch, given what its costs judge: of one row, the row's own loss."""
+    traced = Traced(model, batch, training=False)
+    values = {name: traced.forward.values[name] for name in model.judged}
+    given = {x: traced.section(JUDGED + name, Spec(x.shape[1:], x.dtype)) for name, x in values.items()}
+    (loss,) = replaced([traced.forward.loss_or_fail()], given)
+    return traced.step_to({}, {"row": loss})
+
+
+def excitation_step(model: Model, batch: int, layer: str, section: str) -> Step:
+    """Return the step of a layer's output, and the gradient of its sum along directions in an input section."""
+    traced = Traced(model, batch, training=False, given=model.network.sections(costs=False))
+    output = traced.forward.values[layer or model.network.outputs[0].name]
+    along = traced.section(DIRECTIONS, Spec(output.shape[1:], output.dtype))
+    inputs = traced.data[section or model.network.sections(costs=False)[0]]
+    return traced.step_to({}, {"output": output, "slopes": gradient(f.sum(output * along), [inputs])[0]})
+
+
+def observation_step(model: Model, batch: int, wanted: Sequence[str]) -> Step:
+    """Return the step that computes gradients, updates and activations of an iteration, by address."""
+    traced = Traced(model, batch)
+    ring = _named(ACTIVATIONS, traced.forward.values)
+    if any(name.startswith(GRADIENTS) for name in wanted):
+        ring |= _named(GRADIENTS, traced.gradients())
+    if any(name.startswith(UPDATES) for name in wanted):
+        new = traced.updated()
+        parameters = {a: traced.entry(LAYERS + a, spec) for a, spec in model.trainable().items()}
+        ring |= {UPDATES + a: new[LAYERS + a] - node for a, node in parameters.items()}
+    return traced.step_to({}, {name: ring[name] for name in wanted})
+
+
+def simplified_step(model: Model, state: Inputs, data: Inputs, steer: Inputs, writes: Inputs, ring: Inputs) -> Step:
+    """Return the simplified step from these inputs to the given outputs, without unused inputs."""
+    outputs = (*writes.values(), *ring.values())
+    used = set(Graph((), outputs))
+    state, data, steer = (
+        {name: node for name, node in inputs.items() if node in used or name in writes}
+        for inputs in (state, data, steer)
+    )
+    graph = Graph((*state.values(), *data.values(), *steer.values()), outputs)
+    if model.low:
+        graph = mixed(graph, model.low, model.rounds)
+    graph = rewrite(graph, keep=OPS)  # composite ops stay, for backends that implement them
+    return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))

@@ -20,7 +20,17 @@ from sigma_kernel.contracts.compute import Arrays, Records
 from sigma_kernel.errors import expect, inside
 from sigma_kernel.totals import InParts, add_exactly, is_additive
 from sigma_kernel.training.step.live import Live, Span
-from sigma_kernel.training.step.model import BATCH, GRADIENTS, METRICS, WEIGHTS, Model
+from sigma_kernel.training.step.model import (
+    BATCH,
+    GRADIENTS,
+    METRICS,
+    WEIGHTS,
+    Model,
+    gradient_step,
+    training_step,
+    update_step,
+    weight_step,
+)
 
 Compiled = tuple[Step, Program]
 _NOTHING = np.zeros((1, 0), np.int32)
@@ -43,7 +53,7 @@ class Programs:
         return evolve(self)
 
     def get(self, kind: Callable[..., Step], *about: Any) -> Compiled:
-        """Return a step and its program: of a kind, such as ``Model.training``, with its arguments."""
+        """Return a step and its program: of a kind, such as ``training_step``, with its arguments."""
         key = (kind, *about)
         if key not in self._made:  # no lock for a cached one: another thread may be compiling
             with self._lock:
@@ -54,17 +64,17 @@ class Programs:
     def compile(self, size: int, shards: int) -> None:
         """Compile what training on batches of a size runs: whole ones, or cut into at most so many shards."""
         if shards == 1:
-            self.get(Model.training, size)
+            self.get(training_step, size)
             return
         parts = min(shards, size)
         weighted = [self.weighs(rows) for rows in {-(-size // parts), size // parts}]  # which compiles both
         if any(weighted):
-            self.get(Model.weights, size)
+            self.get(weight_step, size)
 
     def weighs(self, shard: int) -> bool:
         """Return whether a shard of this size, or the update, needs the weight of the whole batch."""
-        unequal = any(name.startswith(WEIGHTS) for name in self.get(Model.gradients, shard)[0].steer)
-        return any(name.startswith(BATCH) for name in self.get(Model.update)[0].state) or unequal
+        unequal = any(name.startswith(WEIGHTS) for name in self.get(gradient_step, shard)[0].steer)
+        return any(name.startswith(BATCH) for name in self.get(update_step)[0].state) or unequal
 
     def _compiled(self, kind: Callable[..., Step], *about: Any) -> Compiled:
         self.compiling = True
@@ -108,7 +118,7 @@ class Steps:
     def fused(self, batches: Batches) -> Burst:
         """Run whole iterations on minibatches."""
         n, size = batches.rows.shape
-        step, program = self.programs.get(Model.training, size)
+        step, program = self.programs.get(training_step, size)
         steer = self.steer(step, n)
         with inside("backend", self.programs.backend):
             burst = program.run(self.arrays, batches.block, batches.rows, steer, n)
@@ -123,7 +133,7 @@ class Steps:
         """
         if not self.programs.weighs(shard):
             return {}
-        step, program = self.programs.get(Model.weights, len(rows))
+        step, program = self.programs.get(weight_step, len(rows))
         ring = program.run(arrays, block, rows[None], self.steer(step, offset=offset), 1).ring
         return {name: x[0] / len(rows) if name.startswith(WEIGHTS) else x[0] for name, x in ring.items()}
 
@@ -131,7 +141,7 @@ class Steps:
         self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, offset: int, weights: Records
     ) -> Share:
         """Return the share of a shard: these ``rows`` of a batch, starting at row ``start``."""
-        step, program = self.programs.get(Model.gradients, len(rows))
+        step, program = self.programs.get(gradient_step, len(rows))
         batch = {name: each for name, each in weights.items() if name.startswith(BATCH)}  # the same in every shard
         shares = {name: x * x.dtype.type(len(rows)) for name, x in weights.items() if name not in batch}
         steer = {**self.steer(step, offset=offset), **shares, "shard.row": np.uint32(start)}
@@ -143,7 +153,7 @@ class Steps:
 
     def updated(self, arrays: Arrays, gradients: Records, state: Records, offset: int) -> Arrays:
         """Return the arrays after the update with merged gradients, and with merged layer state."""
-        step, program = self.programs.get(Model.update)
+        step, program = self.programs.get(update_step)
         place = self.programs.backend.to_device
         given = {name: place(value) for name, value in gradients.items()}
         layers = {name: place(value) for name, value in state.items()}

@@ -16,7 +16,7 @@ from sigma_kernel.network.continuing import Continued
 from sigma_kernel.settings import is_finite, is_whole, seed as as_seed
 from sigma_kernel.training.data.preprocessing import conform
 from sigma_kernel.training.step.evaluator import Evaluator
-from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.step.model import LAYERS, Model, simplified_step
 from sigma_kernel.training.step.steps import Steps
 
 MEMORY, POSITION = "memory.", "position"  # in the state and among the live values of a step
@@ -33,7 +33,7 @@ def next_entry(model: Model) -> Step:
     data = {name: state.pop(name) for name in sections}
     steer = {name: state.pop(name) for name in (POSITION, *(LAYERS + address for address in model.shapes.live))}
     found = dict(zip((*piece.outputs, *memory), piece.graph.outputs, strict=True))
-    return model.step(state, data, steer, {name: found.pop(name) for name in memory}, found)
+    return simplified_step(model, state, data, steer, {name: found.pop(name) for name in memory}, found)
 
 
 @define(eq=False)

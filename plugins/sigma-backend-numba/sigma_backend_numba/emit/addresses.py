@@ -11,7 +11,7 @@ from attrs import define, frozen
 from sigma_backend_numba.emit.task import Task
 from sigma_backend_numba.lower.layout import laid, source
 from sigma_backend_numba.plan.axis_maps import Map, operand, values
-from sigma_backend_numba.plan.fusion import Space
+from sigma_backend_numba.plan.groups import Space
 from sigma_backend_numba.plan.strides import own_strides, strides
 from sigma_backend_numba.scalars import SHORT
 from sigma_kernel.graph import Node
@@ -21,10 +21,27 @@ Value = Callable[[Sequence[str]], str]
 
 
 class Loops(Protocol):
-    """What addresses use of the surrounding loop nest."""
+    """What addresses use of the loops of a nest."""
 
-    loops: list[list[int]]
+    axes: list[list[int]]
     split: int
+
+    def index(self, strides: Sequence[int], offset: str = "") -> str:
+        """Return the text of an index."""
+        ...
+
+    def range(self, k: int) -> tuple[str, str]:
+        """Return the bounds of a loop."""
+        ...
+
+
+class NestLines(Protocol):
+    """What addresses use of the lines of a nest."""
+
+    @property
+    def loops(self) -> Loops:
+        """Return the loops around the lines."""
+        ...
 
     @property
     def ahead(self) -> list[str]:
@@ -36,16 +53,8 @@ class Loops(Protocol):
         """Return the lines before a row."""
         ...
 
-    def index(self, strides: Sequence[int], offset: str = "") -> str:
-        """Return the text of an index."""
-        ...
-
     def hoisted(self, text: str, steps: Sequence[int], number: int) -> str:
         """Write a value at the depth at which its index varies, and return its name."""
-        ...
-
-    def range(self, k: int) -> tuple[str, str]:
-        """Return the bounds of a loop."""
         ...
 
 
@@ -127,38 +136,38 @@ class Addresses:
         return tuple(found)
 
     # -- values that are not expressions of their operands -------------------------------------------------------------
-    def value(self, node: Node, nest: Loops, number: int) -> Value | None:
+    def value(self, node: Node, nest: NestLines, number: int) -> Value | None:
         """Return how a node is read or generated, or None if it is an expression."""
         kinds = {"iota": self._iota, "gather": self._gather, "take": self._take, "random_bits": self._bits}
         return kinds[node.op](node, nest, number) if node.op in kinds else None
 
-    def _iota(self, node: Node, nest: Loops, number: int) -> Value:
+    def _iota(self, node: Node, nest: NestLines, number: int) -> Value:
         (steps,) = self.own_steps(node)
-        return lambda operands: f"{SHORT[node.dtype]}({nest.index(steps)})"
+        return lambda operands: f"{SHORT[node.dtype]}({nest.loops.index(steps)})"
 
-    def _gather(self, node: Node, nest: Loops, number: int) -> Value:
+    def _gather(self, node: Node, nest: NestLines, number: int) -> Value:
         block = self.task.argument("input", node.attrs["input"], node.dtype)
         rows = self.task.argument("rows", 0, "int32")
         first, rest = self.own_steps(node)
         width, test = prod(node.shape[1:]), " != 0" if node.dtype == "bool" else ""
         if width == 1 and any(first):
             return self._copied(node, nest, first, f"{block}[i8({rows}[{{}}])]", test)
-        row = nest.hoisted(f"i8({rows}[{nest.index(first)}])", first, number)
-        step = nest.index(rest)
+        row = nest.hoisted(f"i8({rows}[{nest.loops.index(first)}])", first, number)
+        step = nest.loops.index(rest)
         index = f"{row} * {width}" + (f" + {step}" if step != "0" else "") if width != 1 else row
         return lambda operands: f"{block}[{index}]{test}"
 
-    def _copied(self, node: Node, nest: Loops, first: Steps, element: str, test: str) -> Value:
+    def _copied(self, node: Node, nest: NestLines, first: Steps, element: str, test: str) -> Value:
         """Copy single elements to scratch before all loops, which LLVM could not vectorise without gathering."""
-        k = next(k for k, loop in enumerate(nest.loops) if first[loop[-1]])
-        room, line = self.task.room(node.shape[0], node.dtype), f"for v{k} in range({', '.join(nest.range(k))}):"
+        k = next(k for k, loop in enumerate(nest.loops.axes) if first[loop[-1]])
+        room, line = self.task.room(node.shape[0], node.dtype), f"for v{k} in range({', '.join(nest.loops.range(k))}):"
         nest.ahead.extend([line, f"    {room}[v{k}] = {element.format(f'v{k}')}"])
         return lambda operands: f"{room}[v{k}]{test}"
 
-    def _take(self, node: Node, nest: Loops, number: int) -> Value:
+    def _take(self, node: Node, nest: NestLines, number: int) -> Value:
         x, axis = node.inputs[0], node.attrs["axis"]
         found, fault = laid(x), self.task.argument("fault", 0, "int64")
-        pointer, steps = self.task.storage(source(x)), nest.index(self._taken(node))
+        pointer, steps = self.task.storage(source(x)), nest.loops.index(self._taken(node))
         offset = f" + {found.offset}" if found.offset else ""
         test = " != 0" if node.dtype == "bool" else ""
 
@@ -168,23 +177,23 @@ class Addresses:
 
         return text
 
-    def _bits(self, node: Node, nest: Loops, number: int) -> Value:
+    def _bits(self, node: Node, nest: NestLines, number: int) -> Value:
         key, stream = source(node.inputs[0]), node.attrs["stream"]
         base = laid(node.inputs[0])
         words = self.task.storage(key)
         keys = f"{words}[{base.offset}], {words}[{base.offset + base.strides[0]}]"
         steps, width = own_strides(node, self.space.maps[node], self.space.sides)[1], prod(node.shape[1:])
         full = self.space.maps[node] == tuple(range(len(self.space.sides)))
-        row = prod(self.space.sides[loop] for loop in nest.loops[-1]) if nest.loops else 1
-        if not full or row < 16 or nest.split != len(nest.loops) - 1:
-            return lambda x: f"word(i8({x[1]}) * {width} + {nest.index(steps)}, {stream}, {x[0]}, {x[2]}, {keys})"
+        row = prod(self.space.sides[loop] for loop in nest.loops.axes[-1]) if nest.loops.axes else 1
+        if not full or row < 16 or nest.loops.split != len(nest.loops.axes) - 1:
+            return lambda x: f"word(i8({x[1]}) * {width} + {nest.loops.index(steps)}, {stream}, {x[0]}, {x[2]}, {keys})"
         return self._row_of_bits(nest, steps, width, f"{stream}, {{0}}, {{2}}, {keys}", row)
 
-    def _row_of_bits(self, nest: Loops, steps: Steps, width: int, rest: str, row: int) -> Value:
+    def _row_of_bits(self, nest: NestLines, steps: Steps, width: int, rest: str, row: int) -> Value:
         """Generate the random blocks of one row into scratch, and read from there."""
-        words, inner = self.task.room(row + 8, "uint32"), len(nest.loops) - 1
-        outer = nest.index([0 if axis in nest.loops[-1] else step for axis, step in enumerate(steps)])
-        lo, hi = nest.range(inner)
+        words, inner = self.task.room(row + 8, "uint32"), len(nest.loops.axes) - 1
+        outer = nest.loops.index([0 if axis in nest.loops.axes[-1] else step for axis, step in enumerate(steps)])
+        lo, hi = nest.loops.range(inner)
 
         def text(x: Sequence[str]) -> str:
             begin, start = self.task.variable(), self.task.variable()

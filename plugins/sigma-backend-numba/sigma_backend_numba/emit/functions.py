@@ -8,7 +8,8 @@ from sigma_backend_numba.emit import attention, convolutions, loops, matmul, pac
 from sigma_backend_numba.emit.scans import Scan, body_form
 from sigma_backend_numba.emit.task import Block, Task
 from sigma_backend_numba.lower.canonical import Form
-from sigma_backend_numba.plan.fusion import Group, Grouping
+from sigma_backend_numba.plan.fusion import Grouping
+from sigma_backend_numba.plan.groups import Group
 from sigma_backend_numba.plan.sample_regions import Region
 from sigma_backend_numba.plan.schedule import GroupSchedule
 

@@ -8,7 +8,8 @@ from math import prod
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.addresses import Address
 from sigma_backend_numba.emit.blocks import sums_many
-from sigma_backend_numba.emit.loop_nest import Fold, Nest, starting
+from sigma_backend_numba.emit.loop_nest import Nest, starting
+from sigma_backend_numba.emit.nest_loops import Fold
 from sigma_backend_numba.emit.task import Task, short, size
 from sigma_backend_numba.lower.layout import regular
 from sigma_backend_numba.plan.axis_maps import identity

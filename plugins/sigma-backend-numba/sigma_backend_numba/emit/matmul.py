@@ -18,7 +18,7 @@ from sigma_backend_numba.emit.task import Task, indented, size
 from sigma_backend_numba.lower.canonical import DATA, LEAVES, WORK, matrix
 from sigma_backend_numba.lower.layout import laid, source
 from sigma_backend_numba.lower.product_table import BLAS, PANELS, Route, chosen
-from sigma_backend_numba.plan.fusion import Space
+from sigma_backend_numba.plan.groups import Space
 from sigma_backend_numba.scalars import COSTLY, SHORT, literal
 from sigma_kernel.graph import BYTES, Node
 
@@ -267,7 +267,7 @@ class MatrixProduct:
         by_rows = rows > columns or (self._tiled and self._tiles("", True).by_rows)
         self.share(by_rows)
         nest = Nest(self.task, Space(()), [], {})
-        alpha = f"-{nest.read(rate, (None,) * len(rate.shape), 0)}"
+        alpha = f"-{nest.values.read(rate, (None,) * len(rate.shape), 0)}"
         self.task.lines += nest.lines()
         to = self.task.storage(self.outs[0])
         if by_rows:

@@ -158,18 +158,18 @@ class Tiles:
         if not self.panels:
             return 0
         return max(self.deep, 1) * (
-            self.wide * (-(-self._span // self.wide) if self.by_rows else 1) + 2 * self.shape.rows
+            self.wide * (-(-self.span // self.wide) if self.by_rows else 1) + 2 * self.shape.rows
         )
 
     @property
-    def _span(self) -> int:
+    def span(self) -> int:
         """Return the columns that are packed at a time."""
         return min(self.columns, max(NEAR // BYTES[self.dtype] // max(self.deep, 1) // self.wide, 1) * self.wide)
 
     @property
     def once(self) -> bool:
         """Return whether all panels of a product are packed at once, for all of its rows."""
-        return self.by_rows and self.deep == self.inner and self._span == self.columns
+        return self.by_rows and self.deep == self.inner and self.span == self.columns
 
     @property
     def turns(self) -> bool:
@@ -181,6 +181,11 @@ class Tiles:
         sets = SETS // gcd(apart // LINE, SETS) if apart % LINE == 0 else SETS
         few = self.columns <= FEW * self.wide and self.deep <= sets * WAYS
         return self.by_rows and self.down == 1 and not few
+
+    @cached_property
+    def prefetch(self) -> TilePrefetch:
+        """Return what tiles fetch into the cache while they compute."""
+        return TilePrefetch(self)
 
     # -- loops ---------------------------------------------------------------------------------------------------------
     def lines(self, rows: str, columns: str, ready: bool = False) -> list[str]:
@@ -198,7 +203,7 @@ class Tiles:
         if ready:
             return self._row_by_row(rows, "0", columns)
         inside = [*self.pack("j0", "j1"), *self._row_by_row(rows, "j0", "j1")]
-        head = [f"for j0 in range(0, {columns}, {self._span}):", f"    j1 = min(j0 + {self._span}, {columns})"]
+        head = [f"for j0 in range(0, {columns}, {self.span}):", f"    j1 = min(j0 + {self.span}, {columns})"]
         return [*head, *indented(inside)]
 
     def pack(self, first: str, last: str) -> list[str]:
@@ -228,72 +233,14 @@ class Tiles:
     def _panel(self, rows: str, columns: str, parts: Parts) -> list[str]:
         """Return all rows of some columns from j on."""
         lines = ["panel = at(room, 0)", *self._pack(parts)] if self.panels else []
-        ahead = [self._columns_ahead(), *self._rows_ahead(rows, "0")] if self.packed else []
+        ahead = [self.prefetch.columns(), *self.prefetch.rows(rows, "0")] if self.packed else []
         if self.packed:
-            lines.append(f"next = at(right, {self._next(columns)})")
+            lines.append(f"next = at(right, {self.prefetch.next_panel(columns)})")
         return lines + self._down(rows, lambda d: self._tile(d, parts, "i", ahead))
-
-    def _next(self, columns: str) -> str:
-        """Return where the columns begin that are packed after those from j on."""
-        row, column = (self.leading, 1) if not self.turned else (1, self.leading)
-        beside = f"k0 * {row} + (j + {self.wide}) * {column}"
-        if self.deep == self.inner:
-            return beside
-        return f"sel(j + {self.wide} < {columns}, {beside}, (k0 + {self.deep}) * {row})"
-
-    @cached_property
-    def _ahead(self) -> tuple[int, int, int]:
-        """Return how tiles share the lines of memory that are packed next: lines beside each other, groups, and rows.
-
-        A tile prefetches some lines of some rows, few at a time, because only few can be on their way at once.
-        """
-        high, across = (self.wide, self.deep) if self.turned else (self.deep, self.wide)
-        lines, tiles, steps = -(-across // self.lanes), max(self.rows // self.shape.rows, 1), max(self.deep // APART, 1)
-        for beside in range(1, lines + 1):
-            groups = -(-lines // beside)
-            rows = -(-high // max(tiles // groups, 1))
-            if groups <= tiles and rows <= steps:
-                return beside, groups, rows
-        return lines, 1, steps
-
-    def _columns_ahead(self) -> Ahead:
-        """Return the share of a tile in what is packed next."""
-        beside, groups, share = self._ahead
-        tile = f"(i // {self.shape.rows})"
-        place = f"{tile} // {groups} * {share * self.leading} + {tile} % {groups} * {beside * self.lanes}"
-        places = range(0, beside * self.lanes, self.lanes)
-        return Ahead("come", f"at(next, {place})", places, self.leading, str(share))
-
-    def _rows_ahead(self, count: str, first: str) -> Aheads:
-        """Return the share of a tile in the rows that follow those from i on, if they are transposed or of a block.
-
-        If all rows pass one panel after the other, tiles of the first do so: later ones read a core's own cache.
-        """
-        if self.rows <= self.shape.rows or not self.deep:
-            return []
-        if self.down != 1:
-            return self._samples_ahead(count, first) if self.resident else []
-        share = -(-self.deep // -(-self._span // self.wide)) if self.by_rows else self.deep
-        each = min(-(-share // max(self.deep // APART, 1)), APART)
-        steps, column = str(-(-share // each)), f"i + {2 * self.shape.rows - 1}"
-        row = f"k0 + (j - {first}) // {self.wide} * {share}" if self.by_rows else "k0"
-        if not self.by_rows:
-            steps = f"sel(j == 0, {steps}, 0)"
-        if self.resident:
-            rows = [f"i8(among[min({row} + e * {each} + {k}, {self.inner - 1})])" for k in range(each)]
-            return [AheadOfRows([f"{one} * {self.along} + {column}" for one in rows], steps)]
-        places = range(0, each * self.along, self.along)
-        return [Ahead("below", f"at(left, ({row}) * {self.along} + {column})", places, each * self.along, steps)]
-
-    def _samples_ahead(self, count: str, first: str) -> Aheads:
-        """Return the rows of the next tile: the processor cannot know where the next rows of a block lie."""
-        rows = [f"i8(among[min(i + {self.shape.rows + r}, {count} - 1)])" for r in range(self.shape.rows)]
-        places = [f"{row} * {self.down} + k0 + e * {self.lanes}" for row in rows]
-        return [AheadOfRows(places, f"sel(j == {first}, {-(-self.deep // self.lanes)}, 0)")]
 
     def _row_by_row(self, rows: str, first: str, last: str) -> list[str]:
         """Return each row of tiles, over all panels."""
-        ahead = self._rows_ahead(rows, first)
+        ahead = self.prefetch.rows(rows, first)
 
         def inside(d: int) -> list[str]:
             turn = self._turn(d) if self.turns else []
@@ -396,6 +343,76 @@ class Tiles:
         if self.deep == self.inner or self.added:
             return [*lines, *kept(self.added)]
         return [*lines, "if k0 > 0:", *indented(kept(True)), "else:", *indented(kept(False))]
+
+
+@frozen(eq=False, slots=False)
+class TilePrefetch:
+    """What the tiles of a product fetch into the cache ahead: a share of the next panel, and of the next rows."""
+
+    tiles: Tiles
+
+    def next_panel(self, columns: str) -> str:
+        """Return where the columns begin that are packed after those from j on."""
+        tiles = self.tiles
+        row, column = (tiles.leading, 1) if not tiles.turned else (1, tiles.leading)
+        beside = f"k0 * {row} + (j + {tiles.wide}) * {column}"
+        if tiles.deep == tiles.inner:
+            return beside
+        return f"sel(j + {tiles.wide} < {columns}, {beside}, (k0 + {tiles.deep}) * {row})"
+
+    @cached_property
+    def shares(self) -> tuple[int, int, int]:
+        """Return how tiles share the lines of memory that are packed next: lines beside each other, groups, and rows.
+
+        A tile prefetches some lines of some rows, few at a time, because only few can be on their way at once.
+        """
+        tiles = self.tiles
+        high, across = (tiles.wide, tiles.deep) if tiles.turned else (tiles.deep, tiles.wide)
+        lines, steps = -(-across // tiles.lanes), max(tiles.deep // APART, 1)
+        down = max(tiles.rows // tiles.shape.rows, 1)
+        for beside in range(1, lines + 1):
+            groups = -(-lines // beside)
+            rows = -(-high // max(down // groups, 1))
+            if groups <= down and rows <= steps:
+                return beside, groups, rows
+        return lines, 1, steps
+
+    def columns(self) -> Ahead:
+        """Return the share of a tile in what is packed next."""
+        tiles, (beside, groups, share) = self.tiles, self.shares
+        tile = f"(i // {tiles.shape.rows})"
+        place = f"{tile} // {groups} * {share * tiles.leading} + {tile} % {groups} * {beside * tiles.lanes}"
+        places = range(0, beside * tiles.lanes, tiles.lanes)
+        return Ahead("come", f"at(next, {place})", places, tiles.leading, str(share))
+
+    def rows(self, count: str, first: str) -> Aheads:
+        """Return the share of a tile in the rows that follow those from i on, if they are transposed or of a block.
+
+        If all rows pass one panel after the other, tiles of the first do so: later ones read a core's own cache.
+        """
+        tiles = self.tiles
+        if tiles.rows <= tiles.shape.rows or not tiles.deep:
+            return []
+        if tiles.down != 1:
+            return self._samples(count, first) if tiles.resident else []
+        share = -(-tiles.deep // -(-tiles.span // tiles.wide)) if tiles.by_rows else tiles.deep
+        each = min(-(-share // max(tiles.deep // APART, 1)), APART)
+        steps, column = str(-(-share // each)), f"i + {2 * tiles.shape.rows - 1}"
+        row = f"k0 + (j - {first}) // {tiles.wide} * {share}" if tiles.by_rows else "k0"
+        if not tiles.by_rows:
+            steps = f"sel(j == 0, {steps}, 0)"
+        if tiles.resident:
+            rows = [f"i8(among[min({row} + e * {each} + {k}, {tiles.inner - 1})])" for k in range(each)]
+            return [AheadOfRows([f"{one} * {tiles.along} + {column}" for one in rows], steps)]
+        places = range(0, each * tiles.along, tiles.along)
+        return [Ahead("below", f"at(left, ({row}) * {tiles.along} + {column})", places, each * tiles.along, steps)]
+
+    def _samples(self, count: str, first: str) -> Aheads:
+        """Return the rows of the next tile: the processor cannot know where the next rows of a block lie."""
+        tiles = self.tiles
+        rows = [f"i8(among[min(i + {tiles.shape.rows + r}, {count} - 1)])" for r in range(tiles.shape.rows)]
+        places = [f"{row} * {tiles.down} + k0 + e * {tiles.lanes}" for row in rows]
+        return [AheadOfRows(places, f"sel(j == {first}, {-(-tiles.deep // tiles.lanes)}, 0)")]
 
 
 def turned(dtype: str, to: tuple[str, int], start: tuple[str, int], inner: str, width: int) -> list[str]:

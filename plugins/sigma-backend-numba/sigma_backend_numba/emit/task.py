@@ -12,7 +12,7 @@ from attrs import define, evolve, field, frozen
 
 from sigma_backend_numba.emit.costs import PIECE
 from sigma_backend_numba.lower.canonical import CHUNKS
-from sigma_backend_numba.plan.fusion import Group
+from sigma_backend_numba.plan.groups import Group
 from sigma_backend_numba.plan.schedule import GroupSchedule
 from sigma_backend_numba.scalars import SHORT
 from sigma_kernel.graph import BYTES, Node

@@ -14,7 +14,7 @@ from attrs import define, field
 
 from sigma_backend_numba.lower.layout import is_regular, laid, source
 from sigma_backend_numba.plan.axis_maps import operand, values
-from sigma_backend_numba.plan.fusion import Group
+from sigma_backend_numba.plan.groups import Group
 from sigma_kernel.graph import Node
 
 POOLS = frozenset({"max_pool", "pool_argmax", "pool_select", "pool_scatter", "sum_pool", "sum_unpool"})

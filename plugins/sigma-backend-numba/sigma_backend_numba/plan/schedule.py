@@ -38,7 +38,8 @@ from sigma_backend_numba.lower.canonical import Form
 from sigma_backend_numba.lower.layout import regular, source
 from sigma_backend_numba.plan.arena import Arena, bytes_of
 from sigma_backend_numba.plan.axis_maps import identity, operand, sides, values
-from sigma_backend_numba.plan.fusion import Group, Grouping, Space
+from sigma_backend_numba.plan.fusion import Grouping
+from sigma_backend_numba.plan.groups import Group, Space
 from sigma_backend_numba.plan.sample_regions import Region, regions
 from sigma_backend_numba.plan.strides import own_strides, strides
 from sigma_kernel.graph import ALIGNMENT, Node
@@ -73,7 +74,7 @@ class GroupSchedule:
 
     def __attrs_post_init__(self) -> None:
         """Order the groups and place their values."""
-        self.groups = self.grouping.groups
+        self.groups = self.grouping.groups.every
         for node in self.form.nodes:
             if node in self.grouping.free:
                 self._scalars[node] = _once(self._roots(source(x)) for x in node.inputs)
@@ -100,10 +101,10 @@ class GroupSchedule:
     def _note(self, group: Group) -> None:
         """Record which values a group reads from memory."""
         self.reads[group] = _once(self._roots(source(x)) for x in group.operands)
-        made = [root for root in self.reads[group] if root in self.grouping.of]
+        made = [root for root in self.reads[group] if root in self.grouping.groups.of]
         for root in self.reads[group]:
             self._readers.setdefault(root, []).append(group)
-        self._before[group] = _once([[self.grouping.of[root] for root in made]])
+        self._before[group] = _once([[self.grouping.groups.of[root] for root in made]])
         self.stored.update(made)
 
     # -- updates in place ----------------------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ class GroupSchedule:
         if place is None:
             return
         given = self.form.graph.inputs[place]
-        group = self.grouping.of[node]
+        group = self.grouping.groups.of[node]
         readers = self._others(given, group)
         if not _harmless(group, node, given) or self._depends(readers, {group}):
             copy = Node("copy", (node,), {}, node.shape, node.dtype)
@@ -121,7 +122,7 @@ class GroupSchedule:
             group = Group("loop", Fraction(0), space, level=group.level + 1)
             self.form.outputs[out] = copy
             self.groups.append(group)
-            self.grouping.of[copy] = group
+            self.grouping.groups.of[copy] = group
             self._note(group)
             self.stored.add(copy)
             node, readers = copy, self._others(given, group)
@@ -197,7 +198,7 @@ class GroupSchedule:
         axis, begin, each = whole.attrs["axis"], 0, regular(whole.shape).strides
         alone = group not in self.regions and whole not in self.updates and whole not in self.within
         for x in whole.inputs[: REPLACING[whole.op]]:
-            made, place = self.grouping.of.get(x), begin * each[axis]
+            made, place = self.grouping.groups.of.get(x), begin * each[axis]
             begin += x.shape[axis]
             if not alone or made is None or x in {*made.cores} or x in self.delivered or x not in self.stored:
                 continue
@@ -209,7 +210,7 @@ class GroupSchedule:
         """Place everything but inputs and outputs in the arena: first fit by lifetime, large values first."""
         self._keep_near()
         elsewhere = {*self.delivered, *self.locals, *self.within}
-        lives = {node: [self._born(node), self.grouping.of[node].level] for node in self.stored - elsewhere}
+        lives = {node: [self._born(node), self.grouping.groups.of[node].level] for node in self.stored - elsewhere}
         for group in self.groups:
             for root in self.reads[group]:
                 if root in lives:
@@ -244,7 +245,7 @@ class GroupSchedule:
         """
         made = node.inputs[0] if node.op == "part" else node
         placed = (x for x in node.inputs if self.within.get(x, (None,))[0] is node) if node.op in REPLACING else ()
-        return min(self.grouping.of[x].level for x in (made, *placed))
+        return min(self.grouping.groups.of[x].level for x in (made, *placed))
 
 
 def _once(found: Iterable[Iterable[Found]]) -> list[Found]:

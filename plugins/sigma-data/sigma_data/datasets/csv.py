@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from contextlib import suppress
 from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from attrs import define, evolve, field
+from attrs import define, field
 
 from sigma_data.arrays import Arrays, NamedTargets, Titled, scaled
 from sigma_data.categories import categories, one_hot, recalled
+from sigma_data.datasets.csv_target import CsvTarget, missing_values
 from sigma_data.datasets.splits import Divided
 from sigma_data.examination import examine_columns
 from sigma_data.extractors.columns import cut, listed
-from sigma_data.labels import EXACT, Codes, Labels, check_exact
-from sigma_data.readers.csv import DELIMITER, REST, STRINGS, CsvReader, is_gap, merged, place
-from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ, has_only_digits, truth
+from sigma_data.readers.csv import DELIMITER, REST, CsvReader, place
+from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_data.table import Table, restored
@@ -130,8 +129,9 @@ class Csv(Divided):
         lines, chosen, words = self._columns()
         groups = {} if self.group is None else self._grouped(words.pop(), lines)
         names = [*listed(self.target), self.weights]  # weights are numbers already
+        target = CsvTarget(self.path, listed(self.target), self.targets, Figures(self.decimal, self.thousands))
         targets = [
-            self._target(column, lines, f"column {name!r}: the target") if column.dtype.kind == "T" else column
+            target.parse(column, lines, f"column {name!r}: the target") if column.dtype.kind == "T" else column
             for name, column in zip(names, words, strict=False)
         ]
         inputs, targets, lines = self._present(self._encoded(chosen, lines), targets, lines)
@@ -140,7 +140,7 @@ class Csv(Divided):
         self._groups = tuple(groups[line] for line in lines.tolist()) if groups else None
         table = self._table() if self.header else None
         titled = Titled(shaped, table.titles if table else (), table, str(self.path), self._examined(chosen))
-        rows = Arrays(inputs=titled, targets=NamedTargets(self._labels(targets, lines), self._predicted), **weights)
+        rows = Arrays(inputs=titled, targets=NamedTargets(target.labels(targets, lines), self._predicted), **weights)
         return rows, rows.class_names("targets")
 
     def groups(self) -> Sequence[Hashable] | None:
@@ -263,45 +263,11 @@ class Csv(Divided):
         remedy = "Set exclude = [{!r}]." if self.header else "Set exclude = [{}]."
         return examine_columns(numbers, counts, rows, remedy.format, self.split_by == "block")
 
-    def _target(self, words: np.ndarray, lines: np.ndarray, what: str) -> np.ndarray:
-        """Return words parsed as numbers, NaN for missing ones; as words if they may be classes."""
-        figures, cells = Figures(self.decimal, self.thousands), words.tolist()
-        with suppress(ValueError):
-            if figures.plain and has_only_digits(cells):
-                return self._exact(words, words.astype(np.float64), lines, what)
-        gaps = np.array([is_gap(cell) for cell in cells])
-        if (truths := _truths(cells, gaps)) is not None:
-            return np.array(["", "False", "True"], STRINGS)[truths + 1] if self._may_be_classes else _numbers(truths)
-        wrong = next((i for i, cell in enumerate(cells) if not (gaps[i] or figures.is_number(cell))), None)
-        if wrong is None:
-            values = [np.nan if gap else figures.value(cell) for gap, cell in zip(gaps, cells, strict=True)]
-            return self._exact(words, np.array(values), lines, what)
-        if self._may_be_classes:
-            return words
-        several = len(listed(self.target)) > 1
-        advice = "make it the only `target`, whose words are classes" if several else "set targets = 'classes'"
-        advice = f"Correct it, or {advice}.{figures.advice(cells[wrong])}"
-        raise SigmaDataError(f"{self.path}:{lines[wrong]}: {what} {cells[wrong]!r} is not a number. {advice}")
-
-    def _exact(self, words: np.ndarray, numbers: np.ndarray, lines: np.ndarray, what: str) -> np.ndarray:
-        """Return words parsed as floats, or as integers if floats would merge some of them."""
-        if np.isinf(numbers).any():
-            raise SigmaDataError(f"{self.path}:{lines[np.isinf(numbers).argmax()]}: {what} is not finite. Correct it.")
-        if not (np.abs(numbers) >= EXACT).any():
-            return numbers
-        with suppress(ValueError, OverflowError):  # not integers, or beyond 64 bits
-            return np.asarray(words.astype(np.int64))
-        figures = Figures(self.decimal, self.thousands)
-        for line, cell, value in zip(lines, words.tolist(), numbers.tolist(), strict=True):
-            if figures.merges(cell, value):
-                raise merged(f"{self.path}:{line}: {what}", cell, value, "or put a letter before it if it is a name")
-        return numbers
-
     def _present(
         self, inputs: np.ndarray, targets: list[np.ndarray], lines: np.ndarray
     ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
         """Return inputs, targets and lines, with missing values handled."""
-        lost = np.any([_lost(values) for values in targets], axis=0)
+        lost = np.any([missing_values(values) for values in targets], axis=0)
         if self.missing == "drop":
             kept = ~(lost | np.isnan(inputs).any(axis=1))
             if not kept.any():
@@ -314,57 +280,13 @@ class Csv(Divided):
         filled = inputs if isinstance(self.missing, str) else np.where(np.isnan(inputs), self.missing, inputs)
         return filled, targets, lines
 
-    def _labels(self, targets: list[np.ndarray], lines: np.ndarray) -> np.ndarray | Labels:
-        """Return the targets as rows of numbers, or as labels for words and integers in one column."""
-        first = targets[0]
-        codes = Codes(_typed(first), f"{self.path}: the target", lambda row: f"line {lines[row]}")
-        words = first.dtype.kind not in "fi"
-        if self._may_be_classes and (words or self.targets == "classes"):
-            found = Labels.settled(codes, self.targets == "classes")
-            if codes.values.dtype.kind == "b" and self.targets == "auto":
-                return evolve(found, numbers=codes.values.astype(np.float64)[:, None])
-            return found
-        if self._may_be_classes and np.array_equal(first, np.rint(first)):
-            return Labels(codes, first[:, None])
-        for name, values in zip(listed(self.target), targets, strict=True):
-            check_exact(values, f"{self.path}: column {name!r}: the target", codes.row, "Write such numbers as floats.")
-        return np.stack(targets, axis=1, dtype=np.float64)
-
     @property
     def _form(self) -> dict[str, Any]:
         """Return the settings of the file's format."""
         return {"encoding": self.encoding, "decimal": self.decimal, "thousands": self.thousands}
-
-    @property
-    def _may_be_classes(self) -> bool:
-        return len(listed(self.target)) == 1 and self.targets != "numbers"
 
 
 def _no_input(column: str | int) -> SigmaConfigError:
     return SigmaConfigError(
         f"Csv.encode: column {column!r} is not among the inputs. Write it as in `inputs`, or leave it out."
     )
-
-
-def _truths(cells: Sequence[str], gaps: np.ndarray) -> np.ndarray | None:
-    """Return 1 for each true cell, 0 for a false one, and -1 for a missing one; None if there are others, or none."""
-    found = [-1 if gap else truth(cell) for cell, gap in zip(cells, gaps, strict=True)]
-    return None if None in found or gaps.all() else np.array(found, int)
-
-
-def _numbers(truths: np.ndarray) -> np.ndarray:
-    return np.where(truths < 0, np.nan, truths)
-
-
-def _typed(values: np.ndarray) -> np.ndarray:
-    """Return whole numbers that were read as floats as integers, and True and False as booleans; others unchanged."""
-    if values.dtype.kind == "f":
-        whole = (np.abs(values) < 2.0**53).all() and np.array_equal(values, np.rint(values))
-        return values.astype(np.int64) if whole else values
-    truths = values.dtype.kind == "T" and {*values.tolist()} <= {"True", "False"}
-    return np.asarray(values == "True") if truths else values
-
-
-def _lost(values: np.ndarray) -> np.ndarray:
-    """Return which targets are missing; among words, only blanks are."""
-    return np.isnan(values) if values.dtype.kind in "fi" else np.array([not cell.strip() for cell in values.tolist()])
