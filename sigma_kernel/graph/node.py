@@ -442,6 +442,20 @@ class Rules:
     ``gradient`` takes the gradient of the result, the result, the operands and the attributes, and returns one node (or
     None) for each operand; it need not undo broadcasting. ``expansion`` builds the same value from other ops, so that
     the op works on every backend.
+
+    The others are facts, with the values that they have for most ops:
+
+    - ``entries``: where those of operands go. They stay ``apart``, at their place (elementwise, or broadcast), are
+      ``moved`` to one other place, ``gathered`` to any number of places, ``folded`` along axes, meet others ``along``
+      one axis or as ``pooled`` windows, or are ``mixed``.
+    - ``view``: whether the result may share the operand's memory.
+    - ``linear``: whether gradients have no factor but constants: "whole" for a linear map, "pieces" for one in pieces.
+    - ``rounding``: "exact", "once", or that of a "function", whose last place differs among libraries.
+    - ``signed``: whether the sign of a zero is defined.
+    - ``domain``: "any", or "positive" where others give NaN or have no derivative.
+    - ``standard``: its function in the array API standard.
+    - ``operations``: counts those in floating point, of the result, the operands and the attributes.
+    - ``fold``: the function of Python's numbers with the same value; ``neutral``: an operand that changes nothing.
     """
 
     name: str
@@ -449,6 +463,16 @@ class Rules:
     dtype: Callable[..., str]
     gradient: Callable[..., Node | tuple[Node | None, ...] | None] | None = None
     expansion: Callable[..., Node] | None = None
+    entries: str = "mixed"
+    view: bool = False
+    linear: str = ""
+    rounding: str = "once"
+    signed: bool = False
+    domain: str = "any"
+    standard: str = ""
+    operations: Callable[..., int] | None = None
+    fold: Callable[..., Any] | None = None
+    neutral: float | None = None
 
     def __call__(self, *inputs: Node | Constant, **attrs: Any) -> Node:
         """Make a node of this op; a number, or a constant array, gets the dtype of the other operands."""
@@ -489,6 +513,13 @@ class Rules:
 
 
 OPS: dict[str, Rules] = {}
+FACTS: dict[str, tuple[str, ...]] = {  # the columns that are facts, with their words
+    "entries": ("apart", "moved", "gathered", "folded", "along", "pooled", "mixed"),
+    "linear": ("", "whole", "pieces"),
+    "rounding": ("exact", "once", "function"),
+    "domain": ("any", "positive"),
+    **dict.fromkeys(("view", "signed", "standard", "operations", "fold", "neutral"), ()),
+}
 MEANINGS: dict[str, Callable[..., Any]] = {}  # of primitives, by name; see :mod:`sigma_kernel.graph.meaning`
 
 
