@@ -18,7 +18,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "": "dtypes ops philox shapes sums",
         "differentiation": "gradient",
-        "meaning": "MEANINGS Meaning STANDARD",
+        "meaning": "MEANINGS Meaning",
         "namespace": "Namespace erf inside interpret meaning_of numpy_namespace",
         "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS OPS Graph Node Shape Spec constant frozen_attrs ordered"
         " originating symbol trace",

@@ -30,10 +30,6 @@ NARROW = ("bfloat16", "float16")  # of 16 bits: mixed precision rounds the opera
 INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63), "uint32": range(2**32)}
 DTYPES = (*FLOATS, *INTEGERS, "bool")
 BYTES = {name: 2 if name == "bfloat16" else np.dtype(name).itemsize for name in DTYPES}
-RENAMED = {
-    "absolute": "abs", "divide": "div", "isfinite": "is_finite", "multiply": "mul", "negative": "neg", "power": "pow",
-    "remainder": "mod", "subtract": "sub",
-}  # fmt: skip  # ops that NumPy has by another name
 REFLECTED = {  # methods for ``array * node`` and the like, which NumPy calls as ufuncs
     np.add: "__radd__", np.subtract: "__rsub__", np.multiply: "__rmul__", np.divide: "__rtruediv__",
     np.power: "__rpow__", np.remainder: "__rmod__", np.matmul: "__rmatmul__", np.greater: "__lt__",
@@ -135,7 +131,7 @@ class Node:
         if name and method == "__call__" and not settings and not isinstance(operands[0], Node):
             made: Node = getattr(operands[1], name)(operands[0])
             return made
-        known = RENAMED.get(ufunc.__name__, ufunc.__name__)
+        known = next((row.name for row in OPS.values() if getattr(np, row.standard, None) is ufunc), ufunc.__name__)
         remedy = f"f.{known}, of" if known in OPS else "operators, and the functions of"
         raise SigmaGraphError(
             f"np.{ufunc.__name__}: NumPy cannot compute with {self!r}, whose value is unknown while the graph is "

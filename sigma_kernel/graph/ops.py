@@ -80,8 +80,10 @@ def op(
         raise SigmaGraphError(f"op {name!r} is already defined. Choose another name.")
     _check_facts(name, facts)
     row = OPS[name] = Op(name, shape, dtype, gradient, expansion, **_implied(name, shape, expansion, facts) | facts)
-    if run := meaning or (_standard(row.standard) if row.standard else None):
-        MEANINGS[name] = run
+    if meaning is not None:
+        MEANINGS[name] = meaning
+    elif row.standard:
+        MEANINGS.setdefault(name, _standard(row.standard))
     return row
 
 
