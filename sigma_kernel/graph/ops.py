@@ -299,6 +299,12 @@ def _product_flow(g: Node, z: Node, x: Node, y: Node) -> tuple[Node, Node]:
     return g @ swapped(y), swapped(rows) @ flow
 
 
+def select_ops(**facts: Any) -> frozenset[str]:
+    """Return the names of the kernel's ops whose rows have all of these facts."""
+    rows = (row for row in OPS.values() if ":" not in row.name)
+    return frozenset(row.name for row in rows if all(getattr(row, fact) == value for fact, value in facts.items()))
+
+
 def _no_operations(z: Node, *operands: Node, **_: Any) -> int:
     return 0
 
