@@ -299,6 +299,11 @@ def _product_flow(g: Node, z: Node, x: Node, y: Node) -> tuple[Node, Node]:
     return g @ swapped(y), swapped(rows) @ flow
 
 
+def without_attributes() -> list[Rules]:
+    """Return the kernel's elementwise ops that take operands alone."""
+    return [row for row in elementwise() if row.dtype not in (dtypes.wanted, dtypes.rounded)]
+
+
 def select_ops(**facts: Any) -> frozenset[str]:
     """Return the names of the kernel's ops whose rows have all of these facts."""
     rows = (row for row in OPS.values() if ":" not in row.name)
