@@ -63,6 +63,11 @@ class Criterion(ABC):
         inner = [part for part in astuple(self, recurse=False) if isinstance(part, Criterion)]
         return tuple(dict.fromkeys(address for part in inner for address in part.addresses()))
 
+    def falling(self) -> tuple[str, ...]:
+        """Return the addresses and patterns whose values it takes to improve by falling."""
+        inner = [part for part in astuple(self, recurse=False) if isinstance(part, Criterion)]
+        return tuple(address for part in inner for address in part.falling())
+
     def goal(self, scale: TimeScale) -> float | None:
         """Return the count of a scale at which it is certain to hold, or None."""
         return None
@@ -148,7 +153,6 @@ VERBS: dict[str, Callable[[float, float, Memory], bool | None]] = {
     "improves": lambda value, number, memory: _better(-value, number, memory),
     "improves upwards": _better,
 }
-RISING = frozenset({"accuracy", "precision", "recall", "f1"})  # metrics that should increase
 OWN_PACE = ("increases", "decreases", "improves", "improves upwards")  # their number is optional and follows ``by``
 
 
@@ -191,6 +195,10 @@ class Question(Criterion):
         """Return the count that the clock must reach."""
         known = self.subject == scale.value and self.verb == "reaches"
         return ceil(self.number) if known and not isinstance(self.number, str) else None
+
+    def falling(self) -> tuple[str, ...]:
+        """Return the subject, if it is to improve."""
+        return (self.subject,) if self.verb == "improves" else ()
 
     def addresses(self) -> tuple[str, ...]:
         """Return the subject, and what it is compared with."""
@@ -388,9 +396,6 @@ class Subject:
         return self._asked("improves upwards" if upwards else "improves", by)
 
     def _asked(self, verb: str, number: Any) -> Question:
-        rising = RISING.intersection(self.address.rpartition(".")[2].split("_"))
-        if verb == "improves" and rising:
-            raise SigmaConfigError(f"{self.address} improves: means that it falls. Write 'improves upwards'.")
         if isinstance(number, str | Subject) and verb not in OWN_PACE:
             other = when(number) if isinstance(number, str) else number
             if other.quantifier or not re.fullmatch(_OTHER, other.address):

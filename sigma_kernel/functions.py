@@ -14,7 +14,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -28,14 +28,20 @@ from sigma_kernel.graph.node import (
     Axis, Node, Shape, Spec, axes, constant as constant, opened, place, symbol as symbol, trace as trace,
 )  # fmt: skip
 from sigma_kernel.graph.ops import (
-    Array, Body, Looped, abs as abs, add as add, cos as cos, div as div, dropout as dropout, equal as equal,
-    erf as erf, exp as exp, expm1 as expm1, floor as floor, full as full, gelu as gelu, greater as greater,
-    greater_equal as greater_equal, is_finite as is_finite, log as log, log1p as log1p, logical_and as logical_and,
-    logical_not as logical_not, logical_or as logical_or, matmul as matmul, maximum as maximum, minimum as minimum,
-    mod as mod, mul as mul, neg as neg, pow as pow, random_bits as random_bits, relu as relu, sigmoid as sigmoid,
-    sign as sign, silu as silu, sin as sin, softmax_cross_entropy as softmax_cross_entropy, softplus as softplus,
-    sqrt as sqrt, stop as stop, sub as sub, tanh as tanh, where as where,
+    Array, Body, Looped, dropout as dropout, full as full, matmul as matmul, random_bits as random_bits,
+    softmax_cross_entropy as softmax_cross_entropy,
 )  # fmt: skip
+
+globals().update({row.name: row for row in ops.without_attributes()})
+if TYPE_CHECKING:  # the same ops, for type checkers; python -m sigma_kernel.testing.generate writes the list
+    from sigma_kernel.graph.ops import (
+        abs as abs, add as add, cos as cos, div as div, equal as equal, erf as erf, exp as exp, expm1 as expm1,
+        floor as floor, gelu as gelu, greater as greater, greater_equal as greater_equal, is_finite as is_finite,
+        log as log, log1p as log1p, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or,
+        maximum as maximum, minimum as minimum, mod as mod, mul as mul, neg as neg, pow as pow, relu as relu,
+        sigmoid as sigmoid, sign as sign, silu as silu, sin as sin, softplus as softplus, sqrt as sqrt, stop as stop,
+        sub as sub, tanh as tanh, where as where,
+    )  # fmt: skip
 
 Sides = int | Sequence[int]
 Other: TypeAlias = Array | np.ndarray | float  # a further operand: it may be a constant

@@ -14,6 +14,7 @@ from sigma_kernel import Environment, load
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.launcher.group import main
 from sigma_kernel.training.checkpoints.store import read_manifest
+from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.history import journal, recorder, rewind
 from sigma_optimisers import Adam, GradientDescent
 from tests.reliability.course import Halting, tree
@@ -283,3 +284,13 @@ def test_a_loaded_network_says_how_other_data_are_given(tmp_path: Path) -> None:
     said = r"evaluate: metrics are a table by name. For other data, write evaluate\(\(x, y\)\)"
     with pytest.raises(SigmaConfigError, match=said):
         load(folder).evaluate(V, W)
+
+
+@pytest.mark.parametrize(("direction", "prefer"), [("higher", "greatest"), ("lower", "least"), ("", "least")])
+def test_checkpoints_are_ranked_as_the_metric_says_unless_told(tmp_path: Path, direction: str, prefer: str) -> None:
+    saver = Saver(tmp_path, print)
+    saver.retain([SaveCheckpoint(value="validation.score", best=1)], {"validation.score": direction}.__getitem__)
+    assert saver.retention.prefer == prefer
+    for better, told in {"higher": "greatest", "lower": "least"}.items():
+        saver.retain([SaveCheckpoint(value="validation.score", best=1, better=better)], lambda address: direction)
+        assert saver.retention.prefer == told

@@ -45,6 +45,8 @@ from tests.faults import failed
 
 # -- metrics -----------------------------------------------------------------------------------------------------------
 class Error(Metric):
+    better = "lower"
+
     def totals(self, prediction: Node, targets: Node) -> Node:
         return f.sum(f.abs(prediction - targets))
 
@@ -157,6 +159,14 @@ class OverlooksNaN(Error):
         return f.sum(f.where(f.equal(away, away), away, abs(ROWS[0] - ROWS[1]).mean()))
 
 
+class Silent(Error):
+    better = ""
+
+
+class Upwards(Error):
+    better = "higher"
+
+
 DRAW = np.random.default_rng(0)
 ROWS = (DRAW.normal(size=9).astype(np.float32), DRAW.normal(size=9).astype(np.float32))
 METRICS = {
@@ -177,6 +187,8 @@ METRICS = {
     OnlyWholeNumbers: {"test_it_is_what_others_compute"},
     Float32Only: {"test_both_precisions_give_the_same"},
     OverlooksNaN: {"test_predictions_that_are_not_finite_do_not_pass_as_the_best"},
+    Silent: {"test_better_says_which_values_are_better"},
+    Upwards: {"test_better_says_which_values_are_better"},
 }
 
 

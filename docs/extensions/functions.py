@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 from sigma_kernel import functions
-from sigma_kernel.graph import ELEMENTWISE, OPS, Op
+from sigma_kernel.graph import ELEMENTWISE, OPS, Op, ops
 
 DESCRIBED = {  # rows of the table of ops that are functions as they are
     "abs(x)": "the magnitude",
@@ -60,13 +60,14 @@ def described() -> dict[str, tuple[str, str]]:
 
 
 def public() -> dict[str, Callable[..., object]]:
-    """Return the graph functions by name: those written in their module, and what it exports of other modules."""
+    """Return the graph functions by name: those written in their module, elementwise ops, and what it exports."""
     tree = ast.parse(inspect.getsource(functions))
     exported = {
         name.name for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names if name.asname
     }
     written = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}
-    found = {name: getattr(functions, name) for name in sorted(exported | written)}
+    rows = {row.name for row in ops.without_attributes()}
+    found = {name: getattr(functions, name) for name in sorted(exported | written | rows)}
     return {name: one for name, one in found.items() if isinstance(one, Op) or inspect.isfunction(one)}
 
 
@@ -78,7 +79,7 @@ def text(_: str = "") -> str:
 
 def _row(name: str, one: Callable[..., object]) -> str:
     if isinstance(one, Op):
-        call, words = described()[name]
+        call, words = described().get(name, (f"{name}(...)", f"`{one.standard or name}` of the array API standard"))
         return f"| `{call}` | {words} |"
     arguments = ", ".join(_argument(parameter) for parameter in inspect.signature(one).parameters.values())
     sentence = re.split(r"(?<=\.)\s", inspect.getdoc(one) or "")[0].rstrip(".")

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -41,6 +40,7 @@ from sigma_kernel.training.components import Learned, target_names
 from sigma_kernel.training.data.dataset import samples as arrays_of, specs
 from sigma_kernel.training.data.preprocessing import Preparation
 from sigma_kernel.training.history.metrics import History
+from sigma_kernel.training.hooks.outlook import list_metrics
 from sigma_kernel.training.preparation import BATCH, Stages
 from sigma_kernel.training.runs.resume import history
 from sigma_kernel.training.runs.run_folder import kept
@@ -154,11 +154,7 @@ class Trained:
     @property
     def metrics(self) -> dict[str, Metric]:
         """Return the metrics that the trainer and its hooks measure, by the names under which they are published."""
-        found, model = dict[str, Metric](), self._model({})
-        outlook: Any = SimpleNamespace(ends=model.ends, measure=found.update)
-        for hook in self.trainer.hooks.values():
-            hook.check(outlook)
-        return {**model.metrics, **found}
+        return list_metrics(self.trainer.hooks.values(), self._model({}))
 
     def _live(self, model: Model) -> Live:
         return live_values(model).changed(self.checkpoint.values.get("live", {}))

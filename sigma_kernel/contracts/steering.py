@@ -33,11 +33,15 @@ class Metric(Settled):
     A metric that needs all rows at once, such as one of ranks, ``keeps_rows``: its totals are an array with one row for
     each row of the batch, and merging concatenates them. They are held in memory until the value is computed.
 
+    ``better`` says whether "higher" or "lower" values are better, or "neither", as of a confusion matrix. Hooks that
+    wait for an improvement, or rank checkpoints, ask for it; where it is not declared, their settings must say it.
+
     ``lengths`` is a section of the data with the number of steps of each row that count, or "". If a metric has one, a
     batch of it follows the targets: ``totals(prediction, targets, lengths)``.
     """
 
     keeps_rows: ClassVar[bool] = False
+    better: ClassVar[str] = ""  # "higher", "lower" or "neither"
     lengths = ""  # no class variable, so that a subclass may make it a field
 
     @property
@@ -96,6 +100,9 @@ class Outlook(Protocol):
     def measure(self, metrics: Mapping[str, Metric]) -> None:
         """Build the totals of metrics from the predictions and targets of a batch; raises what they raise."""
 
+    def direction(self, address: str) -> str:
+        """Return which values of a metric, a loss or a cost are better; see :meth:`HookContext.direction`."""
+
 
 class HookContext(Protocol):
     """A hook's view of its trainer during training; addresses are relative to the trainer."""
@@ -114,6 +121,13 @@ class HookContext(Protocol):
 
     def read(self, address: str) -> Any:
         """Return a value declared in ``reads`` (arrays as host copies), or None if it is not published yet."""
+
+    def direction(self, address: str) -> str:
+        """Return which values at an address are better: "higher", "lower" or "neither", as the metric there says.
+
+        It is "undeclared" if the metric does not say, and "" if no metric of the trainer is published there; losses and
+        costs should be "lower". What is made of a value, such as a mean of it, is as the value.
+        """
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value declared in ``writes``."""
@@ -238,7 +252,15 @@ class Hook(Settled):
 
     @property
     def retains(self) -> Mapping[str, Any]:
-        """Return which checkpoints to keep: how many of the ``last``, the ``best``, and the score to ``prefer``."""
+        """Return which checkpoints to keep: how many of the ``last``, the ``best``, and the score to ``prefer``.
+
+        Instead of the latter, it may name the ``value`` that is the score, whose metric says which ones are better.
+        """
+        return {}
+
+    @property
+    def metrics_by_address(self) -> Mapping[str, Metric]:
+        """Return the metrics whose values it publishes, by the addresses, or patterns of these."""
         return {}
 
     @property

@@ -18,11 +18,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "": "dtypes ops philox shapes sums",
         "differentiation": "gradient",
-        "meaning": "MEANINGS Meaning STANDARD",
+        "meaning": "MEANINGS Meaning",
         "namespace": "Namespace erf inside interpret meaning_of numpy_namespace",
         "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS OPS Graph Node Shape Spec constant frozen_attrs ordered"
         " originating symbol trace",
-        "ops": "Op op",
+        "ops": "Op op select_ops",
         "random": "ORDER Draw Key Streams permutation",
         "rewriting": "changed lifted replaced rewrite with_inputs",
         "shapes": "ELEMENTWISE",

@@ -8,7 +8,6 @@ from sigma_kernel.graph import sums as sums
 from sigma_kernel.graph.differentiation import gradient as gradient
 from sigma_kernel.graph.meaning import MEANINGS as MEANINGS
 from sigma_kernel.graph.meaning import Meaning as Meaning
-from sigma_kernel.graph.meaning import STANDARD as STANDARD
 from sigma_kernel.graph.namespace import Namespace as Namespace
 from sigma_kernel.graph.namespace import erf as erf
 from sigma_kernel.graph.namespace import inside as inside
@@ -33,6 +32,7 @@ from sigma_kernel.graph.node import symbol as symbol
 from sigma_kernel.graph.node import trace as trace
 from sigma_kernel.graph.ops import Op as Op
 from sigma_kernel.graph.ops import op as op
+from sigma_kernel.graph.ops import select_ops as select_ops
 from sigma_kernel.graph.random import Draw as Draw
 from sigma_kernel.graph.random import Key as Key
 from sigma_kernel.graph.random import ORDER as ORDER

@@ -19,13 +19,6 @@ from sigma_kernel.graph.node import OPS, Node, Shape
 
 Mask = dict[tuple[Node, bool], None]  # conditions, and the value that each must have, in the order in which they came
 
-# ops beside the elementwise ones whose rules keep entries apart: they move them, or each stands for several
-MOVES = {"reshape", "permute", "slice", "pad", "concat"}
-STAYS = {"sum", "max", "stretch", "dropout"}
-ALONG = {"softmax", "log_softmax"}
-# ops whose rules make 0 of 0, whatever the operands are
-LINEAR = {"add", "sub", "neg", "maximum", "minimum", "relu", "where", "cast", "reduce_precision", *STAYS}
-
 
 @frozen(eq=False)
 class Flow:
@@ -47,21 +40,21 @@ class Flow:
 
     def pull_back(self, node: Node) -> tuple[Flow | None, ...]:
         """Return the gradient of each operand by the rule of a node's op; None for those that have none."""
-        apart = _is_elementwise(node) or node.op in MOVES | STAYS
+        apart = OPS[node.op].entries in ("apart", "moved", "folded")
         flow = self if apart else Flow(self.zero_outside(), self.mask)
         found = _by_rule(flow.value, node, *(_selected_rows(node, self.mask) if node.op == "matmul" else ()))
         return tuple(None if x is None else flow.of_operand(node, i, x) for i, x in enumerate(found))
 
     def of_operand(self, node: Node, at: int, value: Node) -> Flow:
         """Return an operand's gradient, given what the rule of the node's op made of this one."""
-        shape = node.inputs[at].shape
+        shape, entries = node.inputs[at].shape, OPS[node.op].entries
         if node.op == "where":
             mask = {(node.inputs[0], at == 1): None}
             spoilt = self.spoilt and not self.mask.keys() <= mask.keys()
             return Flow(value, self.mask | mask, spoilt).unbroadcast(shape)
-        if node.op in MOVES or node.op == "take":
+        if entries in ("moved", "gathered"):
             return Flow(value, _moved(self.mask, node, at), self.spoilt)
-        if node.op in ALONG:
+        if entries == "along":
             kept = tuple(1 if axis == node.attrs["axis"] else side for axis, side in enumerate(shape))
             return Flow(value, _narrowed(self.mask, shape, kept), bool(self.mask))
         if node.op == "matmul" and at == 0:
@@ -69,7 +62,7 @@ class Flow:
         if node.op == "softmax_cross_entropy" and self.mask:
             rows = ops.reshape(ops.stretch(_all(self.mask), shape=node.shape), shape=(*node.shape, 1))
             return Flow(value, {(rows, True): None}, True)
-        if _is_elementwise(node) or node.op in STAYS:
+        if entries in ("apart", "folded"):
             spoilt = self.spoilt or (bool(self.mask) and not _is_linear(node))
             return Flow(value, self.mask, spoilt).unbroadcast(shape)
         return Flow(unbroadcast(value, shape))
@@ -98,15 +91,11 @@ def _by_rule(value: Node, node: Node, *operands: Node) -> tuple[Node | None, ...
     return found if isinstance(found, tuple) else (found,)
 
 
-def _is_elementwise(node: Node) -> bool:
-    return OPS[node.op].shape in shapes.ELEMENTWISE
-
-
 def _is_linear(node: Node) -> bool:
     """Return whether the rule of a node makes 0 of 0, whatever the operands: that of a constant factor does, too."""
     factors = {"mul": node.inputs, "div": node.inputs[1:]}.get(node.op, ())
     values = [x.attrs["value"] for x in factors if x.op == "constant"]
-    return node.op in LINEAR or any(x and math.isfinite(x) for x in values)
+    return bool(OPS[node.op].linear) or any(x and math.isfinite(x) for x in values)
 
 
 # -- masks -------------------------------------------------------------------------------------------------------------

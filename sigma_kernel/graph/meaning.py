@@ -5,8 +5,9 @@
     run = interpret(graph, numpy_namespace())
     outputs = run(*arrays)
 
-A meaning takes the namespace, the operands in order, and the attributes by name. That of an elementwise op is the array
-API standard's function of that name, unless the table gives another. An op without a meaning has an expansion.
+A meaning takes the namespace, the operands in order, and the attributes by name. That of an elementwise op is the
+function of the array API standard that its row names, unless the table below gives another. An op without a meaning has
+an expansion.
 """
 
 from __future__ import annotations
@@ -15,18 +16,13 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
-from sigma_kernel.graph import ops, windows
+from sigma_kernel.graph import ops as ops, windows  # whose rows have meanings of their own
 from sigma_kernel.graph.namespace import Array, Namespace, interpret as interpret, meaning_of as meaning_of
 from sigma_kernel.graph.node import MEANINGS as MEANINGS, Node
 from sigma_kernel.graph.philox import random_bits
 
 Meaning = Callable[..., Any]
 Axes = tuple[int, ...]
-
-
-def _standard(name: str) -> Meaning:
-    """Return the array API standard's function of this name."""
-    return lambda ns, *operands: getattr(ns.xp, name)(*operands)
 
 
 def _iota(ns: Namespace, *, shape: Axes, axis: int, dtype: str) -> Array:
@@ -83,13 +79,7 @@ def _stacked(ns: Namespace, rows: list[Array], part: Node) -> Array:
     return ns.xp.stack(rows) if rows else ns.xp.zeros(part.shape, dtype=ns.dtype(part.dtype))
 
 
-# Names in the array API standard that differ from the op's.
-STANDARD = {"sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative", "mod": "remainder",
-            "is_finite": "isfinite"}  # fmt: skip
-
 MEANINGS |= {
-    **{row.name: _standard(STANDARD.get(row.name, row.name)) for row in ops.elementwise() if row.expansion is None},
-    "matmul": _standard("matmul"),
     "erf": lambda ns, x: ns.erf(ns.xp, x),
     "stop": lambda ns, x: x,
     "cast": lambda ns, x, dtype: ns.cast(x, dtype),

@@ -30,10 +30,6 @@ NARROW = ("bfloat16", "float16")  # of 16 bits: mixed precision rounds the opera
 INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63), "uint32": range(2**32)}
 DTYPES = (*FLOATS, *INTEGERS, "bool")
 BYTES = {name: 2 if name == "bfloat16" else np.dtype(name).itemsize for name in DTYPES}
-RENAMED = {
-    "absolute": "abs", "divide": "div", "isfinite": "is_finite", "multiply": "mul", "negative": "neg", "power": "pow",
-    "remainder": "mod", "subtract": "sub",
-}  # fmt: skip  # ops that NumPy has by another name
 REFLECTED = {  # methods for ``array * node`` and the like, which NumPy calls as ufuncs
     np.add: "__radd__", np.subtract: "__rsub__", np.multiply: "__rmul__", np.divide: "__rtruediv__",
     np.power: "__rpow__", np.remainder: "__rmod__", np.matmul: "__rmatmul__", np.greater: "__lt__",
@@ -135,7 +131,7 @@ class Node:
         if name and method == "__call__" and not settings and not isinstance(operands[0], Node):
             made: Node = getattr(operands[1], name)(operands[0])
             return made
-        known = RENAMED.get(ufunc.__name__, ufunc.__name__)
+        known = next((row.name for row in OPS.values() if getattr(np, row.standard, None) is ufunc), ufunc.__name__)
         remedy = f"f.{known}, of" if known in OPS else "operators, and the functions of"
         raise SigmaGraphError(
             f"np.{ufunc.__name__}: NumPy cannot compute with {self!r}, whose value is unknown while the graph is "
@@ -442,6 +438,20 @@ class Rules:
     ``gradient`` takes the gradient of the result, the result, the operands and the attributes, and returns one node (or
     None) for each operand; it need not undo broadcasting. ``expansion`` builds the same value from other ops, so that
     the op works on every backend.
+
+    The others are facts, with the values that they have for most ops:
+
+    - ``entries``: where those of operands go. They stay ``apart``, at their place (elementwise, or broadcast), are
+      ``moved`` to one other place, ``gathered`` to any number of places, ``folded`` along axes, meet others ``along``
+      one axis or as ``pooled`` windows, or are ``mixed``.
+    - ``view``: whether the result may share the operand's memory.
+    - ``linear``: whether gradients have no factor but constants: "whole" for a linear map, "pieces" for one in pieces.
+    - ``rounding``: "exact", "once", or that of a "function", whose last place differs among libraries.
+    - ``signed``: whether the sign of a zero is defined.
+    - ``domain``: "any", or "positive" where others give NaN or have no derivative.
+    - ``standard``: its function in the array API standard.
+    - ``operations``: counts those in floating point, of the result, the operands and the attributes.
+    - ``fold``: the function of Python's numbers with the same value; ``neutral``: an operand that changes nothing.
     """
 
     name: str
@@ -449,6 +459,16 @@ class Rules:
     dtype: Callable[..., str]
     gradient: Callable[..., Node | tuple[Node | None, ...] | None] | None = None
     expansion: Callable[..., Node] | None = None
+    entries: str = "mixed"
+    view: bool = False
+    linear: str = ""
+    rounding: str = "once"
+    signed: bool = False
+    domain: str = "any"
+    standard: str = ""
+    operations: Callable[..., int] | None = None
+    fold: Callable[..., Any] | None = None
+    neutral: float | None = None
 
     def __call__(self, *inputs: Node | Constant, **attrs: Any) -> Node:
         """Make a node of this op; a number, or a constant array, gets the dtype of the other operands."""
@@ -489,6 +509,13 @@ class Rules:
 
 
 OPS: dict[str, Rules] = {}
+FACTS: dict[str, tuple[str, ...]] = {  # the columns that are facts, with their words
+    "entries": ("apart", "moved", "gathered", "folded", "along", "pooled", "mixed"),
+    "linear": ("", "whole", "pieces"),
+    "rounding": ("exact", "once", "function"),
+    "domain": ("any", "positive"),
+    **dict.fromkeys(("view", "signed", "standard", "operations", "fold", "neutral"), ()),
+}
 MEANINGS: dict[str, Callable[..., Any]] = {}  # of primitives, by name; see :mod:`sigma_kernel.graph.meaning`
 
 

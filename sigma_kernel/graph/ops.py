@@ -1,20 +1,24 @@
 """The table of ops: one row each.
 
-    name = op("name", shape rule, dtype rule, gradient rule)
+    name = op("name", shape rule, dtype rule, gradient rule, facts)
 
 A gradient rule takes the gradient of the result, the result, the operands and the attributes, and returns one node for
 each operand, built from the same table and linear in the gradient. It need not undo broadcasting and is called for
 floats only: :func:`sigma_kernel.graph.gradient` handles both. The gradient of an op without a rule is zero. ``scan``
 and ``part`` are differentiated there, because a scan has several results.
 
-Composites come last: their last column is an expansion into the rows above. One without a gradient rule is
-differentiated through its expansion.
+Composites come last: the column after the gradient rule is an expansion into the rows above. One without a gradient
+rule is differentiated through its expansion.
+
+Facts follow by name, where they are not those of most ops: :class:`sigma_kernel.graph.node.Rules` lists them. Backends,
+``explain``, suites and transformations read them here; a new elementwise op is one row.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from itertools import accumulate
 from typing import Any, TypeVar, overload
@@ -22,10 +26,10 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from attrs import frozen
 
-from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.errors import SigmaGraphError, near
 from sigma_kernel.graph import dtypes, shapes
 from sigma_kernel.graph.namespace import evaluated
-from sigma_kernel.graph.node import MEANINGS, OPS, Constant, Graph, Node, Rules, Shape, constant
+from sigma_kernel.graph.node import FACTS, MEANINGS, OPS, Constant, Graph, Node, Rules, Shape, constant
 from sigma_kernel.graph.reprs import brief
 
 Array = TypeVar("Array", Node, np.ndarray)
@@ -63,18 +67,49 @@ def op(
     gradient: Gradient | None = None,
     expansion: Callable[..., Node] | None = None,
     meaning: Callable[..., Any] | None = None,
+    **facts: Any,
 ) -> Op:
     """Add an op to the table; a plugin's op is named ``distribution:name``.
 
-    An op without an expansion needs a ``meaning``, a function of an array namespace, its operands and its attributes;
-    see :mod:`sigma_kernel.graph.meaning`. Raises SigmaGraphError if the name is taken.
+    An op without an expansion needs a ``meaning``, a function of an array namespace, its operands and its attributes
+    (see :mod:`sigma_kernel.graph.meaning`), or the name of its function in the array API ``standard``. ``facts`` are
+    the other columns of the table; :class:`sigma_kernel.graph.node.Rules` lists them. Raises SigmaGraphError if the
+    name is taken, or a fact is none of these.
     """
     if name in OPS:
         raise SigmaGraphError(f"op {name!r} is already defined. Choose another name.")
-    row = OPS[name] = Op(name, shape, dtype, gradient, expansion)
+    _check_facts(name, facts)
+    row = OPS[name] = Op(name, shape, dtype, gradient, expansion, **_implied(name, shape, expansion, facts) | facts)
     if meaning is not None:
         MEANINGS[name] = meaning
+    elif row.standard:
+        MEANINGS.setdefault(name, _standard(row.standard))
     return row
+
+
+def _check_facts(name: str, facts: Mapping[str, Any]) -> None:
+    for fact, value in facts.items():
+        if fact not in FACTS:
+            raise SigmaGraphError(f"op {name!r}: there is no fact {fact!r}.{near(fact, FACTS)}")
+        if FACTS[fact] and value not in FACTS[fact]:
+            raise SigmaGraphError(f"op {name!r}: {fact} is one of {', '.join(FACTS[fact])} (got {value!r}).")
+
+
+def _implied(name: str, shape: Any, expansion: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of elementwise ops, and of those that move entries, which hold unless others are given."""
+    apart, primitive = shape in shapes.ELEMENTWISE, expansion is None
+    moves = facts.get("entries") in ("moved", "gathered") or bool(facts.get("view"))
+    return {
+        "entries": "apart" if apart else "mixed",
+        "rounding": "exact" if moves else "once",
+        "signed": primitive and (apart or moves),
+        "standard": name if primitive and apart and ":" not in name else "",
+    }
+
+
+def _standard(name: str) -> Callable[..., Any]:
+    """Return the array API standard's function of this name, as a meaning."""
+    return lambda ns, *operands: getattr(ns.xp, name)(*operands)
 
 
 def full(value: float, shape: Shape, dtype: str) -> Node:
@@ -264,6 +299,26 @@ def _product_flow(g: Node, z: Node, x: Node, y: Node) -> tuple[Node, Node]:
     return g @ swapped(y), swapped(rows) @ flow
 
 
+def without_attributes() -> list[Rules]:
+    """Return the kernel's elementwise ops that take operands alone."""
+    return [row for row in elementwise() if row.dtype not in (dtypes.wanted, dtypes.rounded)]
+
+
+def select_ops(**facts: Any) -> frozenset[str]:
+    """Return the names of the kernel's ops whose rows have all of these facts."""
+    rows = (row for row in OPS.values() if ":" not in row.name)
+    return frozenset(row.name for row in rows if all(getattr(row, fact) == value for fact, value in facts.items()))
+
+
+def _no_operations(z: Node, *operands: Node, **_: Any) -> int:
+    return 0
+
+
+def _each_window(z: Node, x: Node, *, window: Shape, **_: Any) -> int:
+    """Count one operation for each element of each window."""
+    return z.size * math.prod(window)
+
+
 def elementwise() -> list[Rules]:
     """Return the kernel's elementwise ops, in the order of the table."""
     return [row for row in OPS.values() if row.shape in shapes.ELEMENTWISE and ":" not in row.name]
@@ -271,115 +326,143 @@ def elementwise() -> list[Rules]:
 
 # fmt: off
 # -- arithmetic --------------------------------------------------------------------------------------------------------
-add: Op = op("add", shapes.binary, dtypes.number, lambda g, z, x, y: (g, g))
-sub: Op = op("sub", shapes.binary, dtypes.number, lambda g, z, x, y: (g, -g))
-mul: Op = op("mul", shapes.binary, dtypes.number, lambda g, z, x, y: (g * y, g * x))
-div: Op = op("div", shapes.binary, dtypes.floating, lambda g, z, x, y: (g / y, -(g * z / y)))
-pow: Op = op("pow", shapes.binary, dtypes.floating, _power)
-mod: Op = op("mod", shapes.binary, dtypes.number, lambda g, z, x, y: (g, -(g * floor(x / y))))
+add: Op = op("add", shapes.binary, dtypes.number, lambda g, z, x, y: (g, g),
+             linear="whole", fold=operator.add, neutral=-0.0)
+sub: Op = op("sub", shapes.binary, dtypes.number, lambda g, z, x, y: (g, -g),
+             linear="whole", standard="subtract", fold=operator.sub, neutral=0.0)
+mul: Op = op("mul", shapes.binary, dtypes.number, lambda g, z, x, y: (g * y, g * x),
+             standard="multiply", fold=operator.mul, neutral=1.0)
+div: Op = op("div", shapes.binary, dtypes.floating, lambda g, z, x, y: (g / y, -(g * z / y)),
+             domain="positive", standard="divide", fold=operator.truediv, neutral=1.0)
+pow: Op = op("pow", shapes.binary, dtypes.floating, _power, rounding="function", signed=False, domain="positive")
+mod: Op = op("mod", shapes.binary, dtypes.number, lambda g, z, x, y: (g, -(g * floor(x / y))),
+             domain="positive", standard="remainder")
 maximum: Op = op("maximum", shapes.binary, dtypes.number,
-                 lambda g, z, x, y: (_won(g, x > y, x, y), _won(g, y > x, x, y)))
+                 lambda g, z, x, y: (_won(g, x > y, x, y), _won(g, y > x, x, y)),
+                 linear="pieces", rounding="exact", signed=False)
 minimum: Op = op("minimum", shapes.binary, dtypes.number,
-                 lambda g, z, x, y: (_won(g, x < y, x, y), _won(g, y < x, x, y)))
-neg: Op = op("neg", shapes.same, dtypes.number, lambda g, z, x: -g)
-abs: Op = op("abs", shapes.same, dtypes.number, lambda g, z, x: g * sign(x))
-sign: Op = op("sign", shapes.same, dtypes.number)
-floor: Op = op("floor", shapes.same, dtypes.number)
+                 lambda g, z, x, y: (_won(g, x < y, x, y), _won(g, y < x, x, y)),
+                 linear="pieces", rounding="exact", signed=False)
+neg: Op = op("neg", shapes.same, dtypes.number, lambda g, z, x: -g,
+             linear="whole", rounding="exact", standard="negative", fold=operator.neg)
+abs: Op = op("abs", shapes.same, dtypes.number, lambda g, z, x: g * sign(x), rounding="exact", fold=operator.abs)
+sign: Op = op("sign", shapes.same, dtypes.number, rounding="exact", signed=False)
+floor: Op = op("floor", shapes.same, dtypes.number, rounding="exact")
 
 # -- elementwise -------------------------------------------------------------------------------------------------------
-exp: Op = op("exp", shapes.same, dtypes.floating, lambda g, z, x: g * z)
-expm1: Op = op("expm1", shapes.same, dtypes.floating, lambda g, z, x: g * (z + 1.0))
-log: Op = op("log", shapes.same, dtypes.floating, lambda g, z, x: g / x)
-log1p: Op = op("log1p", shapes.same, dtypes.floating, lambda g, z, x: g / (x + 1.0))
-sqrt: Op = op("sqrt", shapes.same, dtypes.floating, lambda g, z, x: g / (2.0 * z))
-sin: Op = op("sin", shapes.same, dtypes.floating, lambda g, z, x: g * cos(x))
-cos: Op = op("cos", shapes.same, dtypes.floating, lambda g, z, x: -(g * sin(x)))
-tanh: Op = op("tanh", shapes.same, dtypes.floating, lambda g, z, x: g * (1.0 - z * z))
-erf: Op = op("erf", shapes.same, dtypes.floating, lambda g, z, x: g * (exp(-(x * x)) * (2.0 / math.sqrt(math.pi))))
+exp: Op = op("exp", shapes.same, dtypes.floating, lambda g, z, x: g * z, rounding="function")
+expm1: Op = op("expm1", shapes.same, dtypes.floating, lambda g, z, x: g * (z + 1.0), rounding="function")
+log: Op = op("log", shapes.same, dtypes.floating, lambda g, z, x: g / x, rounding="function", domain="positive")
+log1p: Op = op("log1p", shapes.same, dtypes.floating, lambda g, z, x: g / (x + 1.0),
+               rounding="function", domain="positive")
+sqrt: Op = op("sqrt", shapes.same, dtypes.floating, lambda g, z, x: g / (2.0 * z), domain="positive", fold=math.sqrt)
+sin: Op = op("sin", shapes.same, dtypes.floating, lambda g, z, x: g * cos(x), rounding="function")
+cos: Op = op("cos", shapes.same, dtypes.floating, lambda g, z, x: -(g * sin(x)), rounding="function")
+tanh: Op = op("tanh", shapes.same, dtypes.floating, lambda g, z, x: g * (1.0 - z * z), rounding="function")
+erf: Op = op("erf", shapes.same, dtypes.floating, lambda g, z, x: g * (exp(-(x * x)) * (2.0 / math.sqrt(math.pi))),
+             rounding="function")
 
 # -- selection ---------------------------------------------------------------------------------------------------------
-equal: Op = op("equal", shapes.binary, dtypes.compared)
-greater: Op = op("greater", shapes.binary, dtypes.ordered)
-greater_equal: Op = op("greater_equal", shapes.binary, dtypes.ordered)
+equal: Op = op("equal", shapes.binary, dtypes.compared, fold=operator.eq)
+greater: Op = op("greater", shapes.binary, dtypes.ordered, fold=operator.gt)
+greater_equal: Op = op("greater_equal", shapes.binary, dtypes.ordered, fold=operator.ge)
 logical_and: Op = op("logical_and", shapes.binary, dtypes.logical)
 logical_or: Op = op("logical_or", shapes.binary, dtypes.logical)
 logical_not: Op = op("logical_not", shapes.same, dtypes.logical)
-is_finite: Op = op("is_finite", shapes.same, dtypes.tested)
+is_finite: Op = op("is_finite", shapes.same, dtypes.tested, standard="isfinite")
 where: Op = op("where", shapes.ternary, dtypes.selected,
-               lambda g, z, c, x, y: (None, where(c, g, 0.0), where(c, 0.0, g)))
-stop: Op = op("stop", shapes.same, dtypes.same)
-cast: Op = op("cast", shapes.same, dtypes.wanted, lambda g, z, x, *, dtype: cast(g, dtype=x.dtype))
-reduce_precision: Op = op("reduce_precision", shapes.same, dtypes.rounded, lambda g, z, x, *, dtype: g)
+               lambda g, z, c, x, y: (None, where(c, g, 0.0), where(c, 0.0, g)), linear="pieces", rounding="exact")
+stop: Op = op("stop", shapes.same, dtypes.same, view=True, linear="whole", operations=_no_operations)
+cast: Op = op("cast", shapes.same, dtypes.wanted, lambda g, z, x, *, dtype: cast(g, dtype=x.dtype),
+              linear="whole", operations=_no_operations, fold=lambda x, dtype: x)
+reduce_precision: Op = op("reduce_precision", shapes.same, dtypes.rounded, lambda g, z, x, *, dtype: g,
+                          linear="pieces", operations=_no_operations)
 
 # -- reductions (sides are kept) ---------------------------------------------------------------------------------------
-sum: Op = op("sum", shapes.reduced, dtypes.number, lambda g, z, x, *, axis: stretch(g, shape=x.shape))
-max: Op = op("max", shapes.chosen, dtypes.number, lambda g, z, x, *, axis: _shares(g, z, x, axis))
-argmax: Op = op("argmax", shapes.located, dtypes.place)
+sum: Op = op("sum", shapes.reduced, dtypes.number, lambda g, z, x, *, axis: stretch(g, shape=x.shape),
+             entries="folded", linear="whole", operations=lambda z, x, axis: x.size)
+max: Op = op("max", shapes.chosen, dtypes.number, lambda g, z, x, *, axis: _shares(g, z, x, axis),
+             entries="folded", linear="pieces", rounding="exact", operations=lambda z, x, axis: x.size)
+argmax: Op = op("argmax", shapes.located, dtypes.place, entries="folded")
 
 # -- form --------------------------------------------------------------------------------------------------------------
-reshape: Op = op("reshape", shapes.reshaped, dtypes.same, lambda g, z, x, *, shape: reshape(g, shape=x.shape))
+reshape: Op = op("reshape", shapes.reshaped, dtypes.same, lambda g, z, x, *, shape: reshape(g, shape=x.shape),
+                 entries="moved", view=True, linear="whole")
 permute: Op = op("permute", shapes.permuted, dtypes.same,
-                 lambda g, z, x, *, axes: permute(g, axes=sorted(range(len(axes)), key=axes.__getitem__)))
-stretch: Op = op("stretch", shapes.stretched, dtypes.same, lambda g, z, x, *, shape: g)
+                 lambda g, z, x, *, axes: permute(g, axes=sorted(range(len(axes)), key=axes.__getitem__)),
+                 entries="moved", view=True, linear="whole")
+stretch: Op = op("stretch", shapes.stretched, dtypes.same, lambda g, z, x, *, shape: g,
+                 entries="apart", view=True, linear="whole")
 slice: Op = op("slice", shapes.sliced, dtypes.same,
-               lambda g, z, x, *, start, stop, step: _unsliced(g, x, start, step))
+               lambda g, z, x, *, start, stop, step: _unsliced(g, x, start, step),
+               entries="moved", view=True, linear="whole")
 pad: Op = op("pad", shapes.padded, dtypes.number,
-             lambda g, z, x, *, low, high, interior, value: _unpadded(g, x, low, interior))
+             lambda g, z, x, *, low, high, interior, value: _unpadded(g, x, low, interior), entries="moved")
 concat: Op = op("concat", shapes.joined, dtypes.same,
-                lambda g, z, *xs, axis: pieces(g, [x.shape[axis] for x in xs], axis))
+                lambda g, z, *xs, axis: pieces(g, [x.shape[axis] for x in xs], axis), entries="moved", linear="whole")
 array: Op = op("array", shapes.held, dtypes.wanted)
-iota: Op = op("iota", shapes.counted, dtypes.wanted)
+iota: Op = op("iota", shapes.counted, dtypes.wanted, rounding="exact")
 
 # -- gathering ---------------------------------------------------------------------------------------------------------
 take: Op = op("take", shapes.taken, dtypes.taken,
-              lambda g, z, x, i, *, axis: (scatter_add(full(0.0, x.shape, x.dtype), i, g, axis=axis), None))
+              lambda g, z, x, i, *, axis: (scatter_add(full(0.0, x.shape, x.dtype), i, g, axis=axis), None),
+              entries="gathered")
 scatter_add: Op = op("scatter_add", shapes.scattered, dtypes.scattered,
-                     lambda g, z, x, i, u, *, axis: (g, None, take(g, i, axis=axis)))
+                     lambda g, z, x, i, u, *, axis: (g, None, take(g, i, axis=axis)),
+                     operations=lambda z, x, i, u, axis: u.size)
 
 # -- linear maps -------------------------------------------------------------------------------------------------------
-matmul: Op = op("matmul", shapes.product, dtypes.number, _product_flow)
+matmul: Op = op("matmul", shapes.product, dtypes.number, _product_flow,
+                standard="matmul", operations=lambda z, x, y: 2 * z.size * x.shape[-1])
 convolution: Op = op("convolution", shapes.convolved, dtypes.floating,
                      lambda g, z, x, w, **how: (convolution_input(g, w, shape=x.shape, **how),
-                                                convolution_kernel(x, g, shape=w.shape, **how)))
+                                                convolution_kernel(x, g, shape=w.shape, **how)),
+                     operations=lambda z, x, w, **_: 2 * z.size * math.prod(w.shape[1:]))
 convolution_input: Op = op("convolution_input", shapes.convolved_input, dtypes.floating,
                            lambda h, z, g, w, *, shape, **how: (convolution(h, w, **how),
-                                                                convolution_kernel(h, g, shape=w.shape, **how)))
+                                                                convolution_kernel(h, g, shape=w.shape, **how)),
+                           operations=lambda z, g, w, **_: 2 * g.size * math.prod(w.shape[1:]))
 convolution_kernel: Op = op("convolution_kernel", shapes.convolved_kernel, dtypes.floating,
                             lambda h, z, x, g, *, shape, **how: (convolution_input(g, h, shape=x.shape, **how),
-                                                                 convolution(x, h, **how)))
+                                                                 convolution(x, h, **how)),
+                            operations=lambda z, x, g, **_: 2 * g.size * math.prod(z.shape[1:]))
 
 # -- pooling -----------------------------------------------------------------------------------------------------------
 max_pool: Op = op("max_pool", shapes.pooled, dtypes.floating,
-                  lambda g, z, x, **how: pool_scatter(g, pool_argmax(x, **how), shape=x.shape, **how))
-pool_argmax: Op = op("pool_argmax", shapes.pooled, dtypes.place)
+                  lambda g, z, x, **how: pool_scatter(g, pool_argmax(x, **how), shape=x.shape, **how),
+                  entries="pooled", rounding="exact", operations=_each_window)
+pool_argmax: Op = op("pool_argmax", shapes.pooled, dtypes.place, entries="pooled")
 pool_select: Op = op("pool_select", shapes.pool_selected, dtypes.taken,
-                     lambda g, z, x, i, **how: (pool_scatter(g, i, shape=x.shape, **how), None))
+                     lambda g, z, x, i, **how: (pool_scatter(g, i, shape=x.shape, **how), None),
+                     entries="pooled", rounding="exact")
 pool_scatter: Op = op("pool_scatter", shapes.unpooled, dtypes.taken,
-                      lambda h, z, g, i, *, shape, **how: (pool_select(h, i, **how), None))
+                      lambda h, z, g, i, *, shape, **how: (pool_select(h, i, **how), None), entries="pooled")
 sum_pool: Op = op("sum_pool", shapes.pooled, dtypes.floating,
-                  lambda g, z, x, **how: sum_unpool(g, shape=x.shape, **how))
-sum_unpool: Op = op("sum_unpool", shapes.unpooled, dtypes.floating, lambda h, z, g, *, shape, **how: sum_pool(h, **how))
+                  lambda g, z, x, **how: sum_unpool(g, shape=x.shape, **how), entries="pooled", operations=_each_window)
+sum_unpool: Op = op("sum_unpool", shapes.unpooled, dtypes.floating, lambda h, z, g, *, shape, **how: sum_pool(h, **how),
+                    entries="pooled")
 
 # -- random bits and loops ---------------------------------------------------------------------------------------------
 random_bits: Op = op("random_bits", shapes.random, dtypes.words)
-scan: Op = op("scan", shapes.looped, dtypes.looped)
-part: Op = op("part", shapes.part, dtypes.part)
+scan: Op = op("scan", shapes.looped, dtypes.looped, rounding="exact")
+part: Op = op("part", shapes.part, dtypes.part, rounding="exact")
 
 # -- composites --------------------------------------------------------------------------------------------------------
-relu: Op = op("relu", shapes.same, dtypes.number, lambda g, z, x: where(z > 0.0, g, 0.0), lambda x: maximum(x, 0))
+relu: Op = op("relu", shapes.same, dtypes.number, lambda g, z, x: where(z > 0.0, g, 0.0), lambda x: maximum(x, 0),
+              linear="pieces")
 sigmoid: Op = op("sigmoid", shapes.same, dtypes.floating, lambda g, z, x: g * (z * (1.0 - z)), _sigmoid)
 silu: Op = op("silu", shapes.same, dtypes.floating, None, lambda x: x * sigmoid(x))
 gelu: Op = op("gelu", shapes.same, dtypes.floating, None, lambda x: x * (erf(x * math.sqrt(0.5)) + 1.0) * 0.5)
 softplus: Op = op("softplus", shapes.same, dtypes.floating, lambda g, z, x: g * sigmoid(x),
                   lambda x: maximum(x, 0.0) + log1p(exp(-abs(x))))
 softmax: Op = op("softmax", shapes.along, dtypes.floating,
-                 lambda g, z, x, *, axis: z * (g - sum(g * z, axis=(axis,))), _softmax)
+                 lambda g, z, x, *, axis: z * (g - sum(g * z, axis=(axis,))), _softmax, entries="along")
 log_softmax: Op = op("log_softmax", shapes.along, dtypes.floating,
-                     lambda g, z, x, *, axis: g - exp(z) * sum(g, axis=(axis,)), _log_softmax)
+                     lambda g, z, x, *, axis: g - exp(z) * sum(g, axis=(axis,)), _log_softmax, entries="along")
 softmax_cross_entropy: Op = op("softmax_cross_entropy", shapes.classified, dtypes.classified,
                                lambda g, z, x, labels: (_cross_entropy_flow(g, x, labels), None), _cross_entropy)
 layer_norm: Op = op("layer_norm", shapes.normalised, dtypes.floating, None, _layer_norm)
-dropout: Op = op("dropout", shapes.dropped, dtypes.dropped, _dropout_flow, _dropout)
+dropout: Op = op("dropout", shapes.dropped, dtypes.dropped, _dropout_flow, _dropout, entries="apart", linear="pieces")
 attention: Op = op("attention", shapes.attended, dtypes.attended,
                    lambda g, z, q, k, v, *mask, **how: (*(attention_gradient(g, q, k, v, *mask, **how, of=i)
                                                           for i in range(3)), *(None for _ in mask)), _attention)

@@ -19,6 +19,7 @@ from sigma_kernel.graph import ops, shapes
 from sigma_kernel.graph.node import (
     FLOATS,
     INTEGERS,
+    OPS,
     Graph,
     Node,
     constant,
@@ -125,28 +126,24 @@ def _simplified(node: Node) -> Node:
 
 
 def _rule(node: Node) -> Node:
-    if node.op in _FOLDS and node.inputs and all(x.op == "constant" for x in node.inputs):
-        return _folded(node)
+    row = OPS.get(node.op)
+    if row and row.fold and node.inputs and all(x.op == "constant" for x in node.inputs):
+        return _folded(node, row.fold)
     if node.op in _BROADCASTING:
         node = _unstretched(node)
     if node.op in _RESHAPING and [(x.shape, x.dtype) for x in node.inputs] == [(node.shape, node.dtype)]:
         return node.inputs[0]
+    if row and row.neutral is not None:
+        return _without_neutral(node, row.neutral)
     return _RULES[node.op](node) if node.op in _RULES else node
 
 
 # -- constants ---------------------------------------------------------------------------------------------------------
-_FOLDS: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
-    "abs": operator.abs, "sqrt": math.sqrt, "equal": operator.eq, "greater": operator.gt,
-    "greater_equal": operator.ge, "cast": lambda x, dtype: x,
-}  # fmt: skip
-
-
-def _folded(node: Node) -> Node:
+def _folded(node: Node, fold: Callable[..., Any]) -> Node:
     """Compute a scalar op if double precision, rounded once, equals the result of every backend."""
     try:
         values = (_rounded(x.attrs["value"], x.dtype) for x in node.inputs)
-        return constant(_rounded(_FOLDS[node.op](*values, **node.attrs), node.dtype), node.dtype)
+        return constant(_rounded(fold(*values, **node.attrs), node.dtype), node.dtype)
     except (ArithmeticError, ValueError):  # division by zero, overflow, root of a negative number: left to the backend
         return node
 
@@ -167,7 +164,6 @@ def _rounded(value: Any, dtype: str) -> Any:
 # -- algebra -----------------------------------------------------------------------------------------------------------
 _BROADCASTING = {row.name for row in ops.elementwise() if row.shape is not shapes.same}
 _RESHAPING = {"cast", "max", "slice", "pad", "concat", "reshape", "stretch"}  # may do nothing
-_NEUTRAL = {"add": -0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
 
 
 def _unstretched(node: Node) -> Node:
@@ -188,11 +184,11 @@ def _stretches(node: Node) -> bool:
     return node.shape == (1,) * (len(node.shape) - len(shape)) + shape
 
 
-def _neutral(node: Node) -> Node:
+def _without_neutral(node: Node, neutral: float) -> Node:
     """Drop a neutral operand."""
     x, y = node.inputs
     pairs = [(x, y), (y, x)] if node.op in ("add", "mul") else [(x, y)]
-    return next((a for a, b in pairs if _is(b, _NEUTRAL[node.op])), node)
+    return next((a for a, b in pairs if _is(b, neutral)), node)
 
 
 def _is(node: Node, value: float) -> bool:
@@ -237,7 +233,7 @@ def _permute(node: Node) -> Node:
 
 
 _RULES: dict[str, Callable[[Node], Node]] = {
-    **dict.fromkeys(_NEUTRAL, _neutral), **dict.fromkeys(("neg", "logical_not"), _twice),
+    **dict.fromkeys(("neg", "logical_not"), _twice),
     "where": _choice, "permute": _permute, "reshape": _reshape, "stretch": _stretch,
 }  # fmt: skip
 

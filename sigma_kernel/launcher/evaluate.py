@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -13,16 +12,15 @@ import click
 from sigma_kernel.config import choosing, prepare
 from sigma_kernel.config.stored import opened, rows_of
 from sigma_kernel.config.trained import load
-from sigma_kernel.contracts import Metric
 from sigma_kernel.contracts.storing import Checkpoint, Log
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.launcher.configured import CHECKPOINT, DATA, WEIGHTS, standing
 from sigma_kernel.launcher.output import document, json_option, say, table
 from sigma_kernel.training.history.chain import Excerpt
 from sigma_kernel.training.history.replay import Row
+from sigma_kernel.training.hooks.outlook import list_metrics
 from sigma_kernel.training.runs.resume import fit, history, left, reaches
 from sigma_kernel.training.session.loop import Session
-from sigma_kernel.training.trainer import Trainer
 
 Choice = Mapping[str, Any]  # of a checkpoint, and of weights in place of the parameters
 
@@ -74,7 +72,8 @@ def _of_split(
             use = partial(_restore, trainer.session, known, None if data is None else _warn)
             place, restored = choosing.chosen(run, name, choice["checkpoint"], _warn, use)
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
-            measured = trainer.evaluate(on, {**wanted, **_measured(trainer)}, edited, choice["weights"])
+            own = list_metrics(trainer.hooks.values(), trainer.session.setup.model)
+            measured = trainer.evaluate(on, {**wanted, **own}, edited, choice["weights"])
             found |= {f"{head}{metric}": value for metric, value in measured.items()}
             say(f"{name}: {standing(place, restored.score)}")
     return configuration.run.name, found
@@ -120,12 +119,3 @@ def _restore(
 
 def _warn(text: str) -> None:
     say(f"warning: {text}", "yellow")
-
-
-def _measured(trainer: Trainer) -> dict[str, Metric]:
-    """Return the metrics of a trainer and of its hooks, as they are set there, by the names that are published."""
-    found: dict[str, Metric] = {**trainer.session.setup.model.metrics}
-    outlook: Any = SimpleNamespace(ends=trainer.session.setup.model.ends, measure=found.update)
-    for hook in trainer.hooks.values():
-        hook.check(outlook)
-    return found

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
 from sigma_kernel.graph.node import BYTES, FLOATS, OPS, Graph, Node, expanded, symbol
 from sigma_kernel.graph.shapes import ELEMENTWISE
-
-_COUNTS: Mapping[str, Callable[[Node], int]] = {
-    "matmul": lambda node: 2 * prod(node.shape) * node.inputs[0].shape[-1],
-    "convolution": lambda node: 2 * prod(node.shape) * prod(node.inputs[1].shape[1:]),
-    "convolution_input": lambda node: 2 * prod(node.inputs[0].shape) * prod(node.inputs[1].shape[1:]),
-    "convolution_kernel": lambda node: 2 * prod(node.inputs[1].shape) * prod(node.shape[1:]),
-    "sum": lambda node: prod(node.inputs[0].shape),
-    "max": lambda node: prod(node.inputs[0].shape),
-    "max_pool": lambda node: prod(node.shape) * prod(node.attrs["window"]),
-    "sum_pool": lambda node: prod(node.shape) * prod(node.attrs["window"]),
-    "scatter_add": lambda node: prod(node.inputs[2].shape),
-    "scan": lambda node: node.attrs["length"] * operations(node.attrs["body"]),
-}
-_MOVES = ("stop", "cast", "reduce_precision")  # elementwise ops that compute nothing
 
 
 def operations(graph: Graph) -> int:
@@ -34,16 +19,19 @@ def operations(graph: Graph) -> int:
 
 
 def _operations(node: Node) -> int:
-    if node.op in _COUNTS:
-        return _COUNTS[node.op](node) if node.op == "scan" or node.inputs[0].dtype in FLOATS else 0
+    if node.op == "scan":
+        return int(node.attrs["length"]) * operations(node.attrs["body"])
     row = OPS.get(node.op)
-    if row is not None and row.expansion is not None:
+    if row is None:
+        return 0
+    if row.operations is not None:
+        return row.operations(node, *node.inputs, **node.attrs) if node.inputs[0].dtype in FLOATS else 0
+    if row.expansion is not None:
         symbols = tuple(symbol(x.shape, x.dtype) for x in node.inputs)
         value: Any = expanded(node, symbols)
         return operations(Graph(symbols, (value,)))
     floats = any(x.dtype in FLOATS for x in (node, *node.inputs))
-    counted = row is not None and row.shape in ELEMENTWISE and node.op not in _MOVES
-    return prod(node.shape) if counted and floats else 0
+    return node.size if row.shape in ELEMENTWISE and floats else 0
 
 
 def traffic(graph: Graph) -> int:

@@ -81,9 +81,6 @@ def _truths(*shape: int) -> np.ndarray:
 PAIRS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (((3, 5), (3, 5)), ((2, 1, 5), (3, 1)), ((4,), ()))
 
 
-POSITIVE = {"div", "pow", "mod", "log", "log1p", "sqrt"}  # ops sampled at positive operands only
-
-
 NUMBERS = (dtypes.number, dtypes.ordered, dtypes.compared, dtypes.same)
 FLOATS = (*NUMBERS, dtypes.floating, dtypes.tested)
 
@@ -94,7 +91,7 @@ def elementwise(shape: Callable[..., Any], rules: Sequence[Callable[..., Any]] =
 
 
 def _arithmetic() -> list[Sample]:
-    low = dict.fromkeys(POSITIVE, 0.3)
+    low = {name: 0.3 for name, row in OPS.items() if row.domain == "positive"}
     one, two = elementwise(shapes.same), elementwise(shapes.binary)
     return [
         *(Sample(op, (_floats(*x, low=low.get(op, -2.0)), _floats(*y, low=low.get(op, -2.1) + 0.2)))
@@ -110,7 +107,7 @@ def _whole_numbers() -> list[Sample]:
     return [
         *(Sample(op, (_whole(3, 5), _whole(5) + 1)) for op in two),
         *(Sample(op, (word, _whole(7, dtype="uint32") + 3)) for op in two),
-        *(Sample(op, (_whole(3, 5) - 3,)) for op in ("neg", "abs", "sign", "floor", "stop")),
+        *(Sample(op, (_whole(3, 5) - 3,)) for op in elementwise(shapes.same, NUMBERS)),
         Sample("mod", (np.array([-7, -1, 0, 5, 7]), np.array([3, 3, 3, -3, -3]))),
         Sample("neg", (word,)),
         Sample("sum", (word,), {"axis": (0,)}),

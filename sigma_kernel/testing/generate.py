@@ -6,7 +6,7 @@ Run this in the root of a project whose packages are installed in editable mode 
 
 Every package with lazy exports gets an ``__init__.pyi``, which shows its names to type checkers and editors. In
 Sigma's own project, the names of the rooms' components and the summaries of their commands are written to
-``sigma_kernel/plugins/rooms.json``.
+``sigma_kernel/plugins/rooms.json``, and those of elementwise ops to ``sigma_kernel/functions.py``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from textwrap import fill
 
+from sigma_kernel import functions
+from sigma_kernel.graph import ops
 from sigma_kernel.lazy import HEADER, Exports
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import catalogue
@@ -73,9 +76,21 @@ def table(plugins: Iterable[Plugin]) -> str:
     return json.dumps(known, indent=2) + "\n"
 
 
+def reexports() -> str:
+    """Return the text of the module of graph functions, with the list of elementwise ops that type checkers read."""
+    names = " ".join(f"{name}|as|{name}," for name in sorted(row.name for row in ops.without_attributes()))
+    listed = fill(names, 120, initial_indent=" " * 8, subsequent_indent=" " * 8, break_on_hyphens=False)
+    begin = "if TYPE_CHECKING:"
+    head, rest = Path(str(functions.__file__)).read_text("utf-8").split(begin)
+    opening, _, old = rest.partition("import (\n")
+    after = old.partition("    )  #")[2]
+    return "".join([head, begin, opening, "import (\n", listed.replace("|", " "), "\n    )  #", after])
+
+
 def generated(root: Path) -> dict[Path, str]:
     """Return the text of every generated file of the packages below a directory, by path."""
     found = {path: text for package in packages() for path, text in stubs(package).items()}
+    found[Path(str(functions.__file__))] = reexports()
     found[rooms.PATH] = table(plugin for plugin in catalogue().plugins if _lies_below(plugin, root))
     return {path: text for path, text in found.items() if path.is_relative_to(root)}
 

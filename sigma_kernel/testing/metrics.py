@@ -71,6 +71,14 @@ class MetricSuite(Suite):
     def expected(self, prediction: np.ndarray, targets: np.ndarray) -> Any:
         """Return the metric of these rows, computed without Sigma: by another library, or by hand."""
 
+    def perfect(self) -> np.ndarray:
+        """Return predictions that fit the targets of the batch: the targets, or 1 for each label's class, else 0."""
+        prediction, targets = self.batch()
+        if prediction.ndim == targets.ndim:
+            return targets.astype(prediction.dtype)
+        hot: np.ndarray = targets[..., None] == np.arange(prediction.shape[-1])
+        return hot.astype(prediction.dtype)
+
     def totals(self, metric: Metric, rows: Rows) -> np.ndarray:
         """Return the totals over rows, computed in NumPy."""
         specs = [Spec(values.shape, values.dtype.name) for values in rows]
@@ -174,6 +182,17 @@ class MetricSuite(Suite):
         best = np.asarray(self.expected(*rows), float)
         alike = np.allclose(found, best, rtol=0, atol=self.tolerance * np.max(np.abs(best), initial=1e-12))
         assert not alike, "predictions of NaN are as good as those of the batch"
+
+    def test_better_says_which_values_are_better(self) -> None:
+        """Declare ``better``: "higher", "lower" or "neither"; a perfect prediction is better than the batch's."""
+        rows, metric = self.batch(), self.make()
+        assert metric.better in ("higher", "lower", "neither"), "better must be 'higher', 'lower' or 'neither'"
+        best, other = (
+            float(np.nanmean(np.asarray(self.evaluate(metric, [len(rows[1])], (prediction, rows[1])), float)))
+            for prediction in (self.perfect(), rows[0])
+        )
+        told = f"better is {metric.better!r}, and a perfect prediction has {best:.4g}, the batch's {other:.4g}"
+        assert {"higher": best > other, "lower": best < other}.get(metric.better, True), told
 
     def test_it_has_no_memory(self) -> None:
         """Keep nothing on the metric."""

@@ -84,6 +84,11 @@ class Desk:
     done: list[str] = field(factory=list)
     folder: Path | None = None
     iteration: Any = None
+    directions: dict[str, str] = field(factory=dict)
+
+    def direction(self, address: str) -> str:
+        """Return which values at an address are better, as ``directions`` say."""
+        return self.directions.get(address, "lower" if address.endswith("loss") else "")
 
     def read(self, address: str) -> Any:
         """Return the value at an address, or None."""

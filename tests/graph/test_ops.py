@@ -10,11 +10,11 @@ from attrs import evolve
 
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import ops
+from sigma_kernel.graph import dtypes, ops, shapes
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, Spec, constant, symbol, trace
+from sigma_kernel.graph.node import FLOATS, MEANINGS, OPS, Graph, Node, Spec, constant, symbol, trace
 from sigma_kernel.testing.cases import Sample, samples
 
 NUMPY = numpy_namespace()
@@ -265,3 +265,29 @@ def test_an_axis_of_length_zero_is_allowed_where_it_is_meaningful(op, operands, 
     node = OPS[op](*graph.inputs, **attrs)
     result = interpret(Graph(graph.inputs, (node,)), NUMPY)(*(np.ones(s, "float32") for s in operands))[0]
     assert node.shape == result.shape == shape
+
+
+def test_a_fact_that_no_row_has_and_a_word_that_is_none_of_a_facts_are_refused():
+    with pytest.raises(SigmaGraphError, match="op 'acme:odd': there is no fact 'rundung'"):
+        ops.op("acme:odd", shapes.same, dtypes.floating, rundung="once")
+    with pytest.raises(SigmaGraphError, match=r"op 'acme:odd': there is no fact 'entrys'\..*entries"):
+        ops.op("acme:odd", shapes.same, dtypes.floating, entrys="apart")
+    with pytest.raises(SigmaGraphError, match="op 'acme:odd': rounding is one of exact, once, function .got 'twice'."):
+        ops.op("acme:odd", shapes.same, dtypes.floating, rounding="twice")
+    assert "acme:odd" not in OPS
+
+
+def test_an_op_of_a_plugin_may_name_its_function_of_the_array_api():
+    try:
+        cosh = ops.op("acme:cosh", shapes.same, dtypes.floating, standard="cosh")
+        assert cosh(np.array([0.0, 1.0])) == pytest.approx([1.0, 1.5430806348152437])
+    finally:
+        OPS.pop("acme:cosh", None)
+        MEANINGS.pop("acme:cosh", None)
+
+
+def test_zeros_keep_their_sign_in_elementwise_ops_and_moves_but_for_the_documented_ones():
+    other = {row.name for row in ops.elementwise() if not row.signed and row.expansion is None}
+    assert other == {"pow", "maximum", "minimum", "sign"}
+    assert {"reshape", "pad", "concat", "take", "slice", "stretch"} <= ops.select_ops(signed=True)
+    assert not ops.select_ops(signed=True) & {"sum", "max", "relu", "softmax"}

@@ -20,6 +20,7 @@ from attrs import evolve, frozen
 from drawing import ROWS, Case
 
 from sigma_kernel.contracts import Backend, LoopProgram
+from sigma_kernel.graph import dtypes, ops
 from sigma_kernel.graph.meaning import MEANINGS
 from sigma_kernel.graph.namespace import Namespace, numpy_namespace
 from sigma_kernel.graph.node import ALIGNMENT, BYTES
@@ -30,9 +31,11 @@ TIMES = 16.0  # tolerance, relative to the effect of moving
 LAST = {"float32": 64 * 2.0**-23, "float64": 64 * 2.0**-52}  # tolerance, relative to the largest element
 WINDOWS = ("convolution", "convolution_input", "convolution_kernel", "sum_pool", "sum_unpool", "pool_scatter")
 ADDING = {"sum", "matmul", "scatter_add", *WINDOWS}
-CURVES = ("pow", "exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh", "erf")
 TYING = ("equal",)
-ROUNDING = {"add", "sub", "mul", "div", "mod", *CURVES}
+ROUNDING = {
+    row.name for row in ops.elementwise()
+    if row.expansion is None and row.rounding != "exact" and row.dtype in (dtypes.number, dtypes.floating)
+}  # fmt: skip
 
 
 class Moved(NullBackend):

@@ -17,7 +17,7 @@ from sigma_backend_numpy import windows
 from sigma_backend_numpy.plan import STRIDED, elementwise
 from sigma_kernel import Lowerings
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import FLOATS, INTEGERS, STANDARD, Node, erf, inside, meaning_of, numpy_namespace, philox, sums
+from sigma_kernel.graph import FLOATS, INTEGERS, OPS, Node, erf, inside, meaning_of, numpy_namespace, philox, sums
 
 Call = Callable[..., Any]
 Prepare = Callable[[Node, np.ndarray], Call]
@@ -30,11 +30,11 @@ def prepare(node: Node, scratch: np.ndarray) -> Call:
     """Return a function that computes a node into a given array.
 
     A plugin's op may have a kernel of its own: a function of arrays, and of attributes by name, that returns an array.
-    Any other op that is not in the table is computed by NumPy's function of that name, or by its meaning.
+    Any other op that is not in the table is computed by NumPy's function of its standard name, or by its meaning.
     """
     if own := LOWERINGS.get(node.op):
         return _returned(node, partial(own, **node.attrs))
-    found = getattr(np, STANDARD.get(node.op, node.op), None) if elementwise(node) else None
+    found = getattr(np, OPS[node.op].standard, None) if elementwise(node) else None
     if node.op not in KERNELS and isinstance(found, np.ufunc):
         return found
     return KERNELS.get(node.op, _meant)(node, scratch)

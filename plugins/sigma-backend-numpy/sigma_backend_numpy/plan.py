@@ -14,10 +14,10 @@ from math import inf, prod
 from attrs import frozen
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import ALIGNMENT, BYTES, ELEMENTWISE, OPS, Graph, Node
+from sigma_kernel.graph import ALIGNMENT, BYTES, ELEMENTWISE, OPS, Graph, Node, select_ops
 
 LEAVES = frozenset({"input", "constant", "array", "iota"})  # known before the run: not part of the plan
-STRIDED = frozenset({"reshape", "stop", "permute", "stretch", "slice"})  # views where arrays have strides
+STRIDED = select_ops(view=True)  # views where arrays have strides
 FLAT = frozenset({"reshape", "stop"})  # views that keep all elements and their order
 
 

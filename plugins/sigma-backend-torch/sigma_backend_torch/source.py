@@ -22,7 +22,7 @@ NEW = {  # ops whose results take storage of their own; any other may return a p
     *(
         name
         for name, row in OPS.items()
-        if row.shape in ELEMENTWISE and ":" not in name and name not in ("stop", "cast")
+        if row.shape in ELEMENTWISE and ":" not in name and not row.view and name != "cast"
     ),
     *("matmul", "softmax", "log_softmax", "convolution", "convolution_kernel", "random_bits", "sigmoid", "relu"),
     *("torch:addmm", "torch:addcmul", "torch:addcdiv", "torch:kept", "torch:rectified", "torch:total"),

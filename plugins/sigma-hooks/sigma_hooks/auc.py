@@ -40,6 +40,7 @@ class AUCMetric(Metric):
         ignore_index: Label that does not count, such as that of padding; not for targets that are one-hot.
     """
 
+    better: ClassVar[str] = "higher"
     keeps_rows: ClassVar[bool] = True
 
     average: str = field(default="macro", validator=in_(AVERAGES))

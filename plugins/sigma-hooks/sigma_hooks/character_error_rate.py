@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import nan
+from typing import ClassVar
 
 import numpy as np
 from attrs import define, field, frozen
@@ -37,6 +38,7 @@ class CharacterErrorRateMetric(Metric):
         lengths: Section of the data with the number of steps of each row, ``(n,)`` or ``(n, 1)``; by default all count.
     """
 
+    better: ClassVar[str] = "lower"
     blank: int = field(default=0, validator=and_(whole, ge(0)))
     collapse: bool = field(default=True, validator=in_((False, True)))
     lengths: str = field(default="", validator=instance_of(str, "the name of a section"))

@@ -8,9 +8,9 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_hooks.direction import DIRECTIONS, higher_is_better, say_if_unknown
+from sigma_hooks.direction import DIRECTIONS, check_direction, say_if_unknown
 from sigma_kernel import TimeStep, every
-from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.contracts import Hook, HookContext, Outlook
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.settings import ge, in_, optional
 
@@ -26,8 +26,8 @@ class SaveCheckpoint(Hook):
         last: Number of newest checkpoints to keep, at least 1 if others are deleted.
         best: Number of best checkpoints to keep.
         value: Address of the value that ranks them.
-        better: Whether lower or higher values are better; ``automatic`` decides by the name of the value: higher for
-            accuracy, precision, recall, f1, r_squared and the like, lower for losses, costs, errors and other names.
+        better: Whether lower or higher values are better; ``automatic`` asks the metric that is published there. Of
+            losses, costs and values that are no metric's, lower ones are.
     """
 
     every: TimeStep = every(1, "epoch")
@@ -50,13 +50,19 @@ class SaveCheckpoint(Hook):
     @property
     def retains(self) -> Mapping[str, Any]:
         """Return the retention policy."""
-        prefer = "greatest" if higher_is_better(self.better, self.value) else "least"
-        ranks = {} if self.value is None else {"prefer": prefer}
+        ranks: dict[str, Any] = {} if self.value is None else {"value": self.value}
+        if ranks and self.better != "automatic":
+            ranks = {"prefer": "greatest" if self.better == "higher" else "least"}
         return {"last": self.last or 1, "best": self.best or 0, **ranks} if self._removes else ranks
 
     @property
     def _removes(self) -> bool:
         return self.last is not None or self.best is not None
+
+    def check(self, outlook: Outlook) -> None:
+        """Raise SigmaConfigError if nothing says which values are better."""
+        if self.value is not None:
+            check_direction(outlook, self.better, self.value)
 
     def fire(self, context: HookContext) -> None:
         """Save, with the score."""

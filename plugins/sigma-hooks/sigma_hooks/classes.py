@@ -126,6 +126,7 @@ class ClassMetric(Metric):
         ignore_index: Label that does not count, such as that of padding; not for targets that are one-hot.
     """
 
+    better: ClassVar[str] = "higher"
     called: ClassVar[str]
 
     average: str = field(default="macro", validator=in_(AVERAGES))

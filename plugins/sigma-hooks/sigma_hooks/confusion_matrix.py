@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from attrs import define, field, frozen
@@ -29,6 +30,7 @@ class ConfusionMatrixMetric(Metric):
         ignore_index: Label that does not count, such as that of padding; not for targets that are one-hot.
     """
 
+    better: ClassVar[str] = "neither"
     ignore_index: int | None = field(default=None, validator=optional(whole))
 
     def totals(self, prediction: Node, targets: Node) -> Node:

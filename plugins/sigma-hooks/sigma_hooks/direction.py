@@ -1,40 +1,28 @@
-"""Whether lower or higher values are better: as set, or by the name of the value."""
+"""Whether lower or higher values are better: as set, or as the metric says that is published at the address."""
 
 from __future__ import annotations
 
-from sigma_kernel.contracts import HookContext
+from sigma_kernel.contracts import HookContext, Outlook
+from sigma_kernel.errors import SigmaConfigError
 
 DIRECTIONS = ("automatic", "lower", "higher")
-HIGHER = frozenset((
-    "accuracy", "auc", "average_precision", "f1", "intersection_over_union", "iou", "jaccard", "kappa", "precision",
-    "r2", "r_squared", "recall",
-))  # fmt: skip
-LOWER = frozenset((
-    "bits_per_character", "cost", "discrepancy", "error", "errors", "loss", "losses", "mae", "mse", "perplexity",
-    "rmse",
-))  # fmt: skip
 
 
-def higher_is_better(better: str, address: str | None) -> bool:
-    """Return whether higher values are better: as ``better`` says, else by the name of the value, else False."""
-    return (better if better != "automatic" else _by_name(address or "")) == "higher"
+def higher_is_better(context: HookContext, better: str, address: str) -> bool:
+    """Return whether higher values are better: as ``better`` says, else as the metric does, else False."""
+    return (context.direction(address) if better == "automatic" else better) == "higher"
+
+
+def check_direction(outlook: Outlook, better: str, address: str) -> None:
+    """Raise SigmaConfigError if neither the setting nor the metric at the address says which values are better."""
+    said = outlook.direction(address) if better == "automatic" else better
+    if said in ("undeclared", "neither"):
+        why = "does not say whether lower or higher ones are" if said == "undeclared" else "says that neither are"
+        raise SigmaConfigError(f'{address}: its metric {why} better. Set better = "higher" or better = "lower".')
 
 
 def say_if_unknown(context: HookContext, better: str, address: str) -> None:
-    """Log once that lower values are taken to be better, if neither the setting nor the name says which are."""
-    if better == "automatic" and not _by_name(address) and not context.memory.get("told"):
+    """Log once that lower values are taken to be better, if there is no metric, and the setting does not say."""
+    if better == "automatic" and not context.memory.get("told") and not context.direction(address):
         context.memory["told"] = True
         context.log(f'{address}: lower is taken to be better. Set better = "higher" or better = "lower".')
-
-
-def _by_name(address: str) -> str:
-    """Return the direction of the last name that has one, so that ``accuracy.mean`` counts as ``accuracy``."""
-    names = address.split(".")
-    for name in ["cost"] if "cost" in names[:-1] else reversed(names):  # a cost is named after its layer
-        words = name.split("_")
-        runs = {"_".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1)}
-        if runs & LOWER:
-            return "lower"
-        if runs & HIGHER:
-            return "higher"
-    return ""

@@ -8,9 +8,9 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_hooks.direction import DIRECTIONS, higher_is_better, say_if_unknown
+from sigma_hooks.direction import DIRECTIONS, check_direction, higher_is_better, say_if_unknown
 from sigma_kernel import TimeStep, every
-from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.contracts import Hook, HookContext, Outlook
 from sigma_kernel.settings import ge, in_
 
 
@@ -22,8 +22,8 @@ class EarlyStop(Hook):
         value: Address of the value.
         patience: Firings without an improvement that end training.
         by: An improvement is better than the best by more than this, in units of the value.
-        better: Whether lower or higher values are better; ``automatic`` decides by the name of the value: higher for
-            accuracy, precision, recall, f1, r_squared and the like, lower for losses, costs, errors and other names.
+        better: Whether lower or higher values are better; ``automatic`` asks the metric that is published there. Of
+            losses, costs and values that are no metric's, lower ones are.
         restore: Whether the parameters of the best moment are restored at the end, whatever ends training.
     """
 
@@ -42,13 +42,17 @@ class EarlyStop(Hook):
         """Return the value to watch."""
         return [self.value]
 
+    def check(self, outlook: Outlook) -> None:
+        """Raise SigmaConfigError if nothing says which values are better."""
+        check_direction(outlook, self.better, self.value)
+
     def fire(self, context: HookContext) -> None:
         """Compare with the best value, and stop once patience has run out."""
         value, memory = context.read(self.value), context.memory
         if value is None:
             return
         say_if_unknown(context, self.better, self.value)
-        if "best" not in memory or self._improved(value, memory["best"]):
+        if "best" not in memory or self._improved(context, value, memory["best"]):
             now = context.moment
             memory.update(best=value, waited=0, epoch=now.epoch, iteration=now.iteration)
             if self.restore:
@@ -70,8 +74,8 @@ class EarlyStop(Hook):
         """Return whether patience has run out."""
         return int(memory.get("waited", 0)) >= self.patience
 
-    def _improved(self, value: float, best: float) -> bool:
-        gain = value - best if higher_is_better(self.better, self.value) else best - value
+    def _improved(self, context: HookContext, value: float, best: float) -> bool:
+        gain = value - best if higher_is_better(context, self.better, self.value) else best - value
         return gain > self.by or (isnan(best) and not isnan(value))
 
     def _stop(self, context: HookContext) -> None:

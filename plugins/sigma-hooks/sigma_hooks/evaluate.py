@@ -42,6 +42,11 @@ class Evaluate(Hook):
         """Return the addresses of the loss, the costs and the metrics."""
         return [f"{self._head}.{name}" for name in ("loss", *self._placed(), "cost.*")]
 
+    @property
+    def metrics_by_address(self) -> Mapping[str, Metric]:
+        """Return the metrics by their addresses."""
+        return {f"{self._head}.{name}": metric for name, metric in self._placed().items()}
+
     def measured(self) -> Mapping[str, Metric]:
         """Return the metrics by the names under which they are published."""
         return self.metrics

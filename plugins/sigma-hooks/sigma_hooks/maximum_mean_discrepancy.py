@@ -37,6 +37,7 @@ class MaximumMeanDiscrepancyMetric(Metric):
         section: Section of the data to compare with; by default the targets of the output's cost.
     """
 
+    better: ClassVar[str] = "lower"
     keeps_rows: ClassVar[bool] = True
 
     bandwidth: float = field(default=1.0, validator=and_(finite, gt(0.0)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from attrs import define, frozen
 
@@ -16,6 +17,8 @@ from sigma_kernel.graph import Node
 @frozen
 class MeanAbsoluteErrorMetric(Metric):
     """Mean absolute error: the mean of ``|prediction - target|``, in units of the target."""
+
+    better: ClassVar[str] = "lower"
 
     def totals(self, prediction: Node, targets: Node) -> Node:
         """Return the sum over rows, each the mean over its outputs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, isnan, nan
+from typing import ClassVar
 
 import numpy as np
 from attrs import field, frozen
@@ -31,6 +32,7 @@ class AccuracyMetric(Metric):
         ignore_index: Label that does not count, such as that of padding; not for targets that are shares.
     """
 
+    better: ClassVar[str] = "higher"
     top: int = field(default=1, validator=ge(1))
     ignore_index: int | None = field(default=None, validator=optional(whole))
 

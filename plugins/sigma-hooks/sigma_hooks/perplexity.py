@@ -34,6 +34,7 @@ class PerplexityMetric(Metric):
         ignore_index: Label that does not count, such as that of padding.
     """
 
+    better: ClassVar[str] = "lower"
     ignore_index: int | None = field(default=None, validator=optional(whole))
 
     called: ClassVar[str] = "perplexity"

@@ -25,6 +25,7 @@ class RSquaredMetric(Metric):
     nothing where targets are large and differ little.
     """
 
+    better: ClassVar[str] = "higher"
     keeps_rows: ClassVar[bool] = True
 
     def totals(self, prediction: Node, targets: Node) -> Node:

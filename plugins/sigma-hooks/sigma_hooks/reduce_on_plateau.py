@@ -7,10 +7,10 @@ from math import inf
 
 from attrs import define, field
 
-from sigma_hooks.direction import DIRECTIONS, higher_is_better, say_if_unknown
+from sigma_hooks.direction import DIRECTIONS, check_direction, higher_is_better, say_if_unknown
 from sigma_hooks.reading import read_all
 from sigma_kernel import TimeStep, every
-from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.contracts import Hook, HookContext, Outlook
 from sigma_kernel.settings import and_, ge, gt, in_, lt
 
 
@@ -28,8 +28,8 @@ class ReduceOnPlateau(Hook):
         factor: Factor on the rates.
         patience: Firings without an improvement that reduce them.
         by: An improvement is better than the best by more than this, in units of the value.
-        better: Whether lower or higher values are better; ``automatic`` decides by the name of the value: higher for
-            accuracy, precision, recall, f1, r_squared and the like, lower for losses, costs, errors and other names.
+        better: Whether lower or higher values are better; ``automatic`` asks the metric that is published there. Of
+            losses, costs and values that are no metric's, lower ones are.
         rest: Firings after a reduction that do not count (cooldown).
         least: Rate below which none falls.
     """
@@ -49,6 +49,10 @@ class ReduceOnPlateau(Hook):
         """Return the value to watch, and the rates."""
         return [self.value, self.rates]
 
+    def check(self, outlook: Outlook) -> None:
+        """Raise SigmaConfigError if nothing says which values are better."""
+        check_direction(outlook, self.better, self.value)
+
     def fire(self, context: HookContext) -> None:
         """Compare with the best value, and reduce the rates once patience has run out."""
         value, memory = context.read(self.value), context.memory
@@ -56,7 +60,7 @@ class ReduceOnPlateau(Hook):
             return
         say_if_unknown(context, self.better, self.value)
         resting = memory.get("resting", 0)
-        if self._improved(value, memory.get("best")):
+        if self._improved(context, value, memory.get("best")):
             memory.update(best=value, waited=0)
         else:
             memory["waited"] = 0 if resting else memory.get("waited", 0) + 1
@@ -65,9 +69,9 @@ class ReduceOnPlateau(Hook):
             memory.update(waited=0, resting=self.rest)
             self._reduce(context)
 
-    def _improved(self, value: float, best: float | None) -> bool:
+    def _improved(self, context: HookContext, value: float, best: float | None) -> bool:
         """Return whether a value is better than the best so far; one that is not a number never is."""
-        sign = 1.0 if higher_is_better(self.better, self.value) else -1.0
+        sign = 1.0 if higher_is_better(context, self.better, self.value) else -1.0
         return sign * value > -inf if best is None else sign * (value - best) > self.by
 
     def _reduce(self, context: HookContext) -> None:

@@ -17,16 +17,8 @@ import numpy as np
 from attrs import evolve, frozen
 
 from sigma_kernel.contracts import Backend
-from sigma_kernel.graph import MEANINGS, Graph, Meaning, Namespace, interpret, numpy_namespace
+from sigma_kernel.graph import ELEMENTWISE, MEANINGS, OPS, Graph, Meaning, Namespace, interpret, numpy_namespace
 
-# ops without rounding: results are operands' elements, or exact in floating point
-_EXACT = (
-    "abs neg sign floor maximum minimum max where stop reshape permute stretch slice concat pad iota take max_pool"
-    " pool_select scan part"
-)
-_ELEMENTWISE = "add sub mul div pow mod cast exp expm1 log log1p sqrt sin cos tanh erf"
-EXACT, ELEMENTWISE = frozenset(_EXACT.split()), frozenset(_ELEMENTWISE.split())
-FUNCTIONS = frozenset(("pow", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf"))
 # of products: the operand whose elements the terms contain, and the number of terms in one element of the result
 TERMS: dict[str, tuple[int, Callable[..., float]]] = {
     "matmul": (0, lambda a, b: a.shape[-1]),
@@ -75,13 +67,13 @@ class Noise:
         """Return for each element one unit in the last place of 1, or a function's error, with random sign."""
         unit = np.finfo(array.dtype).eps
         signs = self.random.integers(0, 2, np.shape(array), np.int8) * 2 - 1
-        found: np.ndarray = signs * array.dtype.type(max(unit, self.error) if op in FUNCTIONS else unit)
+        found: np.ndarray = signs * array.dtype.type(max(unit, self.error) if _is_function(op) else unit)
         return found
 
 
 def _moved(ns: Namespace, noise: Noise) -> Namespace:
     """Return a namespace whose ops round randomly."""
-    own = {op: partial(_rounded, op, meaning, noise) for op, meaning in MEANINGS.items() if op not in EXACT}
+    own = {op: partial(_rounded, op, meaning, noise) for op, meaning in MEANINGS.items() if OPS[op].rounding != "exact"}
     return evolve(ns, own=own)
 
 
@@ -96,7 +88,7 @@ def _rounded(op: str, meaning: Meaning, noise: Noise, ns: Namespace, *operands: 
         rest = meaning(ns, np.abs(operands[0]), **attrs) - np.max(np.abs(operands[0]), **attrs, keepdims=True)
         return result + rest * noise.like(result) * np.sqrt(operands[0].size / result.size).astype(result.dtype)
     moved = result * (1 + noise.like(result, op))
-    return moved if noise.error and op in FUNCTIONS else np.where(_is_exact(op, result, operands), result, moved)
+    return moved if noise.error and _is_function(op) else np.where(_is_exact(op, result, operands), result, moved)
 
 
 def _with_moved_terms(op: str, noise: Noise, operands: Sequence[Any]) -> tuple[Any, ...]:
@@ -110,13 +102,17 @@ def _with_moved_terms(op: str, noise: Noise, operands: Sequence[Any]) -> tuple[A
 def _is_exact(op: str, result: Any, operands: Sequence[Any]) -> Any:
     """Return where a result is exact: integers, elements of an operand, products with a power of two."""
     exact = result == np.rint(result)
-    if op in ELEMENTWISE:
+    if OPS[op].shape in ELEMENTWISE:
         for operand in filter(_is_float, operands):
             exact = exact | (np.abs(result) == np.abs(operand))
     if op in ("mul", "div"):
         for operand in operands if op == "mul" else operands[1:]:
             exact = exact | (np.abs(np.frexp(operand)[0]) == 0.5)
     return exact
+
+
+def _is_function(op: str) -> bool:
+    return op in OPS and OPS[op].rounding == "function"
 
 
 def _is_float(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from attrs import define, frozen
@@ -17,6 +18,8 @@ from sigma_kernel.graph import Node
 @frozen
 class RootMeanSquareErrorMetric(Metric):
     """Root mean square error: the root of the mean of ``(prediction - target)^2``, in units of the target."""
+
+    better: ClassVar[str] = "lower"
 
     def totals(self, prediction: Node, targets: Node) -> Node:
         """Return the sum of squares over rows, each the mean over its outputs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from attrs import define, field, frozen
 
@@ -23,6 +24,7 @@ class ThresholdAccuracyMetric(Metric):
         threshold: Output above which it means yes.
     """
 
+    better: ClassVar[str] = "higher"
     threshold: float = 0.5
 
     def totals(self, prediction: Node, targets: Node) -> Node:

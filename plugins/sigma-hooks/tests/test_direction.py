@@ -1,47 +1,114 @@
-"""Whether lower or higher values are better, by the name of the value."""
+"""Whether lower or higher values are better, by the metric that is published."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import pytest
 
-from sigma_hooks import EarlyStop, ReduceOnPlateau, SaveCheckpoint
-from sigma_hooks.direction import higher_is_better
-from sigma_kernel.testing import Desk
+from sigma_hooks import (
+    Accumulate,
+    Accuracy,
+    AccuracyMetric,
+    ConfusionMatrix,
+    EarlyStop,
+    Evaluate,
+    ReduceOnPlateau,
+        SaveCheckpoint,
+    Stop,
+)  # fmt: skip
+from sigma_kernel import Node, Trainer, functions as f
+from sigma_kernel.contracts import Metric
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.testing import Desk, Sweep, small_classifier
 
 RATE = "optimiser.learning_rate"
 RISING = [0.5, 0.6, 0.7, 0.8]
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "validation.accuracy", "validation.digit.accuracy_top5", "training.f1_micro", "validation.precision",
-        "validation.recall_weighted", "validation.r_squared", "validation.threshold_accuracy",
-        "accumulated.validation.accuracy.mean",
-    ],
-)  # fmt: skip
-def test_higher_scores_are_better(address: str) -> None:
-    assert higher_is_better("automatic", address)
-    assert not higher_is_better("lower", address)
+class Undeclared(Metric):
+    """A metric that does not say which values are better."""
+
+    def totals(self, prediction: Node, targets: Node) -> Node:
+        return f.sum(f.square(prediction))
+
+
+class Odd(Undeclared):
+    """A metric with the name of a score of which lower values are better."""
+
+    better = "lower"
+
+
+METRICS = {"accuracy": Odd(), "error_rate": AccuracyMetric(), "silent": Undeclared()}
+
+
+@pytest.fixture(scope="module")
+def trainer() -> Iterator[Trainer]:
+    with small_classifier(Sweep(1)) as environment:
+        trainer = environment.trainer("trainer")
+        trainer.metrics = {"own": AccuracyMetric()}
+        trainer.hooks = {
+            "accuracy": Accuracy(), "auc": ConfusionMatrix(), "other": Evaluate(on="training", metrics=METRICS),
+            "mean": Accumulate("validation.accuracy"),
+        }  # fmt: skip
+        trainer.fit()
+        yield trainer
 
 
 @pytest.mark.parametrize(
-    "address",
+    ("address", "direction"),
     [
-        "validation.loss", "training.cost.accuracy", "validation.mean_absolute_error", "validation.recall_loss",
-        "accumulated.validation.loss.minimum", "validation.root_mean_square_error", "recall.loss", "unheard", "running",
-        "validation.bits_per_character",
+        ("validation.accuracy", "higher"), ("training.accuracy", "lower"), ("training.error_rate", "higher"),
+        ("training.silent", "undeclared"), ("validation.confusion_matrix", "neither"), ("training.own", "higher"),
+        ("accumulated.validation.accuracy.mean", "higher"), ("workers.0.validation.accuracy", "higher"),
+        ("validation.loss", "lower"), ("training.cost.accuracy", "lower"), ("unheard", ""),
+        ("accumulated.validation.loss.minimum", "lower"), ("elsewhere.precision", ""),
     ],
 )  # fmt: skip
-def test_lower_losses_costs_and_errors_are_better_and_so_are_other_values(address: str) -> None:
-    assert not higher_is_better("automatic", address)
-    assert higher_is_better("higher", address)
+def test_the_metric_at_an_address_says_which_values_are_better(trainer: Trainer, address: str, direction: str) -> None:
+    assert trainer.session.setup.direction(address) == direction
+
+
+@pytest.mark.parametrize("hook", [EarlyStop, ReduceOnPlateau, partial(SaveCheckpoint, best=1)])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("training.silent", "training.silent: its metric does not say whether lower or higher ones are better. Set"),
+        ("validation.confusion_matrix", "validation.confusion_matrix: its metric says that neither are better. Set"),
+    ],
+)
+def test_a_metric_that_does_not_say_is_refused_unless_the_setting_does(hook: Any, value: str, message: str) -> None:
+    hooks = {"matrix": ConfusionMatrix(), "other": Evaluate(on="training", metrics=METRICS)}
+    with small_classifier(Sweep(1)) as environment:
+        trainer = environment.trainer("trainer")
+        trainer.hooks = {**hooks, "waiting": hook(value=value)}
+        with pytest.raises(SigmaConfigError, match=f"^trainer.hooks.waiting: {message}"):
+            trainer.fit()
+        trainer.hooks = {**hooks, "waiting": hook(value=value, better="lower")}
+        trainer.prepare()
+
+
+def test_a_criterion_that_takes_a_score_to_fall_is_refused() -> None:
+    for when, refused in (
+        ("validation.accuracy improves by 0.1 for 2 epochs", True),
+        ("training.accuracy improves", False),
+    ):
+        with small_classifier(Sweep(1)) as environment:
+            trainer = environment.trainer("trainer")
+            other = Evaluate(on="training", metrics=METRICS)
+            trainer.hooks = {"accuracy": Accuracy(), "other": other, "stop": Stop(when=f"not ({when})")}
+            with pytest.raises(SigmaConfigError) if refused else nullcontext() as error:
+                trainer.prepare()
+            assert not refused or str(error.value) == (
+                "trainer.hooks.stop.when: validation.accuracy improves: means that it falls. Write 'improves upwards'."
+            )
 
 
 def _fed(hook: Any, values: list[float]) -> Desk:
-    desk = Desk({RATE: 1.0})
+    desk = Desk({RATE: 1.0}, directions={"validation.accuracy": "higher"})
     for value in values:
         desk.values[hook.value] = value
         hook.fire(desk)
@@ -59,11 +126,6 @@ def test_the_rate_stays_while_the_accuracy_rises() -> None:
     hook = ReduceOnPlateau("validation.accuracy", patience=1)
     assert not _fed(hook, RISING).commands
     assert _fed(hook, [0.5, 0.4]).commands == [("set", {"pattern": RATE, "value": 0.1})]
-
-
-@pytest.mark.parametrize(("value", "prefer"), [("validation.f1", "greatest"), ("validation.loss", "least")])
-def test_the_best_checkpoints_are_those_of_the_best_scores(value: str, prefer: str) -> None:
-    assert SaveCheckpoint(value=value, best=1).retains["prefer"] == prefer
 
 
 @pytest.mark.parametrize("kind", [EarlyStop, ReduceOnPlateau, SaveCheckpoint])

@@ -62,9 +62,15 @@ class Saver:
     _failed: int = field(default=0, init=False)  # checkpoints that failed since the last one that was written
     _marks: dict[int, Mark] = field(factory=dict, init=False)
 
-    def retain(self, hooks: Iterable[Hook]) -> None:
-        """Set the retention to what these hooks ask for; raise SigmaConfigError if it is invalid."""
-        self.retention = Retention(**{name: value for hook in hooks for name, value in hook.retains.items()})
+    def retain(self, hooks: Iterable[Hook], direction: Callable[[str], str]) -> None:
+        """Set the retention to what these hooks ask for; raise SigmaConfigError if it is invalid.
+
+        ``direction`` says which values at an address are better.
+        """
+        asked = {name: value for hook in hooks for name, value in hook.retains.items()}
+        if (address := asked.pop("value", None)) is not None:
+            asked.setdefault("prefer", "greatest" if direction(address) == "higher" else "least")
+        self.retention = Retention(**asked)
 
     def save(self, number: int, checkpoint: Checkpoint) -> Path:
         """Queue a checkpoint to be written; return its path.  Its arrays must not be changed after this.

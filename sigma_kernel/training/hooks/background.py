@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -24,6 +24,7 @@ from sigma_kernel.encoding import packed, unpacked
 from sigma_kernel.errors import SigmaStateError, said
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.training.commands import types as commands
+from sigma_kernel.training.hooks.directions import find_direction
 from sigma_kernel.training.hooks.order import check_read, check_write, seen
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.steps import Steps
@@ -54,6 +55,7 @@ class Firing:
     row: dict[str, Any] = field(init=False)
     seconds: float = field(default=0.0, init=False)
     error: BaseException | None = field(default=None, init=False)
+    others: Collection[Hook] = ()  # all hooks of the trainer
     iteration: None = field(default=None, init=False)  # not available in the background
 
     @row.default
@@ -70,6 +72,10 @@ class Firing:
         """Return a value from the snapshot, or one published by a hook that was due at the same boundary."""
         check_read(self.name, self.hook, address)
         return protected(seen({**self.known, **self.fresh}, address, self.scope))
+
+    def direction(self, address: str) -> str:
+        """Return which values at an address are better."""
+        return find_direction(address, self.others, self.evaluator.programs.model)
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value at the next boundary."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, Metric
@@ -15,6 +15,7 @@ from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, named, near, 
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.registry.addresses import literal, matches
+from sigma_kernel.training.hooks.directions import find_direction
 from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, abroad, inner, meet, reads, taken
 from sigma_kernel.training.step.model import COSTS, EPOCH, OPTIMISERS, Model, evaluation_step
 from sigma_kernel.training.step.weights import check_weights
@@ -29,6 +30,11 @@ class Prospect:
     """What hooks can check of a model before training."""
 
     model: Model
+    hooks: Collection[Hook] = ()
+
+    def direction(self, address: str) -> str:
+        """Return which values at an address are better."""
+        return find_direction(address, self.hooks, self.model)
 
     def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
         """Return the specs of one sample of an input section, and of one row of a layer's output."""
@@ -41,13 +47,43 @@ class Prospect:
             evaluation_step(self.model, 2, self.model.per_output(chosen).items())
 
 
-def check_hooks(where: str, hooks: Mapping[str, Hook], model: Model, mistakes: Mistakes = FIRST) -> None:
-    """Raise SigmaConfigError for a hook that would fail on this model."""
+@frozen
+class _Listing(Prospect):
+    """An outlook that notes the metrics which hooks would measure."""
+
+    found: dict[str, Metric] = field(factory=dict)
+
+    def measure(self, metrics: Mapping[str, Metric]) -> None:
+        """Note metrics by the names under which they are published."""
+        self.found.update(metrics)
+
+
+def list_metrics(hooks: Collection[Hook], model: Model) -> dict[str, Metric]:
+    """Return the metrics that a trainer and its hooks measure, as they are set, by the names that are published."""
+    outlook = _Listing(model, hooks)
+    for hook in hooks:
+        hook.check(outlook)
+    return {**model.metrics, **outlook.found}
+
+
+def check_hooks(
+    where: str, hooks: Mapping[str, Hook], model: Model, mistakes: Mistakes = FIRST, others: Collection[Hook] = ()
+) -> None:
+    """Raise SigmaConfigError for a hook that would fail on this model; ``others`` are those of the same trainer."""
+    prospect = Prospect(model, (*others, *hooks.values()))
     for name, hook in hooks.items():
         with mistakes.at("hooks", name):
-            check_one(f"{where}.{name}", hook.check, Prospect(model))
+            check_one(f"{where}.{name}", hook.check, prospect)
+            _check_falling(f"{where}.{name}", hook, prospect)
             if hook.weights:
                 check_weights(f"{where}.{name}.weights", hook.weights, model.first_slots())
+
+
+def _check_falling(where: str, hook: Hook, prospect: Prospect) -> None:
+    """Raise SigmaConfigError for a criterion that takes a metric whose higher values are better to fall."""
+    for address in () if hook.when is None else hook.when.falling():
+        if prospect.direction(address) == "higher":
+            raise SigmaConfigError(f"{where}.when: {address} improves: means that it falls. Write 'improves upwards'.")
 
 
 def check_one(where: str, check: Callable[[Any], None], subject: Any) -> None:

@@ -144,7 +144,8 @@ def check_declared(setup: Setup, checked: Mapping[str, Hook] = MappingProxyType(
     hooks = setup.order.hooks
     _check_settable(setup)
     check_reads(setup.name, hooks, setup.model, bindings(setup), others=setup.others)
-    check_hooks(f"{setup.name}.hooks", {n: h for n, h in hooks.items() if checked.get(n) is not h}, setup.model)
+    new = {n: h for n, h in hooks.items() if checked.get(n) is not h}
+    check_hooks(f"{setup.name}.hooks", new, setup.model, others=hooks.values())
 
 
 def _check_settable(setup: Setup) -> None:

@@ -720,7 +720,7 @@ class Session:
 
     def attach(self, saver: Saver) -> None:
         """Save checkpoints with this saver from now on."""
-        saver.retain(self.setup.order.hooks.values())
+        saver.retain(self.setup.order.hooks.values(), self.setup.direction)
         self.saver = saver
 
     def _save(self, command: commands.Save) -> None:
@@ -767,7 +767,7 @@ class Session:
     def _store(self, number: int, found: Checkpoint) -> None:
         """Queue a snapshot to be written as a checkpoint."""
         assert self.saver is not None  # the callers have checked
-        self.saver.retain(self.setup.order.hooks.values())  # the hooks may have changed
+        self.saver.retain(self.setup.order.hooks.values(), self.setup.direction)  # the hooks may have changed
         values = {"branch": self.recorder.branch, "ranking": asdict(self.saver.retention)}
         made, chain = self.made_with(), self.recorder.chain(found.values["journal"])
         self.saver.save(number, evolve(found, values={**found.values, **values}, made_with=made, chain=chain))
@@ -1089,6 +1089,10 @@ class HookView:
         check_read(self.name, self.hook, address)
         return protected(self.session.lookup(address, self.scope))
 
+    def direction(self, address: str) -> str:
+        """Return which values at an address are better."""
+        return self.session.setup.direction(address)
+
     def publish(self, address: str, value: Any) -> None:
         """Publish a value under an address that the hook declared in ``writes``, unless it has detached itself."""
         check_write(self.name, self.hook, address, value)
@@ -1153,6 +1157,7 @@ class HookView:
             memory=deepcopy(self.memory),
             evaluator=background.evaluator,
             steps=self.session.copied(hook.weights) if hook.splits else evolve(self.session.steps(), arrays={}),
+            others=tuple(self.session.setup.order.hooks.values()),
         )  # fmt: skip
 
     def apply(self, row: Mapping[str, Any]) -> None:

@@ -23,6 +23,7 @@ from sigma_kernel.training.components import Learned
 from sigma_kernel.training.data.dataset import FITTED
 from sigma_kernel.training.data.edits import Edited
 from sigma_kernel.training.data.feed import Cursor, Feed
+from sigma_kernel.training.hooks.directions import find_direction
 from sigma_kernel.training.hooks.order import HookOrder, Memory, abroad, reads
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import Live
@@ -55,6 +56,10 @@ class Setup:
     def model(self) -> Model:
         """Return the model."""
         return self.programs.model
+
+    def direction(self, address: str) -> str:
+        """Return which values at an address are better."""
+        return find_direction(address, self.order.hooks.values(), self.model)
 
     def to_device(self, value: np.ndarray) -> Any:
         """Return a copy of a host array on the device."""

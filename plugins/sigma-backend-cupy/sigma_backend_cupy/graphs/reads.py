@@ -9,14 +9,13 @@ from attrs import frozen
 
 from sigma_backend_cupy.graphs.points import NOWHERE, Points
 from sigma_backend_cupy.graphs.scalars import SCALARS
-from sigma_kernel.graph import Node
+from sigma_kernel.graph import Node, select_ops
 
-MOVES = frozenset({"reshape", "permute", "stretch", "slice", "pad", "concat", "take", "stop"})
+MOVES = select_ops(view=True) | select_ops(entries="moved") | select_ops(entries="gathered")
 LEAVES = frozenset({"constant", "iota"})  # numbers, in the text of every kernel that reads them
-REDUCTIONS = frozenset({"sum", "max", "argmax"})
-PULLED = frozenset(
-    {"max_pool", "pool_argmax", "pool_select", "pool_scatter", "sum_pool", "sum_unpool", "scatter_add"}
-)  # each element is computed by a loop over elements of operands that are in memory
+REDUCTIONS = select_ops(entries="folded")
+# each element is computed by a loop over elements of operands that are in memory
+PULLED = select_ops(entries="pooled") | {"scatter_add"}
 LOOPS = frozenset({*SCALARS, *MOVES, *LEAVES, *REDUCTIONS, *PULLED})
 Value = Callable[[Node, str], str]  # an element of a node, as the name of a variable
 

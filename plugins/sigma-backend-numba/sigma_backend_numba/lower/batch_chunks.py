@@ -14,13 +14,13 @@ from operator import mul
 from attrs import evolve
 
 from sigma_backend_numba.scalars import SCALARS
-from sigma_kernel.graph import Graph, Node, ordered, symbol
+from sigma_kernel.graph import Graph, Node, ordered, select_ops, symbol
 
 CHUNKS = 8  # maximum number of pieces of a task: the number of threads that can help
 ROWS = 8  # minimum rows of a chunk: as many share one pass over the weights
 CHUNK = 1e6  # minimum operations of a chunk
 PRODUCTS = frozenset({"matmul", "mixed"})
-REDUCTIONS = frozenset({"sum", "max", "argmax"})
+REDUCTIONS = select_ops(entries="folded")
 Wanted = dict[Node, set[int | None]]  # the axes at which nodes are cut; None: a whole node
 
 

@@ -7,9 +7,9 @@ from math import prod
 
 from attrs import frozen
 
-from sigma_kernel.graph import Node, Shape
+from sigma_kernel.graph import Node, Shape, select_ops
 
-VIEWS = frozenset({"reshape", "permute", "stretch", "slice", "stop"})
+VIEWS = select_ops(view=True)
 
 
 @frozen

@@ -15,9 +15,9 @@ from attrs import define, field
 from sigma_backend_numba.lower.layout import is_regular, laid, source
 from sigma_backend_numba.plan.axis_maps import operand, values
 from sigma_backend_numba.plan.groups import Group
-from sigma_kernel.graph import Node
+from sigma_kernel.graph import Node, select_ops
 
-POOLS = frozenset({"max_pool", "pool_argmax", "pool_select", "pool_scatter", "sum_pool", "sum_unpool"})
+POOLS = select_ops(entries="pooled")
 BY_SAMPLE = {  # operands that are read sample by sample
     "convolution": (0,), "convolution_input": (0,), "kernel_parts": (0, 1), **dict.fromkeys(POOLS, (0, 1)),
 }  # fmt: skip

@@ -1,0 +1,27 @@
+"""Which values at an address are better, as the metric says that is published there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sigma_kernel.contracts import Hook, Metric
+from sigma_kernel.registry.addresses import matches
+from sigma_kernel.training.components import several
+from sigma_kernel.training.step.model import Model
+
+
+def find_direction(address: str, hooks: Iterable[Hook], model: Model) -> str:
+    """Return "higher", "lower", "neither", "undeclared" by the metric there; "" if there is neither one nor a loss.
+
+    An address that contains that of a metric, such as ``accumulated.validation.accuracy.mean``, has its direction.
+    """
+    metrics = {f"training.{name}": metric for name, metric in model.metrics.items()}
+    for hook in hooks:
+        metrics |= several(model.resolve, "metrics", "metric", Metric, dict(hook.metrics_by_address))
+    parts = address.split(".")
+    runs = [".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
+    for run in sorted(runs, key=len, reverse=True):
+        for pattern, metric in metrics.items():
+            if matches(pattern, run):
+                return metric.better or "undeclared"
+    return "" if {"loss", "cost"}.isdisjoint(parts) else "lower"
