@@ -67,9 +67,10 @@ def train(recipe: str, backend: str) -> dict[str, Any]:
     return {name: summary[name] for name in ("iterations", "metrics", "parameters_sha256")}
 
 
-def describe() -> str:
-    """Train everything, and return the text of the file."""
+def record() -> Path:
+    """Train everything, and write the file."""
     found: dict[str, Any] = {"machine": {backend: machine(backend) for backend in BACKENDS}}
     for backend in BACKENDS:
         found[backend] = {recipe: train(recipe, backend) for recipe in SHORT}
-    return json.dumps(found, indent=1) + "\n"
+    FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return FILE

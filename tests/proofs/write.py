@@ -7,20 +7,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tests.proofs import parameters
+from tests.proofs import folders, parameters
 
-FILES: Mapping[str, tuple[Path, Callable[[], str]]] = {
-    "parameters": (parameters.FILE, parameters.describe),
+RECORDS: Mapping[str, Callable[[], Path]] = {
+    "parameters": parameters.record,
+    "folders": folders.record,
 }
 
 
 def main(names: Sequence[str]) -> None:
-    """Write some files, or all."""
+    """Record some facts, or all."""
     os.environ["SIGMA_CONTROL"] = "off"
-    for name in names or FILES:
-        file, describe = FILES[name]
-        file.write_text(describe(), encoding="utf-8")
-        print(file)
+    for name in names or RECORDS:
+        print(RECORDS[name]())
 
 
 if __name__ == "__main__":
