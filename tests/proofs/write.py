@@ -7,17 +7,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tests.proofs import folders, parameters
+from tests.proofs import configurations, folders, journals, parameters
 
 RECORDS: Mapping[str, Callable[[], Path]] = {
     "parameters": parameters.record,
     "folders": folders.record,
+    "journal": journals.record,
+    "configurations": configurations.record,
 }
 
 
 def main(names: Sequence[str]) -> None:
     """Record some facts, or all."""
-    os.environ["SIGMA_CONTROL"] = "off"
+    os.environ |= {"SIGMA_CONTROL": "off", "SIGMA_BACKEND": "numpy"}  # as tests do
     for name in names or RECORDS:
         print(RECORDS[name]())
 
