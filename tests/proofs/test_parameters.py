@@ -13,7 +13,7 @@ from tests.proofs.parameters import BACKENDS, FILE, SHORT, train
 
 pytestmark = pytest.mark.rooms
 
-FAST = [("bench-deep", "numpy"), ("bench-iris", "numpy"), ("digits", "numpy"), ("iris", "numpy"), ("wdbc", "numpy")]
+FAST = [("bench-iris", "numpy"), ("digits", "numpy"), ("iris", "numpy"), ("wdbc", "numpy")]
 ALL = [(recipe, backend) for backend in BACKENDS for recipe in SHORT]
 RUNS = pytest.mark.parametrize(("recipe", "backend"), ALL if os.environ.get("SIGMA_LONG") else FAST)
 

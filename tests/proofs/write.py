@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tests.proofs import configurations, folders, journals, parameters
+from tests.proofs import configurations, folders, journals, mistakes, parameters
 
 RECORDS: Mapping[str, Callable[[], Path]] = {
     "parameters": parameters.record,
     "folders": folders.record,
     "journal": journals.record,
     "configurations": configurations.record,
+    "mistakes": mistakes.record,
 }
 
 
