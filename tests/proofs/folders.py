@@ -232,7 +232,7 @@ def predictions(run: Path) -> Any:
     with own_parts():
         trained = load(run, trust=["proof_parts"], trainer="left" if run.name == "pair" else None)
     if run.name == "text":
-        return trained.generate("The ", length=20)
+        return trained.generate("The ", length=20, temperature=0)
     return np.asarray(trained.predict(FLOWERS)).tolist()
 
 

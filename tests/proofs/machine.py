@@ -20,7 +20,7 @@ def machine(backend: str) -> dict[str, str]:
     """Return what the bits of a backend depend on, by name."""
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[call-overload]
     about = {"processor": f"{platform.machine()} {_line('model name')}", "features": _short(_line("flags"))}
-    about |= {"cores": str(len(os.sched_getaffinity(0))), "libc": " ".join(platform.libc_ver())}
+    about |= {"cores": str(_cores()), "libc": " ".join(platform.libc_ver())}
     return about | {"BLAS": f"{blas['name']} {blas['version']}"} | dict(_versions(LIBRARIES[backend]))
 
 
@@ -29,6 +29,11 @@ def differences(then: Mapping[str, str], now: Mapping[str, str]) -> str:
     names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
     rows = [f"{name} was {then.get(name, 'missing')}, and is {now.get(name, 'missing')} here" for name in names]
     return "Bits are compared only on the machine that recorded them: " + "; ".join(rows) + "." if rows else ""
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _versions(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:

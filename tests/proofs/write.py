@@ -8,7 +8,8 @@ parameters       ``parameters.json``: losses and digests of parameters of all re
 folders          ``folders/``: run folders that must replay, resume and predict as they did. ``folders.py`` made them.
 journal          ``journal.txt``: rows of scripted runs, with every command by hand and by a hook.
 configurations   ``configurations/``: complete configurations of all recipes, and of a run described from Python.
-mistakes         ``mistakes.txt``: mistakes in files and in Python, and the sentences that they are told.
+mistakes         ``mistakes.txt``: mistakes in files and in Python, and the sentences that they are told. A quarter
+                 of those in files is compared always, all with ``SIGMA_LONG=1``.
 ================ ======================================================================================================
 
 A move of code must leave all of them equal. A change that is meant to alter one records it anew in the same commit,
