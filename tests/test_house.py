@@ -7,6 +7,7 @@ import os
 import re
 import tomllib
 from configparser import ConfigParser
+from datetime import date
 from pathlib import Path
 from runpy import run_path
 
@@ -70,6 +71,24 @@ def test_every_test_environment_is_described():
     assert all(tox[section].get("description") for section in tox.sections() if section.startswith("testenv"))
 
 
+# -- decisions ---------------------------------------------------------------------------------------------------------
+DECISIONS = sorted(ROOT.glob("docs/decisions/2*.md"))
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_a_decision_has_its_date_its_reason_and_what_follows(page):
+    text = page.read_text()
+    day = date.fromisoformat(page.name[:10])
+    assert text.startswith(f"# {day.day} {day:%B %Y}: ")
+    assert re.findall(r"^\*\*([\w ]+)\.\*\* ", text, re.MULTILINE) == ["Decision", "Why", "What follows"]
+
+
+def test_the_index_lists_every_decision():
+    listed = re.findall(r"^\| .* \| \[.*\]\((.*)\) \|$", (ROOT / "docs/decisions/index.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == [page.name for page in DECISIONS]
+
+
+# -- rooms -------------------------------------------------------------------------------------------------------------
 @by_name
 def test_a_room_has_the_required_files(room):
     package = room / room.name.replace("-", "_")
