@@ -88,6 +88,40 @@ def test_the_index_lists_every_decision():
     assert sorted(listed) == [page.name for page in DECISIONS]
 
 
+# -- changes -----------------------------------------------------------------------------------------------------------
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+KINDS = "|".join(kind["directory"] for kind in SETTINGS["towncrier"]["type"])
+
+
+def list_faults(folder: Path) -> list[str]:
+    """Return what is wrong with the changes in a folder: misnamed files, and files without an entry."""
+    files = [path for path in sorted(folder.iterdir()) if path.name not in SETTINGS["towncrier"]["ignore"]]
+    misnamed = [f"{path.name}: name" for path in files if not re.fullmatch(rf"[a-z0-9-]+\.({KINDS})\.md", path.name)]
+    return misnamed + [f"{path.name}: text" for path in files if re.match(r"\s*$|[-*#] ", path.read_text())]
+
+
+def test_every_change_has_a_valid_name_and_an_entry():
+    assert list_faults(ROOT / SETTINGS["towncrier"]["directory"]) == []
+
+
+def test_misnamed_and_empty_changes_are_found(tmp_path):
+    texts = {
+        "a.fixed.md": "Mended.",
+        "README.md": "",
+        "b.removed.md": "x",
+        "C d.added.md": "x",
+        "e.added.md": "\n",
+        "f.added.md": "- x",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    assert list_faults(tmp_path) == ["C d.added.md: name", "b.removed.md: name", "e.added.md: text", "f.added.md: text"]
+
+
+def test_the_changelog_has_one_place_for_releases():
+    assert (ROOT / "CHANGELOG.md").read_text().count(SETTINGS["towncrier"]["start_string"]) == 1
+
+
 # -- rooms -------------------------------------------------------------------------------------------------------------
 @by_name
 def test_a_room_has_the_required_files(room):
