@@ -126,7 +126,13 @@ def test_the_changelog_has_one_place_for_releases():
 @by_name
 def test_a_room_has_the_required_files(room):
     package = room / room.name.replace("-", "_")
-    for path in ("README.md", f"{package.name}/__init__.py", f"{package.name}/py.typed", f"{package.name}/plugin.py"):
+    for path in (
+        "LICENSE",
+        "README.md",
+        f"{package.name}/__init__.py",
+        f"{package.name}/py.typed",
+        f"{package.name}/plugin.py",
+    ):
         assert (room / path).is_file(), path
     apart = (room / "tests" / "peers" / "test_plugin.py").is_file()  # of a room that needs JAX or PyTorch
     assert apart != (room / "tests" / "test_plugin.py").is_file()
@@ -141,6 +147,8 @@ def test_a_room_is_a_distribution_with_one_entry_point_and_one_for_each_command(
     assert described["name"] == room.name
     assert described["version"] == sigma_kernel.__version__
     assert described["license"] == "MIT"
+    assert described["license-files"] == ["LICENSE"]  # beside pyproject.toml: flit_core takes no path of a parent
+    assert (room / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     entries = described["entry-points"]
     assert {*entries} <= {"sigma_kernel.plugins", "sigma_kernel.commands"}
     assert list(entries["sigma_kernel.plugins"].values()) == [f"{package}.plugin"]
