@@ -6,14 +6,18 @@ import json
 import os
 import re
 import tomllib
+from collections import Counter
 from configparser import ConfigParser
 from datetime import date
 from pathlib import Path
 from runpy import run_path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import sigma_kernel
+from sigma_kernel.launcher.scaffold import PROJECT
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import find
@@ -120,6 +124,45 @@ def test_misnamed_and_empty_changes_are_found(tmp_path):
 
 def test_the_changelog_has_one_place_for_releases():
     assert (ROOT / "CHANGELOG.md").read_text().count(SETTINGS["towncrier"]["start_string"]) == 1
+
+
+# -- required versions -------------------------------------------------------------------------------------------------
+PROJECTS = [ROOT / "pyproject.toml", *(room / "pyproject.toml" for room in ROOMS)]
+IN_QUOTES = re.compile(r'"([a-z][\w-]*(?:\[\w+\])? ?[<>=~!][^"]*)"')  # a template is no TOML yet
+IN_A_LINE = re.compile(r"^(?:deps =|   ) ([a-z][\w-]*(?:\[\w+\])? ?[<>=~!].*)$", re.MULTILINE)
+
+
+def list_versions(text: str, pattern: re.Pattern[str], *operators: str) -> set[tuple[str, str]]:
+    """Return the libraries that a text requires, each with the versions that it names by some operators."""
+    required = (one for one in map(Requirement, pattern.findall(text)) if not one.name.startswith("sigma-"))
+    return {(one.name, part.version) for one in required for part in one.specifier if part.operator in operators}
+
+
+def list_floors() -> set[tuple[str, str]]:
+    texts = [PROJECT, *(path.read_text() for path in PROJECTS)]
+    return set().union(*(list_versions(text, IN_QUOTES, ">=", "~=") for text in texts))
+
+
+def test_all_distributions_and_the_template_require_the_same_version_of_a_library():
+    names = Counter(name for name, _ in list_floors())
+    assert names.keys() >= {"attrs", "numpy", "pytest"}
+    assert {version for version in list_floors() if names[version[0]] > 1} == set()
+
+
+def test_the_versions_of_a_text_are_found():
+    text = 'dependencies = ["attrs[tests] >=24.1,<30", "torch ==2.13.0", "sigma-data ~=0.1", ">=3.11"]'
+    assert list_versions(text, IN_QUOTES, ">=", "~=") == {("attrs", "24.1")}
+    assert list_versions("deps = ruff ~=0.17\n    jax >=0.8\n    -r file", IN_A_LINE, ">=", "~=") == {
+        ("ruff", "0.17"),
+        ("jax", "0.8"),
+    }
+
+
+def test_tox_neither_needs_later_versions_than_the_distributions_nor_pins_earlier_ones():
+    floors, tox = dict(list_floors()), (ROOT / "tox.ini").read_text()
+    needed, pinned = list_versions(tox, IN_A_LINE, ">=", "~="), list_versions(tox, IN_A_LINE, "==")
+    assert [one for one in needed if Version(one[1]) > Version(floors.get(one[0], one[1]))] == []
+    assert [one for one in pinned if Version(one[1].removesuffix(".*")) < Version(floors.get(one[0], "0"))] == []
 
 
 # -- rooms -------------------------------------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ version = "0.1.0"
 description = "$summary"
 readme = "README.md"
 requires-python = ">=3.11"
-dependencies = ["attrs >=23.2", "click >=8.1.7", "numpy >=2.0", "sigma-kernel ~=0.1"$rooms]
+dependencies = ["attrs >=24.1", "click >=8.1.7", "numpy >=2.1", "sigma-kernel ~=0.1"$rooms]
 
 [project.optional-dependencies]
 test = ["pytest >=8.2"]
