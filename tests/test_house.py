@@ -66,6 +66,13 @@ def test_the_readme_has_the_two_commands_and_ci_runs_the_second():
     assert "tox" in script.read_text()
 
 
+def test_the_hooks_before_a_commit_download_nothing():
+    text = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert set(re.findall(r"^  - repo: (.*)$", text, re.MULTILINE)) == {"local"}
+    assert text.count("- id: ") == text.count("language: system")
+    assert generate.COMMAND in text
+
+
 def test_every_test_environment_is_described():
     tox = ConfigParser()
     tox.read(ROOT / "tox.ini")
