@@ -135,7 +135,7 @@ def test_the_changelog_has_one_place_for_releases():
 
 # -- required versions -------------------------------------------------------------------------------------------------
 PROJECTS = [ROOT / "pyproject.toml", *(room / "pyproject.toml" for room in ROOMS)]
-IN_QUOTES = re.compile(r'"([a-z][\w-]*(?:\[\w+\])? ?[<>=~!][^"]*)"')  # a template is no TOML yet
+IN_QUOTES = re.compile(r'"((?!sigma-)[a-z][\w-]*(?:\[\w+\])? ?[<>=~!][^"]*)"')  # a template is no TOML yet
 IN_A_LINE = re.compile(r"^(?:deps =|   ) ([a-z][\w-]*(?:\[\w+\])? ?[<>=~!].*)$", re.MULTILINE)
 
 
