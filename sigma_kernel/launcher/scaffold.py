@@ -16,7 +16,7 @@ from sigma_kernel.testing.generate import HEADER
 
 FOLDER = Path(__file__).with_name("templates")
 DECLARED = f'[project.entry-points."{COMMANDS}"]'
-SERIES = __version__.rpartition(".")[0]  # the minor version, whose releases a plugin accepts
+SERIES = __version__.rpartition(".")[0]  # the first minor version that a new plugin accepts
 FUNCTIONS = ("activation", "command", "lowering", "op", "panel", "recipe")  # kinds whose component is no class
 
 

@@ -1,8 +1,9 @@
 """Release all distributions at one version: ``python tests/installs/release.py 0.2.0``.
 
 Without ``--write``, all steps are taken in a temporary clone of the last commit, and nothing here changes. With it,
-they are taken here: the wheels are in ``dist/``, and the release is a commit and a tag, to be pushed by hand. The upgrade is
-tested from the newest tag, or from the commit that ``--from`` names. Needs ``pip install flit_core towncrier twine``.
+they are taken here: the wheels are in ``dist/``, and the release is a commit and a tag, to be pushed by hand. The
+upgrade is tested from the newest tag, or from the commit that ``--from`` names.
+Needs ``pip install flit_core towncrier twine``.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def replace_version(text: str, version: str) -> str:
 
 
 def replace_series(text: str, version: str) -> str:
-    """Return a text whose requirements of Sigma's distributions accept another version: those of its minor version."""
+    """Return a text whose requirements of Sigma's distributions begin at the minor version of another version."""
     return SERIES.sub(rf"\g<1> ~={version.rpartition('.')[0]}", text)
 
 
