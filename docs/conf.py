@@ -20,7 +20,7 @@ extensions = [
     "extensions.notebooks",
     "extensions.checks",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "changes"]
 html_theme = "furo" if find_spec("furo") else "alabaster"
 html_title = f"Sigma {__version__}"
 html_show_copyright = False

@@ -6,13 +6,18 @@ import json
 import os
 import re
 import tomllib
+from collections import Counter
 from configparser import ConfigParser
+from datetime import date
 from pathlib import Path
 from runpy import run_path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import sigma_kernel
+from sigma_kernel.launcher.scaffold import PROJECT
 from sigma_kernel.lazy import GENERATE
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import catalogue
@@ -62,6 +67,13 @@ def test_the_readme_has_the_two_commands_and_ci_runs_the_second():
     assert "tox" in script.read_text()
 
 
+def test_the_hooks_before_a_commit_download_nothing():
+    text = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert set(re.findall(r"^  - repo: (.*)$", text, re.MULTILINE)) == {"local"}
+    assert text.count("- id: ") == text.count("language: system")
+    assert generate.COMMAND in text
+
+
 def test_every_test_environment_is_described():
     tox = ConfigParser()
     tox.read(ROOT / "tox.ini")
@@ -71,10 +83,107 @@ def test_every_test_environment_is_described():
     assert all(tox[section].get("description") for section in tox.sections() if section.startswith("testenv"))
 
 
+# -- decisions ---------------------------------------------------------------------------------------------------------
+DECISIONS = sorted(ROOT.glob("docs/decisions/2*.md"))
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_a_decision_has_its_date_its_reason_and_what_follows(page):
+    text = page.read_text()
+    day = date.fromisoformat(page.name[:10])
+    assert text.startswith(f"# {day.day} {day:%B %Y}: ")
+    assert re.findall(r"^\*\*([\w ]+)\.\*\* ", text, re.MULTILINE) == ["Decision", "Why", "What follows"]
+
+
+def test_the_index_lists_every_decision():
+    listed = re.findall(r"^\| .* \| \[.*\]\((.*)\) \|$", (ROOT / "docs/decisions/index.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == [page.name for page in DECISIONS]
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+KINDS = "|".join(kind["directory"] for kind in SETTINGS["towncrier"]["type"])
+
+
+def list_faults(folder: Path) -> list[str]:
+    """Return what is wrong with the changes in a folder: misnamed files, and files without an entry."""
+    files = [path for path in sorted(folder.iterdir()) if path.name not in SETTINGS["towncrier"]["ignore"]]
+    misnamed = [f"{path.name}: name" for path in files if not re.fullmatch(rf"[a-z0-9-]+\.({KINDS})\.md", path.name)]
+    return misnamed + [f"{path.name}: text" for path in files if re.match(r"\s*$|[-*#] ", path.read_text())]
+
+
+def test_every_change_has_a_valid_name_and_an_entry():
+    assert list_faults(ROOT / SETTINGS["towncrier"]["directory"]) == []
+
+
+def test_misnamed_and_empty_changes_are_found(tmp_path):
+    texts = {
+        "a.fixed.md": "Mended.",
+        "README.md": "",
+        "b.removed.md": "x",
+        "C d.added.md": "x",
+        "e.added.md": "\n",
+        "f.added.md": "- x",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    assert list_faults(tmp_path) == ["C d.added.md: name", "b.removed.md: name", "e.added.md: text", "f.added.md: text"]
+
+
+def test_the_changelog_has_one_place_for_releases():
+    assert (ROOT / "CHANGELOG.md").read_text().count(SETTINGS["towncrier"]["start_string"]) == 1
+
+
+# -- required versions -------------------------------------------------------------------------------------------------
+PROJECTS = [ROOT / "pyproject.toml", *(room / "pyproject.toml" for room in ROOMS)]
+IN_QUOTES = re.compile(r'"((?!sigma-)[a-z][\w-]*(?:\[\w+\])? ?[<>=~!][^"]*)"')  # a template is no TOML yet
+IN_A_LINE = re.compile(r"^(?:deps =|   ) ([a-z][\w-]*(?:\[\w+\])? ?[<>=~!].*)$", re.MULTILINE)
+
+
+def list_versions(text: str, pattern: re.Pattern[str], *operators: str) -> set[tuple[str, str]]:
+    """Return the libraries that a text requires, each with the versions that it names by some operators."""
+    required = (one for one in map(Requirement, pattern.findall(text)) if not one.name.startswith("sigma-"))
+    return {(one.name, part.version) for one in required for part in one.specifier if part.operator in operators}
+
+
+def list_floors() -> set[tuple[str, str]]:
+    texts = [PROJECT, *(path.read_text() for path in PROJECTS)]
+    return set().union(*(list_versions(text, IN_QUOTES, ">=", "~=") for text in texts))
+
+
+def test_all_distributions_and_the_template_require_the_same_version_of_a_library():
+    names = Counter(name for name, _ in list_floors())
+    assert names.keys() >= {"attrs", "numpy", "pytest"}
+    assert {version for version in list_floors() if names[version[0]] > 1} == set()
+
+
+def test_the_versions_of_a_text_are_found():
+    text = 'dependencies = ["attrs[tests] >=24.1,<30", "torch ==2.13.0", "sigma-data ~=0.1", ">=3.11"]'
+    assert list_versions(text, IN_QUOTES, ">=", "~=") == {("attrs", "24.1")}
+    assert list_versions("deps = ruff ~=0.17\n    jax >=0.8\n    -r file", IN_A_LINE, ">=", "~=") == {
+        ("ruff", "0.17"),
+        ("jax", "0.8"),
+    }
+
+
+def test_tox_neither_needs_later_versions_than_the_distributions_nor_pins_earlier_ones():
+    floors, tox = dict(list_floors()), (ROOT / "tox.ini").read_text()
+    needed, pinned = list_versions(tox, IN_A_LINE, ">=", "~="), list_versions(tox, IN_A_LINE, "==")
+    assert [one for one in needed if Version(one[1]) > Version(floors.get(one[0], one[1]))] == []
+    assert [one for one in pinned if Version(one[1].removesuffix(".*")) < Version(floors.get(one[0], "0"))] == []
+
+
+# -- rooms -------------------------------------------------------------------------------------------------------------
 @by_name
 def test_a_room_has_the_required_files(room):
     package = room / room.name.replace("-", "_")
-    for path in ("README.md", f"{package.name}/__init__.py", f"{package.name}/py.typed", f"{package.name}/plugin.py"):
+    for path in (
+        "LICENSE",
+        "README.md",
+        f"{package.name}/__init__.py",
+        f"{package.name}/py.typed",
+        f"{package.name}/plugin.py",
+    ):
         assert (room / path).is_file(), path
     apart = (room / "tests" / "peers" / "test_plugin.py").is_file()  # of a room that needs JAX or PyTorch
     assert apart != (room / "tests" / "test_plugin.py").is_file()
@@ -89,6 +198,8 @@ def test_a_room_is_a_distribution_with_one_entry_point_and_one_for_each_command(
     assert described["name"] == room.name
     assert described["version"] == sigma_kernel.__version__
     assert described["license"] == "MIT"
+    assert described["license-files"] == ["LICENSE"]  # beside pyproject.toml: flit_core takes no path of a parent
+    assert (room / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     entries = described["entry-points"]
     assert {*entries} <= {"sigma_kernel.plugins", "sigma_kernel.commands"}
     assert list(entries["sigma_kernel.plugins"].values()) == [f"{package}.plugin"]

@@ -15,7 +15,7 @@ import pytest
 
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.launcher import main, project
-from sigma_kernel.launcher.scaffold import create, kinds
+from sigma_kernel.launcher.scaffold import SERIES, create, kinds
 from sigma_kernel.plugins import catalogue
 from sigma_kernel.plugins.specs import KINDS
 
@@ -170,8 +170,8 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str, str]] = {
         "metadata", "pyproject.toml: [project] has no version. Add it.",
     ),
     "any kernel": (
-        lambda root: replace(root / "pyproject.toml", "sigma-kernel ~=0.1", "sigma-kernel"),
-        "metadata", 'no dependency on a range of the kernel. Add "sigma-kernel ~=0.1".',
+        lambda root: replace(root / "pyproject.toml", f"sigma-kernel ~={SERIES}", "sigma-kernel"),
+        "metadata", f'no dependency on a range of the kernel. Add "sigma-kernel ~={SERIES}".',
     ),
     "no entry point": (
         lambda root: replace(root / "pyproject.toml", "sigma_kernel.plugins", "others"),

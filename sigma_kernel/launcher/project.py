@@ -14,6 +14,7 @@ from zipfile import ZipFile
 
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_kernel.launcher.doctor import undeclared, unmet, unusable
+from sigma_kernel.launcher.scaffold import SERIES
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
 from sigma_kernel.plugins.kinds import problems as problems_of
@@ -70,7 +71,7 @@ def metadata(project: Mapping[str, Any]) -> Iterator[str]:
             yield f"pyproject.toml: [project] has no {key}. Add it."
     needs = [one for one in project.get("dependencies", ()) if re.match(r"sigma[-_.]++kernel\b", one, re.IGNORECASE)]
     if not any(re.search("~=|<|==", one) for one in needs):
-        yield 'pyproject.toml: no dependency on a range of the kernel. Add "sigma-kernel ~=0.1".'
+        yield f'pyproject.toml: no dependency on a range of the kernel. Add "sigma-kernel ~={SERIES}".'
     if not isinstance(project.get("entry-points", {}).get(GROUP), dict):
         yield f'pyproject.toml: no entry point. Add [project.entry-points."{GROUP}"] with NAME = "PACKAGE.plugin".'
 

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from string import Template
 
+from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.lazy import HEADER
 from sigma_kernel.plugins.catalogue import catalogue
@@ -15,6 +16,7 @@ from sigma_kernel.plugins.specs import API_VERSION, COMMANDS
 
 FOLDER = Path(__file__).with_name("templates")
 DECLARED = f'[project.entry-points."{COMMANDS}"]'
+SERIES = __version__.rpartition(".")[0]  # the first minor version that a new plugin accepts
 FUNCTIONS = ("activation", "command", "lowering", "op", "panel", "recipe")  # kinds whose component is no class
 
 
@@ -99,7 +101,8 @@ def _words(name: str, kind: str, component: str) -> dict[str, str]:
         "offered": [*offered][-1],
         "summary": summary,
         "api": API_VERSION,
-        "rooms": "".join(f', "{room} ~=0.1"' for room in re.findall(r'"(sigma-[a-z-]++)"', _template(kind))),
+        "series": SERIES,
+        "rooms": "".join(f', "{room} ~={SERIES}"' for room in re.findall(r'"(sigma-[a-z-]++)"', _template(kind))),
     }
 
 
@@ -118,7 +121,7 @@ version = "0.1.0"
 description = "$summary"
 readme = "README.md"
 requires-python = ">=3.11"
-dependencies = ["attrs >=23.2", "click >=8.1.7", "numpy >=2.0", "sigma-kernel ~=0.1"$rooms]
+dependencies = ["attrs >=24.1", "click >=8.1.7", "numpy >=2.1", "sigma-kernel ~=$series"$rooms]
 
 [project.optional-dependencies]
 test = ["pytest >=8.2"]

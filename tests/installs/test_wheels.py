@@ -25,6 +25,12 @@ def test_a_wheel_holds_its_package_and_no_tests(wheels):
         assert any(file.endswith("entry_points.txt") for file in files)
 
 
+def test_a_wheel_holds_the_text_of_the_licence(wheels):
+    for wheel in wheels.values():
+        (name,) = (file for file in ZipFile(wheel).namelist() if file.endswith(".dist-info/licenses/LICENSE"))
+        assert ZipFile(wheel).read(name) == (ROOT / "LICENSE").read_bytes()
+
+
 def test_a_clean_environment_with_all_wheels_trains(wheels, place):
     here, apart = place(), {path.parents[2].name for path in ROOT.glob("plugins/*/tests/peers/test_plugin.py")}
     here.install(*(wheels.keys() - apart))

@@ -1,0 +1,8 @@
+from sigma_kernel import Schedule
+from sigma_kernel.testing import ScheduleSuite
+from acme_kinds.fading import Fading
+
+
+class TestFading(ScheduleSuite):
+    def make(self) -> Schedule:
+        return Fading()

@@ -1,0 +1,8 @@
+from sigma_kernel import Initialiser
+from sigma_kernel.testing import InitialiserSuite
+from acme_kinds.filled import Filled
+
+
+class TestFilled(InitialiserSuite):
+    def make(self) -> Initialiser:
+        return Filled()

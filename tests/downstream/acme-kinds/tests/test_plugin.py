@@ -1,0 +1,9 @@
+from types import ModuleType
+
+from acme_kinds import plugin
+from sigma_kernel.testing import PluginSuite
+
+
+class TestPlugin(PluginSuite):
+    def make(self) -> ModuleType:
+        return plugin
