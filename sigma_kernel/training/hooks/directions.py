@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sigma_kernel.contracts import Hook, Metric
+from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.training.components import several
 from sigma_kernel.training.step.model import Model
 
 
@@ -17,7 +17,7 @@ def find_direction(address: str, hooks: Iterable[Hook], model: Model) -> str:
     """
     metrics = {f"training.{name}": metric for name, metric in model.metrics.items()}
     for hook in hooks:
-        metrics |= several(model.resolve, "metrics", "metric", Metric, dict(hook.metrics_by_address))
+        metrics |= resolve_components(model.resolve, "metrics", "metric", Metric, dict(hook.metrics_by_address))
     parts = address.split(".")
     runs = [".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
     for run in sorted(runs, key=len, reverse=True):
