@@ -71,7 +71,7 @@ def test_the_hooks_before_a_commit_download_nothing():
     text = (ROOT / ".pre-commit-config.yaml").read_text()
     assert set(re.findall(r"^  - repo: (.*)$", text, re.MULTILINE)) == {"local"}
     assert text.count("- id: ") == text.count("language: system")
-    assert generate.COMMAND in text
+    assert GENERATE in text
 
 
 def test_every_test_environment_is_described():

@@ -17,6 +17,7 @@ from tests.proofs.machine import machine
 
 FILE = Path(__file__).with_name("parameters.json")
 BACKENDS = ("numpy", "numba")
+os.environ["SIGMA_NUMBA_OPTIMISATION"] = "3"  # the recorded bits are those of optimised programs
 PLAYS = "data.split={training=0.02, validation=0.005, rest=0.975}"  # of the text
 
 # How each recipe is shortened: its epochs, and settings. Left out: mnist and parkinsons, whose data are not shipped.

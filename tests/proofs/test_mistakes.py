@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from tests.proofs import mistakes
+from tests.reliability.amount import DAILY, LONG
 
 pytestmark = pytest.mark.rooms
 
 
-SOME = 1 if os.environ.get("SIGMA_LONG") else 4
+SOME = 1 if LONG or DAILY else 4
 
 
 def test_mistakes_are_told_in_the_sentences_that_were_recorded() -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pytest
 
 from tests.proofs.machine import differences, machine
 from tests.proofs.parameters import BACKENDS, FILE, SHORT, train
+from tests.reliability.amount import DAILY, LONG
 
 pytestmark = pytest.mark.rooms
 
 FAST = [("bench-iris", "numpy"), ("digits", "numpy"), ("iris", "numpy"), ("wdbc", "numpy")]
 ALL = [(recipe, backend) for backend in BACKENDS for recipe in SHORT]
-RUNS = pytest.mark.parametrize(("recipe", "backend"), ALL if os.environ.get("SIGMA_LONG") else FAST)
+RUNS = pytest.mark.parametrize(("recipe", "backend"), ALL if LONG or DAILY else FAST)
 
 
 def recorded() -> dict[str, Any]:

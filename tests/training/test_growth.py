@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sigma_kernel.testing.counting import TWICE, growth
 from sigma_kernel.testing.doing import Do
 from sigma_kernel.training.hooks.order import ordered, reasons
 from sigma_kernel.training.hooks.outlook import check_reads
-from sigma_kernel.training.step.model import LAYERS, Model, evaluation_step, gradient_step, training_step
+from sigma_kernel.training.step.model import LAYERS, Model, evaluation_step, gradient_step, training_step, update_step
 from sigma_kernel.training.trainer import Trainer
 
 pytestmark = pytest.mark.rooms
@@ -56,7 +57,7 @@ def test_a_step_grows_linearly_with_its_layers(kind: Callable[..., Any]) -> None
 
 
 def test_an_update_grows_linearly_with_its_parameters() -> None:
-    assert growth(lambda layers: model(layers).update, 60) < TWICE
+    assert growth(lambda layers: partial(update_step, model(layers)), 60) < TWICE
 
 
 def test_layers_can_be_addressed_by_each_of_their_tags() -> None:

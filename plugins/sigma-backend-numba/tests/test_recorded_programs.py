@@ -42,6 +42,7 @@ RECIPES = (
     *ROWS, "autoencoder", "charmodel", "cnn", "digits", "gan", "iris", "lstm", "residual", "tictactoe", "wdbc", "xor",
 )  # fmt: skip
 FAST = ("bench-iris", "iris")
+WHOLE = any(map(os.environ.get, ("SIGMA_LONG", "SIGMA_DAILY")))
 SHARDS = (1, 2)  # with two, gradients and update are steps of their own
 
 
@@ -110,7 +111,7 @@ def programs(recipe: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("recipe", RECIPES if os.environ.get("SIGMA_LONG") else FAST)
+@pytest.mark.parametrize("recipe", RECIPES if WHOLE else FAST)
 def test_the_programs_of_a_recipe_are_equal_to_the_byte_to_those_recorded(recipe: str) -> None:
     assert programs(recipe) == json.loads(FILE.read_text("utf-8"))[recipe]
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from sigma_hooks import (
     Accumulate,
@@ -17,7 +18,7 @@ from sigma_hooks import (
     EarlyStop,
     Evaluate,
     ReduceOnPlateau,
-        SaveCheckpoint,
+    SaveCheckpoint,
     Stop,
 )  # fmt: skip
 from sigma_kernel import Node, Trainer, functions as f
@@ -70,6 +71,17 @@ def trainer() -> Iterator[Trainer]:
 )  # fmt: skip
 def test_the_metric_at_an_address_says_which_values_are_better(trainer: Trainer, address: str, direction: str) -> None:
     assert trainer.session.setup.direction(address) == direction
+
+
+def test_the_metric_of_another_trainer_says_which_values_are_better() -> None:
+    with small_classifier(Sweep(1)) as sigma, small_classifier(Sweep(1)) as elsewhere:
+        other = elsewhere.trainer("trainer")
+        other.hooks = {"score": Accuracy(on="training")}
+        setup = evolve(sigma.trainer("trainer").session.setup, others={"other": other})
+        assert setup.direction("other.training.accuracy") == ""  # nothing is known of it before it is prepared
+        other.prepare()
+        assert setup.direction("other.training.accuracy") == "higher"
+        assert setup.direction("other.training.loss") == "lower"
 
 
 @pytest.mark.parametrize("hook", [EarlyStop, ReduceOnPlateau, partial(SaveCheckpoint, best=1)])

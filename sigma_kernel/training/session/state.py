@@ -58,7 +58,10 @@ class Setup:
         return self.programs.model
 
     def direction(self, address: str) -> str:
-        """Return which values at an address are better."""
+        """Return which values at an address are better, also at that of another trainer that is prepared."""
+        other, _, inner = address.partition(".")
+        if other != self.name and other in self.others and self.others[other].prepared:
+            return str(self.others[other].session.setup.direction(inner))
         return find_direction(address, self.order.hooks.values(), self.model)
 
     def to_device(self, value: np.ndarray) -> Any:
