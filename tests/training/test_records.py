@@ -175,7 +175,7 @@ def test_without_libraries_a_frame_or_a_plot_says_what_it_needs(monkeypatch: pyt
         SigmaPluginError, match=r"frame: needs pandas or polars \(.*\)\. Install it: pip install pandas\."
     ):
         _history().frame()
-    with pytest.raises(SigmaPluginError, match=r"chart 'figure': only the history of a trainer or of a run is drawn\."):
+    with pytest.raises(SigmaPluginError, match=r"chart: only the history of a trainer or of a run is drawn\."):
         _history().plot()
     with pytest.raises(SigmaConfigError, match=r"frame: library must be one of pandas, polars \(got 'polar'\)\."):
         _history().frame("polar")

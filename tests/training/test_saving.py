@@ -115,7 +115,7 @@ def test_leaving_the_environment_without_waiting_loses_no_checkpoint(tmp_path: P
     script = (
         "import sys, numpy as np; from pathlib import Path\n"
         "from sigma_kernel.training.checkpoints.writer import Saver\n"
-        "from sigma_kernel.training.checkpoints.format import Checkpoint\n"
+        "from sigma_kernel.contracts.storing import Checkpoint\n"
         "saver = Saver(Path(sys.argv[1]), sys.exit)\n"
         "for n in range(3): saver.save(n, Checkpoint({'x': np.full(1_000_000, n)}, {'number': n}))\n"
     )
@@ -328,7 +328,7 @@ def test_an_invalid_retention_policy_is_refused(tmp_path: Path, policy: dict[str
         def fire(self, context: HookContext) -> None: ...
 
     with pytest.raises(SigmaConfigError, match=re.escape(message)):
-        Saver(tmp_path, pytest.fail).retain([Keeps(every=every(1, "epoch"))])
+        Saver(tmp_path, pytest.fail).retain([Keeps(every=every(1, "epoch"))], pytest.fail)
 
 
 # -- restoring ---------------------------------------------------------------------------------------------------------

@@ -105,8 +105,8 @@ def _curve(parts: _Parts) -> Curve:
     return Curve(iterations, epochs, first[:, 2] + (last[:, 2] - first[:, 2]) / size * count, *3 * [values])
 
 
-def _unresolved(kind: str, chosen: str) -> Any:
-    raise SigmaPluginError(f"{kind} {chosen!r}: only the history of a trainer or of a run is drawn. Take that.")
+def _unresolved(kind: str, _: str) -> Any:
+    raise SigmaPluginError(f"{kind}: only the history of a trainer or of a run is drawn. Take that.")
 
 
 @define(eq=False, repr=False)
