@@ -11,6 +11,8 @@ from sigma_kernel import functions as f
 class MeanDeviation(Metric):
     """Mean absolute deviation from the targets."""
 
+    better = "lower"
+
     def totals(self, prediction: Node, targets: Node) -> Node:
         """Return the sum over rows of the mean deviation of a row."""
         away = f.abs(prediction - targets)
