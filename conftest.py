@@ -45,4 +45,4 @@ def _rooms_imported(path: Path) -> set[str]:
             names.update(*(_rooms_imported(path.with_name(f"{alias.name}.py")) for alias in node.names))
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.partition(".")[0])
-    return {name for name in names if name.startswith("sigma_") and name != "sigma_kernel"}
+    return {name for name in names if name.startswith("sigma_") and name not in ("sigma_kernel", "sigma_testing")}

@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_kernel import functions as functions
 from sigma_kernel.arrays import as_array as as_array

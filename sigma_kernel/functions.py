@@ -33,7 +33,7 @@ from sigma_kernel.graph.ops import (
 )  # fmt: skip
 
 globals().update({row.name: row for row in ops.without_attributes()})
-if TYPE_CHECKING:  # the same ops, for type checkers; python -m sigma_kernel.testing.generate writes the list
+if TYPE_CHECKING:  # the same ops, for type checkers; python -m sigma_testing.generate writes the list
     from sigma_kernel.graph.ops import (
         abs as abs, add as add, cos as cos, div as div, equal as equal, erf as erf, exp as exp, expm1 as expm1,
         floor as floor, gelu as gelu, greater as greater, greater_equal as greater_equal, is_finite as is_finite,

@@ -2,7 +2,7 @@
 
 Type checkers and editors read the same names from the package's ``__init__.pyi``, which is generated::
 
-    python -m sigma_kernel.testing.generate
+    python -m sigma_testing.generate
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-GENERATE = "python -m sigma_kernel.testing.generate"
+GENERATE = "python -m sigma_testing.generate"
 HEADER = f"# Generated: {GENERATE}\n# ruff: noqa\n"  # of the stubs
 TYPE_CHECKING = False  # as type checkers know it, and without typing, which takes longer to import than all of this
 if TYPE_CHECKING:

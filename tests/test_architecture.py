@@ -23,6 +23,8 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
+ENGINE = {"sigma-testing"}  # distributions that offer no components, and may import all of the kernel
+PLUGINS = [room for room in ROOMS if room.name not in ENGINE]
 GUIDE, DESIGN = ROOT / "docs" / "plugins.md", ROOT / "docs" / "design.md"
 TABLE = re.findall(r"^\| (`.*?) \|", DESIGN.read_text(), re.MULTILINE)
 RANK = {name: rank for rank, names in enumerate(TABLE) for name in re.findall(r"`(\w+)`", names)}
@@ -177,7 +179,6 @@ def test_only_components_lazy_exports_and_optional_libraries_are_imported_by_nam
         "sigma_kernel.lazy",
         "sigma_kernel.optional",
     }
-    allowed |= {f"sigma_kernel.testing.{name}" for name in ("generate", "plugin")}
     users = {dotted(path) for path in MODULES if re.search(r"import_module|__import__|exec_module", path.read_text())}
     assert users <= allowed
 
@@ -187,21 +188,21 @@ def test_the_kernel_imports_what_it_declares_and_no_plugin():
 
     def undeclared(path: Path) -> set[str]:
         names = {name.partition(".")[0] for name in imported(parsed(path))}
-        return names - allowed - ({"pytest"} if "testing" in path.parts else set())
+        return names - allowed
 
     assert faults(MODULES, undeclared) == {}
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
 def test_a_room_imports_the_kernel_and_what_it_declares(room):
-    extra = declared(room / "pyproject.toml", "peers")  # external libraries of measurements
+    extra = declared(room / "pyproject.toml", "peers", "run", "selftest")  # libraries of measurements, and of suites
     allowed = {room.name.replace("-", "_"), *extra, *sys.stdlib_module_names}
     for path in sources(room):
         undeclared = {name.partition(".")[0] for name in imported(parsed(path))} - allowed
         assert not undeclared, f"{path.relative_to(ROOT)} imports {undeclared}"
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+@pytest.mark.parametrize("room", PLUGINS, ids=lambda room: room.name)
 def test_a_plugin_file_imports_nothing_heavy(room):
     plugin = room / room.name.replace("-", "_") / "plugin.py"
     names = {name.partition(".")[0] for name in imported(parsed(plugin))}
@@ -213,7 +214,7 @@ PUBLIC, LISTED = (
     re.findall(r"^\| `(sigma_kernel[.\w]*)` \|", page.read_text(), re.MULTILINE) for page in (GUIDE, DESIGN)
 )
 FOR_COMMANDS = {"sigma_kernel.config", "sigma_kernel.launcher"}
-READERS = [path for room in ROOMS for path in sorted(room.rglob("*.py"))]
+READERS = [path for room in PLUGINS for path in sorted(room.rglob("*.py"))]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *(room / "README.md" for room in ROOMS)]
 
 
@@ -249,7 +250,7 @@ def test_an_import_of_a_private_module_or_name_is_found():
     assert beyond(text) == {"sigma_kernel.graph.rewriting"}
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+@pytest.mark.parametrize("room", PLUGINS, ids=lambda room: room.name)
 def test_only_rooms_with_a_command_use_configurations_and_the_terminal(room):
     commands = 'Component("command"' in (room / room.name.replace("-", "_") / "plugin.py").read_text()
     used = {name for path in sources(room) for name in imported(parsed(path))}
@@ -306,8 +307,7 @@ def foreign(path: Path) -> set[str]:
 
 
 def test_no_module_assigns_to_the_fields_of_other_objects():
-    paths = [path for path in MODULES if "testing" not in path.parts]
-    assert {dotted(path).partition(".")[2]: found for path in paths if (found := foreign(path))} == FOREIGN
+    assert {dotted(path).partition(".")[2]: found for path in MODULES if (found := foreign(path))} == FOREIGN
 
 
 def test_the_import_chain_of_training_is_short():
@@ -354,7 +354,7 @@ def test_a_part_of_the_kernel_stays_within_its_budget(folder):
 
 
 def test_the_design_lists_budgets():
-    assert {KERNEL, KERNEL / "testing"} <= BUDGETS.keys()
+    assert {KERNEL, ROOT / "plugins" / "sigma-testing" / "sigma_testing"} <= BUDGETS.keys()
 
 
 def test_half_of_all_functions_have_8_lines_or_fewer():
@@ -506,8 +506,8 @@ COMPARES = "sigma-bench"  # it names the libraries with which it compares
 LIBRARIES = {  # libraries whose name a backend has, where a module speaks of the library
     "graph.namespace": {"numpy"},  # the array namespace
     "training.checkpoints.compatibility": {"numpy"},  # whose version is recorded
-    "testing.launching": {"numpy", "torch", "jax"},  # that take long to import
-    "testing.plugin": {"numpy"},
+    "sigma_testing.launching": {"numpy", "torch", "jax"},  # that take long to import
+    "sigma_testing.plugin": {"numpy"},
     "sigma_backend_numba.lower.kernels": {"numpy"},  # a mode of the compiler
 }
 

@@ -15,8 +15,8 @@ from sigma_kernel.contracts import Backend, Program, Step
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace, total
 from sigma_kernel.graph.node import Graph, symbol
-from sigma_kernel.testing.backend import BackendSuite
-from sigma_kernel.testing.null import NullBackend
+from sigma_testing.backend import BackendSuite
+from sigma_testing.null import NullBackend
 from tests.faults import check_fails
 
 

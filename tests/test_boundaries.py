@@ -34,9 +34,9 @@ from sigma_kernel import (
     when,
 )
 from sigma_kernel.errors import SigmaComponentError, SigmaMemoryError, SigmaTrainingError, expect, inside, named
-from sigma_kernel.testing import Do, Memory
 from sigma_layers import Dense, Input, Output, SquaredDifference
 from sigma_operator_local import LocalOperator
+from sigma_testing import Do, Memory
 
 pytestmark = pytest.mark.rooms
 X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)

@@ -9,7 +9,7 @@ import pytest
 
 from figures import capabilities
 from sigma_kernel.contracts import Backend
-from sigma_kernel.testing import BackendSuite, samples
+from sigma_testing import BackendSuite, samples
 
 FOLDER = "Run python -m figures.capabilities in docs/"
 

@@ -24,12 +24,12 @@ from sigma_kernel.clock import after, every
 from sigma_kernel.contracts import HookContext, Monitor, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
-from sigma_kernel.testing.doing import Do
-from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import Slow, Sweep, small_environment, state_bytes
 from sigma_kernel.training.checkpoints import store as checkpoint
 from sigma_kernel.training.commands.types import Pause, StopTraining
 from sigma_kernel.training.history.rewind import Past
+from sigma_testing.doing import Do
+from sigma_testing.null import NullBackend
+from sigma_testing.steering import Slow, Sweep, small_environment, state_bytes
 
 PATIENCE = 60.0
 
@@ -281,8 +281,8 @@ def test_a_second_interruption_aborts_a_fit(monkeypatch: pytest.MonkeyPatch) -> 
 SIGNALLED = """
 import signal, sys, threading
 from sigma_kernel.clock import after
-from sigma_kernel.testing.doing import Do
-from sigma_kernel.testing.steering import Sweep, small_environment
+from sigma_testing.doing import Do
+from sigma_testing.steering import Sweep, small_environment
 
 number = signal.Signals[sys.argv[1]]
 signal.signal(number, signal.SIG_DFL)  # nohup lets programs ignore SIGHUP

@@ -89,7 +89,6 @@ environment <- training.session.progress: concerned
 environment <- training.trainer: Goals
 environment <- training.trainer: Trainer
 environment <- views: EnvironmentView
-launcher.project <- testing.plugin: failures
 network.network <- network.outline: Outline
 network.network <- network.outline: outline
 testing.checkpoints <- training.checkpoints.store: read
@@ -172,7 +171,9 @@ def dotted(path: Path) -> str:
     return ".".join(path.relative_to(KERNEL).with_suffix("").parts).removesuffix("__init__").rstrip(".")
 
 
+TESTING = ROOT / "plugins" / "sigma-testing" / "sigma_testing"
 MODULES = {dotted(path): path for path in KERNEL.rglob("*.py")}
+MODULES |= {f"testing.{path.stem}": path for path in TESTING.glob("*.py")}
 
 
 def distribution(module: str) -> str:

@@ -28,14 +28,14 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.minimisation import Plain
 from sigma_kernel.plugins.catalogue import Catalogue
-from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import Descent, Slow, Sweep, small_environment, state_bytes
 from sigma_kernel.training import trainer as module_of_trainers
 from sigma_kernel.training.checkpoints import store as checkpoint, writer
 from sigma_kernel.training.runs import run_folder
 from sigma_kernel.training.session import loop as module_of_sessions
 from sigma_kernel.training.session.progress import LEGAL
 from sigma_kernel.training.step.model import LAYERS
+from sigma_testing.null import NullBackend
+from sigma_testing.steering import Descent, Slow, Sweep, small_environment, state_bytes
 
 PATIENCE = 60.0
 

@@ -22,7 +22,7 @@ from sigma_kernel import (
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
 from sigma_kernel.launcher import main
 from sigma_kernel.launcher.export import written
-from sigma_kernel.testing import inference
+from sigma_testing import inference
 
 TEXT = """
 format = 1

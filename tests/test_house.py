@@ -22,19 +22,22 @@ from sigma_kernel.lazy import GENERATE
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import find
-from sigma_kernel.testing import generate
+from sigma_testing import generate
 
 ROOT = Path(__file__).parents[1]
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
 OPT_IN = {
     "sigma-backend-cupy", "sigma-backend-jax", "sigma-backend-torch", "sigma-export-onnx", "sigma-monitor-tensorboard",
-    "sigma-operator-mpi", "sigma-operator-ray", "sigma-sklearn",
+    "sigma-operator-mpi", "sigma-operator-ray", "sigma-sklearn", "sigma-testing",
 }  # fmt: skip
 MADE_ON_THE_WAY = {"build", "dist", "runs", "__pycache__"}
 INSTALL = "python -m pip install -r requirements.txt && sigma run digits"
 CHECK = "python -m pip install tox && tox"
 
+ENGINE = {"sigma-testing"}  # distributions that offer no components
+PLUGINS = [room for room in ROOMS if room.name not in ENGINE]
 by_name = pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+of_plugins = pytest.mark.parametrize("room", PLUGINS, ids=lambda room: room.name)
 
 
 def project(folder: Path) -> dict:
@@ -185,6 +188,8 @@ def test_a_room_has_the_required_files(room):
         f"{package.name}/plugin.py",
     ):
         assert (room / path).is_file(), path
+    if room.name in ENGINE:  # whose tests lie among those of the kernel
+        return
     apart = (room / "tests" / "peers" / "test_plugin.py").is_file()  # of a room that needs JAX or PyTorch
     assert apart != (room / "tests" / "test_plugin.py").is_file()
     assert not apart or {path.parent.name for path in room.glob("tests/**/test_*.py")} == {"peers"}
@@ -192,28 +197,32 @@ def test_a_room_has_the_required_files(room):
 
 
 @by_name
-def test_a_room_is_a_distribution_with_one_entry_point_and_one_for_each_command(room):
+def test_a_room_is_a_distribution_of_this_project(room):
     described = project(room)
-    package = room.name.replace("-", "_")
     assert described["name"] == room.name
     assert described["version"] == sigma_kernel.__version__
     assert described["license"] == "MIT"
     assert described["license-files"] == ["LICENSE"]  # beside pyproject.toml: flit_core takes no path of a parent
     assert (room / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
-    entries = described["entry-points"]
+    major, minor, _ = sigma_kernel.__version__.split(".")
+    assert f"sigma-kernel ~={major}.{minor}" in described["dependencies"]
+
+
+@of_plugins
+def test_a_plugin_has_one_entry_point_and_one_for_each_command(room):
+    package, entries = room.name.replace("-", "_"), project(room)["entry-points"]
     assert {*entries} <= {"sigma_kernel.plugins", "sigma_kernel.commands"}
     assert list(entries["sigma_kernel.plugins"].values()) == [f"{package}.plugin"]
     records = run_path(str(room / package / "plugin.py"))["sigma_components"]()  # whether or not it is installed
     commands = {record.name: record.path for record in records if record.kind == "command"}
     assert entries.get("sigma_kernel.commands", {}) == commands
-    major, minor, _ = sigma_kernel.__version__.split(".")
-    assert f"sigma-kernel ~={major}.{minor}" in described["dependencies"]
 
 
 @by_name
 def test_a_room_imports_another_only_if_it_declares_the_dependency(room):
     known = {other.name for other in ROOMS}
-    named = {name for name in known if any(re.match(rf"{name}\b(?!-)", line) for line in project(room)["dependencies"])}
+    lines = project(room)["dependencies"] + project(room).get("optional-dependencies", {}).get("selftest", [])
+    named = {name for name in known if any(re.match(rf"{name}\b(?!-)", line) for line in lines)}
     own = room.name.replace("-", "_")
     used = set()
     for path in (room / own).rglob("*.py"):
@@ -229,7 +238,7 @@ def test_the_kernel_lists_the_components_of_its_rooms():
 
 def test_the_kernel_lists_the_existing_and_the_planned_rooms():
     table = json.loads(rooms.PATH.read_text("utf-8"))
-    assert set(table["offered"]) == {room.name for room in ROOMS}
+    assert set(table["offered"]) == {room.name for room in PLUGINS}
     assert set(table["planned"]) >= OPT_IN - {room.name for room in ROOMS}
     assert not set(table["planned"]) & set(table["offered"])
 

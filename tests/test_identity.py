@@ -16,9 +16,9 @@ from sigma_data import Csv
 from sigma_kernel import Environment, load
 from sigma_kernel.errors import SigmaDataError, SigmaError
 from sigma_kernel.launcher.group import main
-from sigma_kernel.testing.steering import Rows
 from sigma_kernel.training.checkpoints.store import newest_good, write
 from sigma_kernel.training.data.identity import changed_rows, describe_rows
+from sigma_testing.steering import Rows
 
 DRAW = np.random.default_rng(0)
 TABLE = pd.DataFrame(DRAW.normal(size=(60, 3)) * [1, 10, 100], columns=["a", "b", "c"])

@@ -16,8 +16,8 @@ from sigma_data import Arrays, Csv, Frame
 from sigma_kernel import Environment, load
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.launcher.group import main
-from sigma_kernel.testing import DatasetSuite
 from sigma_kernel.training.checkpoints.store import newest_good
+from sigma_testing import DatasetSuite
 
 CODES = np.arange(60) % 3
 X = np.eye(3, dtype=np.float32)[CODES] + np.random.default_rng(1).normal(size=(60, 3)).astype(np.float32) / 9

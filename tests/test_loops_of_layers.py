@@ -13,7 +13,7 @@ from sigma_kernel.contracts import Architecture, Context, Layer, Outputs, Parame
 from sigma_kernel.errors import SigmaGraphError, SigmaNetworkError
 from sigma_kernel.graph import Graph, Node, Spec, gradient, interpret, numpy_namespace
 from sigma_kernel.network.network import Network
-from sigma_kernel.testing import LayerSuite, traced
+from sigma_testing import LayerSuite, traced
 
 BATCH, STEPS, UNITS = 2, 5, 3
 RANDOM = np.random.default_rng(0)

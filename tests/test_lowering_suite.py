@@ -10,7 +10,7 @@ from sigma_backend_numpy import NumpyBackend
 from sigma_kernel import Backend, functions as f
 from sigma_kernel.graph import dtypes, shapes
 from sigma_kernel.graph.ops import op
-from sigma_kernel.testing import LoweringSuite, Sample
+from sigma_testing import LoweringSuite, Sample
 
 pytestmark = pytest.mark.rooms
 

@@ -12,9 +12,9 @@ from sigma_kernel import functions as f, minimise
 from sigma_kernel.clock import Moment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaDataError, SigmaError, SigmaTrainingError
 from sigma_kernel.graph.node import Node
-from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import Descent, Sweep
 from sigma_kernel.training.data.dataset import Rows
+from sigma_testing.null import NullBackend
+from sigma_testing.steering import Descent, Sweep
 
 HERE: dict[str, Any] = {"backend": NullBackend(), "operator": Sweep(), "batch_size": 20}
 

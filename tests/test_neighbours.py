@@ -17,9 +17,9 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
-from sigma_kernel.testing.journals import forged
-from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import Descent, Sweep, decisive, small_environment
+from sigma_testing.journals import forged
+from sigma_testing.null import NullBackend
+from sigma_testing.steering import Descent, Sweep, decisive, small_environment
 
 
 @define(eq=False, kw_only=True)

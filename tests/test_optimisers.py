@@ -14,10 +14,10 @@ from sigma_backend_numba import NumbaBackend
 from sigma_kernel import Environment, functions as f, minimise
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.graph import Graph, interpret, numpy_namespace
-from sigma_kernel.testing import Trial
-from sigma_kernel.testing.steering import state_bytes
 from sigma_optimisers import AccumulateGradients, Adam, Average, DecoupledDecay, NonNegative, SpectralNorm, UnitNorm
 from sigma_optimisers.plugin import OPTIMISERS
+from sigma_testing import Trial
+from sigma_testing.steering import state_bytes
 
 pytestmark = pytest.mark.rooms
 DRAW = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from sigma_kernel import Criterion, Moment, SigmaConfigError, catalogue
 from sigma_kernel.launcher import main
-from sigma_kernel.testing import CriterionSuite
+from sigma_testing import CriterionSuite
 from tests.faults import check_caught
 
 FILE = """

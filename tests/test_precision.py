@@ -14,9 +14,9 @@ from sigma_kernel.config.trained import load
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaNetworkError
 from sigma_kernel.launcher import main
 from sigma_kernel.minimisation import minimise
-from sigma_kernel.testing.steering import state_bytes
 from sigma_kernel.training.step.model import training_step
 from sigma_operator_local import LocalOperator
+from sigma_testing.steering import state_bytes
 
 DRAW = np.random.default_rng(0)
 X = DRAW.standard_normal((40, 6)).astype(np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel.environment import Environment
-from sigma_kernel.testing.steering import decisive
+from sigma_testing.steering import decisive
 
 pytestmark = pytest.mark.rooms
 

@@ -18,14 +18,14 @@ from sigma_kernel.contracts import Hook, HookContext, Monitor, View, Work
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.signals import SAVING
-from sigma_kernel.testing.journals import forged
-from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import Crash, Descent, Sweep, crash, crashed, decisive, small_environment, steered
 from sigma_kernel.training.commands.types import StopTraining
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import Replay, seamless, tail
 from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.session.loop import Session
+from sigma_testing.journals import forged
+from sigma_testing.null import NullBackend
+from sigma_testing.steering import Crash, Descent, Sweep, crash, crashed, decisive, small_environment, steered
 
 
 @pytest.fixture(autouse=True)

@@ -17,10 +17,10 @@ import pytest
 from sigma_kernel.config import build, prepare
 from sigma_kernel.launcher.configured import opened, understood
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.testing.journals import journalled, resealed
-from sigma_kernel.testing.steering import decisive, steered
 from sigma_kernel.training.commands.types import Pause
 from sigma_kernel.training.files import digest
+from sigma_testing.journals import journalled, resealed
+from sigma_testing.steering import decisive, steered
 
 pytestmark = pytest.mark.rooms
 

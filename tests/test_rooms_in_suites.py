@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sigma_kernel import Component, catalogue, testing
+import sigma_testing as testing
+from sigma_kernel import Component, catalogue
 from sigma_kernel.plugins.specs import KINDS
 
 pytestmark = pytest.mark.rooms

@@ -16,7 +16,6 @@ from sigma_kernel.contracts import Modifier, Objective, Operator, Optimisation, 
 from sigma_kernel.errors import SigmaComponentError, SigmaConfigError, SigmaStateError
 from sigma_kernel.graph import Node, Spec
 from sigma_kernel.launcher import main
-from sigma_kernel.testing.steering import decisive, state_bytes
 from sigma_layers import Dense, Function, FunctionCost, Input
 from sigma_operator_local import LocalOperator
 from sigma_optimisers import (
@@ -29,6 +28,7 @@ from sigma_optimisers import (
     Momentum,
     WarmUp,
 )
+from sigma_testing.steering import decisive, state_bytes
 
 ONE = {"inputs": np.ones((8, 1)), "targets": np.ones((8, 1))}
 FIRST = Optimisation(GradientDescent(0.1), match="a.*", minimises=["up"])

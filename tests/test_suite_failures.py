@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from attrs import define, frozen
 
-from sigma_kernel import testing
+import sigma_testing as testing
 from sigma_kernel.contracts import (
     Context,
     Iterator,
@@ -22,7 +22,7 @@ from sigma_kernel.contracts import (
     live,
 )
 from sigma_kernel.graph import Node, Spec
-from sigma_kernel.testing import (
+from sigma_testing import (
     IteratorSuite,
     LayerSuite,
     MergerSuite,

@@ -30,7 +30,7 @@ from sigma_kernel import (
     functions as f,
 )
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import (
+from sigma_testing import (
     CostSuite,
     ExporterSuite,
     ExtractorSuite,

@@ -11,8 +11,8 @@ import pytest
 from attrs import define, field
 
 from sigma_kernel import Hook, HookContext, TimeStep, every
-from sigma_kernel.testing import HookSuite
-from sigma_kernel.testing.hooks import Seen, watched
+from sigma_testing import HookSuite
+from sigma_testing.hooks import Seen, watched
 from tests.faults import check_caught
 
 GRADIENT = "gradients.1-linear.weights"

@@ -11,7 +11,7 @@ import pytest
 
 from sigma_kernel import Recipe
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import CommandSuite, RecipeSuite
+from sigma_testing import CommandSuite, RecipeSuite
 from tests.faults import check_caught
 
 pytestmark = pytest.mark.rooms

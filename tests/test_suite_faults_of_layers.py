@@ -15,7 +15,7 @@ from sigma_kernel import CostLayer, Layer, Node, Outputs, Parameter, functions a
 from sigma_kernel.graph import Spec, dtypes, op, shapes
 from sigma_kernel.graph.node import MEANINGS, OPS
 from sigma_kernel.graph.ops import Op
-from sigma_kernel.testing import ActivationSuite, CostSuite, LayerSuite, OpSuite, Sample
+from sigma_testing import ActivationSuite, CostSuite, LayerSuite, OpSuite, Sample
 from tests.faults import check_caught
 
 GRADIENTS = "test_gradients_agree_with_finite_differences"

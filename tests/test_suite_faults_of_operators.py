@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from sigma_kernel import Monitor, Operator, View, Work
-from sigma_kernel.testing import MonitorSuite, OperatorSuite, Sweep
+from sigma_testing import MonitorSuite, OperatorSuite, Sweep
 from tests.faults import check_fails
 
 

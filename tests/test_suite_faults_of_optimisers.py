@@ -26,7 +26,7 @@ from sigma_kernel import (
 )
 from sigma_kernel.errors import SigmaComponentError
 from sigma_kernel.graph.node import symbol
-from sigma_kernel.testing import (
+from sigma_testing import (
     GradientOptimiserSuite,
     ModifierSuite,
     RandomInitialiserSuite,
@@ -34,7 +34,7 @@ from sigma_kernel.testing import (
     TransformSuite,
     Trial,
 )
-from sigma_kernel.testing.optimisers import stepped
+from sigma_testing.optimisers import stepped
 from tests.faults import check_caught
 
 

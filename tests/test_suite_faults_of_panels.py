@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from sigma_kernel import Panel
-from sigma_kernel.testing import PanelSuite
+from sigma_testing import PanelSuite
 
 GOOD = Panel("Loss", "// What it draws.\nexport default ({ html }) => html`<p>1</p>`;\n")
 FAULTS = {

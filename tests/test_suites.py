@@ -10,9 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from sigma_kernel import testing
-from sigma_kernel.testing import generate
-from sigma_kernel.testing.plugin import failures
+import sigma_testing as testing
+from sigma_testing import generate
+from sigma_testing.plugin import failures
 
 
 def test_every_suite_can_be_imported_from_one_place() -> None:

@@ -19,14 +19,14 @@ from sigma_kernel.contracts import LayerEntry
 from sigma_kernel.curves import Curve, thinned
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaComponentError, SigmaConfigError, SigmaStateError
-from sigma_kernel.testing import Do, FakeView, Note, Slow, Sweep, ViewSuite, small_environment
-from sigma_kernel.testing.steering import steered, until
 from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.step import evaluator
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.model import activity_step
 from sigma_kernel.views import EnvironmentView
+from sigma_testing import Do, FakeView, Note, Slow, Sweep, ViewSuite, small_environment
+from sigma_testing.steering import steered, until
 
 PATIENCE = 60.0
 

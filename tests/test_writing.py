@@ -15,9 +15,9 @@ from sigma_kernel import Environment, HookContext, load
 from sigma_kernel.config import build, load as read
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import Draw
-from sigma_kernel.testing.doing import Do
 from sigma_kernel.training.step.writing import _drawn
 from sigma_layers import Embedding, Input, Output, SoftmaxCrossEntropy, TransformerDecoder
+from sigma_testing.doing import Do
 
 pytestmark = pytest.mark.rooms
 

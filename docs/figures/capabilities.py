@@ -20,7 +20,7 @@ from figures import FOLDER
 from sigma_kernel import Lowerings, catalogue
 from sigma_kernel.contracts import Backend, LoopProgram, Step
 from sigma_kernel.graph import OPS, Graph, dtypes, interpret, numpy_namespace, op, ops, shapes, symbol
-from sigma_kernel.testing import BackendSuite, Sample, samples
+from sigma_testing import BackendSuite, Sample, samples
 
 PAGE, KEPT = FOLDER.parent / "backends.md", FOLDER / "capabilities.json"
 BEGIN, END = "<!-- capabilities: begin -->\n", "<!-- capabilities: end -->\n"

@@ -30,8 +30,8 @@ from figures.browser import ENDLESS, Visit, browser, run
 from sigma_kernel import Environment, Hook
 from sigma_kernel.contracts import AddressEntry, Stretch
 from sigma_kernel.curves import Curve
-from sigma_kernel.testing import FakeView
 from sigma_monitor_web.monitor import WebMonitor
+from sigma_testing import FakeView
 
 CHARTS, POINTS, A_SECOND = 8, 10_000, 1_000
 SETTLE, WATCHED = 3.0, 10.0  # seconds

@@ -2,7 +2,7 @@
 
 This is one of the public modules that plugins import; ``docs/plugins.md`` lists them. ``sigma_kernel`` exports the same
 names. Each class documents what the kernel calls and what it guarantees in return; the conformance suites in
-:mod:`sigma_kernel.testing` check the component's side. Components are attrs classes whose fields are their settings; a
+:mod:`sigma_testing` check the component's side. Components are attrs classes whose fields are their settings; a
 field made by :func:`live` can be changed during a run. Forward passes, losses and updates are written with
 :mod:`sigma_kernel.functions`, on nodes of :mod:`sigma_kernel.graph`.
 """

@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_kernel.contracts.compute import Array as Array
 from sigma_kernel.contracts.compute import Arrays as Arrays

@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_kernel.graph import dtypes as dtypes
 from sigma_kernel.graph import ops as ops

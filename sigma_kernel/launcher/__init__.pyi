@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_kernel.launcher.configured import opened as opened
 from sigma_kernel.launcher.configured import recipe_or_file as recipe_or_file

@@ -15,11 +15,12 @@ from zipfile import ZipFile
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_kernel.launcher.doctor import undeclared, unmet, unusable
 from sigma_kernel.launcher.scaffold import SERIES
+from sigma_kernel.optional import optional
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
 from sigma_kernel.plugins.kinds import problems as problems_of
+from sigma_kernel.plugins.rooms import install
 from sigma_kernel.plugins.specs import GROUP
-from sigma_kernel.testing.plugin import failures
 
 KEYS = ("name", "version", "description", "readme", "requires-python", "dependencies")
 SECONDS = 1800  # for the tests, and for the wheel
@@ -46,9 +47,17 @@ def checked(root: Path) -> Iterator[tuple[str, list[str]]]:
     if plugin.state == "ready":
         yield "requirements", [*unmet(name), *undeclared(plugin)]
         yield "components", problems_of(plugin.components) or [*unusable(plugin.components)]
-        yield "conformance", failures(*project["entry-points"][GROUP].values())
+        yield "conformance", _suites().failures(*project["entry-points"][GROUP].values())
     yield "tests", tests(root)
     yield "wheel", wheel(root, plugin)
+
+
+def _suites() -> Any:
+    """Import the suites, which run with pytest."""
+    try:
+        return optional("sigma plugins check", "sigma_testing.plugin")
+    except SigmaPluginError as error:
+        raise SigmaPluginError(f"sigma plugins check: needs sigma-testing. {install('sigma-testing')}") from error
 
 
 def described(root: Path) -> Mapping[str, Any]:

@@ -124,7 +124,7 @@ requires-python = ">=3.11"
 dependencies = ["attrs >=24.1", "click >=8.1.7", "numpy >=2.1", "sigma-kernel ~=$series"$rooms]
 
 [project.optional-dependencies]
-test = ["pytest >=8.2"]
+test = ["pytest >=8.2", "sigma-testing ~=$series"]
 
 [project.entry-points."sigma_kernel.plugins"]
 $name = "$package.plugin"
@@ -188,7 +188,7 @@ TESTS = """\
 from types import ModuleType
 
 from $package import plugin
-from sigma_kernel.testing import PluginSuite
+from sigma_testing import PluginSuite
 
 
 class TestPlugin(PluginSuite):

@@ -1,7 +1,7 @@
 """The components of the project's own rooms, so that errors can name the distribution to install, and from where.
 
 ``rooms.json`` holds names by distribution and kind: ``offered``, generated from the rooms' records by
-``python -m sigma_kernel.testing.generate``; the summaries of ``commands`` and the ``defaults`` by kind and role; and,
+``python -m sigma_testing.generate``; the summaries of ``commands`` and the ``defaults`` by kind and role; and,
 written by hand, ``planned``, and the ``reference`` among backends.
 """
 

@@ -16,7 +16,7 @@ from sigma_kernel.graph.meaning import MEANINGS, interpret
 from sigma_kernel.graph.namespace import erf, numpy_namespace, scatter_add
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol, trace
 from sigma_kernel.graph.ops import Op
-from sigma_kernel.testing.cases import Sample, samples
+from sigma_testing.cases import Sample, samples
 
 NUMPY = numpy_namespace()
 EVERY = [sample for rows in samples().values() for sample in rows]

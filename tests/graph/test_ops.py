@@ -15,7 +15,7 @@ from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import FLOATS, MEANINGS, OPS, Graph, Node, Spec, constant, symbol, trace
-from sigma_kernel.testing.cases import Sample, samples
+from sigma_testing.cases import Sample, samples
 
 NUMPY = numpy_namespace()
 STRICT = evolve(NUMPY, quiet=partial(np.errstate, over="raise", divide="raise", invalid="raise"))

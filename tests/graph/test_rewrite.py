@@ -13,7 +13,7 @@ from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol, trace
 from sigma_kernel.graph.rewriting import lifted, rewrite
-from sigma_kernel.testing.cases import samples
+from sigma_testing.cases import samples
 
 NUMPY = numpy_namespace()
 X, Y = Spec((2, 3), "float64"), Spec((3,), "float64")

@@ -9,7 +9,7 @@ import pytest
 
 from figures import capabilities
 from sigma_kernel.contracts import Backend
-from sigma_kernel.testing import BackendSuite
+from sigma_testing import BackendSuite
 
 pytest.importorskip("jax")
 pytest.importorskip("torch")

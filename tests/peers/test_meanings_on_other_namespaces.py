@@ -13,8 +13,8 @@ from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import WORD, Namespace, numpy_namespace
 from sigma_kernel.graph.node import Spec, trace
 from sigma_kernel.graph.ops import cast
-from sigma_kernel.testing.cases import samples
-from sigma_kernel.testing.edges import edges
+from sigma_testing.cases import samples
+from sigma_testing.edges import edges
 
 NUMPY = numpy_namespace()
 HALVES = ("bfloat16", "float16")

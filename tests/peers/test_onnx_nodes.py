@@ -18,7 +18,7 @@ pytest.importorskip("onnx")
 
 from sigma_kernel.contracts import Backend
 from sigma_kernel.graph import Graph
-from sigma_kernel.testing import by_name
+from sigma_testing import by_name
 from tests.peers.onnx_nodes.arithmetic import ELEMENTWISE
 from tests.peers.onnx_nodes.attending import ATTENTION
 from tests.peers.onnx_nodes.layered import LAYERS

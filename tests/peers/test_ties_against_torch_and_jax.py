@@ -7,7 +7,7 @@ import pytest
 
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.testing.edges import TIES
+from sigma_testing.edges import TIES
 
 torch = pytest.importorskip("torch")
 jax = pytest.importorskip("jax")

@@ -14,9 +14,9 @@ from attrs import define, field
 
 from sigma_kernel import Environment, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext, Program, Step
-from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import Sweep, small_environment, steered
-from sigma_kernel.testing.watching import until
+from sigma_testing.null import NullBackend
+from sigma_testing.steering import Sweep, small_environment, steered
+from sigma_testing.watching import until
 
 RATE, WEIGHTS = "trainer.optimiser.learning_rate", "trainer.network.layers.weights"
 Script = Mapping[int, Callable[[Environment], Any]]

@@ -24,7 +24,7 @@ from sigma_kernel.graph import dtypes, ops
 from sigma_kernel.graph.meaning import MEANINGS
 from sigma_kernel.graph.namespace import Namespace, numpy_namespace
 from sigma_kernel.graph.node import ALIGNMENT, BYTES
-from sigma_kernel.testing.null import NullBackend
+from sigma_testing.null import NullBackend
 
 UNITS = 4  # units in the last place by which each result moves
 TIMES = 16.0  # tolerance, relative to the effect of moving

@@ -32,8 +32,8 @@ from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.testing.journals import journalled
-from sigma_kernel.testing.steering import Slow, Sweep, small_environment
+from sigma_testing.journals import journalled
+from sigma_testing.steering import Slow, Sweep, small_environment
 
 RATE = "trainer.optimiser.learning_rate"
 

@@ -23,7 +23,7 @@ from sigma_backend_numpy import NumpyBackend
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Backend
 from sigma_kernel.graph.node import Graph, symbol
-from sigma_kernel.testing.backend import ROUNDINGS
+from sigma_testing.backend import ROUNDINGS
 
 BLOCK = 1 << 10  # numbers whose sum is one term of another, in float64
 BACKENDS: dict[str, Backend] = {"numpy": NumpyBackend(), "numba": NumbaBackend()}

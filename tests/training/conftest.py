@@ -25,7 +25,7 @@ from sigma_kernel.contracts import (
 )  # fmt: skip
 from sigma_kernel.environment import Environment
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.testing.steering import Sweep, small_environment
+from sigma_testing.steering import Sweep, small_environment
 
 
 @define(eq=False)
@@ -145,8 +145,8 @@ from attrs import define
 
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, Iterator
-from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import Descent
+from sigma_testing.null import NullBackend
+from sigma_testing.steering import Descent
 from training.conftest import Momentum
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import Sweep, small_environment
+from sigma_testing import Sweep, small_environment
 
 X, Y = np.zeros((4, 3)), np.zeros(4)
 

@@ -22,13 +22,13 @@ from sigma_kernel.encoding import packed, unpacked
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.launcher.explanation import explained
-from sigma_kernel.testing.doing import Do as Told
-from sigma_kernel.testing.journals import forged
-from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
 from sigma_kernel.training.commands.types import Reset
 from sigma_kernel.training.hooks import background, runner as hooks_of_a_run
 from sigma_kernel.training.hooks.order import ordered
 from sigma_kernel.training.trainer import Trainer
+from sigma_testing.doing import Do as Told
+from sigma_testing.journals import forged
+from sigma_testing.steering import Sweep, small_environment, state_bytes
 
 STEP = every(1, "iteration")
 WEIGHTS = "network.weights"

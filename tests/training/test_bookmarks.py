@@ -18,7 +18,6 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.testing.steering import Crash, crash, crashed, decisive, steered
 from sigma_kernel.training import files
 from sigma_kernel.training.checkpoints.store import ARRAYS, MANIFEST, SEAL
 from sigma_kernel.training.files import digest
@@ -29,6 +28,7 @@ from sigma_kernel.training.history.metrics_file import MetricsFile
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import Replay, end_of_training
 from sigma_kernel.training.hooks.order import HookOrder
+from sigma_testing.steering import Crash, crash, crashed, decisive, steered
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
 

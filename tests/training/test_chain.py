@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.testing.journals import journalled
-from sigma_kernel.testing.steering import Crash, crash, crashed, decisive, steered
 from sigma_kernel.training.checkpoints import store
 from sigma_kernel.training.checkpoints.store import read_manifest, saved
 from sigma_kernel.training.history import chain, journal as journals, recorder, rewind
 from sigma_kernel.training.history.journal import Journal, Lines
+from sigma_testing.journals import journalled
+from sigma_testing.steering import Crash, crash, crashed, decisive, steered
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
 

@@ -13,10 +13,10 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaComponentError, SigmaConfigError, SigmaError, SigmaStateError
-from sigma_kernel.testing.steering import Slow, Sweep, crash, crashed, decisive, small_environment, steered, until
 from sigma_kernel.training.commands.types import Attach
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.trainer import Trainer
+from sigma_testing.steering import Slow, Sweep, crash, crashed, decisive, small_environment, steered, until
 
 pytestmark = pytest.mark.usefixtures("shop")
 
@@ -218,7 +218,7 @@ def _saved(folder: Path, script: Script) -> set[str]:
 
 
 def test_a_plugin_introduced_by_a_command_is_recorded_with_the_run(tmp_path: Path, distribution: Any) -> None:
-    parts = "from sigma_kernel.testing.steering import Descent\n\n\nclass New(Descent):\n    pass\n"
+    parts = "from sigma_testing.steering import Descent\n\n\nclass New(Descent):\n    pass\n"
     distribution("acme-late", "'optimiser', 'late', 'acme_late.parts:New', 'It.'", parts=parts)
     with small_environment(Sweep()) as sigma:
         sigma.folder = tmp_path

@@ -20,10 +20,16 @@ from sigma_kernel.contracts import Program, Step
 from sigma_kernel.curves import read as read_curves
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_kernel.testing.doing import Do
-from sigma_kernel.testing.journals import forged, journalled
-from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import (
+from sigma_kernel.training.commands.types import Set
+from sigma_kernel.training.data.dataset import Rows
+from sigma_kernel.training.data.edits import Edited
+from sigma_kernel.training.history.rewind import Past
+from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.trainer import Trainer
+from sigma_testing.doing import Do
+from sigma_testing.journals import forged, journalled
+from sigma_testing.null import NullBackend
+from sigma_testing.steering import (
     Sweep,
     crash,
     crashed,
@@ -33,12 +39,6 @@ from sigma_kernel.testing.steering import (
     steered,
     until,
 )
-from sigma_kernel.training.commands.types import Set
-from sigma_kernel.training.data.dataset import Rows
-from sigma_kernel.training.data.edits import Edited
-from sigma_kernel.training.history.rewind import Past
-from sigma_kernel.training.session.loop import Session
-from sigma_kernel.training.trainer import Trainer
 
 Script = Mapping[int, Callable[[Environment], Any]]
 DRAW = np.random.default_rng(7)  # as small_environment draws its rows
@@ -355,7 +355,7 @@ def test_a_run_that_ends_in_any_epoch_is_resumed_with_its_edits(tmp_path: Path, 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from sigma_kernel.testing.steering import steered
+from sigma_testing.steering import steered
 script = {
     2: lambda sigma: [sigma.exclude([1, 2, 3]), sigma.relabel(4, [0.5])],
     7: lambda sigma: [sigma.set("trainer.batch_size", 4), sigma.send("save") if "save" in sys.argv else None],

@@ -15,16 +15,16 @@ from sigma_kernel.clock import after, every
 from sigma_kernel.contracts import Monitor, Schedule, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrainingError
-from sigma_kernel.testing.doing import Do
-from sigma_kernel.testing.journals import journalled
-from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import Descent, Sweep, decisive, small_environment, until
 from sigma_kernel.training.checkpoints import writer
 from sigma_kernel.training.checkpoints.store import read, saved
 from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.session import recovery
 from sigma_kernel.training.step.model import LAYERS
+from sigma_testing.doing import Do
+from sigma_testing.journals import journalled
+from sigma_testing.null import NullBackend
+from sigma_testing.steering import Descent, Sweep, decisive, small_environment, until
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -244,7 +244,7 @@ def test_a_hook_that_raises_leaves_the_state_before_and_runs_again_on_resume(tmp
         again.resume(run, log=told.append)
         assert told == [
             "trainer: goes back to iteration 6, the last good one; the run failed at iteration 7: hook 'broken' "
-            "(sigma_kernel.testing.doing.Do) failed: ValueError: the disk of the camera is gone. Set on_error = 'mute' "
+            "(sigma_testing.doing.Do) failed: ValueError: the disk of the camera is gone. Set on_error = 'mute' "
             "or 'ignore' to train on. Nothing is changed, so it may fail again; --set changes a setting."
         ]
         again.run()

@@ -13,8 +13,8 @@ from sigma_kernel.clock import every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
-from sigma_kernel.testing.journals import journalled
-from sigma_kernel.testing.steering import Steered, Sweep, crash, crashed, decisive, state_bytes
+from sigma_testing.journals import journalled
+from sigma_testing.steering import Steered, Sweep, crash, crashed, decisive, state_bytes
 
 Deep = Callable[..., Environment]
 FROZEN = "trainer.optimiser.1-dense.weights.frozen"

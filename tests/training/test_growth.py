@@ -11,12 +11,12 @@ import pytest
 from attrs import evolve
 
 from sigma_kernel.environment import Environment
-from sigma_kernel.testing.counting import TWICE, growth
-from sigma_kernel.testing.doing import Do
 from sigma_kernel.training.hooks.order import ordered, reasons
 from sigma_kernel.training.hooks.outlook import check_reads
 from sigma_kernel.training.step.model import LAYERS, Model, evaluation_step, gradient_step, training_step, update_step
 from sigma_kernel.training.trainer import Trainer
+from sigma_testing.counting import TWICE, growth
+from sigma_testing.doing import Do
 
 pytestmark = pytest.mark.rooms
 

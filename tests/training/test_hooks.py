@@ -15,11 +15,11 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.criteria import when
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_kernel.launcher.explanation import explained
-from sigma_kernel.testing.doing import Do
-from sigma_kernel.testing.steering import Desk, Sweep, small_environment
 from sigma_kernel.training.hooks.order import HookOrder, check_distinct, ordered, reasons
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds
 from sigma_kernel.training.session.loop import Session
+from sigma_testing.doing import Do
+from sigma_testing.steering import Desk, Sweep, small_environment
 
 
 class Other(Do):
@@ -206,8 +206,8 @@ def test_a_hook_can_be_muted_by_its_failure() -> None:
     told: list[str] = []
     runner = _runner(told, a=Do(does=_fails, on_error="mute"), b=Do())
     _fire(runner, "a", Desk())
-    assert told == ["hook 'a' (sigma_kernel.testing.doing.Do) failed: KeyError: 'gone'; it is muted"]
-    assert runner.memory["a"]["error"] == "hook 'a' (sigma_kernel.testing.doing.Do) failed: KeyError: 'gone'"
+    assert told == ["hook 'a' (sigma_testing.doing.Do) failed: KeyError: 'gone'; it is muted"]
+    assert runner.memory["a"]["error"] == "hook 'a' (sigma_testing.doing.Do) failed: KeyError: 'gone'"
     assert runner.order.due(runner.memory, Moment(), Moment(epoch=1)) == ["b"]
     assert runner.order.active(runner.memory) == ["b"]
 
@@ -217,7 +217,7 @@ def test_a_hook_whose_failure_is_ignored_stays_active() -> None:
     runner = _runner(told, a=Do(does=_fails, on_error="ignore"))
     _fire(runner, "a", Desk())
     _fire(runner, "a", Desk())
-    assert told == ["hook 'a' (sigma_kernel.testing.doing.Do) failed: KeyError: 'gone'; it is ignored"] * 2
+    assert told == ["hook 'a' (sigma_testing.doing.Do) failed: KeyError: 'gone'; it is ignored"] * 2
     assert runner.order.due(runner.memory, Moment(), Moment(epoch=1)) == ["a"]
 
 
@@ -339,7 +339,7 @@ def test_training_continues_after_an_ignored_failure_which_is_logged() -> None:
     with small_environment(Sweep(), hooks={"it": Do(does=_fails, on_error="ignore")}) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
         assert [text for _, text in sigma.messages.after(0)] == [
-            "hook 'it' (sigma_kernel.testing.doing.Do) failed: KeyError: 'gone'; it is ignored"
+            "hook 'it' (sigma_testing.doing.Do) failed: KeyError: 'gone'; it is ignored"
         ] * 2
 
 
@@ -364,7 +364,7 @@ def test_the_error_policy_applies_to_a_hook_that_detached_itself(policy: str, be
     with small_environment(TwoWorkers(), splits=["training"], hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=3)
         assert [text for _, text in sigma.messages.after(0)] == [
-            f"hook 'it' (sigma_kernel.testing.doing.Do) failed: KeyError: 'gone'; it is {became}"
+            f"hook 'it' (sigma_testing.doing.Do) failed: KeyError: 'gone'; it is {became}"
         ]
         assert sigma.trainer("trainer").session.state.memory == {}
 

@@ -18,13 +18,13 @@ import pytest
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.folders import WrittenFolder
-from sigma_kernel.testing.journals import journalled
-from sigma_kernel.testing.steering import decisive, steered
 from sigma_kernel.training.checkpoints import store as checkpoint
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.files import put_text
 from sigma_kernel.training.history import chain, journal
 from sigma_kernel.training.runs.run_folder import lock
+from sigma_testing.journals import journalled
+from sigma_testing.steering import decisive, steered
 
 RATE = "trainer.optimiser.learning_rate"
 

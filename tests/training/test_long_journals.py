@@ -13,9 +13,9 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.testing.steering import steered
 from sigma_kernel.training.history import chain, journal as journals, recorder, rewind
 from sigma_kernel.training.history.journal import Journal
+from sigma_testing.steering import steered
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
 

@@ -17,9 +17,9 @@ from sigma_kernel.contracts import Hook, HookContext, Metric, Outlook
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaComponentError, SigmaConfigError, SigmaNetworkError, SigmaTrainingError
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.testing.doing import Do
-from sigma_kernel.testing.hooks import HookSuite
-from sigma_kernel.testing.steering import Descent, Sweep, small_environment, steered
+from sigma_testing.doing import Do
+from sigma_testing.hooks import HookSuite
+from sigma_testing.steering import Descent, Sweep, small_environment, steered
 
 Deep = Callable[..., Environment]
 

@@ -16,9 +16,9 @@ import pytest
 from sigma_kernel.clock import Moment
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError, SigmaStateError
-from sigma_kernel.testing.steering import Slow, Sweep, small_environment
 from sigma_kernel.training.commands.queue import Queue, Request
 from sigma_kernel.training.commands.types import Go, Pause, Save, Set, StopTraining, command
+from sigma_testing.steering import Slow, Sweep, small_environment
 
 PATIENCE = 60.0  # seconds after which a request counts as unanswered
 

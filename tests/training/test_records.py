@@ -27,7 +27,6 @@ from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaStateEr
 from sigma_kernel.messages import Messages
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
-from sigma_kernel.testing.steering import Sweep, small_environment
 from sigma_kernel.training.history import recorder
 from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.history.metrics import History, Samples
@@ -35,6 +34,7 @@ from sigma_kernel.training.history.recorder import MOST_LOSSES, Recorder
 from sigma_kernel.training.history.replay import Replay
 from sigma_kernel.training.hooks.order import HookOrder
 from sigma_kernel.training.session import loop
+from sigma_testing.steering import Sweep, small_environment
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

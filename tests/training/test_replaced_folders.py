@@ -16,8 +16,6 @@ from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.folders import WrittenFolder
-from sigma_kernel.testing.journals import journalled
-from sigma_kernel.testing.steering import decisive, steered
 from sigma_kernel.training.checkpoints import store
 from sigma_kernel.training.checkpoints.store import newest_good, saved
 from sigma_kernel.training.checkpoints.writer import Retention, Saver
@@ -25,6 +23,8 @@ from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.files import put_text
 from sigma_kernel.training.history.journal import Lines
 from sigma_kernel.training.runs.run_folder import lock, open_lock
+from sigma_testing.journals import journalled
+from sigma_testing.steering import decisive, steered
 
 RATE = "trainer.optimiser.learning_rate"
 REPLACED = "a link or another folder is in place of the run's. Put that back, or move this away: then it is made again."

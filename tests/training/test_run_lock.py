@@ -14,8 +14,8 @@ import pytest
 
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.folders import LOCK, WrittenFolder, is_locked
-from sigma_kernel.testing.steering import steered
 from sigma_kernel.training.runs.run_folder import create, lock
+from sigma_testing.steering import steered
 
 
 @contextmanager

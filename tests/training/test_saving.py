@@ -23,11 +23,11 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
-from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
 from sigma_kernel.training.checkpoints import store as checkpoint, writer
 from sigma_kernel.training.checkpoints.compatibility import differences, made_with
 from sigma_kernel.training.checkpoints.writer import Retention, Saver
 from sigma_kernel.training.runs.resume import restore
+from sigma_testing.steering import Sweep, small_environment, state_bytes
 
 KEYS = ("clock", "cursor", "live", "hooks", "streams", "published")  # of the values of a state tree
 

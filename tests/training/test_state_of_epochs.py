@@ -11,7 +11,7 @@ from attrs import define
 from sigma_kernel.contracts import Context, Layer, Outputs, Parameter
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node, Spec
-from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
+from sigma_testing.steering import Sweep, small_environment, state_bytes
 
 FIRST, COUNT = 100.0, "network.layers.count"
 

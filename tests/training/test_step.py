@@ -29,7 +29,6 @@ from sigma_kernel.contracts import (
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaComponentError, SigmaNetworkError, SigmaStateError
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.testing.steering import state_bytes
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.model import (
     GRADIENTS,
@@ -40,6 +39,7 @@ from sigma_kernel.training.step.model import (
     update_step,
 )
 from sigma_kernel.training.step.steps import Steps
+from sigma_testing.steering import state_bytes
 
 Deep = Callable[..., Environment]
 WEIGHTS = ("1-dense.weights", "1-dense.bias", "4-dense.weights", "4-dense.bias")

@@ -20,10 +20,10 @@ from sigma_kernel.errors import (
     SigmaNetworkError,
     SigmaStateError,
 )  # fmt: skip
-from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.steering import Sweep, small_environment, state_bytes
 from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.step.model import LAYERS
+from sigma_testing.null import NullBackend
+from sigma_testing.steering import Sweep, small_environment, state_bytes
 
 Deep = Callable[..., Environment]
 

@@ -11,10 +11,10 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
-from sigma_kernel.testing.journals import journalled
-from sigma_kernel.testing.steering import Sweep, decisive, small_environment, steered
 from sigma_kernel.training.session import undo as undoing
 from sigma_kernel.training.trainer import Trainer
+from sigma_testing.journals import journalled
+from sigma_testing.steering import Sweep, decisive, small_environment, steered
 
 pytestmark = pytest.mark.usefixtures("shop")
 

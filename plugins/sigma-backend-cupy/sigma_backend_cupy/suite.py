@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sigma_backend_cupy.backend import CupyBackend
 from sigma_kernel.contracts import Backend
-from sigma_kernel.testing import BackendSuite
+from sigma_testing import BackendSuite
 
 
 class TestOnAGpu(BackendSuite):

@@ -26,7 +26,7 @@ from sigma_backend_numpy import NumpyBackend
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, Node, ops, symbol
-from sigma_kernel.testing import TWICE, growth
+from sigma_testing import TWICE, growth
 
 _spec = util.spec_from_file_location("nets", Path(__file__).with_name("nets.py"))
 assert _spec is not None

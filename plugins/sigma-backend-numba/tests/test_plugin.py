@@ -5,7 +5,7 @@ import sys
 from types import ModuleType
 
 from sigma_backend_numba import plugin
-from sigma_kernel.testing import PluginSuite
+from sigma_testing import PluginSuite
 
 
 class TestPlugin(PluginSuite):

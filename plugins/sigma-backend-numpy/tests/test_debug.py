@@ -10,7 +10,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Backend, Burst, Step
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_kernel.graph import Graph, Node, gradient, originating, symbol
-from sigma_kernel.testing import BackendSuite
+from sigma_testing import BackendSuite
 
 X = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]], np.float32)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from sigma_backend_numpy.plan import LEAVES, STRIDED, Plan, elementwise, plan
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ALIGNMENT, BYTES, Graph, Node, Spec, constant, ops, symbol, trace
-from sigma_kernel.testing import samples
+from sigma_testing import samples
 
 
 def chain(length: int, shape: tuple[int, ...] = (16,)) -> Graph:

@@ -26,7 +26,7 @@ from sigma_kernel.graph import (
     symbol,
     trace,
 )
-from sigma_kernel.testing import samples
+from sigma_testing import samples
 
 SIDE = 4
 DRAW = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import pytest
 
 from sigma_backend_numpy import NumpyBackend, windows
 from sigma_kernel.graph import Graph, Node, interpret, numpy_namespace, ops, symbol
-from sigma_kernel.testing import Sample, samples
+from sigma_testing import Sample, samples
 
 WINDOWED = [sample for op in windows.KERNELS for sample in samples()[op]]
 

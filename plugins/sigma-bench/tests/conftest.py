@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sigma_kernel.testing import fresh_catalogue
+from sigma_testing import fresh_catalogue
 
 CONFIGURATION = """
 format = 1

@@ -21,7 +21,7 @@ from sigma_kernel.config import load
 from sigma_kernel.contracts import Array, Backend, Program, Step
 from sigma_kernel.graph import MEANINGS, Graph, Namespace, interpret, numpy_namespace, symbol
 from sigma_kernel.launcher import main
-from sigma_kernel.testing import CommandSuite
+from sigma_testing import CommandSuite
 
 ROWS = 60
 CONFIGURATION = """

@@ -6,7 +6,7 @@ import click
 
 from sigma_bench import plugin
 from sigma_kernel import catalogue
-from sigma_kernel.testing import PluginSuite
+from sigma_testing import PluginSuite
 
 
 class TestPlugin(PluginSuite):

@@ -11,7 +11,7 @@ import pytest
 
 from sigma_bench import command
 from sigma_bench.entry import Entry
-from sigma_kernel.testing import CommandSuite
+from sigma_testing import CommandSuite
 
 
 class TestBench(CommandSuite):

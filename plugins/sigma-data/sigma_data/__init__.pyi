@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_data.arrays import Arrays as Arrays
 from sigma_data.datasets.adding import Adding as Adding

@@ -12,7 +12,7 @@ import pytest
 from attrs import define, field
 
 from sigma_kernel import SigmaDataError, Source
-from sigma_kernel.testing import Memory
+from sigma_testing import Memory
 
 
 @pytest.fixture(scope="session")

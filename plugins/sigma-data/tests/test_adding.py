@@ -5,7 +5,7 @@ import pytest
 
 from sigma_data import Adding
 from sigma_kernel import SigmaConfigError
-from sigma_kernel.testing import DatasetSuite
+from sigma_testing import DatasetSuite
 
 
 class TestAdding(DatasetSuite):

@@ -5,7 +5,7 @@ import pytest
 
 from sigma_data import Arrays, Digits, Latent, Stream
 from sigma_kernel import Environment, SigmaConfigError
-from sigma_kernel.testing import DatasetSuite
+from sigma_testing import DatasetSuite
 
 
 class TestLatent(DatasetSuite):

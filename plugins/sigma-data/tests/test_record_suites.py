@@ -25,7 +25,7 @@ from sigma_data import (
     Shuffle,
 )
 from sigma_kernel import Extractor, Iterator, Reader
-from sigma_kernel.testing import ExtractorSuite, IteratorSuite, ReaderSuite
+from sigma_testing import ExtractorSuite, IteratorSuite, ReaderSuite
 
 
 class TestBytes(ReaderSuite):

@@ -10,7 +10,7 @@ import pytest
 import sigma_data
 from sigma_data import Arrays, Compressed, File, Multi, Normalise, OneHot, Standardise, Stream, Subset
 from sigma_kernel.contracts import Dataset, Preprocessor, Source
-from sigma_kernel.testing import DatasetSuite, PreprocessorSuite, SourceSuite
+from sigma_testing import DatasetSuite, PreprocessorSuite, SourceSuite
 
 SHIPPED = Path(sigma_data.__file__).parent / "files"
 

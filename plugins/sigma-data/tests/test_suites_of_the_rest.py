@@ -36,7 +36,7 @@ from sigma_data import (
     Xor,
 )
 from sigma_kernel import Dataset, Extractor, Preprocessor, Reader, Source
-from sigma_kernel.testing import DatasetSuite, ExtractorSuite, PreprocessorSuite, ReaderSuite, SourceSuite
+from sigma_testing import DatasetSuite, ExtractorSuite, PreprocessorSuite, ReaderSuite, SourceSuite
 
 
 # -- data sets ---------------------------------------------------------------------------------------------------------

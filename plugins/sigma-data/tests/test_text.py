@@ -11,7 +11,7 @@ from hypothesis import assume, given, strategies as st
 from sigma_data import Shakespeare, Text
 from sigma_data.windows import TextWindows, indices
 from sigma_kernel import Environment, SigmaConfigError, SigmaDataError
-from sigma_kernel.testing import DatasetSuite
+from sigma_testing import DatasetSuite
 
 POEM = "Tyger Tyger, burning bright,\nIn the forests of the night;\n" * 5
 

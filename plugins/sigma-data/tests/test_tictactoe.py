@@ -8,7 +8,7 @@ import pytest
 from sigma_data import TicTacToe
 from sigma_data.datasets.tictactoe import Board, best, is_lost, moves, outcome, reachable, symmetric
 from sigma_kernel import SigmaConfigError
-from sigma_kernel.testing import DatasetSuite
+from sigma_testing import DatasetSuite
 
 EMPTY: Board = (0,) * 9
 

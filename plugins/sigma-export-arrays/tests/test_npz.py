@@ -6,7 +6,7 @@ import numpy as np
 
 from sigma_export_arrays import Npz
 from sigma_kernel import Exporter
-from sigma_kernel.testing import ExporterSuite, inference
+from sigma_testing import ExporterSuite, inference
 
 
 class TestNpz(ExporterSuite):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from sigma_export_arrays import plugin
-from sigma_kernel.testing import PluginSuite
+from sigma_testing import PluginSuite
 
 
 class TestPlugin(PluginSuite):

@@ -9,7 +9,7 @@ from safetensors import safe_open
 
 from sigma_export_arrays import SafeTensors
 from sigma_kernel import Exporter
-from sigma_kernel.testing import ExporterSuite, inference
+from sigma_testing import ExporterSuite, inference
 
 
 class TestSafeTensors(ExporterSuite):

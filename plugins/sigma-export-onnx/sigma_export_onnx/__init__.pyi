@@ -1,3 +1,3 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_export_onnx.exporter import Onnx as Onnx

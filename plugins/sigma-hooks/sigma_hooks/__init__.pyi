@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_hooks.accumulate import Accumulate as Accumulate
 from sigma_hooks.accuracy import Accuracy as Accuracy

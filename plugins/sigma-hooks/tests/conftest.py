@@ -12,7 +12,7 @@ from attrs import define
 from sigma_kernel import Environment, functions as f
 from sigma_kernel.contracts import Architecture, Context, CostLayer, Layer, Parameter
 from sigma_kernel.graph import Node, Spec
-from sigma_kernel.testing import Sweep, small_environment
+from sigma_testing import Sweep, small_environment
 
 
 @define(eq=False)

@@ -13,7 +13,7 @@ from sigma_hooks import FunctionHook, SaveCheckpoint, Stop
 from sigma_kernel import every, when
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import Desk, HookSuite, Sweep, saved_scores, small_environment
+from sigma_testing import Desk, HookSuite, Sweep, saved_scores, small_environment
 
 SCORES = [3.0, 1.0, 4.0, 1.5, 5.0, 2.0]
 

@@ -24,7 +24,7 @@ from sigma_hooks import (
 from sigma_kernel import Node, Trainer, functions as f
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import Desk, Sweep, small_classifier
+from sigma_testing import Desk, Sweep, small_classifier
 
 RATE = "optimiser.learning_rate"
 RISING = [0.5, 0.6, 0.7, 0.8]

@@ -12,7 +12,7 @@ from sigma_hooks import Accuracy, EarlyStop, Evaluate, Extrema, FunctionHook, Lo
 from sigma_kernel import Moment, SigmaConfigError, TimeScale, after, every, when
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaTrainingError
-from sigma_kernel.testing import Desk, HookSuite, Sweep, small_environment
+from sigma_testing import Desk, HookSuite, Sweep, small_environment
 
 
 class TestEvaluate(HookSuite):

@@ -29,7 +29,7 @@ from sigma_hooks import (
 from sigma_kernel import Environment, Metric
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import Spec, interpret, numpy_namespace, trace
-from sigma_kernel.testing import MetricSuite
+from sigma_testing import MetricSuite
 
 DRAW = np.random.default_rng(3)
 TEXTS = DRAW.dirichlet(np.ones(3), (8, 5)).astype(np.float32)

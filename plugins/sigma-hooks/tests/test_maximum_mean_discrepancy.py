@@ -14,7 +14,7 @@ from sigma_hooks import MaximumMeanDiscrepancy, MaximumMeanDiscrepancyMetric, ma
 from sigma_kernel import Environment, Metric
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
-from sigma_kernel.testing import HookSuite, MetricSuite, Sweep, small_regression
+from sigma_testing import HookSuite, MetricSuite, Sweep, small_regression
 
 DRAW = np.random.default_rng(3)
 MADE, REAL = DRAW.normal(size=(2, 9, 2, 3))

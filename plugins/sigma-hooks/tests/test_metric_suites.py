@@ -18,7 +18,7 @@ from sigma_hooks import (
     ThresholdAccuracyMetric,
 )
 from sigma_kernel import Metric
-from sigma_kernel.testing import MetricSuite
+from sigma_testing import MetricSuite
 
 CLASSES = 3
 

@@ -27,7 +27,7 @@ from sigma_kernel import Environment, Metric, functions as f
 from sigma_kernel.contracts import Context, CostLayer, Hook, Layer, Parameter
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Node, Spec, interpret, numpy_namespace, trace
-from sigma_kernel.testing import HookSuite, MetricSuite, Sweep, small_environment
+from sigma_testing import HookSuite, MetricSuite, Sweep, small_environment
 
 DRAW = np.random.default_rng(1)
 SCORES = DRAW.dirichlet(np.ones(3), 12).astype(np.float32)

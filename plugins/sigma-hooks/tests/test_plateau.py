@@ -9,7 +9,7 @@ import pytest
 
 from sigma_hooks import EarlyStop, Plateau, Stop
 from sigma_kernel import Criterion, Environment, SigmaConfigError, catalogue, when
-from sigma_kernel.testing import CriterionSuite
+from sigma_testing import CriterionSuite
 
 Make = Callable[..., Environment]
 TEXT = "plateau(training.loss, 3, tolerance=0.5) and iteration reaches 5"

@@ -13,7 +13,7 @@ from sigma_hooks import Accumulate, FunctionHook, Histogram, PhaseTime, Progress
 from sigma_hooks.reading import read_all
 from sigma_kernel import Environment, Moment, SigmaConfigError, every, when
 from sigma_kernel.contracts import Hook
-from sigma_kernel.testing import Desk, HookSuite, Sweep, small_environment
+from sigma_testing import Desk, HookSuite, Sweep, small_environment
 
 Make = Callable[..., Environment]
 WEIGHTS = "network.layers.1-linear.weights"

@@ -10,7 +10,6 @@ import pytest
 from sigma_hooks import RowLoss
 from sigma_kernel import Environment, SigmaConfigError, every
 from sigma_kernel.contracts import Hook, RowLosses
-from sigma_kernel.testing import HookSuite
 from sigma_layers import (
     BinaryCrossEntropy,
     Concat,
@@ -22,6 +21,7 @@ from sigma_layers import (
     SoftmaxCrossEntropy,
     SquaredDifference,
 )
+from sigma_testing import HookSuite
 
 DRAW = np.random.default_rng(2)
 X = DRAW.normal(size=(47, 3))

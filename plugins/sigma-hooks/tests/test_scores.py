@@ -33,7 +33,7 @@ from sigma_kernel import Environment
 from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec, interpret, numpy_namespace, trace
-from sigma_kernel.testing import HookSuite, Sweep, small_regression
+from sigma_testing import HookSuite, Sweep, small_regression
 
 # The example of scikit-learn's guide: true classes 0 1 2 0 1 2, predicted 0 2 1 0 0 1.
 RIGHT = np.array([0, 1, 2, 0, 1, 2], np.int32)

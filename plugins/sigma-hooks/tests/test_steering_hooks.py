@@ -27,7 +27,7 @@ from sigma_hooks.learning_rate_finder import smoothed, steepest
 from sigma_kernel import Environment, Moment, every, when
 from sigma_kernel.contracts import Hook, Slot
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import Descent, Desk, HookSuite, Slow, Sweep, small_environment, state_bytes
+from sigma_testing import Descent, Desk, HookSuite, Slow, Sweep, small_environment, state_bytes
 
 RATE = "optimiser.learning_rate"
 

@@ -20,7 +20,7 @@ from sigma_kernel import Environment, Moment, after, functions as f
 from sigma_kernel.contracts import Architecture, Context, Hook, Layer
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_kernel.graph import Node
-from sigma_kernel.testing import Desk, HookSuite
+from sigma_testing import Desk, HookSuite
 
 
 @define(eq=False, init=False)

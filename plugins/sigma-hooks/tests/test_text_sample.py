@@ -14,7 +14,7 @@ from sigma_hooks import TextSample
 from sigma_kernel import Dataset, Environment, SigmaConfigError, SigmaTrainingError
 from sigma_kernel.contracts import Hook
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import Desk, HookSuite, Sweep, small_environment
+from sigma_testing import Desk, HookSuite, Sweep, small_environment
 
 CODES = np.array([[0, 1, 2, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2]] * 4, np.int32)
 NETWORK = "input(4, dtype='int32') + embedding(4, 8) + output(4) + softmax_cross_entropy()"

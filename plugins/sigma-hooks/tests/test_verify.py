@@ -16,7 +16,7 @@ from sigma_kernel import Environment, after, every, functions as f
 from sigma_kernel.contracts import Hook, Metric, Program, Step
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_kernel.graph import MEANINGS, OPS, Graph, Node, Spec, interpret, numpy_namespace, trace
-from sigma_kernel.testing import Descent, HookSuite, NullBackend, Sweep, small_environment, state_bytes
+from sigma_testing import Descent, HookSuite, NullBackend, Sweep, small_environment, state_bytes
 
 ALWAYS = every(1, "iteration")
 

@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_initialisers.constant import Constant as Constant
 from sigma_initialisers.delta_orthogonal import DeltaOrthogonal as DeltaOrthogonal

@@ -5,7 +5,7 @@ import pytest
 from sigma_initialisers import Constant
 from sigma_kernel.contracts import Parameter
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.testing import InitialiserSuite, draw
+from sigma_testing import InitialiserSuite, draw
 
 
 class TestConstant(InitialiserSuite):

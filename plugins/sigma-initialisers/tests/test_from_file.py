@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 from sigma_initialisers import FromFile, archives
 from sigma_kernel.contracts import Parameter
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
-from sigma_kernel.testing import InitialiserSuite, draw
+from sigma_testing import InitialiserSuite, draw
 
 NAME = "2-dense.weights"
 WEIGHTS = np.arange(6.0).reshape(2, 3) / 7.0

@@ -9,7 +9,7 @@ import pytest
 from sigma_initialisers import Gaussian
 from sigma_kernel.contracts import Parameter
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.testing import RandomInitialiserSuite, distance, draw
+from sigma_testing import RandomInitialiserSuite, distance, draw
 
 SAMPLES = 40_000
 

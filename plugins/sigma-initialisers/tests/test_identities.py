@@ -11,7 +11,7 @@ from sigma_initialisers import DeltaOrthogonal, Identity
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Parameter
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import InitialiserSuite, RandomInitialiserSuite, draw
+from sigma_testing import InitialiserSuite, RandomInitialiserSuite, draw
 
 MATRICES = tuple(p for p in RandomInitialiserSuite.parameters if len(p.shape) > 1)
 

@@ -7,7 +7,7 @@ import pytest
 
 from sigma_initialisers import LecunNormal, LecunUniform
 from sigma_kernel.contracts import Parameter
-from sigma_kernel.testing import RandomInitialiserSuite, distance, draw
+from sigma_testing import RandomInitialiserSuite, distance, draw
 
 DENSE = Parameter((300, 100))
 KERNEL = Parameter((64, 16, 5, 5), fan_in=16 * 25, fan_out=64 * 25)

@@ -9,7 +9,7 @@ import pytest
 from sigma_initialisers import Sparse
 from sigma_kernel.contracts import Parameter
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import InitialiserSuite, distance, draw
+from sigma_testing import InitialiserSuite, distance, draw
 
 
 class TestSparse(InitialiserSuite):

@@ -9,7 +9,7 @@ from sigma_initialisers import WarmStart
 from sigma_kernel.contracts import Parameter
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.graph import Draw
-from sigma_kernel.testing import InitialiserSuite, save_checkpoint
+from sigma_testing import InitialiserSuite, save_checkpoint
 
 WEIGHTS = np.arange(6.0).reshape(2, 3) / 7.0
 

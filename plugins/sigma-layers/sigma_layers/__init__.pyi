@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_layers.absolute_difference import AbsoluteDifference as AbsoluteDifference
 from sigma_layers.activation import Activation as Activation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace, symbol
-from sigma_kernel.testing import traced
+from sigma_testing import traced
 
 
 def it(layer, *arrays, weights=None):

@@ -8,9 +8,9 @@ import pytest
 
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node, Spec
-from sigma_kernel.testing import ActivationSuite, LayerSuite, by_name, traced
 from sigma_layers import Activation
 from sigma_layers.plugin import ACTIVATIONS
+from sigma_testing import ActivationSuite, LayerSuite, by_name, traced
 
 CLOSED = {
     "relu": lambda x: np.maximum(x, 0),

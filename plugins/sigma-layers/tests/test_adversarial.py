@@ -10,8 +10,8 @@ import pytest
 from sigma_kernel import Environment, Network
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import CostSuite
 from sigma_layers import Adversarial, Dense, Input
+from sigma_testing import CostSuite
 
 from .costing import cost, predicted, totals
 

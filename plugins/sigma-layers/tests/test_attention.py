@@ -13,7 +13,6 @@ from sigma_kernel import Environment, Network, functions as f
 from sigma_kernel.contracts import Architecture, Layer
 from sigma_kernel.errors import SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace
-from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import (
     Attention,
     Input,
@@ -26,6 +25,7 @@ from sigma_layers import (
     TransformerDecoder,
     TransformerEncoder,
 )
+from sigma_testing import LayerSuite, by_name, traced
 
 RANDOM = np.random.default_rng(0)
 SEQUENCE, MEMORY, LENGTHS = Spec((5, 6)), Spec((4, 3)), Spec((), "int32")

@@ -10,7 +10,6 @@ import pytest
 from sigma_kernel import Continued, Network, Trace, functions as f
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, interpret, numpy_namespace, symbol
-from sigma_kernel.testing import by_name
 from sigma_layers import (
     GRU,
     LSTM,
@@ -31,6 +30,7 @@ from sigma_layers import (
     TransformerDecoder,
     TransformerEncoder,
 )
+from sigma_testing import by_name
 
 LENGTH, ROWS, VOCABULARY = 7, 2, 5
 LENGTHS = np.array([6, 3], np.int32)

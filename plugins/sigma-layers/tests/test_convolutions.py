@@ -10,7 +10,6 @@ import pytest
 from sigma_kernel import Network
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import (
     Conv1d,
     Conv1dTranspose,
@@ -23,6 +22,7 @@ from sigma_layers import (
     DepthwiseConv3d,
     Input,
 )
+from sigma_testing import LayerSuite, by_name, traced
 
 SIGNAL, IMAGE, VOLUME = Spec((4, 7)), Spec((2, 6, 5)), Spec((2, 3, 4, 3))
 

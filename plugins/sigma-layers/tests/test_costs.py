@@ -9,7 +9,6 @@ from sigma_kernel import Network, functions as f
 from sigma_kernel.contracts import CostLayer, Totals
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace, symbol
-from sigma_kernel.testing import CostSuite, by_name, traced
 from sigma_layers import (
     BinaryCrossEntropy,
     Dense,
@@ -20,6 +19,7 @@ from sigma_layers import (
     SoftmaxCrossEntropy,
     SquaredDifference,
 )
+from sigma_testing import CostSuite, by_name, traced
 
 WEIGHTS = (0.5, 2.0, 1.25)
 

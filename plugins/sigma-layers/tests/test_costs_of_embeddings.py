@@ -8,8 +8,8 @@ import pytest
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import CostSuite
 from sigma_layers import CosineDistance, Dense, Input, SquaredDifference, Triplet
+from sigma_testing import CostSuite
 
 from .costing import cost, predicted, slopes, totals
 

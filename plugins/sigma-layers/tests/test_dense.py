@@ -6,8 +6,8 @@ import pytest
 from sigma_kernel import Network, functions as f
 from sigma_kernel.errors import SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import Dense, Input, Output, tanh
+from sigma_testing import LayerSuite, by_name, traced
 
 
 class TestDense(LayerSuite):

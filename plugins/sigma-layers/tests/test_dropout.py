@@ -7,8 +7,8 @@ import pytest
 
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import LayerSuite, traced
 from sigma_layers import Dropout, GaussianNoise, SpatialDropout
+from sigma_testing import LayerSuite, traced
 
 
 class TestDropout(LayerSuite):

@@ -12,7 +12,6 @@ from sigma_kernel import Environment, Network, functions as f, load
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.errors import SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Graph, Node, Spec, gradient, interpret, numpy_namespace
-from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import (
     Add,
     Dense,
@@ -26,6 +25,7 @@ from sigma_layers import (
     Subnetwork,
 )
 from sigma_layers.positions import rotated
+from sigma_testing import LayerSuite, by_name, traced
 
 TOKENS = np.array([[1, 0, 2], [2, 2, 0]], np.int32)
 VECTORS = np.arange(6.0).reshape(3, 2) + 1

@@ -8,8 +8,8 @@ import pytest
 from sigma_kernel import Network, functions as f
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import Add, Concat, Dense, Expand, Flatten, Function, Input, Permute, Reshape
+from sigma_testing import LayerSuite, by_name, traced
 
 FOUR, TWO_BY_THREE = Spec((4,)), Spec((2, 3))
 

@@ -9,8 +9,8 @@ import pytest
 
 from sigma_kernel import Network, SigmaNetworkError, functions as f
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import by_name
 from sigma_layers import Activation, Conv2d, Dense, Function, Input
+from sigma_testing import by_name
 
 HERE = {"inputs": Spec((2, 3, 3), "float32"), "targets": Spec((18,), "float32")}
 

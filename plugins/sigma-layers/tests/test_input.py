@@ -6,8 +6,8 @@ import pytest
 from sigma_kernel import Environment, Network, load
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import Dense, Input, Output, Reshape, SquaredDifference
+from sigma_testing import LayerSuite, by_name, traced
 
 
 class TestInput(LayerSuite):

@@ -9,8 +9,8 @@ from sigma_kernel import Environment
 from sigma_kernel.contracts import Totals
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import CostSuite
 from sigma_layers import Input, Output, SoftmaxCrossEntropy
+from sigma_testing import CostSuite
 
 from .costing import cost, it, slopes, totals
 

@@ -8,8 +8,8 @@ import pytest
 from sigma_kernel import Network
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace
-from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import Dense, Dot, Input, Maximum, Mean, Multiply, Reshape
+from sigma_testing import LayerSuite, by_name, traced
 
 TWO_BY_THREE = Spec((2, 3))
 

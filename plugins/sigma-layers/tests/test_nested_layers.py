@@ -13,7 +13,6 @@ from sigma_kernel import Environment, Network, functions as f, load
 from sigma_kernel.contracts import Architecture, Context, Layer, Outputs
 from sigma_kernel.errors import SigmaComponentError, SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Node, Spec
-from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import (
     Concat,
     Dense,
@@ -25,6 +24,7 @@ from sigma_layers import (
     SquaredDifference,
     Subnetwork,
 )
+from sigma_testing import LayerSuite, by_name, traced
 
 X = np.random.default_rng(0).normal(size=(20, 4))
 DATA = {"inputs": X, "targets": X[:, :2] * 2, "other": X[:, :1]}

@@ -8,8 +8,8 @@ import pytest
 from sigma_kernel import Network
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import BatchNorm, GroupNorm, Input, InstanceNorm, LayerNorm, RMSNorm
+from sigma_testing import LayerSuite, by_name, traced
 
 FOUR, SEQUENCE, IMAGE = Spec((4,)), Spec((5, 3)), Spec((4, 3, 2))
 

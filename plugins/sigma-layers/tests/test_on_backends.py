@@ -11,7 +11,6 @@ from sigma_backend_numba import NumbaBackend
 from sigma_backend_numpy import NumpyBackend
 from sigma_kernel import Environment, functions as f
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace
-from sigma_kernel.testing import traced
 from sigma_layers import (
     AdaptiveAveragePool,
     AdaptiveMaxPool,
@@ -47,6 +46,7 @@ from sigma_layers import (
     SpatialDropout,
     Upsample,
 )
+from sigma_testing import traced
 
 SIGNAL, IMAGE, VOLUME = (3, 4, 7), (3, 2, 6, 5), (2, 2, 3, 4, 3)
 FAMILIES: dict[str, list[tuple[Any, list[tuple[int, ...]]]]] = {  # layers, and the shapes of their inputs

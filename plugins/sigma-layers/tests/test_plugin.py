@@ -7,8 +7,8 @@ from attrs import fields, has
 
 import sigma_layers
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.testing import PluginSuite
 from sigma_layers import plugin
+from sigma_testing import PluginSuite
 
 FLAGS = [
     (name, one)

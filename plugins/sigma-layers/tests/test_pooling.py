@@ -8,7 +8,6 @@ import pytest
 from sigma_kernel import Network
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace
-from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import (
     AdaptiveAveragePool,
     AdaptiveMaxPool,
@@ -18,6 +17,7 @@ from sigma_layers import (
     Input,
     MaxPool,
 )
+from sigma_testing import LayerSuite, by_name, traced
 
 SIGNAL, IMAGE, VOLUME = Spec((2, 7)), Spec((2, 6, 5)), Spec((1, 3, 4, 2))
 

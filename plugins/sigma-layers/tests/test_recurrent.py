@@ -8,8 +8,8 @@ import pytest
 from sigma_kernel import Network, functions as f
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace
-from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import GRU, LSTM, Dense, Flatten, Input, Output, SimpleRNN, SquaredDifference
+from sigma_testing import LayerSuite, by_name, traced
 
 KINDS = [SimpleRNN, GRU, LSTM]
 BATCH, TIME, FEATURES, UNITS = 4, 5, 3, 2

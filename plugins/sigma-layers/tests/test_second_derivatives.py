@@ -9,7 +9,6 @@ import pytest
 
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace, symbol
-from sigma_kernel.testing import traced
 from sigma_layers import (
     CTC,
     GRU,
@@ -41,6 +40,7 @@ from sigma_layers import (
     Triplet,
     Upsample,
 )
+from sigma_testing import traced
 
 IMAGE, SEQUENCE = (2, 2, 5, 4), (2, 4, 6)
 CASES: list[tuple[Any, list[Any]]] = [

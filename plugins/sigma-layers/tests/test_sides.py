@@ -8,8 +8,8 @@ import pytest
 from sigma_kernel import Network
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import Crop, Input, Pad, Upsample
+from sigma_testing import LayerSuite, by_name, traced
 
 SIGNAL, IMAGE = Spec((2, 5)), Spec((2, 3, 4))
 

@@ -8,8 +8,8 @@ import pytest
 from sigma_kernel import Network
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import LayerSuite, by_name, traced
 from sigma_layers import AveragePool, Conv2d, Dense, Flatten, Input, MaxPool
+from sigma_testing import LayerSuite, by_name, traced
 
 IMAGE = Spec((2, 6, 5))
 

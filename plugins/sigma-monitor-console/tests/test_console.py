@@ -16,11 +16,11 @@ from rich.console import Console
 from sigma_kernel import every
 from sigma_kernel.contracts import Hook, HookContext, Monitor, Operator
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import MonitorSuite, Sweep, small_environment
 from sigma_monitor_console import console
 from sigma_monitor_console.console import ConsoleMonitor
 from sigma_monitor_console.notebook import NotebookWatch, Shown
 from sigma_monitor_console.reading import Speed, duration
+from sigma_testing import MonitorSuite, Sweep, small_environment
 
 
 @pytest.fixture(autouse=True)

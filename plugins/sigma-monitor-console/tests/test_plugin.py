@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from sigma_kernel.testing import PluginSuite
 from sigma_monitor_console import plugin
+from sigma_testing import PluginSuite
 
 
 class TestPlugin(PluginSuite):

@@ -12,10 +12,10 @@ from rich.cells import cell_len
 
 from sigma_kernel.contracts import Stretch
 from sigma_kernel.curves import Curve
-from sigma_kernel.testing import FakeView
 from sigma_monitor_console.layout import Look, lines
 from sigma_monitor_console.reading import Reading
 from sigma_monitor_console.sparks import BARS, MOST, Trend, drawn
+from sigma_testing import FakeView
 
 
 def _trend(values: Any, *more: Any) -> Trend:

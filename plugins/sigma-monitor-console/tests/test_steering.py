@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sigma_kernel.contracts import Ticket
-from sigma_kernel.testing import FakeView
 from sigma_monitor_console.steering import HELP, Steering
+from sigma_testing import FakeView
 
 
 def _sent(view: FakeView) -> list[tuple[str, dict[str, object]]]:

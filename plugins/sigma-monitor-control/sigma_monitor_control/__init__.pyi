@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_monitor_control.client import Client as Client
 from sigma_monitor_control.commands.reading import get_values as get_values

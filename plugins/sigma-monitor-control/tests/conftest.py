@@ -13,10 +13,10 @@ import pytest
 from attrs import define, field
 
 from sigma_kernel.contracts import AddressEntry
-from sigma_kernel.testing import FakeView
 from sigma_monitor_control import places
 from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_control.server import Server
+from sigma_testing import FakeView
 
 VALUES = {
     "trainer.iteration": 120,

@@ -12,10 +12,10 @@ import click
 import pytest
 
 from sigma_kernel.launcher import main
-from sigma_kernel.testing import CommandSuite, FakeView
 from sigma_monitor_control import plugin
 from sigma_monitor_control.commands import options, reading, steering
 from sigma_monitor_control.commands.options import applied, columns, literal, numbers, show
+from sigma_testing import CommandSuite, FakeView
 
 ORDINARY = {
     "get": ["accuracy"], "watch": ["accuracy", "--count", "1"], "set": ["learning_rate", "0.5"], "rewind": ["3"],

@@ -12,8 +12,8 @@ import pytest
 
 from sigma_kernel import Moment
 from sigma_kernel.contracts import AddressEntry, HookEntry, LayerEntry, StateEntry, Ticket
-from sigma_kernel.testing import FakeView
 from sigma_monitor_control.protocol import COMMANDS, LONGEST, READS, STEERS, SUBSCRIBES, Conversation
+from sigma_testing import FakeView
 
 Ask = Callable[..., Any]
 

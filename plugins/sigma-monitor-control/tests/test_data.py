@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from sigma_kernel.contracts import AddressEntry, LayerEntry, RowLosses
-from sigma_kernel.testing import FakeView
 from sigma_monitor_control.protocol import Conversation
 from sigma_monitor_control.protocol.pictures import drawn, is_picture, picture
+from sigma_testing import FakeView
 
 Ask = Callable[..., Any]
 SHADES = np.arange(40.0).reshape(10, 2, 2)  # of ten rows, 0 to 39

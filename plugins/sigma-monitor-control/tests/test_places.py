@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
-from sigma_kernel.testing import FakeView
 from sigma_monitor_control import ControlMonitor, connect, places
 from sigma_monitor_control.discovery import running
+from sigma_testing import FakeView
 
 
 def mode(path: Path) -> int:

@@ -12,9 +12,9 @@ import pytest
 
 from sigma_kernel import Environment, Monitor, every
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import Do, MonitorSuite, Slow, Sweep, small_environment, state_bytes
 from sigma_monitor_control import ControlMonitor, connect, monitor, places
 from sigma_monitor_control.discovery import running
+from sigma_testing import Do, MonitorSuite, Slow, Sweep, small_environment, state_bytes
 
 
 class TestControlMonitor(MonitorSuite):
@@ -63,7 +63,7 @@ def test_every_fit_can_be_steered(on: None, home: Path) -> None:
 def test_a_run_that_nobody_looks_at_imports_little_for_it(on: None) -> None:
     code = """if True:
         import sys
-        from sigma_kernel.testing import Sweep, small_environment
+        from sigma_testing import Sweep, small_environment
         sys.modules["sigma_kernel.environment"].GRACE = 60.0
         with small_environment(Sweep()) as sigma:
             sigma.control = False

@@ -18,11 +18,11 @@ from tensorboard.plugins.hparams.metadata import SESSION_START_INFO_TAG, parse_s
 from sigma_kernel import Environment, TimeStep, every
 from sigma_kernel.contracts import AddressEntry, Hook, HookContext, Monitor, Operator
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import FakeView, MonitorSuite, Sweep
 from sigma_monitor_tensorboard import TensorboardMonitor
 from sigma_monitor_tensorboard.events import MOST, Events
 from sigma_monitor_tensorboard.settings import flat, settings
 from sigma_monitor_tensorboard.writing import Writing
+from sigma_testing import FakeView, MonitorSuite, Sweep
 
 
 @pytest.fixture(scope="module", autouse=True)

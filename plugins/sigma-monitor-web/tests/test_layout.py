@@ -13,12 +13,12 @@ from starlette.testclient import TestClient
 
 from sigma_kernel import Panel
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
-from sigma_kernel.testing import FakeView
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.files import PAGE, file
 from sigma_monitor_web.keys import Keys
 from sigma_monitor_web.layout import AXES, VIEWS, PageLayout, check
 from sigma_monitor_web.monitor import OneRun, WebMonitor
+from sigma_testing import FakeView
 
 BASE = "http://127.0.0.1:8470"
 OWN = {"x-sigma": "1", "origin": BASE, "content-type": "application/json"}

@@ -17,7 +17,6 @@ from starlette.websockets import WebSocketDisconnect
 
 from sigma_kernel import Panel
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import FakeView
 from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_control.protocol import Conversation
 from sigma_monitor_web import application as application_module
@@ -28,6 +27,7 @@ from sigma_monitor_web.guard import MOST_BODY, POLICY, name_of
 from sigma_monitor_web.keys import TRIES, Keys
 from sigma_monitor_web.layout import PageLayout
 from sigma_monitor_web.monitor import WebMonitor
+from sigma_testing import FakeView
 
 BASE = "http://127.0.0.1:8470"
 JSON = {"content-type": "application/json"}

@@ -22,12 +22,12 @@ from websockets.sync.client import ClientConnection, connect
 
 from sigma_kernel import Environment, every
 from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
-from sigma_kernel.testing import Descent, Do, FakeView, MonitorSuite, Slow, Sweep, small_environment
 from sigma_monitor_control.budget import PROCESS
 from sigma_monitor_control.server import Server
 from sigma_monitor_web import serving, talk
 from sigma_monitor_web.monitor import Left, WebMonitor, shown
 from sigma_monitor_web.serving import listening
+from sigma_testing import Descent, Do, FakeView, MonitorSuite, Slow, Sweep, small_environment
 
 PATIENCE = 60.0
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
-from sigma_kernel.testing import CommandSuite
 from sigma_monitor_web.serving import WebServer
 from sigma_monitor_web.ui import ui
+from sigma_testing import CommandSuite
 
 
 class TestUi(CommandSuite):

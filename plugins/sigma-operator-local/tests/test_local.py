@@ -14,7 +14,9 @@ import pytest
 from sigma_kernel import every, when
 from sigma_kernel.contracts import HookContext, Monitor, Operator, Program, Step, View
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import (
+from sigma_operator_local import LocalOperator
+from sigma_operator_local.shards import Sum
+from sigma_testing import (
     Do,
     MonitorSuite,
     Note,
@@ -24,8 +26,6 @@ from sigma_kernel.testing import (
     small_environment,
     state_bytes,
 )
-from sigma_operator_local import LocalOperator
-from sigma_operator_local.shards import Sum
 
 
 class TestWholeBatches(OperatorSuite):

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from sigma_kernel import Merger
-from sigma_kernel.testing import MergerSuite
 from sigma_operator_local import Sum
+from sigma_testing import MergerSuite
 
 
 class TestSum(MergerSuite):

@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_optimisers.accumulate import AccumulateGradients as AccumulateGradients
 from sigma_optimisers.adadelta import Adadelta as Adadelta

@@ -5,8 +5,8 @@ import pytest
 
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import START, Sweep, TransformSuite, Trial, small_environment
 from sigma_optimisers import AccumulateGradients, Adam, Average, ClipGlobalNorm, GradientDescent, ScaleParameter
+from sigma_testing import START, Sweep, TransformSuite, Trial, small_environment
 
 
 class TestAccumulate(TransformSuite):

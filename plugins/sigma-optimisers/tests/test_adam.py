@@ -5,8 +5,8 @@ import pytest
 
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import GradientOptimiserSuite, Trial
 from sigma_optimisers import Adam
+from sigma_testing import GradientOptimiserSuite, Trial
 
 
 def moments(gradients):

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_kernel.testing import START, ModifierSuite, Trial
 from sigma_optimisers import Average, Clip, GradientDescent
+from sigma_testing import START, ModifierSuite, Trial
 
 
 class TestAverage(ModifierSuite):

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_kernel.testing import START, TransformSuite, transformed
 from sigma_optimisers import ClipGlobalNorm
+from sigma_testing import START, TransformSuite, transformed
 
 
 def norm(arrays):

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sigma_kernel.testing import TransformSuite, transformed
 from sigma_optimisers import ClipValue
+from sigma_testing import TransformSuite, transformed
 
 
 class TestClipValue(TransformSuite):

@@ -6,9 +6,9 @@ import pytest
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph import Graph, interpret, numpy_namespace
-from sigma_kernel.testing import OptimiserSuite, Trial
 from sigma_optimisers import CMAES
 from sigma_optimisers.populations import normals, ranks
+from sigma_testing import OptimiserSuite, Trial
 
 
 class TestCMAES(OptimiserSuite):

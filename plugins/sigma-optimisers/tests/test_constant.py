@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sigma_kernel.testing import ScheduleSuite
 from sigma_optimisers import ConstantFactor
+from sigma_testing import ScheduleSuite
 
 
 class TestConstant(ScheduleSuite):

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_kernel.testing import ScheduleSuite
 from sigma_optimisers import Cosine
+from sigma_testing import ScheduleSuite
 
 
 class TestCosine(ScheduleSuite):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import ScheduleSuite
 from sigma_optimisers import Cyclic
+from sigma_testing import ScheduleSuite
 
 
 class TestCyclic(ScheduleSuite):

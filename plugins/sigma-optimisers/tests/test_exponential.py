@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_kernel.testing import ScheduleSuite
 from sigma_optimisers import Exponential
+from sigma_testing import ScheduleSuite
 
 
 class TestExponential(ScheduleSuite):

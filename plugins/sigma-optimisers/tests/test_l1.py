@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sigma_kernel.testing import START, TransformSuite, Trial, transformed
 from sigma_optimisers import L1, GradientDescent
+from sigma_testing import START, TransformSuite, Trial, transformed
 
 
 class TestL1(TransformSuite):

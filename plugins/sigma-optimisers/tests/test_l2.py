@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sigma_kernel import functions as f
-from sigma_kernel.testing import START, TransformSuite, Trial, small_network, transformed
 from sigma_optimisers import L2, GradientDescent
+from sigma_testing import START, TransformSuite, Trial, small_network, transformed
 
 
 class TestL2(TransformSuite):

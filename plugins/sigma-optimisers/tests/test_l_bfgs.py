@@ -7,8 +7,8 @@ import pytest
 
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import OptimiserSuite, Sweep, Trial, small_environment
 from sigma_optimisers import LBFGS
+from sigma_testing import OptimiserSuite, Sweep, Trial, small_environment
 
 DRAW = np.random.default_rng(0)
 ROOT = DRAW.normal(size=(5, 5))

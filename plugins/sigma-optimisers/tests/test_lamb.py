@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sigma_kernel import functions as f
-from sigma_kernel.testing import GradientOptimiserSuite, Trial
 from sigma_optimisers import Lamb
+from sigma_testing import GradientOptimiserSuite, Trial
 
 
 class TestLamb(GradientOptimiserSuite):

@@ -12,7 +12,6 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Modifier, Objective, Optimiser, Update, live_settings
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
-from sigma_kernel.testing import ModifierSuite, Sweep, Trial, small_environment
 from sigma_optimisers import (
     Adam,
     AdamW,
@@ -27,6 +26,7 @@ from sigma_optimisers import (
     StepDecay,
     UnitNorm,
 )
+from sigma_testing import ModifierSuite, Sweep, Trial, small_environment
 
 
 class TestClip(ModifierSuite):

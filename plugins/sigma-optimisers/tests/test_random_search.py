@@ -7,8 +7,8 @@ import pytest
 
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import OptimiserSuite, Trial
 from sigma_optimisers import RandomSearch
+from sigma_testing import OptimiserSuite, Trial
 
 
 class TestRandomSearch(OptimiserSuite):

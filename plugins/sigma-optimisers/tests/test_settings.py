@@ -12,7 +12,6 @@ import sigma_optimisers
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Optimiser, Update, live, live_settings
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_kernel.testing import START, OptimiserSuite, Trial
 from sigma_optimisers import (
     L2,
     Adam,
@@ -25,6 +24,7 @@ from sigma_optimisers import (
     WarmUp,
 )
 from sigma_optimisers.plugin import OPTIMISERS, TRANSFORMS
+from sigma_testing import START, OptimiserSuite, Trial
 
 NAMES = [target for target, _ in (*OPTIMISERS.values(), *TRANSFORMS.values())]
 SETTINGS = [(name, setting) for name in NAMES for setting in live_settings(getattr(sigma_optimisers, name)())]

@@ -5,8 +5,8 @@ import pytest
 
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaNetworkError
-from sigma_kernel.testing import START, ModifierSuite, Trial
 from sigma_optimisers import GradientDescent, SpectralNorm
+from sigma_testing import START, ModifierSuite, Trial
 
 
 class TestSpectralNorm(ModifierSuite):

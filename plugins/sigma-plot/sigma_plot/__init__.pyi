@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_plot.charts import Figure as Figure
 from sigma_plot.charts import Svg as Svg

@@ -12,9 +12,9 @@ import click
 import pytest
 
 from sigma_kernel import Chart
-from sigma_kernel.testing import ChartSuite, CommandSuite
 from sigma_plot import Figure, Svg
 from sigma_plot.command import plot
+from sigma_testing import ChartSuite, CommandSuite
 
 
 class TestPlot(CommandSuite):

@@ -6,8 +6,8 @@ from types import ModuleType
 import pytest
 
 from sigma_kernel import catalogue
-from sigma_kernel.testing import PluginSuite
 from sigma_recipes import plugin
+from sigma_testing import PluginSuite
 
 
 class TestPlugin(PluginSuite):

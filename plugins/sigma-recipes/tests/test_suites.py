@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sigma_kernel import Recipe
-from sigma_kernel.testing import RecipeSuite
 from sigma_recipes import recipes
+from sigma_testing import RecipeSuite
 
 from . import voices
 

@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_sklearn.estimators import SigmaClassifier as SigmaClassifier
 from sigma_sklearn.estimators import SigmaRegressor as SigmaRegressor

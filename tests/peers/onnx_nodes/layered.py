@@ -7,8 +7,8 @@ from typing import Any
 
 from sigma_kernel import Trace, functions as f
 from sigma_kernel.graph import Node, constant
-from sigma_kernel.testing import by_name
 from sigma_layers import GRU, LSTM, BatchNorm, GroupNorm, InstanceNorm, Pad, RMSNorm, SimpleRNN, Upsample
+from sigma_testing import by_name
 from tests.peers.onnx_nodes.reading import OutOfScopeError, Table
 from tests.peers.onnx_nodes.windowed import spread
 

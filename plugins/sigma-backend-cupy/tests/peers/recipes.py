@@ -19,9 +19,9 @@ from sigma_backend_cupy.text.kernels import Kernel
 from sigma_backend_numpy import NumpyBackend
 from sigma_kernel import after, config
 from sigma_kernel.contracts import Arrays, Burst, Numbers, Program, Step
-from sigma_kernel.testing import Do
 from sigma_recipes import recipes
 from sigma_recipes.plugin import RECIPES
+from sigma_testing import Do
 
 from .host import HostBackend
 

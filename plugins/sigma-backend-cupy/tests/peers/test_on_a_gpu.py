@@ -7,7 +7,7 @@ import pytest
 from sigma_backend_cupy import CupyBackend
 from sigma_kernel.contracts import Backend
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.testing import BackendSuite
+from sigma_testing import BackendSuite
 
 try:
     CupyBackend()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sigma_kernel.contracts import Backend
-from sigma_kernel.testing import BackendSuite
+from sigma_testing import BackendSuite
 
 from .host import HostBackend
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from sigma_backend_jax import JaxBackend
 from sigma_kernel.contracts import Backend
-from sigma_kernel.testing import BackendSuite
+from sigma_testing import BackendSuite
 
 
 class TestJaxBackend(BackendSuite):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from sigma_backend_torch import TorchBackend
 from sigma_kernel.contracts import Backend
-from sigma_kernel.testing import BackendSuite
+from sigma_testing import BackendSuite
 
 
 class TestTorchBackend(BackendSuite):

@@ -19,7 +19,7 @@ from sigma_kernel import Environment, functions as f
 from sigma_kernel.contracts import Backend, Step
 from sigma_kernel.errors import SigmaMemoryError
 from sigma_kernel.graph import Graph, symbol
-from sigma_kernel.testing import BackendSuite
+from sigma_testing import BackendSuite
 
 NAN = float("nan")
 

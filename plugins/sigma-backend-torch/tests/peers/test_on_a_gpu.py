@@ -7,7 +7,7 @@ import torch
 
 from sigma_backend_torch import TorchBackend
 from sigma_kernel.contracts import Backend
-from sigma_kernel.testing import BackendSuite
+from sigma_testing import BackendSuite
 
 if not torch.cuda.is_available():
     pytest.skip("NO GPU: nothing of this backend was tested on CUDA", allow_module_level=True)

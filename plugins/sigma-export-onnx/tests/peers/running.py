@@ -13,7 +13,7 @@ from sigma_export_onnx import Onnx
 from sigma_kernel import Inference, Layer
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, Spec, interpret, numpy_namespace
-from sigma_kernel.testing import traced
+from sigma_testing import traced
 
 LAYERS, ALONE = "network.layers.", "0-it."
 TOLERANCE = 1e-5

@@ -19,8 +19,8 @@ from sigma_export_onnx.writer import tensors
 from sigma_kernel import Exporter, Inference, SigmaConfigError, load
 from sigma_kernel.graph import Spec
 from sigma_kernel.launcher import main
-from sigma_kernel.testing import ExporterSuite
 from sigma_layers import BatchNorm, Dense
+from sigma_testing import ExporterSuite
 
 from .running import alone, close, drawn, reference
 

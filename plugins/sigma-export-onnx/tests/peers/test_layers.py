@@ -9,8 +9,8 @@ pytest.importorskip("onnxruntime")
 import sigma_layers as layers
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import by_name
 from sigma_layers.plugin import ACTIVATIONS, LAYERS
+from sigma_testing import by_name
 
 from .running import agrees, alone
 

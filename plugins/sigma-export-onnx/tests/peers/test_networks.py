@@ -19,7 +19,7 @@ from sigma_export_onnx import Onnx
 from sigma_kernel import Environment, Preprocessor, SigmaConfigError, Trained, functions as f, load
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, Spec, symbol
-from sigma_kernel.testing import inference
+from sigma_testing import inference
 
 from .running import agrees, close, outputs, results, session
 from .test_layers import COSTS

@@ -15,7 +15,7 @@ from sigma_export_onnx.graphs import KEPT, REFUSED, TABLE
 from sigma_kernel import Inference, SigmaConfigError, functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import OPS, Node, Spec, constant, ops, rewrite, trace
-from sigma_kernel.testing import inference
+from sigma_testing import inference
 
 from .running import agrees, checked, close, drawn, reference, results
 

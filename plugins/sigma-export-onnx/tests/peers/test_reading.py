@@ -20,8 +20,8 @@ from sigma_initialisers import FromFile
 from sigma_kernel import Environment, SigmaConfigError, SigmaDataError, SigmaError, Trained, load
 from sigma_kernel.contracts import Parameter
 from sigma_kernel.graph import Spec
-from sigma_kernel.testing import draw
 from sigma_layers import Dense
+from sigma_testing import draw
 
 from .running import alone
 from .test_networks import trained

@@ -9,7 +9,7 @@ import pytest
 
 from sigma_hooks import ReduceOnPlateau
 from sigma_hooks.png import png
-from sigma_kernel.testing import Desk
+from sigma_testing import Desk
 
 RATE = "optimiser.learning_rate"
 

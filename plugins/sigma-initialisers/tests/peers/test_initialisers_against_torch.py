@@ -25,7 +25,7 @@ from sigma_initialisers import (  # noqa: E402
 )  # fmt: skip
 from sigma_initialisers.gains import GAINS  # noqa: E402
 from sigma_kernel.contracts import Parameter  # noqa: E402
-from sigma_kernel.testing import draw  # noqa: E402
+from sigma_testing import draw  # noqa: E402
 
 init = torch.nn.init
 SHAPES = {

@@ -18,7 +18,7 @@ from sigma_kernel.graph import (  # noqa: E402
     numpy_namespace,
     symbol,
 )
-from sigma_kernel.testing import by_name  # noqa: E402
+from sigma_testing import by_name  # noqa: E402
 
 torch.set_num_threads(1)  # its threads wait for each other longer than these small arrays take
 RATE, TOLERANCE = 0.1, 1e-9

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from sigma_kernel import functions as f  # noqa: E402
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace, symbol  # noqa: E402
-from sigma_kernel.testing import traced  # noqa: E402
+from sigma_testing import traced  # noqa: E402
 
 torch.set_num_threads(1)  # small tensors, and a process for each processor
 STEPS, RATE, TOLERANCE = 100, 0.05, 1e-9

@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch")
 
 from sigma_kernel import functions as f  # noqa: E402
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace  # noqa: E402
-from sigma_kernel.testing import traced  # noqa: E402
 from sigma_layers import Attention  # noqa: E402
+from sigma_testing import traced  # noqa: E402
 
 BATCH, TIME, RATE = 3, 5, 0.4
 MAPS = [f"{name}.weights" for name in ("query", "key", "value", "output")]

@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_monitor_control.protocol.conversation import Conversation as Conversation
 from sigma_monitor_control.protocol.conversation import READ as READ

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 import sigma_optimisers as ours  # noqa: E402
 from sigma_kernel import functions as f  # noqa: E402
-from sigma_kernel.testing import Trial  # noqa: E402
+from sigma_testing import Trial  # noqa: E402
 
 STEPS, TOLERANCE, SINGLE = 30, 1e-9, 1e-3
 EXAMPLES = max(int(os.environ.get("SIGMA_EXAMPLES", "20")) // 4, 1)

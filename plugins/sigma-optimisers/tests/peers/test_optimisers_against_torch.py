@@ -15,7 +15,6 @@ from sigma_kernel.graph import (  # noqa: E402
     numpy_namespace,
     symbol,
 )
-from sigma_kernel.testing import START, Trial  # noqa: E402
 from sigma_optimisers import (  # noqa: E402
     L1,
     L2,
@@ -50,6 +49,7 @@ from sigma_optimisers import (  # noqa: E402
     StepDecay,
     WarmUp,
 )  # fmt: skip
+from sigma_testing import START, Trial  # noqa: E402
 
 STEPS, TOLERANCE = 100, 1e-9
 optim, clip = torch.optim, torch.nn.utils
@@ -108,7 +108,7 @@ MUONS = {
 
 
 def small_network(parameters):
-    """Return the network of sigma_kernel.testing.optimisers.small_network in PyTorch."""
+    """Return the network of sigma_testing.optimisers.small_network in PyTorch."""
     hidden = torch.tanh(parameters["0-dense.weights"] + parameters["0-dense.biases"])
     return ((hidden @ parameters["1-dense.weights"] - 0.5) ** 2).mean()
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from sigma_kernel import Chart
-from sigma_kernel.testing import ChartSuite
 from sigma_plot import Figure
 from sigma_plot.charts import Line
 from sigma_plot.drawing import picture
+from sigma_testing import ChartSuite
 
 pytest.importorskip("matplotlib")
 images = pytest.importorskip("PIL.Image")

@@ -16,7 +16,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.graph import shapes
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.node import INTEGERS, NARROW, Graph, Node, symbol
-from sigma_kernel.testing.cases import NUMBERS, Sample, elementwise
+from sigma_testing.cases import NUMBERS, Sample, elementwise
 
 ONE, TWO = elementwise(shapes.same), elementwise(shapes.binary)
 SMALL = {"float32": 1e-40, "float64": 1e-310}  # denormal in a precision: a backend may flush them to zero

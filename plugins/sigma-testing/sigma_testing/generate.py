@@ -2,7 +2,7 @@
 
 Run this in the root of a project whose packages are installed in editable mode (``pip install -e``)::
 
-    python -m sigma_kernel.testing.generate
+    python -m sigma_testing.generate
 
 Every package with lazy exports gets an ``__init__.pyi``, which shows its names to type checkers and editors. In
 Sigma's own project, the names of the rooms' components and the summaries of their commands are written to
@@ -27,8 +27,8 @@ from sigma_kernel.plugins.discovery import Plugin
 
 
 def packages() -> Iterator[str]:
-    """Yield the names of the kernel's package and of the packages of all ready plugins."""
-    yield "sigma_kernel"
+    """Yield the names of the kernel's package, of this one, and of the packages of all ready plugins."""
+    yield from ("sigma_kernel", "sigma_testing")
     for plugin in catalogue().plugins:
         yield from {one.path.partition(".")[0]: None for one in plugin.components}
 

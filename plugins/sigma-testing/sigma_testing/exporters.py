@@ -21,7 +21,7 @@ from attrs import evolve
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Exporter, Inference, Step
 from sigma_kernel.graph.node import Graph, symbol
-from sigma_kernel.testing.suite import Suite
+from sigma_testing.suite import Suite
 
 LAYERS = "network.layers."
 FILE = "some model.file"  # an exporter has no say in the name

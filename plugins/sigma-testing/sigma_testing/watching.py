@@ -42,8 +42,8 @@ from sigma_kernel.contracts import (
 from sigma_kernel.curves import Curve, thinned
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.testing.steering import Slow, Sweep, small_environment, state_bytes, until
-from sigma_kernel.testing.suite import Suite, alike
+from sigma_testing.steering import Slow, Sweep, small_environment, state_bytes, until
+from sigma_testing.suite import Suite, alike
 
 
 @define(eq=False)

@@ -29,10 +29,10 @@ from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import FLOATS, MEANINGS, OPS, Graph, Node, Spec, symbol, trace
 from sigma_kernel.graph.ops import Op
 from sigma_kernel.graph.rewriting import rewrite
-from sigma_kernel.testing.cases import Sample
-from sigma_kernel.testing.gradients import SCALES, Slopes
-from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.suite import Suite, alike
+from sigma_testing.cases import Sample
+from sigma_testing.gradients import SCALES, Slopes
+from sigma_testing.null import NullBackend
+from sigma_testing.suite import Suite, alike
 
 
 class ActivationSuite(Suite):

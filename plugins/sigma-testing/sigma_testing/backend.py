@@ -34,9 +34,9 @@ from sigma_kernel.graph.node import MEANINGS, OPS, Graph, Node, symbol
 from sigma_kernel.graph.ops import op
 from sigma_kernel.graph.random import permutation
 from sigma_kernel.plugins.catalogue import Lowerings
-from sigma_kernel.testing.cases import Sample, samples
-from sigma_kernel.testing.edges import FLOATS, GUARDED, TIES, denormals, edges, outside
-from sigma_kernel.testing.suite import Suite, alike
+from sigma_testing.cases import Sample, samples
+from sigma_testing.edges import FLOATS, GUARDED, TIES, denormals, edges, outside
+from sigma_testing.suite import Suite, alike
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
 STATE = ("weights", "iteration")

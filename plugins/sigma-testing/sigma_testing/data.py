@@ -29,7 +29,7 @@ from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, symbol
-from sigma_kernel.testing.suite import Suite, alike
+from sigma_testing.suite import Suite, alike
 
 
 class SourceSuite(Suite):

@@ -21,8 +21,8 @@ from sigma_kernel.plugins.catalogue import _catalogue as discovered, catalogue, 
 from sigma_kernel.plugins.discovery import normal
 from sigma_kernel.plugins.kinds import problems
 from sigma_kernel.plugins.specs import COMMANDS, GROUP, Component
-from sigma_kernel.testing import generate
-from sigma_kernel.testing.suite import Suite
+from sigma_testing import generate
+from sigma_testing.suite import Suite
 
 SENTENCE = re.compile(r"[A-Z0-9](\S| (?! )){0,100}\.")
 

@@ -32,9 +32,9 @@ from sigma_kernel.network.notation import parse
 from sigma_kernel.network.tracing import Resolve, Shapes, Trace
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
-from sigma_kernel.testing.gradients import SCALES, Slopes
-from sigma_kernel.testing.held import attributes, changed
-from sigma_kernel.testing.suite import Suite, alike
+from sigma_testing.gradients import SCALES, Slopes
+from sigma_testing.held import attributes, changed
+from sigma_testing.suite import Suite, alike
 
 Arrays = Sequence[np.ndarray]
 WORDS = (((2,), "key"), ((), "iteration"), ((), "row"), ((), "scan"))

@@ -23,7 +23,7 @@ from typing import Any
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.testing.suite import Suite
+from sigma_testing.suite import Suite
 
 
 class CriterionSuite(Suite):

@@ -26,7 +26,7 @@ from attrs import frozen
 
 from sigma_kernel.contracts import Extractor, Iterator, Reader, Source
 from sigma_kernel.errors import SigmaDataError
-from sigma_kernel.testing.suite import Suite, alike
+from sigma_testing.suite import Suite, alike
 
 
 @frozen

@@ -17,7 +17,7 @@ import numpy as np
 
 from sigma_kernel.contracts import Initialiser, Parameter
 from sigma_kernel.graph.random import Draw
-from sigma_kernel.testing.suite import Suite, alike
+from sigma_testing.suite import Suite, alike
 
 
 def draw(initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: int = 0) -> np.ndarray:

@@ -40,7 +40,7 @@ from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, Spec, constant, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.tracing import LOG, live_settings
-from sigma_kernel.testing.suite import Suite
+from sigma_testing.suite import Suite
 
 Loss = Callable[[Mapping[str, Node]], Node]
 Values = Mapping[str, np.ndarray]

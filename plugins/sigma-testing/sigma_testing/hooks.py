@@ -29,12 +29,12 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaWarning
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.registry.addresses import literal, matches
-from sigma_kernel.testing.doing import Do
-from sigma_kernel.testing.held import attributes, changed
-from sigma_kernel.testing.steering import Desk, Sweep, small_environment, state_bytes
-from sigma_kernel.testing.suite import Suite
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.hooks.order import by_the_clock, reads
+from sigma_testing.doing import Do
+from sigma_testing.held import attributes, changed
+from sigma_testing.steering import Desk, Sweep, small_environment, state_bytes
+from sigma_testing.suite import Suite
 
 NATIVE = ("training.", "network.", "optimiser.", "optimisers.", "gradients.", "updates.", "activations.", "phases.")
 IMAGES = np.random.default_rng(5).normal(size=(20, 4, 3)).astype(np.float32)

@@ -26,10 +26,10 @@ from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric,
 from sigma_kernel.environment import Environment
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.minimisation import Plain
-from sigma_kernel.testing.null import NullBackend
-from sigma_kernel.testing.suite import Suite, alike
 from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.trainer import Trainer
+from sigma_testing.null import NullBackend
+from sigma_testing.suite import Suite, alike
 
 
 @define(eq=False, kw_only=True)

@@ -31,8 +31,8 @@ from sigma_kernel.errors import SigmaError
 from sigma_kernel.launcher.output import say
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.discovery import Plugin
-from sigma_kernel.testing.doing import Do
-from sigma_kernel.testing.suite import Suite
+from sigma_testing.doing import Do
+from sigma_testing.suite import Suite
 
 FEW = 3  # iterations to train
 

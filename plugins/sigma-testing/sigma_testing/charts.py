@@ -16,7 +16,7 @@ import pytest
 
 from sigma_kernel.contracts import Chart
 from sigma_kernel.curves import AXES, Branch, BranchedCurves, Curve
-from sigma_kernel.testing.suite import Suite, alike
+from sigma_testing.suite import Suite, alike
 
 
 def _curve(*values: float) -> Curve:
