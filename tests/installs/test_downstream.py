@@ -18,7 +18,7 @@ pytestmark = pytest.mark.installs
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.name)
 def test_a_published_plugin_passes_its_tests_and_trains(project, place, tmp_path):
     here, copy = place(), copytree(project, tmp_path / project.name)
-    here.install("sigma-kernel", *DEFAULT, str(copy), "pytest")
+    here.install("sigma-kernel", "sigma-testing", *DEFAULT, str(copy), "pytest")
     here.run("pytest", "-q", "-p", "no:cacheprovider", "tests", folder=copy)
     here.run("sigma", "plugins", "doctor")
     for file in set(copy.glob("*.toml")) - {copy / "pyproject.toml"}:

@@ -1,4 +1,4 @@
-# Generated: python -m sigma_kernel.testing.generate
+# Generated: python -m sigma_testing.generate
 # ruff: noqa
 from acme_kinds.count_lows import CountLows as CountLows
 from acme_kinds.fading import Fading as Fading

@@ -1,5 +1,5 @@
 from sigma_kernel import Hook
-from sigma_kernel.testing import HookSuite
+from sigma_testing import HookSuite
 from acme_kinds.count_lows import CountLows
 
 

@@ -1,5 +1,5 @@
 from sigma_kernel import Schedule
-from sigma_kernel.testing import ScheduleSuite
+from sigma_testing import ScheduleSuite
 from acme_kinds.fading import Fading
 
 

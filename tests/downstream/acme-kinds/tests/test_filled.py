@@ -1,5 +1,5 @@
 from sigma_kernel import Initialiser
-from sigma_kernel.testing import InitialiserSuite
+from sigma_testing import InitialiserSuite
 from acme_kinds.filled import Filled
 
 

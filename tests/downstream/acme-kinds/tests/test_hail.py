@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import click
 
-from sigma_kernel.testing import CommandSuite
+from sigma_testing import CommandSuite
 from acme_kinds.hail_command import hail
 
 

@@ -1,5 +1,5 @@
 from sigma_kernel import Dataset
-from sigma_kernel.testing import DatasetSuite
+from sigma_testing import DatasetSuite
 from acme_kinds.halves import Halves
 
 

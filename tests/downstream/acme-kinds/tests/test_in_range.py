@@ -1,5 +1,5 @@
 from sigma_kernel import Criterion
-from sigma_kernel.testing import CriterionSuite
+from sigma_testing import CriterionSuite
 from acme_kinds.in_range import InRange
 
 

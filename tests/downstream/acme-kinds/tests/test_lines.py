@@ -1,5 +1,5 @@
 from sigma_kernel import Exporter
-from sigma_kernel.testing import ExporterSuite
+from sigma_testing import ExporterSuite
 from acme_kinds.lines import Lines
 
 

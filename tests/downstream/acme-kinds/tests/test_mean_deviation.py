@@ -1,7 +1,7 @@
 import numpy as np
 
 from sigma_kernel import Metric
-from sigma_kernel.testing import MetricSuite
+from sigma_testing import MetricSuite
 from acme_kinds.mean_deviation import MeanDeviation
 
 

@@ -1,7 +1,7 @@
 from types import ModuleType
 
 from acme_kinds import plugin
-from sigma_kernel.testing import PluginSuite
+from sigma_testing import PluginSuite
 
 
 class TestPlugin(PluginSuite):

@@ -1,5 +1,5 @@
 from sigma_kernel import Recipe
-from sigma_kernel.testing import RecipeSuite
+from sigma_testing import RecipeSuite
 from acme_kinds.short_xor_recipe import short_xor
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 from sigma_kernel import GradientOptimiser
-from sigma_kernel.testing import GradientOptimiserSuite
+from sigma_testing import GradientOptimiserSuite
 from acme_kinds.sign_steps import SignSteps
 
 

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sigma_kernel.graph import Op
-from sigma_kernel.testing import OpSuite, Sample
+from sigma_testing import OpSuite, Sample
 from acme_kinds.squash_op import squash
 
 

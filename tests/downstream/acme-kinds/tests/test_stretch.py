@@ -1,5 +1,5 @@
 from sigma_kernel import Layer, Spec
-from sigma_kernel.testing import LayerSuite
+from sigma_testing import LayerSuite
 from acme_kinds.stretch import Stretch
 
 

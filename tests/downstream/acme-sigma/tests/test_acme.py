@@ -11,7 +11,7 @@ from acme_sigma.sign_descent import SignDescent
 from acme_sigma.softsign import softsign
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numpy import NumpyBackend
-from sigma_kernel.testing import (
+from sigma_testing import (
     ActivationSuite,
     BackendSuite,
     CommandSuite,
