@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
-ENGINE = {"sigma-testing"}  # distributions that offer no components, and may import all of the kernel
+ENGINE = {"sigma-ml", "sigma-testing"}  # distributions that offer no components, and may import all of the kernel
 PLUGINS = [room for room in ROOMS if room.name not in ENGINE]
 GUIDE, DESIGN = ROOT / "docs" / "plugins.md", ROOT / "docs" / "design.md"
 TABLE = re.findall(r"^\| (`.*?) \|", DESIGN.read_text(), re.MULTILINE)

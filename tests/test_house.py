@@ -34,7 +34,7 @@ MADE_ON_THE_WAY = {"build", "dist", "runs", "__pycache__"}
 INSTALL = "python -m pip install -r requirements.txt && sigma run digits"
 CHECK = "python -m pip install tox && tox"
 
-ENGINE = {"sigma-testing"}  # distributions that offer no components
+ENGINE = {"sigma-ml", "sigma-testing"}  # distributions that offer no components
 PLUGINS = [room for room in ROOMS if room.name not in ENGINE]
 by_name = pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
 of_plugins = pytest.mark.parametrize("room", PLUGINS, ids=lambda room: room.name)
@@ -58,6 +58,12 @@ def test_every_folder_of_plugins_is_a_listed_room():
 def test_requirements_txt_lists_the_default_rooms():
     listed = re.findall(r"^-e (\S+)$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
     assert listed == [".", *(f"./plugins/{room.name}" for room in ROOMS if room.name not in OPT_IN)]
+
+
+def test_sigma_ml_requires_the_default_rooms():
+    listed = re.findall(r"^-e \./plugins/(\S+)$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    required = {Requirement(line).name for line in project(ROOT / "plugins" / "sigma-ml")["dependencies"]}
+    assert required == {"sigma-kernel", *listed} - {"sigma-ml"}
 
 
 def test_the_readme_has_the_two_commands_and_ci_runs_the_second():
@@ -185,11 +191,11 @@ def test_a_room_has_the_required_files(room):
         "README.md",
         f"{package.name}/__init__.py",
         f"{package.name}/py.typed",
-        f"{package.name}/plugin.py",
     ):
         assert (room / path).is_file(), path
-    if room.name in ENGINE:  # whose tests lie among those of the kernel
+    if room.name in ENGINE:
         return
+    assert (package / "plugin.py").is_file()
     apart = (room / "tests" / "peers" / "test_plugin.py").is_file()  # of a room that needs JAX or PyTorch
     assert apart != (room / "tests" / "test_plugin.py").is_file()
     assert not apart or {path.parent.name for path in room.glob("tests/**/test_*.py")} == {"peers"}

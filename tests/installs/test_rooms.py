@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 APART = {"browser", "peers"}  # these need what no room declares
-ROOMS = sorted(path.parent.parent for path in ROOT.glob("plugins/*/tests/test_plugin.py"))  # others are heavy
+ROOMS = sorted({path.parent.parent for path in ROOT.glob("plugins/*/tests/test_*.py")})  # others are heavy
 
 
 @pytest.mark.installs

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import walk_packages
 from textwrap import fill
@@ -27,8 +28,8 @@ from sigma_kernel.plugins.discovery import Plugin
 
 
 def packages() -> Iterator[str]:
-    """Yield the names of the kernel's package, of this one, and of the packages of all ready plugins."""
-    yield from ("sigma_kernel", "sigma_testing")
+    """Yield the packages of the kernel, of the suites, of what users import, and of all ready plugins."""
+    yield from (name for name in ("sigma_kernel", "sigma_testing", "sigma_ml") if find_spec(name))
     for plugin in catalogue().plugins:
         yield from {one.path.partition(".")[0]: None for one in plugin.components}
 

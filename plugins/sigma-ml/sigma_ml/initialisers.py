@@ -1,0 +1,3 @@
+"""The initialisers of sigma-initialisers, each imported when it is first used."""
+
+from sigma_initialisers import __all__ as __all__, __dir__ as __dir__, __getattr__ as __getattr__
