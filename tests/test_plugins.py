@@ -11,12 +11,12 @@ import time
 import pytest
 
 import sigma_kernel
-from sigma_kernel import Component
+from sigma_kernel import Component, Hook
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_kernel.plugins import discovery, rooms
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.discovery import Plugin, find
-from sigma_kernel.plugins.resolver import Resolver
+from sigma_kernel.plugins.resolver import Resolver, resolve_component
 
 SCALE = '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number."'
 BROKEN = {
@@ -463,3 +463,8 @@ def test_a_role_that_no_plugin_offers_names_the_room_to_install():
 def test_a_role_that_is_no_word_is_refused(distribution):
     plugin = distribution("acme-roles", "'monitor', 'screen', 'acme_roles.x:X', 'A thing.', default_for='Two Words'")
     assert "Component: default_for 'Two Words' is not of the form 'first-recipe'" in plugin.reason
+
+
+def test_nothing_is_no_component_of_a_kind_without_a_default():
+    with pytest.raises(SigmaConfigError, match=r"hooks.score: must be of the kind hook: .* \(got NoneType\)"):
+        resolve_component(Resolver(Catalogue(())), "hooks.score", "hook", Hook, None)

@@ -125,8 +125,8 @@ class HookContext(Protocol):
     def direction(self, address: str) -> str:
         """Return which values at an address are better: "higher", "lower" or "neither", as the metric there says.
 
-        It is "undeclared" if the metric does not say, and "" if no metric of the trainer is published there; losses and
-        costs should be "lower". What is made of a value, such as a mean of it, is as the value.
+        It is "undeclared" if the metric does not declare it, and "" if no metric is published there; of losses and
+        costs, it is "lower". A value that is derived from another, such as its mean, has the direction of that value.
         """
 
     def publish(self, address: str, value: Any) -> None:

@@ -18,7 +18,7 @@ from sigma_kernel.errors import SigmaConfigError, refuse_unknown
 from sigma_kernel.network.architecture import component_name
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.plugins import specs
-from sigma_kernel.plugins.catalogue import DEFAULT, Catalogue
+from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.scanning import OWN
 from sigma_kernel.settings import is_table, signature
 
@@ -59,8 +59,8 @@ class Resolver:
         Names and tables in its settings are resolved, too, if their types are contracts. For the name of a layer or a
         criterion, the result is its class, since the text form provides its settings.
         """
-        if thing is None:
-            thing = self.catalogue.default_backend() if kind == "backend" else f"{DEFAULT}:{kind}"
+        if thing is None and kind == "backend":
+            thing = self.catalogue.default_backend()
         if isinstance(thing, str):
             called = kind in ("layer", "criterion", OWN)
             return self.catalogue.load(kind, thing) if called else self._made(kind, thing, {})

@@ -84,7 +84,7 @@ class Settings:
     seed: int = 0
     precision: str = "float32"
     backend: contracts.Backend | str | Mapping[str, Any] | None = None  # None: the default of this machine
-    operator: contracts.Operator | str | Mapping[str, Any] | None = None  # None: the default one
+    operator: contracts.Operator | str | Mapping[str, Any] = "default:operator"
     network: Any = None
     data: Any = None
     validation_split: float | Mapping[str, Any] | None = None

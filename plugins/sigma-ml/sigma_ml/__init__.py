@@ -4,18 +4,13 @@ It has the names of ``sigma_kernel``, the components of the default rooms in mod
 :func:`sm.from_file`. Each is imported when it is first used.
 """
 
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import sigma_kernel
 from sigma_kernel import __version__ as __version__, lazy_exports
 
-
-class _Name(NamedTuple):
-    path: str
-
-
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {"": "data hooks initialisers layers optimisers", "files": "from_file"},
-    [_Name(f"sigma_kernel:{name}") for name in sigma_kernel.__all__],
+    [SimpleNamespace(path=f"sigma_kernel:{name}") for name in sigma_kernel.__all__],
 )

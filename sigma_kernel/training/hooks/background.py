@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -55,7 +55,7 @@ class Firing:
     row: dict[str, Any] = field(init=False)
     seconds: float = field(default=0.0, init=False)
     error: BaseException | None = field(default=None, init=False)
-    others: Collection[Hook] = ()  # all hooks of the trainer
+    metrics: Mapping[str, Metric] = field(factory=dict)  # of the trainer, by the address at which they are published
     iteration: None = field(default=None, init=False)  # not available in the background
 
     @row.default
@@ -75,7 +75,7 @@ class Firing:
 
     def direction(self, address: str) -> str:
         """Return which values at an address are better."""
-        return find_direction(address, self.others, self.evaluator.programs.model)
+        return find_direction(address, self.metrics)
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value at the next boundary."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.plugins.resolver import resolve_components
@@ -10,14 +10,19 @@ from sigma_kernel.registry.addresses import matches
 from sigma_kernel.training.step.model import Model
 
 
-def find_direction(address: str, hooks: Iterable[Hook], model: Model) -> str:
+def published_metrics(hooks: Iterable[Hook], model: Model) -> dict[str, Metric]:
+    """Return the metrics of a trainer and of its hooks by the address, or pattern, at which they are published."""
+    metrics = {f"training.{name}": metric for name, metric in model.metrics.items()}
+    for hook in hooks:
+        metrics |= resolve_components(model.resolve, "metrics", "metric", Metric, dict(hook.metrics_by_address))
+    return metrics
+
+
+def find_direction(address: str, metrics: Mapping[str, Metric]) -> str:
     """Return "higher", "lower", "neither", "undeclared" by the metric there; "" if there is neither one nor a loss.
 
     An address that contains that of a metric, such as ``accumulated.validation.accuracy.mean``, has its direction.
     """
-    metrics = {f"training.{name}": metric for name, metric in model.metrics.items()}
-    for hook in hooks:
-        metrics |= resolve_components(model.resolve, "metrics", "metric", Metric, dict(hook.metrics_by_address))
     parts = address.split(".")
     runs = [".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
     for run in sorted(runs, key=len, reverse=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
+from functools import cached_property
 from typing import Any
 
 from attrs import field, frozen
@@ -15,7 +16,7 @@ from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, named, near, 
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.registry.addresses import literal, matches
-from sigma_kernel.training.hooks.directions import find_direction
+from sigma_kernel.training.hooks.directions import find_direction, published_metrics
 from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, abroad, inner, meet, reads, taken
 from sigma_kernel.training.step.model import COSTS, EPOCH, OPTIMISERS, Model, evaluation_step
 from sigma_kernel.training.step.weights import check_weights
@@ -32,9 +33,14 @@ class Prospect:
     model: Model
     hooks: Collection[Hook] = ()
 
+    @cached_property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Return the metrics by the address, or pattern, at which they are published."""
+        return published_metrics(self.hooks, self.model)
+
     def direction(self, address: str) -> str:
         """Return which values at an address are better."""
-        return find_direction(address, self.hooks, self.model)
+        return find_direction(address, self.metrics)
 
     def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
         """Return the specs of one sample of an input section, and of one row of a layer's output."""

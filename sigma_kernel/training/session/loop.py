@@ -1157,7 +1157,7 @@ class HookView:
             memory=deepcopy(self.memory),
             evaluator=background.evaluator,
             steps=self.session.copied(hook.weights) if hook.splits else evolve(self.session.steps(), arrays={}),
-            others=tuple(self.session.setup.order.hooks.values()),
+            metrics=self.session.setup.metrics,
         )  # fmt: skip
 
     def apply(self, row: Mapping[str, Any]) -> None:

@@ -16,14 +16,14 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Arrays, Batches, Burst, Compute
+from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Metric
 from sigma_kernel.training.checkpoints.format import LAST
 from sigma_kernel.training.commands.changes import Changes, Factory, Parts
 from sigma_kernel.training.components import Learned
 from sigma_kernel.training.data.dataset import FITTED
 from sigma_kernel.training.data.edits import Edited
 from sigma_kernel.training.data.feed import Cursor, Feed
-from sigma_kernel.training.hooks.directions import find_direction
+from sigma_kernel.training.hooks.directions import find_direction, published_metrics
 from sigma_kernel.training.hooks.order import HookOrder, Memory, abroad, reads
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import Live
@@ -57,12 +57,17 @@ class Setup:
         """Return the model."""
         return self.programs.model
 
+    @cached_property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Return the metrics by the address, or pattern, at which they are published."""
+        return published_metrics(self.order.hooks.values(), self.model)
+
     def direction(self, address: str) -> str:
         """Return which values at an address are better, also at that of another trainer that is prepared."""
         other, _, inner = address.partition(".")
         if other != self.name and other in self.others and self.others[other].prepared:
             return str(self.others[other].session.setup.direction(inner))
-        return find_direction(address, self.order.hooks.values(), self.model)
+        return find_direction(address, self.metrics)
 
     def to_device(self, value: np.ndarray) -> Any:
         """Return a copy of a host array on the device."""
