@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import venv
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from attrs import frozen
+
+from tests.installs.release import run, wheels as build_wheels
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,7 +27,8 @@ class Place:
         pins = self.folder / "constraints.txt"
         pins.write_text("".join(f"{name} @ {wheel.as_uri()}\n" for name, wheel in self.wheels.items()))
         wanted = [f"{one}{extra} @ {self.wheels[one].as_uri()}" if one in self.wheels else one for one in names]
-        run("uv", "pip", "install", "-q", "--python", str(self.binary("python")), "-c", str(pins), *wanted)
+        install = ("uv", "pip", "install", "-q", "--python", self.binary("python"))
+        run(*install, "-c", pins, *wanted, folder=self.folder)
 
     def binary(self, name: str) -> Path:
         """Return the path of an installed program."""
@@ -38,25 +39,12 @@ class Place:
         return run(str(self.binary(name)), *arguments, folder=folder or self.folder)
 
 
-def run(*command: str, folder: Path | None = None) -> str:
-    hidden = {"PYTHONPATH", "VIRTUAL_ENV", "SIGMA_DISABLE_PLUGINS"}
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True)
-    if done.returncode:
-        pytest.fail(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}", pytrace=False)
-    return done.stdout
-
-
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Return the wheel of every distribution of the project."""
-    folder = tmp_path_factory.mktemp("wheels")
-    projects = [ROOT, *(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))]
-    for project in projects:
-        run(sys.executable, "-m", "flit_core.wheel", "--outdir", str(folder), str(project))
-    found = {path.name.split("-")[0].replace("_", "-"): path for path in folder.glob("*.whl")}
-    assert len(found) == len(projects)
-    return found
+    built = build_wheels(ROOT, tmp_path_factory.mktemp("wheels"))
+    assert len(built) == 1 + len([*ROOT.glob("plugins/*/pyproject.toml")])
+    return {path.name.split("-")[0].replace("_", "-"): path for path in built}
 
 
 @pytest.fixture

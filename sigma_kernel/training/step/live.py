@@ -51,7 +51,8 @@ class LiveValue:
     schedule: Schedule | None = None
 
 
-def _configured(live: Live) -> dict[str, float]:
+def _check_bases(live: Live) -> dict[str, float]:
+    """Return the configured base of each live value; raise SigmaConfigError for one that the precision cannot hold."""
     for base, name in {value.base: name for name, value in reversed(live.values.items())}.items():
         check_fits(name, base, live.dtype)
     return {name: value.base for name, value in live.values.items()}
@@ -66,7 +67,7 @@ class Live:
 
     values: dict[str, LiveValue]
     dtype: str
-    base: Mapping[str, float] = field(default=Factory(lambda self: _configured(self), takes_self=True))
+    base: Mapping[str, float] = field(default=Factory(_check_bases, takes_self=True))
     _ready: dict[str, Any] = field(factory=dict, init=False)  # cached: backends recognise arrays by identity
 
     def changed(self, base: Mapping[str, float]) -> Live:
