@@ -30,9 +30,6 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "__main__": "run",
     "config": "run",
     "launcher": "run",
-    "network.drawing": "run",
-    "network.outline": "run",
-    "tables": "run",
     "courses": "kernel",
     "minimisation": "training",
     "totals": "training",
@@ -57,8 +54,6 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
 }
 LEFT = """
 config.trained <- training.step.writing: continued
-contracts.model <- network.outline: Outline
-contracts.model <- network.outline: outline
 courses <- training.commands.types: Command
 courses <- training.commands.types: Pause
 courses <- training.commands.types: StopTraining
@@ -89,8 +84,6 @@ environment <- training.session.progress: concerned
 environment <- training.trainer: Goals
 environment <- training.trainer: Trainer
 environment <- views: EnvironmentView
-network.network <- network.outline: Outline
-network.network <- network.outline: outline
 testing.checkpoints <- training.checkpoints.store: read
 testing.checkpoints <- training.checkpoints.store: saved
 testing.checkpoints <- training.checkpoints.store: write
@@ -160,8 +153,6 @@ training.session.undo <- training.checkpoints.format: UNDO
 training.step.evaluator <- training.data.edits: Edited
 training.step.evaluator <- training.data.edits: Edits
 training.step.evaluator <- training.data.edits: numbers
-training.trainer <- network.outline: Outline
-training.trainer <- network.outline: outline
 views <- training.checkpoints.store: numbered
 views <- training.checkpoints.store: read_manifest
 """
