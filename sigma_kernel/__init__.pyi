@@ -12,11 +12,6 @@ from sigma_kernel.clock import after as after
 from sigma_kernel.clock import between as between
 from sigma_kernel.clock import duration as duration
 from sigma_kernel.clock import every as every
-from sigma_kernel.config.description import describe as describe
-from sigma_kernel.config.trained import Trained as Trained
-from sigma_kernel.config.trained import load as load
-from sigma_kernel.config.trained import read_saved as read_saved
-from sigma_kernel.config.trained import saved_parameters as saved_parameters
 from sigma_kernel.contracts import AddressEntry as AddressEntry
 from sigma_kernel.contracts import Architecture as Architecture
 from sigma_kernel.contracts import Array as Array
@@ -27,6 +22,7 @@ from sigma_kernel.contracts import Branch as Branch
 from sigma_kernel.contracts import Burst as Burst
 from sigma_kernel.contracts import Chart as Chart
 from sigma_kernel.contracts import Compute as Compute
+from sigma_kernel.contracts import ConfigurationFormat as ConfigurationFormat
 from sigma_kernel.contracts import Context as Context
 from sigma_kernel.contracts import CostLayer as CostLayer
 from sigma_kernel.contracts import Criterion as Criterion
@@ -111,6 +107,8 @@ from sigma_kernel.plugins.specs import Component as Component
 from sigma_kernel.plugins.specs import hookimpl as hookimpl
 from sigma_kernel.registry.registry import Registry as Registry
 from sigma_kernel.training.history.metrics import History as History
+from sigma_kernel.training.saved import read_saved as read_saved
+from sigma_kernel.training.saved import saved_parameters as saved_parameters
 from sigma_kernel.training.step.model import Model as Model
 from sigma_kernel.training.trainer import Trainer as Trainer
 

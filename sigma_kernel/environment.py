@@ -24,15 +24,14 @@ from attrs import define, field
 from attrs.converters import optional
 
 from sigma_kernel import settings
-from sigma_kernel.contracts import Chart, Monitor, Ticket
+from sigma_kernel.contracts import Chart, ConfigurationFormat, Monitor, Ticket
 from sigma_kernel.contracts.storing import Log
 from sigma_kernel.courses import Course, TrainingHandle, seen_by_people
 from sigma_kernel.curves import measured
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, near, refuse_unknown, said
 from sigma_kernel.messages import Messages
-from sigma_kernel.plugins.catalogue import Catalogue, catalogue, load
+from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.resolver import Resolver as Resolver, resolve_component, resolve_components
-from sigma_kernel.plugins.specs import Component
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.threads import in_thread
@@ -51,9 +50,8 @@ from sigma_kernel.training.session.progress import LEGAL, STEERING, WAITING, con
 from sigma_kernel.training.trainer import Goals, Trainer
 from sigma_kernel.views import EnvironmentView
 
-# what writes configurations: imported on first use, as it stands above the environment
-RECORD = Component("command", "record", "sigma_kernel.config.recording:recorded", "Record a run.", "sigma-kernel")
-SAVE = Component("command", "save", "sigma_kernel.config.saving:saved", "Save a network.", "sigma-kernel")
+CONFIGURATION = "default:run"  # the format of ``config.toml``, and of saved networks
+UNDESCRIBED = "format = 1\n"  # without a plugin that describes runs
 GRACE = 2.0  # seconds that monitors get to end
 MOMENT = 0.5  # seconds for the same after an abort: a monitor gives the terminal back
 CURVES = "default:curves"  # the chart of every run folder
@@ -140,7 +138,7 @@ class Environment(settings.Settled):
             recorder=Recorder(name, self.messages.log, self._tell, History(resolve)),
             fitting=self._fit,
             others=self.trainers,
-            saving=lambda trainer, path: load(SAVE)(self, trainer, path),
+            saving=lambda trainer, path: _format(self).save(self, trainer, path),
             **{"seed": self.seed, "precision": self.precision, **settings},
         )
         return self.trainers[name]
@@ -352,7 +350,7 @@ class Environment(settings.Settled):
 
     def _open_folder(self) -> None:
         if self.folder is not None and self.run_folder is None:
-            self._files.open(self.folder, self.name, lambda run: self.configuration or load(RECORD)(self, run))
+            self._files.open(self.folder, self.name, lambda run: self.configuration or _describe(self, run))
             for session in self.sessions().values():
                 self._files.keep(session)
         for session in self.sessions().values():
@@ -658,3 +656,12 @@ class Environment(settings.Settled):
             monitor.watch(EnvironmentView(self, over))
         except Exception as error:  # a failing monitor must not disturb training
             self.messages.log(f"monitor {name!r} failed: {said(error)}; training continues")
+
+
+def _describe(environment: Environment, run: Path) -> str:
+    described = environment.catalogue.offers("configuration", CONFIGURATION)
+    return _format(environment).describe(environment, run) if described else UNDESCRIBED
+
+
+def _format(environment: Environment) -> ConfigurationFormat:
+    return Resolver(environment.catalogue)("configuration", CONFIGURATION)  # type: ignore[no-any-return]

@@ -109,10 +109,10 @@ class SigmaWarning(UserWarning):
 
 
 def warn(text: str) -> None:
-    """Give a SigmaWarning, at the line of the first caller that is not the kernel's."""
+    """Give a SigmaWarning, at the line of the first caller that is no package of Sigma."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "sigma_kernel":
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("sigma_"):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, SigmaWarning, stacklevel=level)
 

@@ -10,10 +10,10 @@ from textwrap import dedent
 
 import pytest
 
-from sigma_kernel.launcher.group import main
 from sigma_kernel.plugins import catalogue as plugins, discovery
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
+from sigma_run.launcher.group import main
 
 PLUGIN = """
 from sigma_kernel import Component, hookimpl

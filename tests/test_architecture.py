@@ -23,14 +23,12 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
-ENGINE = {"sigma-ml", "sigma-testing"}  # distributions that offer no components, and may import all of the kernel
+ENGINE = {"sigma-ml", "sigma-run", "sigma-testing"}  # distributions that may import all of the kernel
 PLUGINS = [room for room in ROOMS if room.name not in ENGINE]
 GUIDE, DESIGN = ROOT / "docs" / "plugins.md", ROOT / "docs" / "design.md"
 TABLE = re.findall(r"^\| (`.*?) \|", DESIGN.read_text(), re.MULTILINE)
 RANK = {name: rank for rank, names in enumerate(TABLE) for name in re.findall(r"`(\w+)`", names)}
-MODULES = sorted(
-    path for path in KERNEL.rglob("*.py") if path.parent != KERNEL or path.name not in ("__init__.py", "__main__.py")
-)
+CUT = ("sigma-run",)  # distributions that were part of the kernel, and keep its rules
 IMPORTED_AS = {
     "attrs": {"attrs", "attr"},
     "pillow": {"PIL"},
@@ -55,6 +53,15 @@ def sources(room: Path) -> list[Path]:
     return sorted((room / room.name.replace("-", "_")).rglob("*.py"))
 
 
+def modules(package: Path) -> list[Path]:
+    """Return the modules of a distribution that have a place in the order: not its exports, script and records."""
+    apart = ("__init__.py", "__main__.py", "plugin.py")
+    return sorted(path for path in package.rglob("*.py") if path.parent != package or path.name not in apart)
+
+
+PACKAGES_CUT = [ROOT / "plugins" / name / name.replace("-", "_") for name in CUT]
+OF_KERNEL = modules(KERNEL)
+MODULES = [*OF_KERNEL, *(path for package in PACKAGES_CUT for path in modules(package))]
 NAMES = {dotted(path) for path in (*KERNEL.rglob("*.py"), *(path for room in ROOMS for path in sources(room)))}
 
 
@@ -77,11 +84,11 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def inside(name: str) -> bool:
-    return name.partition(".")[0] == "sigma_kernel"
+    return name.partition(".")[0] in ("sigma_kernel", *(package.name for package in PACKAGES_CUT))
 
 
 def part(name: str) -> str:
-    """Return the part of the kernel that a module belongs to."""
+    """Return the part of its distribution that a module belongs to."""
     return name.partition(".")[2].partition(".")[0]
 
 
@@ -121,7 +128,7 @@ def test_kernel_modules_import_only_the_version_from_the_lazy_exports():
         names = {alias.name for node in found for alias in node.names if f"sigma_kernel.{alias.name}" not in NAMES}
         return names - {"__version__"}
 
-    assert faults(MODULES, lazy) == {}
+    assert faults(OF_KERNEL, lazy) == {}
 
 
 def circle(graph: Mapping[str, set[str]]) -> list[str]:
@@ -138,7 +145,7 @@ def circle(graph: Mapping[str, set[str]]) -> list[str]:
     return next(filter(None, (visit(name, []) for name in graph)), [])
 
 
-PACKAGES = {"sigma_kernel": MODULES, **{room.name.replace("-", "_"): sources(room) for room in ROOMS}}
+PACKAGES = {"sigma_kernel": OF_KERNEL, **{room.name.replace("-", "_"): sources(room) for room in ROOMS}}
 FOLDERS = [path.parent for paths in PACKAGES.values() for path in paths if path.name == "__init__.py"]
 
 
@@ -190,7 +197,7 @@ def test_the_kernel_imports_what_it_declares_and_no_plugin():
         names = {name.partition(".")[0] for name in imported(parsed(path))}
         return names - allowed
 
-    assert faults(MODULES, undeclared) == {}
+    assert faults(OF_KERNEL, undeclared) == {}
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
@@ -211,9 +218,9 @@ def test_a_plugin_file_imports_nothing_heavy(room):
 
 # -- public modules ----------------------------------------------------------------------------------------------------
 PUBLIC, LISTED = (
-    re.findall(r"^\| `(sigma_kernel[.\w]*)` \|", page.read_text(), re.MULTILINE) for page in (GUIDE, DESIGN)
+    re.findall(r"^\| `(sigma_(?:kernel|run)[.\w]*)` \|", page.read_text(), re.MULTILINE) for page in (GUIDE, DESIGN)
 )
-FOR_COMMANDS = {"sigma_kernel.config", "sigma_kernel.launcher"}
+FOR_COMMANDS = {"sigma_run.config", "sigma_run.launcher"}
 READERS = [path for room in PLUGINS for path in sorted(room.rglob("*.py"))]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *(room / "README.md" for room in ROOMS)]
 
@@ -228,8 +235,8 @@ def exported(module: str) -> set[str]:
 
 def beyond(text: str) -> set[str]:
     """Return what a text imports from the kernel that is not public."""
-    found = {name for name in re.findall(r"\b(?:from|import) (sigma_kernel[.\w]*)", text) if name not in PUBLIC}
-    for module, names in re.findall(r"^ *from (sigma_kernel[.\w]*) import (\(.*?\)|.*?$)", text, re.M | re.S):
+    found = {name for name in re.findall(r"\b(?:from|import) (sigma_(?:kernel|run)[.\w]*)", text) if name not in PUBLIC}
+    for module, names in re.findall(r"^ *from (sigma_(?:kernel|run)[.\w]*) import (\(.*?\)|.*?$)", text, re.M | re.S):
         for name in re.sub(r"#.*?$|[()]", "", names, flags=re.M).split(","):
             name = name.partition(" as ")[0].strip()
             if module in PUBLIC and name and name not in exported(module) and f"{module}.{name}" not in PUBLIC:
@@ -264,7 +271,7 @@ def test_the_guide_and_the_design_list_the_same_public_modules():
 
 @pytest.mark.rooms
 def test_a_valid_run_does_not_import_what_only_errors_need(tmp_path):
-    spared = "numpy.ma", "pooch", "pytest", "sigma_kernel.launcher.partial"
+    spared = "numpy.ma", "pooch", "pytest", "sigma_run.launcher.partial"
     arguments = [
         "run",
         "digits",
@@ -276,7 +283,7 @@ def test_a_valid_run_does_not_import_what_only_errors_need(tmp_path):
     ]
     code = f"""if True:
         import sys
-        from sigma_kernel.__main__ import main
+        from sigma_run.__main__ import main
         code = main({arguments})
         print(*[name for name in {spared} if name in sys.modules], file=sys.stderr)
         sys.exit(code)"""
@@ -360,7 +367,7 @@ def test_the_design_lists_budgets():
 def test_half_of_all_functions_have_8_lines_or_fewer():
     for paths in ([*KERNEL.rglob("*.py")], *(sources(room) for room in ROOMS)):
         lengths = [lines(function) for path in paths for function in functions(path)]
-        assert median(lengths) <= 8, paths[0].parent
+        assert median(lengths or [0]) <= 8, paths[0].parent
 
 
 MOST_METHODS, MOST_LINES = 30, 300  # of a class; conformance suites may have more

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from sigma_hooks import Accuracy, EarlyStop, Evaluate, FunctionHook, SaveCheckpoint, Stop
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
-from sigma_kernel.launcher.group import main
 from sigma_kernel.training.checkpoints.store import read_manifest
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.history import journal, recorder, rewind
 from sigma_optimisers import Adam, GradientDescent
+from sigma_run import load
+from sigma_run.launcher.group import main
 from tests.reliability.course import Halting, tree
 
 DRAWN = np.random.default_rng(1)

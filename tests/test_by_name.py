@@ -15,8 +15,6 @@ from sigma_data import Arrays, Records, Standardise, Synthetic
 from sigma_hooks import Accuracy, AccuracyMetric, Evaluate, Stop
 from sigma_initialisers import Constant
 from sigma_kernel import Environment
-from sigma_kernel.config import build, parse, structured
-from sigma_kernel.config.writing import toml
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver, display_name
@@ -24,6 +22,8 @@ from sigma_layers import Input, Output, SoftmaxCrossEntropy
 from sigma_operator_local.local import LocalOperator
 from sigma_operator_local.shards import Sum
 from sigma_optimisers import Adam, ClipNorm, Exponential, MaxNorm, WarmUp
+from sigma_run.config import build, parse, structured
+from sigma_run.config.writing import toml
 
 ROOT = Path(__file__).parents[1]
 

@@ -20,14 +20,14 @@ from typing import Any
 import pytest
 
 from sigma_kernel import Environment
-from sigma_kernel.config import build, load
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.launcher import main
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_run.config import build, load
+from sigma_run.launcher import main
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "steering.md").read_text()
-SIGMA = [sys.executable, "-m", "sigma_kernel"]
+SIGMA = [sys.executable, "-m", "sigma_run"]
 
 pytestmark = pytest.mark.rooms
 

@@ -27,9 +27,6 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "lazy": "leaves",
     "graph": "graph",
     "functions": "graph",
-    "__main__": "run",
-    "config": "run",
-    "launcher": "run",
     "courses": "kernel",
     "minimisation": "training",
     "totals": "training",
@@ -50,10 +47,11 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "training.history.journal": "store",
     "training.history.metrics_file": "store",
     "training.runs.run_folder": "store",
+    "run": "run",
     "testing": "testing",
 }
 LEFT = """
-config.trained <- training.step.writing: continued
+run.config.trained <- training.step.writing: continued
 courses <- training.commands.types: Command
 courses <- training.commands.types: Pause
 courses <- training.commands.types: StopTraining
@@ -96,8 +94,8 @@ testing.journals <- training.checkpoints.store: SEAL
 testing.journals <- training.files: digest
 testing.journals <- training.history.chain: chained
 testing.journals <- training.history.chain: hash_of
-testing.launching <- config
-testing.launching <- launcher.output: say
+testing.launching <- run.config
+testing.launching <- run.launcher.output: say
 testing.metrics <- totals: add_exactly
 testing.metrics <- totals: is_additive
 testing.metrics <- totals: record_totals
@@ -129,6 +127,7 @@ training.runs.resume <- training.history.chain: Bookmark
 training.runs.resume <- training.history.chain: Excerpt
 training.runs.resume <- training.history.chain: START
 training.runs.run_folder <- training.session.loop: Session
+training.saved <- training.checkpoints.store: newest_good
 training.session.loop <- training.checkpoints.format: KEPT
 training.session.loop <- training.checkpoints.store: numbered
 training.session.loop <- training.checkpoints.store: read
@@ -162,9 +161,15 @@ def dotted(path: Path) -> str:
     return ".".join(path.relative_to(KERNEL).with_suffix("").parts).removesuffix("__init__").rstrip(".")
 
 
-TESTING = ROOT / "plugins" / "sigma-testing" / "sigma_testing"
+MOVED = {  # distributions by now: their modules are named by the last word of their package
+    name: ROOT / "plugins" / f"sigma-{name}" / f"sigma_{name}" for name in ("run", "testing")
+}
 MODULES = {dotted(path): path for path in KERNEL.rglob("*.py")}
-MODULES |= {f"testing.{path.stem}": path for path in TESTING.glob("*.py")}
+MODULES |= {
+    f"{name}.{'.'.join(path.relative_to(folder).with_suffix('').parts)}".removesuffix(".__init__"): path
+    for name, folder in MOVED.items()
+    for path in folder.rglob("*.py")
+}
 
 
 def distribution(module: str) -> str:
@@ -174,15 +179,15 @@ def distribution(module: str) -> str:
 
 
 def imported(path: Path) -> set[tuple[str, str]]:
-    """Return what a module imports from the kernel: modules, and names in them."""
+    """Return what a module imports from these distributions: modules, and names in them."""
     found = set[tuple[str, str]]()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "sigma_kernel":
-            base = str(node.module).partition(".")[2]
-            found |= {(base, one.name) for one in node.names if f"{base}.{one.name}".lstrip(".") not in MODULES}
-            found |= {
-                (f"{base}.{n.name}".lstrip("."), "") for n in node.names if f"{base}.{n.name}".lstrip(".") in MODULES
-            }
+        top, _, rest = str(getattr(node, "module", "")).partition(".")
+        if isinstance(node, ast.ImportFrom) and top in ("sigma_kernel", *(f"sigma_{name}" for name in MOVED)):
+            base = rest if top == "sigma_kernel" else f"{top.removeprefix('sigma_')}.{rest}".rstrip(".")
+            for one in node.names:
+                inner = f"{base}.{one.name}".lstrip(".")
+                found.add((inner, "") if inner in MODULES else (base, one.name))
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Graph, gradient, originating, rewrite, symbol
-from sigma_kernel.launcher.group import main
+from sigma_run.launcher.group import main
 
 BAD = """
 format = 1

@@ -11,10 +11,8 @@ import attrs
 import pytest
 from attrs import define, field, frozen
 
-from sigma_kernel import describe
 from sigma_kernel.contracts import Layer, live, live_settings
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.launcher.group import main
 from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_kernel.settings import (
     deep_iterable,
@@ -29,6 +27,8 @@ from sigma_kernel.settings import (
     optional,
     requirements,
 )
+from sigma_run import describe
+from sigma_run.launcher.group import main
 
 DOCUMENTED = re.compile(r"[A-Z].*[.]")
 NOISE = """

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import tomlkit
 
-from sigma_kernel.config import load
-from sigma_kernel.launcher.group import COMMANDS
 from sigma_kernel.plugins import rooms
+from sigma_run.config import load
+from sigma_run.launcher.group import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]

@@ -17,10 +17,11 @@ import pytest
 
 from sigma_data import Arrays, Frame, Iris, Stream, Subset
 from sigma_hooks import Stop
-from sigma_kernel import Environment, load, when
+from sigma_kernel import Environment, when
 from sigma_kernel.errors import SigmaError
 from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_operator_local import LocalOperator
+from sigma_run import load
 from sigma_testing import state_bytes
 
 DRAW = np.random.default_rng(3)

@@ -15,7 +15,7 @@ import pytest
 from sigma_data import Arrays, Frame
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaComponentError, SigmaWarning
-from sigma_kernel.launcher.group import main
+from sigma_run.launcher.group import main
 
 RUN = """
 format = 1

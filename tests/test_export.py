@@ -17,11 +17,11 @@ from sigma_kernel import (
     SigmaConfigError,
     SigmaDataError,
     SigmaPluginError,
-    load,
 )
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
-from sigma_kernel.launcher import main
-from sigma_kernel.launcher.export import written
+from sigma_run import load
+from sigma_run.launcher import main
+from sigma_run.launcher.export import written
 from sigma_testing import inference
 
 TEXT = """

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pytest
 
 from sigma_data import Arrays, Csv, Frame, split
-from sigma_kernel import Environment, load
-from sigma_kernel.config import build, load as configuration
+from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaDataError, SigmaError
-from sigma_kernel.launcher.group import main
 from sigma_layers import Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_optimisers import Adam
+from sigma_run import load
+from sigma_run.config import build, load as configuration
+from sigma_run.launcher.group import main
 
 LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "pandas": lambda frame: frame,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from sigma_kernel.config import read
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
-from sigma_kernel.launcher import main, say
-from sigma_kernel.launcher.output import document, printable
 from sigma_kernel.network import architecture, notation
 from sigma_kernel.plugins import catalogue as lookup
+from sigma_run.config import read
+from sigma_run.launcher import main, say
+from sigma_run.launcher.output import document, printable
 
 pytestmark = pytest.mark.rooms
 
@@ -73,7 +73,7 @@ def test_new_lines_tabs_and_letters_of_any_script_are_printed_as_they_are() -> N
 def test_colours_of_sigma_itself_reach_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sigma_kernel.launcher.output.colours", lambda: True)
+    monkeypatch.setattr("sigma_run.launcher.output.colours", lambda: True)
     say("a\x1b[2J", "red")
     assert capsys.readouterr().err == "\x1b[31ma\\u001b[2J\x1b[0m\n"
 

@@ -17,11 +17,11 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import sigma_kernel
-from sigma_kernel.launcher.scaffold import PROJECT
 from sigma_kernel.lazy import GENERATE
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import find
+from sigma_run.launcher.scaffold import PROJECT
 from sigma_testing import generate
 
 ROOT = Path(__file__).parents[1]
@@ -34,8 +34,8 @@ MADE_ON_THE_WAY = {"build", "dist", "runs", "__pycache__"}
 INSTALL = "python -m pip install -r requirements.txt && sigma run digits"
 CHECK = "python -m pip install tox && tox"
 
-ENGINE = {"sigma-ml", "sigma-testing"}  # distributions that offer no components
-PLUGINS = [room for room in ROOMS if room.name not in ENGINE]
+WITHOUT_COMPONENTS = {"sigma-ml", "sigma-testing"}
+PLUGINS = [room for room in ROOMS if room.name not in WITHOUT_COMPONENTS]
 by_name = pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
 of_plugins = pytest.mark.parametrize("room", PLUGINS, ids=lambda room: room.name)
 
@@ -194,7 +194,7 @@ def test_a_room_has_the_required_files(room):
         f"{package.name}/py.typed",
     ):
         assert (room / path).is_file(), path
-    if room.name in ENGINE:
+    if room.name in WITHOUT_COMPONENTS:
         return
     assert (package / "plugin.py").is_file()
     apart = (room / "tests" / "peers" / "test_plugin.py").is_file()  # of a room that needs JAX or PyTorch
@@ -228,7 +228,11 @@ def test_a_plugin_has_one_entry_point_and_one_for_each_command(room):
 @by_name
 def test_a_room_imports_another_only_if_it_declares_the_dependency(room):
     known = {other.name for other in ROOMS}
-    lines = project(room)["dependencies"] + project(room).get("optional-dependencies", {}).get("selftest", [])
+    extras = project(room).get("optional-dependencies", {})
+    lines = [
+        *project(room)["dependencies"],
+        *(line for name in ("check", "run", "selftest") for line in extras.get(name, ())),
+    ]
     named = {name for name in known if any(re.match(rf"{name}\b(?!-)", line) for line in lines)}
     own = room.name.replace("-", "_")
     used = set()

@@ -10,11 +10,12 @@ import pytest
 
 from sigma_export_arrays import Npz, SafeTensors
 from sigma_initialisers import FromFile, from_file
-from sigma_kernel import Environment, Trained, load
-from sigma_kernel.config.examination import examine
+from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.training.trainer import Trainer
 from sigma_optimisers import Adam
+from sigma_run import Trained, load
+from sigma_run.config.examination import examine
 
 DRAWN = np.random.default_rng(0)
 X, SEQUENCES = DRAWN.normal(2.0, 3.0, (48, 5)).astype("float32"), DRAWN.normal(size=(48, 6, 5)).astype("float32")

@@ -12,11 +12,12 @@ import pytest
 from sigma_data import Arrays, Cast, Csv, Npy, Records, Stream
 from sigma_data.readers.npy import NpyReader
 from sigma_data.sources.file import File
-from sigma_kernel import Environment, load
-from sigma_kernel.config import build, load as configuration
+from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_layers import Input, Output, SquaredDifference
 from sigma_optimisers import GradientDescent
+from sigma_run import load
+from sigma_run.config import build, load as configuration
 
 X = np.array([[True, False], [False, False], [True, True], [False, True]])
 Y = np.array([[1.0], [0.0], [3.0], [2.0]], np.float32)

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from sigma_initialisers import FromFile, WarmStart
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaDataError
-from sigma_kernel.launcher.group import main
 from sigma_optimisers import Adam
+from sigma_run import load
+from sigma_run.launcher.group import main
 
 NAME = "1-output.weights"
 WEIGHTS = np.linspace(-1.0, 1.0, 12, dtype="float32").reshape(4, 3)

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from sigma_data import Arrays, Frame
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
+from sigma_run import load
 
 DRAW = np.random.default_rng(3)
 X = (DRAW.normal(size=(60, 3)) * [1, 10, 100] + [0, 5, -50]).astype(np.float32)

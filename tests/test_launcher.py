@@ -18,11 +18,11 @@ import pytest
 import sigma_kernel
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.graph.node import OPS
-from sigma_kernel.launcher.group import COMMANDS, main, sigma
-from sigma_kernel.launcher.output import document
 from sigma_kernel.plugins import catalogue as lookup, rooms
 from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_kernel.plugins.specs import KINDS
+from sigma_run.launcher.group import COMMANDS, main, sigma
+from sigma_run.launcher.output import document
 
 SCALE = '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number."'
 GREET = '"command", "greet", "acme_tools.greet:greet", "Say hello."'
@@ -594,7 +594,7 @@ def test_light_commands_import_neither_numpy_nor_a_plugins_libraries(arguments):
     heavy = "numpy", "attrs", "tomlkit", "safetensors", "rich", "pooch", "numba", "sigma_kernel.contracts.model"
     code = f"""if True:
         import sys
-        from sigma_kernel.__main__ import main
+        from sigma_run.__main__ import main
         code = main({arguments})
         print(*[name for name in {heavy} if name in sys.modules], file=sys.stderr)
         sys.exit(code)"""
@@ -603,13 +603,13 @@ def test_light_commands_import_neither_numpy_nor_a_plugins_libraries(arguments):
 
 
 def test_the_module_can_be_run_as_the_command():
-    done = subprocess.run([sys.executable, "-m", "sigma_kernel", "--version"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "sigma_run", "--version"], capture_output=True, text=True)
     assert done.stdout == f"sigma, version {sigma_kernel.__version__}\n"
 
 
 # -- standard output ---------------------------------------------------------------------------------------------------
 def launched(arguments, stdout):
-    command = [sys.executable, "-m", "sigma_kernel", *arguments]
+    command = [sys.executable, "-m", "sigma_run", *arguments]
     return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
 
 
@@ -633,7 +633,7 @@ def test_a_closed_pipe_ends_the_command_quietly():
 @pytest.mark.rooms
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_write_errors_at_the_end_are_reported():
-    code = "import sys; from sigma_kernel.launcher import main; print('left'); sys.exit(main(['check', 'xor']))"
+    code = "import sys; from sigma_run.launcher import main; print('left'); sys.exit(main(['check', 'xor']))"
     with open("/dev/full", "w") as full:
         ended = subprocess.run(
             [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
@@ -645,7 +645,7 @@ def test_write_errors_at_the_end_are_reported():
 
 def in_a_shell(script, **variables):
     """Run a shell script in which ``$SIGMA`` is the command, and return its exit code and output."""
-    environment = {**os.environ, "SIGMA": f"{sys.executable} -m sigma_kernel", **variables}
+    environment = {**os.environ, "SIGMA": f"{sys.executable} -m sigma_run", **variables}
     done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, check=False)
     said = done.stderr.decode(errors="replace")
     assert "Traceback" not in said
@@ -726,7 +726,8 @@ def test_signals_missing_on_the_system_are_skipped():
     code = """if True:
         import signal
         del signal.SIGHUP, signal.SIGUSR1
-        from sigma_kernel import signals, __main__
+        from sigma_kernel import signals
+        from sigma_run import __main__
         assert signals.ENDING == (signal.SIGINT, signal.SIGTERM) and signals.SAVING == ()
         """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -18,7 +18,14 @@ from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.discovery import Plugin
 from sigma_testing import generate
 
-LAZY = ("sigma_kernel", "sigma_kernel.contracts", "sigma_kernel.graph", "sigma_kernel.launcher", "sigma_testing")
+LAZY = (
+    "sigma_kernel",
+    "sigma_kernel.contracts",
+    "sigma_kernel.graph",
+    "sigma_run",
+    "sigma_run.launcher",
+    "sigma_testing",
+)
 INIT = """
 from sigma_kernel import lazy_exports
 
@@ -58,7 +65,7 @@ def test_no_module_hides_an_exported_name(name):
 
 
 def test_the_stubs_of_the_kernel_are_up_to_date():
-    stubs = generate.stubs("sigma_kernel") | generate.stubs("sigma_testing")
+    stubs = generate.stubs("sigma_kernel") | generate.stubs("sigma_run") | generate.stubs("sigma_testing")
     assert len(stubs) == len(LAZY)
     assert [path for path, text in stubs.items() if path.read_text("utf-8") != text] == [], GENERATE
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from sigma_hooks import EarlyStop, SaveCheckpoint, Stop
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment
 from sigma_kernel.contracts import Hook
-from sigma_kernel.launcher.group import main
 from sigma_optimisers import Adam
+from sigma_run import load
+from sigma_run.launcher.group import main
 
 X = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
 DATA = {"inputs": X, "targets": X @ np.array([[1.0], [2.0], [3.0]], "float32")}

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from sigma_data import Digits, Standardise
-from sigma_kernel import SigmaCheckpointError, SigmaConfigError, SigmaDataError, load
-from sigma_kernel.config import build, load as read
+from sigma_kernel import SigmaCheckpointError, SigmaConfigError, SigmaDataError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.training.checkpoints import store as checkpoint
 from sigma_layers import Dropout
+from sigma_run import load
+from sigma_run.config import build, load as read
 
 DIGITS = """
 format = 1

@@ -15,7 +15,7 @@ import pytest
 
 from sigma_data import Arrays, Csv, Frame, Iris, Stream
 from sigma_data.datasets.shares import Shares
-from sigma_kernel import Environment, as_numpy, load
+from sigma_kernel import Environment, as_numpy
 from sigma_kernel.contracts import Preprocessor
 from sigma_kernel.errors import (
     SigmaConfigError,
@@ -25,10 +25,11 @@ from sigma_kernel.errors import (
     SigmaPluginError,
     SigmaWarning,
 )
-from sigma_kernel.launcher.group import main
 from sigma_kernel.training.checkpoints.store import newest_good
 from sigma_layers import BinaryCrossEntropy, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_optimisers import Adam
+from sigma_run import load
+from sigma_run.launcher.group import main
 
 DRAW = np.random.default_rng(9)
 X = DRAW.normal(size=(40, 3)).astype(np.float32)

@@ -11,7 +11,7 @@ import pytest
 from attrs import frozen
 
 from sigma_kernel import Criterion, Moment, SigmaConfigError, catalogue
-from sigma_kernel.launcher import main
+from sigma_run.launcher import main
 from sigma_testing import CriterionSuite
 from tests.faults import check_caught
 

@@ -13,11 +13,12 @@ import attrs
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment, Node, TimeStep, functions as f, load
-from sigma_kernel.config import build, load as read
+from sigma_kernel import Environment, Node, TimeStep, functions as f
 from sigma_kernel.graph import constant
 from sigma_kernel.plugins.catalogue import catalogue, load as load_component
 from sigma_kernel.settings import brief
+from sigma_run import load
+from sigma_run.config import build, load as read
 
 TEXT = """
 format = 1
@@ -40,7 +41,12 @@ when = "epoch reaches 2"
 """
 
 
-PACKAGES = ["sigma_kernel", *(f"sigma_kernel.{name}" for name in ("contracts", "graph", "config", "curves"))]
+PACKAGES = [
+    "sigma_kernel",
+    "sigma_run",
+    "sigma_run.config",
+    *(f"sigma_kernel.{name}" for name in ("contracts", "graph", "curves")),
+]
 ROOMS = [
     f"sigma_{name}" for name in ("data", "hooks", "layers", "optimisers", "initialisers", "operator_local", "plot")
 ]

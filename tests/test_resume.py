@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from sigma_kernel.config import build, prepare
-from sigma_kernel.launcher.configured import opened, understood
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.training.commands.types import Pause
 from sigma_kernel.training.files import digest
+from sigma_run.config import build, prepare
+from sigma_run.launcher.configured import opened, understood
 from sigma_testing.journals import journalled, resealed
 from sigma_testing.steering import decisive, steered
 
@@ -231,7 +231,7 @@ def test_a_path_that_is_not_a_folder_is_one_clear_error(sigma, run, tmp_path):
 
 def test_a_run_that_another_process_is_training_cannot_be_resumed(sigma, run):
     more = ["--set", "hooks.finish.when=epoch reaches 100000000", "--quiet"]
-    other = subprocess.Popen([sys.executable, "-m", "sigma_kernel", "resume", str(run), *more])
+    other = subprocess.Popen([sys.executable, "-m", "sigma_run", "resume", str(run), *more])
     try:
         give_up = time.monotonic() + 60
         while '"resumed"' not in (run / "journal.jsonl").read_text() and time.monotonic() < give_up:

@@ -14,11 +14,12 @@ import pytest
 from attrs import frozen
 
 from sigma_hooks import Loss, SaveCheckpoint
-from sigma_kernel import Environment, every, load
+from sigma_kernel import Environment, every
 from sigma_kernel.contracts import Monitor
 from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
-from sigma_kernel.launcher.group import main
 from sigma_optimisers import Adam
+from sigma_run import load
+from sigma_run.launcher.group import main
 
 X = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
 DATA = {"inputs": X, "targets": X @ np.array([[1.0], [2.0], [3.0]], "float32")}

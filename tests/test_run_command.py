@@ -19,9 +19,9 @@ import tomlkit
 
 from sigma_kernel import Environment, signals
 from sigma_kernel.errors import SigmaPluginError
-from sigma_kernel.launcher.group import main
 from sigma_kernel.signals import ENDING
 from sigma_kernel.training.checkpoints import store as checkpoint
+from sigma_run.launcher.group import main
 
 pytestmark = pytest.mark.rooms
 
@@ -302,7 +302,7 @@ def test_a_recipe_can_be_run_by_name(file, sigma):
 
 # -- signals -----------------------------------------------------------------------------------------------------------
 BESIDE = """
-import sigma_kernel.__main__ as launcher
+import sigma_run.__main__ as launcher
 
 def interrupted():
     raise KeyboardInterrupt({})
@@ -332,7 +332,7 @@ def test_an_interruption_in_a_destructor_is_not_told_other_errors_are(error, tol
 
 
 ALIVE = """
-import sigma_kernel.__main__ as launcher
+import sigma_run.__main__ as launcher
 
 open("alive", "w").close()
 launcher.start()
@@ -417,7 +417,7 @@ def test_an_early_signal_that_a_library_turned_into_an_error_ends_the_command(fi
             signals.terminate(signal.SIGTERM, None)
         raise SigmaPluginError("numpy cannot be imported")
 
-    monkeypatch.setattr("sigma_kernel.launcher.run.opened", interrupted)
+    monkeypatch.setattr("sigma_run.launcher.run.opened", interrupted)
     assert sigma("run", file) == (143, "", "")
     assert sigma("run", "no/such.toml")[0] == 143  # a signal each time
 
@@ -436,7 +436,7 @@ SLEEPER = """
 import time
 from sigma_kernel import Environment
 from sigma_hooks import FunctionHook
-from sigma_kernel.launcher import run
+from sigma_run.launcher import run
 
 made = run.build
 def build(*arguments):
@@ -447,7 +447,7 @@ def build(*arguments):
     environment.trainer("trainer").hooks["sleep"] = FunctionHook(sleep)
     return environment
 run.build = build
-from sigma_kernel.__main__ import start
+from sigma_run.__main__ import start
 start()
 """
 
@@ -674,7 +674,7 @@ def _full() -> None:
 
 def test_init_on_a_full_disk_leaves_no_partial_file_and_keeps_the_old_one(file):
     def init(*more):
-        command = [sys.executable, "-m", "sigma_kernel", "init", "xor", "--output", "mine.toml", *more]
+        command = [sys.executable, "-m", "sigma_run", "init", "xor", "--output", "mine.toml", *more]
         return subprocess.run(command, capture_output=True, text=True, preexec_fn=_full, check=False)
 
     said = "mine.toml: cannot be written: File too large. Choose another --output."

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaDataError
+from sigma_run import load
 
 pytestmark = pytest.mark.rooms
 

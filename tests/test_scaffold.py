@@ -14,15 +14,16 @@ from zipfile import ZipFile
 import pytest
 
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.launcher import main, project
-from sigma_kernel.launcher.scaffold import SERIES, create, kinds
 from sigma_kernel.plugins import catalogue
 from sigma_kernel.plugins.specs import KINDS
+from sigma_run.launcher import main, project
+from sigma_run.launcher.scaffold import SERIES, create, kinds
 
 NEEDED = {
     "layer", "optimiser", "schedule", "initialiser", "reader", "extractor", "preprocessor", "dataset", "iterator",
     "metric", "hook", "merger", "operator", "command", "activation", "source", "monitor", "backend", "recipe",
     "op", "modifier", "exporter", "criterion", "lowering", "panel", "chart",
+    "configuration",
 }  # fmt: skip
 
 

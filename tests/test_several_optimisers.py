@@ -15,7 +15,6 @@ from sigma_kernel import Environment, functions as f
 from sigma_kernel.contracts import Modifier, Objective, Operator, Optimisation, Slot, Work
 from sigma_kernel.errors import SigmaComponentError, SigmaConfigError, SigmaStateError
 from sigma_kernel.graph import Node, Spec
-from sigma_kernel.launcher import main
 from sigma_layers import Dense, Function, FunctionCost, Input
 from sigma_operator_local import LocalOperator
 from sigma_optimisers import (
@@ -28,6 +27,7 @@ from sigma_optimisers import (
     Momentum,
     WarmUp,
 )
+from sigma_run.launcher import main
 from sigma_testing.steering import decisive, state_bytes
 
 ONE = {"inputs": np.ones((8, 1)), "targets": np.ones((8, 1))}

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from sigma_hooks import Accuracy, Evaluate, MeanAbsoluteError, TargetMaximisation
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_layers import Concat, Dense, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_operator_local import LocalOperator
+from sigma_run import load
 
 RANDOM = np.random.default_rng(4)
 X = RANDOM.normal(size=(47, 3))

@@ -17,8 +17,9 @@ pytest.importorskip("sigma_plot", reason="the figures have the colours of this r
 
 from extensions import cells, components, functions, gallery, generated, links
 from figures import FOLDER, benchmarks, diagrams, drawing, first
-from sigma_kernel import catalogue, describe
+from sigma_kernel import catalogue
 from sigma_kernel.graph import OPS, Op
+from sigma_run import describe
 
 pytestmark = pytest.mark.rooms
 ROOT = Path(__file__).parents[1]
@@ -168,7 +169,7 @@ def _recipe(name: str) -> str:
 def digits(tmp_path_factory):
     """Return what `sigma run digits` prints, and its summary."""
     folder = tmp_path_factory.mktemp("run")
-    command = [sys.executable, "-m", "sigma_kernel", "run", "digits"]
+    command = [sys.executable, "-m", "sigma_run", "run", "digits"]
     made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return made.stderr, json.loads(next(folder.glob("runs/*/summary.json")).read_text("utf-8"))
 

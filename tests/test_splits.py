@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment, load
-from sigma_kernel.launcher import main
+from sigma_kernel import Environment
+from sigma_run import load
+from sigma_run.launcher import main
 
 pytestmark = pytest.mark.rooms
 

@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 from sigma_data import Arrays, Csv
-from sigma_kernel import Environment, functions as f, load
+from sigma_kernel import Environment, functions as f
 from sigma_kernel.errors import SigmaDataError
-from sigma_kernel.launcher.group import main
 from sigma_layers import BinaryCrossEntropy, FunctionCost, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_optimisers import GradientDescent
+from sigma_run import load
+from sigma_run.launcher.group import main
 
 # age, sex, body mass index, blood pressure and the progression of diabetes after a year: the first rows of Efron,
 # Hastie, Johnstone, Tibshirani, Least Angle Regression, 2004, as scikit-learn has them

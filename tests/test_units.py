@@ -14,10 +14,11 @@ from attrs import evolve, frozen
 
 from sigma_backend_numpy import NumpyBackend
 from sigma_data import Cast, Frame, Scale, Standardise
-from sigma_kernel import Environment, Preprocessor, functions as f, load
+from sigma_kernel import Environment, Preprocessor, functions as f
 from sigma_kernel.errors import SigmaComponentError
-from sigma_kernel.launcher import main
 from sigma_layers import FunctionCost, Input, Output
+from sigma_run import load
+from sigma_run.launcher import main
 
 pytestmark = pytest.mark.rooms
 

@@ -12,11 +12,11 @@ from sigma_data import Stream
 from sigma_hooks import Accuracy, EarlyStop, Loss, SaveCheckpoint
 from sigma_initialisers import Gaussian
 from sigma_kernel import Environment, settings, when
-from sigma_kernel.config.structure import sentence
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaDataError, SigmaNetworkError, near
 from sigma_kernel.network.network import Network
 from sigma_layers import Dense, Dropout, Input
 from sigma_optimisers import Adam
+from sigma_run.config.structure import sentence
 
 pytestmark = pytest.mark.rooms
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from attrs import define, field
 
-from sigma_kernel import AddressEntry, Hook, HookContext, HookEntry, Monitor, StateEntry, TimeStep, View, every, load
+from sigma_kernel import AddressEntry, Hook, HookContext, HookEntry, Monitor, StateEntry, TimeStep, View, every
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import LayerEntry
 from sigma_kernel.curves import Curve, thinned
@@ -25,6 +25,7 @@ from sigma_kernel.training.step import evaluator
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.model import activity_step
 from sigma_kernel.views import EnvironmentView
+from sigma_run import load
 from sigma_testing import Do, FakeView, Note, Slow, Sweep, ViewSuite, small_environment
 from sigma_testing.steering import steered, until
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from sigma_hooks import Evaluate
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError
 from sigma_layers import Dense, Input, SquaredDifference
 from sigma_optimisers import Average, GradientDescent
+from sigma_run import load
 
 pytestmark = pytest.mark.rooms
 X = np.random.default_rng(0).normal(size=(12, 2))

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from sigma_data import Text
-from sigma_kernel import Environment, HookContext, load
-from sigma_kernel.config import build, load as read
+from sigma_kernel import Environment, HookContext
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph import Draw
 from sigma_kernel.training.step.writing import _drawn
 from sigma_layers import Embedding, Input, Output, SoftmaxCrossEntropy, TransformerDecoder
+from sigma_run import load
+from sigma_run.config import build, load as read
 from sigma_testing.doing import Do
 
 pytestmark = pytest.mark.rooms

@@ -13,19 +13,20 @@ import pytest
 from sigma_data import Arrays, Digits, Standardise, Stream
 from sigma_hooks import SaveCheckpoint, Stop
 from sigma_initialisers import HeNormal
-from sigma_kernel import Environment, functions as f, load
-from sigma_kernel.config import build, parse, structured
-from sigma_kernel.config.choice import REQUIRED, made, settings as declared
-from sigma_kernel.config.structure import Structure
-from sigma_kernel.config.tables import Writer
+from sigma_kernel import Environment, functions as f
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, SigmaStateError, SigmaWarning
-from sigma_kernel.launcher.group import main
 from sigma_kernel.network.notation import parse as parsed
 from sigma_kernel.plugins.catalogue import catalogue, load as loaded
 from sigma_kernel.plugins.resolver import KINDS, Resolver
 from sigma_kernel.plugins.specs import Component
 from sigma_layers import Add, Concat, Dense, Dropout, Function, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_optimisers import Adam, MaxNorm, StepDecay
+from sigma_run import load
+from sigma_run.config import build, parse, structured
+from sigma_run.config.choice import REQUIRED, made, settings as declared
+from sigma_run.config.structure import Structure
+from sigma_run.config.tables import Writer
+from sigma_run.launcher.group import main
 
 DRAWN = np.random.default_rng(0)
 X, Y = DRAWN.normal(size=(60, 4)).astype("float32"), DRAWN.integers(0, 3, 60)
@@ -111,7 +112,7 @@ def test_every_component_is_read_back_from_its_table_in_a_file_and_in_python(rec
 
 
 def _toml(table: Any) -> str:
-    from sigma_kernel.config.writing import toml
+    from sigma_run.config.writing import toml
 
     return toml({"value": table})
 

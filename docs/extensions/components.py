@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sigma_kernel import catalogue, describe
+from sigma_kernel import catalogue
+from sigma_run import describe
 
 ROOMS = Path(__file__).parents[2] / "plugins"
 CODE = re.compile(r"::\n\n((?: {4}.*+\n|\n)++)")  # a block of code in a docstring

@@ -135,7 +135,7 @@ class Run:
 
 def sigma(*words: str, folder: Path, environment: Mapping[str, str]) -> str:
     """Run a command in a folder and return what it says."""
-    command = [sys.executable, "-m", "sigma_kernel", *words]
+    command = [sys.executable, "-m", "sigma_run", *words]
     done = subprocess.run(command, cwd=folder, env=dict(environment), text=True, capture_output=True, timeout=300)
     if done.returncode:
         raise RuntimeError(f"{' '.join(words)}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
@@ -148,7 +148,7 @@ def run(folder: Path, recipe: str = "digits", *more: str, monitor: bool = True) 
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder), "PYTHONUNBUFFERED": "1"}
     environment.pop("SIGMA_CONTROL", None)
     web = ["--monitor", "web", "--set", "monitors.web.open=false"] if monitor else []
-    command = [sys.executable, "-m", "sigma_kernel", "run", recipe, *web, *more]
+    command = [sys.executable, "-m", "sigma_run", "run", recipe, *web, *more]
     said = folder / "said.txt"
     with said.open("w") as output:
         process = subprocess.Popen(

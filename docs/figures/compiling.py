@@ -43,7 +43,8 @@ def in_sigma(name: str, path: str, *settings: str) -> dict[str, Any]:
     """Train an iteration, then the rest of an epoch; keep the rows for PyTorch."""
     import numpy as np
 
-    from sigma_kernel import catalogue, config
+    from sigma_kernel import catalogue
+    from sigma_run import config
 
     text = catalogue().load("recipe", name).text
     with config.build(config.load(text, ["run.seed=0", "hooks={}", *settings], name=name)) as environment:

@@ -35,7 +35,7 @@ def run(name: str, *settings: str) -> dict[str, Any]:
     """Run a recipe in a process of its own, draw its curves, and return what it came to."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.monotonic()
-        command = [sys.executable, "-m", "sigma_kernel", "run", name, "--quiet", "--json", *settings]
+        command = [sys.executable, "-m", "sigma_run", "run", name, "--quiet", "--json", *settings]
         made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
         seconds = time.monotonic() - started
         summary = json.loads(made.stdout)

@@ -21,7 +21,8 @@ from attrs import field, frozen
 
 from figures import files, recipe_table
 from figures.in_torch import ROWS, Row, Scores, copy, draw
-from sigma_kernel import Environment, Trainer, catalogue, config
+from sigma_kernel import Environment, Trainer, catalogue
+from sigma_run import config
 
 torch.set_num_threads(1)
 Batches = Callable[[int], Iterator[np.ndarray]]

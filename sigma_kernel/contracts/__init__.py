@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "steering": "Compute Criterion Hook HookContext Iterations Merger Metric Operator Outlook Recipe Repeatable"
         " RowLosses"
         " Work",
+        "storing": "ConfigurationFormat",
         "watching": "AddressEntry Branch Chart HookEntry LayerEntry Monitor Panel StateEntry Stretch Ticket View",
     },
 )

@@ -54,6 +54,7 @@ from sigma_kernel.contracts.steering import Recipe as Recipe
 from sigma_kernel.contracts.steering import Repeatable as Repeatable
 from sigma_kernel.contracts.steering import RowLosses as RowLosses
 from sigma_kernel.contracts.steering import Work as Work
+from sigma_kernel.contracts.storing import ConfigurationFormat as ConfigurationFormat
 from sigma_kernel.contracts.watching import AddressEntry as AddressEntry
 from sigma_kernel.contracts.watching import Branch as Branch
 from sigma_kernel.contracts.watching import Chart as Chart

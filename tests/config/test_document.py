@@ -6,8 +6,8 @@ import pytest
 import tomlkit
 from hypothesis import given, strategies as st
 
-from sigma_kernel.config.document import dotted, override, parse
 from sigma_kernel.errors import SigmaConfigError
+from sigma_run.config.document import dotted, override, parse
 
 TEXT = '''# a comment
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import tomlkit
 
-from sigma_kernel.launcher.group import main
+from sigma_run.launcher.group import main
 
 pytestmark = pytest.mark.rooms
 

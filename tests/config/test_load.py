@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sigma_kernel import config
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_kernel.plugins.rooms import install
+from sigma_run import config
 
 TEXT = '''format = 1
 

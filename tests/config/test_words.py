@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sigma_kernel.config.complaints import in_words_of_files
-from sigma_kernel.launcher.group import main
+from sigma_run.config.complaints import in_words_of_files
+from sigma_run.launcher.group import main
 
 FILE = """
 format = 1

@@ -13,7 +13,7 @@ from sigma_kernel.graph.mixing import mixed
 from sigma_kernel.graph.namespace import evaluated
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, originating, symbol
 from sigma_kernel.graph.rewriting import rewrite
-from sigma_kernel.launcher.work import operations
+from sigma_run.launcher.work import operations
 
 
 def rounded(x: np.ndarray, dtype: str) -> np.ndarray:

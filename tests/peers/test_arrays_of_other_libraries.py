@@ -13,8 +13,8 @@ import torch
 
 from sigma_data import Arrays, Stream
 from sigma_kernel import Environment
-from sigma_kernel.config.stored import opened
 from sigma_kernel.errors import SigmaAddressError, SigmaDataError
+from sigma_run.config.stored import opened
 
 DRAW = np.random.default_rng(8)
 X = DRAW.normal(size=(40, 3)).astype(np.float32)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from figures import files
-from sigma_kernel import catalogue, config
+from sigma_kernel import catalogue
 from sigma_recipes.plugin import RECIPES
+from sigma_run import config
 
 ITERATIONS = 3
 SMALL = ["data.rows=12", "data.batch_size=4"]

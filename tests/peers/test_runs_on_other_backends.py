@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment, catalogue, load
+from sigma_kernel import Environment, catalogue
 from sigma_kernel.graph import Graph, ops, symbol
-from sigma_kernel.launcher import main
+from sigma_run import load
+from sigma_run.launcher import main
 
 DRAW = np.random.default_rng(0)
 IMAGES = {"inputs": DRAW.normal(size=(60, 2, 8, 7)), "targets": DRAW.integers(0, 3, 60)}

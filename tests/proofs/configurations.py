@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sigma_kernel import Environment, catalogue, config
+from sigma_kernel import Environment, catalogue
+from sigma_run import config
 from tests.proofs.parameters import empty_folder
 
 FOLDER = Path(__file__).with_name("configurations")

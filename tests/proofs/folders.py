@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from sigma_kernel import Environment, config, load
-from sigma_kernel.launcher import main
+from sigma_kernel import Environment
+from sigma_run import config, load
+from sigma_run.launcher import main
 from tests.proofs.machine import machine
 from tests.proofs.parameters import empty_folder
 

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel import Criterion, Environment, after, between, clock, config, every, settings
+from sigma_kernel import Criterion, Environment, after, between, clock, every, settings
+from sigma_run import config
 from tests.proofs.parameters import empty_folder
 
 RECORDED = Path(__file__).with_name("mistakes.txt")

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sigma_kernel.launcher import main
+from sigma_run.launcher import main
 from tests.proofs.machine import machine
 
 FILE = Path(__file__).with_name("parameters.json")

@@ -23,10 +23,10 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sigma_kernel.config import build, prepare
-from sigma_kernel.launcher.configured import opened, understood
-from sigma_kernel.launcher.group import main as sigma
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_run.config import build, prepare
+from sigma_run.launcher.configured import opened, understood
+from sigma_run.launcher.group import main as sigma
 
 COMMANDS = ("resume", "replay", "predict")
 GOAL = "hooks.finish.when=epoch reaches 12"

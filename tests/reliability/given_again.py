@@ -30,8 +30,9 @@ import polars as pl
 from attrs import evolve, field, frozen
 
 from sigma_data import Csv, Frame
-from sigma_kernel import Environment, Trained, load
+from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaError
+from sigma_run import Trained, load
 
 KINDS = ("file", "frame", "polars", "pair", "arrays")
 PURPOSES = ("evaluate", "run", "resume")

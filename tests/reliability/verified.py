@@ -26,14 +26,14 @@ from sigma_hooks.agreement import differences
 from sigma_hooks.locating import SEEDS
 from sigma_hooks.reference import Reference
 from sigma_kernel.clock import TimeStep, every
-from sigma_kernel.config import build, structured
-from sigma_kernel.config.document import parse
 from sigma_kernel.contracts import HookContext, Repeatable
 from sigma_kernel.graph.meaning import meaning_of
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node
 from sigma_kernel.graph.rewriting import rewrite
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_run.config import build, structured
+from sigma_run.config.document import parse
 
 RECIPES = ("iris", "xor", "wdbc", "digits")
 Arrays = Mapping[str, np.ndarray]

@@ -75,7 +75,7 @@ def test_the_plugin_page_describes_a_complete_distribution():
 
 
 def test_every_component_of_the_plugin_can_be_loaded(acme):
-    shown = json.loads(acme("-m", "sigma_kernel", "plugins", "show", "acme-sigma", "--json").stdout)
+    shown = json.loads(acme("-m", "sigma_run", "plugins", "show", "acme-sigma", "--json").stdout)
     assert shown["state"] == "ready"
     kinds = {component["kind"] for component in shown["components"]}
     assert kinds == {"op", "lowering", "activation", "layer", "optimiser", "hook", "backend", "command"}
@@ -91,7 +91,7 @@ def test_a_run_can_use_every_component_by_name(acme, tmp_path):
     diary, runs = tmp_path / "diary.txt", tmp_path / "runs"
     overrides = [f"hooks.diary.file='{diary.as_posix()}'", f"run.folder='{runs.as_posix()}'"]
     sets = [part for one in overrides for part in ("--set", one)]
-    done = acme("-m", "sigma_kernel", "run", str(acme.folder / "acme.toml"), "--json", *sets)
+    done = acme("-m", "sigma_run", "run", str(acme.folder / "acme.toml"), "--json", *sets)
     summary = json.loads(done.stdout)
     assert summary["status"] in ("finished", "stopped")
     assert summary["backend"] == "plain"
@@ -110,7 +110,7 @@ def test_runs_on_backends_with_kernels_for_the_op_end_with_the_same_results(acme
         folder = (tmp_path / "runs").as_posix()
         overrides = [f"run.backend='{backend}'", f"hooks.diary.file='{diary.as_posix()}'", f"run.folder='{folder}'"]
         sets = [part for one in overrides for part in ("--set", one)]
-        acme("-m", "sigma_kernel", "run", str(acme.folder / "acme.toml"), "--json", *sets)
+        acme("-m", "sigma_run", "run", str(acme.folder / "acme.toml"), "--json", *sets)
         losses[backend] = [float(line.split()[1]) for line in diary.read_text().splitlines()]
     assert losses["numpy"] == pytest.approx(losses["plain"], rel=1e-4)
     assert losses["numba"] == pytest.approx(losses["plain"], rel=1e-4)
@@ -136,10 +136,8 @@ def test_the_gradient_of_a_plugins_op_agrees_with_finite_differences(acme):
 
 
 def test_the_command_of_a_plugin_is_a_sigma_command(acme):
-    assert acme("-m", "sigma_kernel", "greet", "Ada").stdout == "Hello, Ada.\n"
-    assert re.search(
-        r"^  greet +Acme's components for Sigma$", acme("-m", "sigma_kernel", "--help").stdout, re.MULTILINE
-    )
+    assert acme("-m", "sigma_run", "greet", "Ada").stdout == "Hello, Ada.\n"
+    assert re.search(r"^  greet +Acme's components for Sigma$", acme("-m", "sigma_run", "--help").stdout, re.MULTILINE)
 
 
 def test_the_plugin_passes_the_tests_that_the_page_shows(acme):
@@ -147,7 +145,7 @@ def test_the_plugin_passes_the_tests_that_the_page_shows(acme):
 
 
 def test_a_plugin_that_raises_on_import_does_not_affect_others(acme):
-    shown = json.loads(acme("-m", "sigma_kernel", "plugins", "--json").stdout)["plugins"]
+    shown = json.loads(acme("-m", "sigma_run", "plugins", "--json").stdout)["plugins"]
     states = {plugin["name"]: (plugin["state"], plugin["reason"]) for plugin in shown}
     assert states["broken-sigma"] == ("quarantined", "SystemExit: out of order")
     assert states["acme-sigma"] == ("ready", "")

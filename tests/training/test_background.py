@@ -21,11 +21,11 @@ from sigma_kernel.criteria import when
 from sigma_kernel.encoding import packed, unpacked
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
-from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.training.commands.types import Reset
 from sigma_kernel.training.hooks import background, runner as hooks_of_a_run
 from sigma_kernel.training.hooks.order import ordered
 from sigma_kernel.training.trainer import Trainer
+from sigma_run.launcher.explanation import explained
 from sigma_testing.doing import Do as Told
 from sigma_testing.journals import forged
 from sigma_testing.steering import Sweep, small_environment, state_bytes

@@ -14,10 +14,10 @@ from sigma_kernel.clock import Moment, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.criteria import when
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
-from sigma_kernel.launcher.explanation import explained
 from sigma_kernel.training.hooks.order import HookOrder, check_distinct, ordered, reasons
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds
 from sigma_kernel.training.session.loop import Session
+from sigma_run.launcher.explanation import explained
 from sigma_testing.doing import Do
 from sigma_testing.steering import Desk, Sweep, small_environment
 

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from attrs import define, field
 
-from sigma_kernel.config.examination import examine
-from sigma_kernel.config.structure import Faults
 from sigma_kernel.contracts import Dataset, Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
@@ -20,6 +18,8 @@ from sigma_kernel.training.preparation import Missing, Stages
 from sigma_kernel.training.trainer import Trainer
 from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
 from sigma_optimisers import Adam
+from sigma_run.config.examination import examine
+from sigma_run.config.structure import Faults
 
 pytestmark = pytest.mark.rooms
 

@@ -57,7 +57,7 @@ def _checks(run: Run) -> Iterator[tuple[str, bool]]:
         yield name, run([*SIGMA, "run", name, "--backend", "cupy", "--quiet"], check=False).returncode == 0
 
 
-SIGMA = (sys.executable, "-m", "sigma_kernel")
+SIGMA = (sys.executable, "-m", "sigma_run")
 
 
 def measured(recipe: str, peers: str, run: Run) -> Mapping[str, float]:

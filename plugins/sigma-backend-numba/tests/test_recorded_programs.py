@@ -24,9 +24,10 @@ from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.compiler import processor
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute.program import step_job
-from sigma_kernel import SigmaError, SigmaStateError, config
+from sigma_kernel import SigmaError, SigmaStateError
 from sigma_kernel.contracts import Step
 from sigma_recipes import recipes
+from sigma_run import config
 
 FILE = Path(__file__).with_name("programs.json")
 PROCESSORS = {  # features as LLVM names them

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sigma_kernel import Environment
-from sigma_kernel.launcher import main
 from sigma_layers import Conv2d, Flatten, Input, MaxPool, Output, SoftmaxCrossEntropy
+from sigma_run.launcher import main
 
 pytestmark = pytest.mark.rooms
 

@@ -20,9 +20,9 @@ from sigma_bench.remote import Process
 from sigma_bench.report import best, document as described, growth, lines, machine, saved, summary
 from sigma_bench.series import AXES, axes, drawn, grown, works
 from sigma_kernel import catalogue
-from sigma_kernel.config import Document, override
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_kernel.launcher import document, json_option, opened, say
+from sigma_run.config import Document, override
+from sigma_run.launcher import document, json_option, opened, say
 
 FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 

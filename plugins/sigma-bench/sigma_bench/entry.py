@@ -16,8 +16,8 @@ from sigma_bench.translation import translated
 from sigma_bench.work import Workload
 from sigma_hooks.reference import Reference
 from sigma_kernel import catalogue
-from sigma_kernel.config import Document, override, structured
 from sigma_kernel.errors import SigmaConfigError, SigmaError
+from sigma_run.config import Document, override, structured
 
 SIGMA = "sigma_bench.contestants.sigma:configured"
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 from attrs import evolve, frozen
 
-from sigma_kernel.config import Document, parse
 from sigma_kernel.errors import SigmaConfigError, near
+from sigma_run.config import Document, parse
 
 GROWTH = (1, 2, 4, 8)
 BATCHES = (10, 32, 64, 100, 128, 256)

@@ -13,8 +13,8 @@ from sigma_bench.command import _configured
 from sigma_bench.contest import Result, same
 from sigma_bench.installed import installed_backends
 from sigma_kernel import catalogue
-from sigma_kernel.config import override, read
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_run.config import override, read
 
 
 def result(name: str, seconds: Sequence[float], begins: float = 0.0) -> Result:

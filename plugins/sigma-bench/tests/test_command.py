@@ -15,9 +15,9 @@ from sigma_bench.contestants import numpy_loop
 from sigma_bench.contestants.sigma import Sigma
 from sigma_bench.entry import Entry
 from sigma_bench.translation import translated
-from sigma_kernel.config import load
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaTrainingError
-from sigma_kernel.launcher import main
+from sigma_run.config import load
+from sigma_run.launcher import main
 
 KEYS = {"name", "median_s", "spread_s", "samples_per_s", "compile_s", "peak_bytes"}
 

@@ -17,10 +17,10 @@ from sigma_bench.differ.command import diff, table as rows_of
 from sigma_bench.differ.isolated import chunks, units
 from sigma_bench.differ.lockstep import WHOLE, Compared, Deviation, Lockstep, distance
 from sigma_kernel import functions as f
-from sigma_kernel.config import load
 from sigma_kernel.contracts import Array, Backend, Program, Step
 from sigma_kernel.graph import MEANINGS, Graph, Namespace, interpret, numpy_namespace, symbol
-from sigma_kernel.launcher import main
+from sigma_run.config import load
+from sigma_run.launcher import main
 from sigma_testing import CommandSuite
 
 ROWS = 60

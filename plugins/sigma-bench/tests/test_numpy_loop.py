@@ -11,7 +11,7 @@ from sigma_bench.contestants.numpy_loop import NumpyLoop, cross_entropy
 from sigma_bench.contestants.sigma import Sigma
 from sigma_bench.translation import translated
 from sigma_kernel import SigmaConfigError
-from sigma_kernel.config import load
+from sigma_run.config import load
 
 HEAD, TAIL = "network.architecture=input(3, 3) + ", " + output(3) + softmax_cross_entropy()"
 WORKS = {

@@ -17,8 +17,8 @@ import pytest
 from sigma_bench import memory
 from sigma_bench.remote import Process, Remote
 from sigma_bench.worker import serve
-from sigma_kernel.config import read
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_run.config import read
 
 SIGMA = "sigma_bench.contestants.sigma:configured"
 

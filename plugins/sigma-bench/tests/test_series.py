@@ -10,7 +10,7 @@ from sigma_bench.report import growth
 from sigma_bench.roofline import Roofline
 from sigma_bench.series import GROWTH, axes, drawn, grown, works
 from sigma_kernel import SigmaConfigError, catalogue
-from sigma_kernel.config import structured
+from sigma_run.config import structured
 
 
 def test_ten_random_nets_are_valid_and_reproducible_by_seed() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from sigma_bench.contestants.sigma import Sigma
 from sigma_kernel import Trainer
-from sigma_kernel.config import load
+from sigma_run.config import load
 
 COUNT = "hooks.count={ type = 'running_time', every = '1 epoch' }"
 

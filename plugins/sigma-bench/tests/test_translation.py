@@ -15,10 +15,10 @@ from sigma_bench.contestants.sigma import Sigma
 from sigma_bench.translation import translated
 from sigma_bench.work import Workload
 from sigma_kernel import Dataset, Environment, SigmaConfigError
-from sigma_kernel.config import load
 from sigma_kernel.graph import Spec
 from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
 from sigma_optimisers import Adagrad, GradientDescent
+from sigma_run.config import load
 
 HEAD, TAIL = "network.architecture=input(3, 3) + ", " + output(3) + softmax_cross_entropy()"
 IMAGES = ["data.shape=[2, 6, 5]"]

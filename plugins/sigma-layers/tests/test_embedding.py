@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sigma_kernel import Environment, Network, functions as f, load
+from sigma_kernel import Environment, Network, functions as f
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.errors import SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Graph, Node, Spec, gradient, interpret, numpy_namespace
@@ -25,6 +25,7 @@ from sigma_layers import (
     Subnetwork,
 )
 from sigma_layers.positions import rotated
+from sigma_run import load
 from sigma_testing import LayerSuite, by_name, traced
 
 TOKENS = np.array([[1, 0, 2], [2, 2, 0]], np.int32)

@@ -3,10 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment, Network, load
+from sigma_kernel import Environment, Network
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_layers import Dense, Input, Output, Reshape, SquaredDifference
+from sigma_run import load
 from sigma_testing import LayerSuite, by_name, traced
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from attrs import define
 
-from sigma_kernel import Environment, Network, functions as f, load
+from sigma_kernel import Environment, Network, functions as f
 from sigma_kernel.contracts import Architecture, Context, Layer, Outputs
 from sigma_kernel.errors import SigmaComponentError, SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Node, Spec
@@ -24,6 +24,7 @@ from sigma_layers import (
     SquaredDifference,
     Subnetwork,
 )
+from sigma_run import load
 from sigma_testing import LayerSuite, by_name, traced
 
 X = np.random.default_rng(0).normal(size=(20, 4))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_layers import GRU, LSTM, Input, Output, SimpleRNN, SquaredDifference
+from sigma_run import load
 
 TIME, FEATURES = 12, 3
 RANDOM = np.random.default_rng(0)

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment, load
+from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.launcher import main
 from sigma_layers import BatchNorm, Conv2d, Dense, Flatten, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_operator_local import LocalOperator
+from sigma_run import load
+from sigma_run.launcher import main
 
 RUN = """
 format = 1

@@ -11,6 +11,7 @@ from sigma_kernel import __version__ as __version__, lazy_exports
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
-    {"": "data hooks initialisers layers optimisers", "files": "from_file"},
-    [SimpleNamespace(path=f"sigma_kernel:{name}") for name in sigma_kernel.__all__],
+    {"": "data hooks initialisers layers optimisers"},
+    [SimpleNamespace(path=f"sigma_kernel:{name}") for name in sigma_kernel.__all__]
+    + [SimpleNamespace(path=f"sigma_run:{name}") for name in ("Trained", "describe", "from_file", "load")],
 )

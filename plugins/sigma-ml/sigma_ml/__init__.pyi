@@ -12,6 +12,7 @@ from sigma_kernel import COUNTED as COUNTED
 from sigma_kernel import Chart as Chart
 from sigma_kernel import Component as Component
 from sigma_kernel import Compute as Compute
+from sigma_kernel import ConfigurationFormat as ConfigurationFormat
 from sigma_kernel import Context as Context
 from sigma_kernel import Continued as Continued
 from sigma_kernel import CostLayer as CostLayer
@@ -86,7 +87,6 @@ from sigma_kernel import TimeScale as TimeScale
 from sigma_kernel import TimeStep as TimeStep
 from sigma_kernel import Totals as Totals
 from sigma_kernel import Trace as Trace
-from sigma_kernel import Trained as Trained
 from sigma_kernel import Trainer as Trainer
 from sigma_kernel import TrainingHandle as TrainingHandle
 from sigma_kernel import Transform as Transform
@@ -99,7 +99,6 @@ from sigma_kernel import as_array as as_array
 from sigma_kernel import as_numpy as as_numpy
 from sigma_kernel import between as between
 from sigma_kernel import catalogue as catalogue
-from sigma_kernel import describe as describe
 from sigma_kernel import duration as duration
 from sigma_kernel import every as every
 from sigma_kernel import functions as functions
@@ -107,7 +106,6 @@ from sigma_kernel import hookimpl as hookimpl
 from sigma_kernel import lazy_exports as lazy_exports
 from sigma_kernel import live as live
 from sigma_kernel import live_settings as live_settings
-from sigma_kernel import load as load
 from sigma_kernel import minimise as minimise
 from sigma_kernel import read_only as read_only
 from sigma_kernel import read_saved as read_saved
@@ -118,6 +116,9 @@ from sigma_ml import hooks as hooks
 from sigma_ml import initialisers as initialisers
 from sigma_ml import layers as layers
 from sigma_ml import optimisers as optimisers
-from sigma_ml.files import from_file as from_file
+from sigma_run import Trained as Trained
+from sigma_run import describe as describe
+from sigma_run import from_file as from_file
+from sigma_run import load as load
 
 __version__: str

@@ -1,6 +1,6 @@
 """``python -m sigma_ml``: the command ``sigma``."""
 
-from sigma_kernel.__main__ import start
+from sigma_run.__main__ import start
 
 if __name__ == "__main__":
     start()

@@ -11,10 +11,10 @@ from typing import Any
 import click
 import pytest
 
-from sigma_kernel.launcher import main
 from sigma_monitor_control import plugin
 from sigma_monitor_control.commands import options, reading, steering
 from sigma_monitor_control.commands.options import applied, columns, literal, numbers, show
+from sigma_run.launcher import main
 from sigma_testing import CommandSuite, FakeView
 
 ORDINARY = {

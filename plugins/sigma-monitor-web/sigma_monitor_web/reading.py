@@ -15,12 +15,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from sigma_kernel.launcher import described
 from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_control.server import Server
 from sigma_monitor_web.archive import Archive
 from sigma_monitor_web.exposition import exposed
 from sigma_monitor_web.readers import Limits
+from sigma_run.launcher import described
 
 OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources raise instead of downloading
 IDLE = 60.0  # seconds without a page after which the process of a run ends

@@ -155,7 +155,7 @@ class Shelf:
 
 
 def _resumed(path: Path, more: list[str]) -> int | None:
-    command = [sys.executable, "-m", "sigma_kernel", "resume", str(path), "--quiet", *more]
+    command = [sys.executable, "-m", "sigma_run", "resume", str(path), "--quiet", *more]
     with TemporaryFile() as told:  # the process lives on when this one has ended
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=told, start_new_session=True
@@ -173,7 +173,7 @@ def _resumed(path: Path, more: list[str]) -> int | None:
 
 
 def _replayed(path: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "sigma_kernel", "replay", str(path), "--check"]
+    command = [sys.executable, "-m", "sigma_run", "replay", str(path), "--check"]
     done = subprocess.run(
         command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False
     )

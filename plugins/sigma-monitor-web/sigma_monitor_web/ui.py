@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from sigma_kernel.launcher import say
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.files import page
 from sigma_monitor_web.keys import Keys
@@ -15,6 +14,7 @@ from sigma_monitor_web.layout import NAME, PageLayout, panels
 from sigma_monitor_web.monitor import WebMonitor, shown
 from sigma_monitor_web.serving import WebServer, listening
 from sigma_monitor_web.shelf import Shelf
+from sigma_run.launcher import say
 
 
 @click.command()

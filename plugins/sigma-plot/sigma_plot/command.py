@@ -13,9 +13,9 @@ import click
 
 from sigma_kernel.curves import AXES, FIELDS, BranchedCurves, Curve, Stretch, measured
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.launcher import colours, document, json_option, say
 from sigma_plot.charts import panels, svg
 from sigma_plot.drawing import csv, picture, terminal
+from sigma_run.launcher import colours, document, json_option, say
 
 T = TypeVar("T")
 Curves = Mapping[str, Mapping[str, Curve]]

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sigma_kernel.launcher import main
+from sigma_run.launcher import main
 
 BRAILLE = re.compile("[\u2801-\u28ff]")
 

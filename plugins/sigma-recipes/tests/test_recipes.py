@@ -17,10 +17,11 @@ import pytest
 
 from sigma_data import Digits
 from sigma_hooks import MaximumMeanDiscrepancyMetric
-from sigma_kernel import catalogue, config, load
-from sigma_kernel.launcher import main
+from sigma_kernel import catalogue
 from sigma_recipes import recipes
 from sigma_recipes.plugin import RECIPES
+from sigma_run import config, load
+from sigma_run.launcher import main
 
 from . import voices
 
@@ -71,7 +72,7 @@ def test_a_plugin_that_offers_the_same_names_does_not_break_a_recipe(tmp_path, m
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
 
     def check(name):
-        command = [sys.executable, "-m", "sigma_kernel", "check", name]
+        command = [sys.executable, "-m", "sigma_run", "check", name]
         return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
 
     (tmp_path / "own.toml").write_text(recipes.recipe("xor").text.replace('prefer = ["sigma-recipes"]', ""))

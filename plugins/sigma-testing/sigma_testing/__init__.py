@@ -13,6 +13,7 @@ MODULES = {
     "cases": "Sample samples",
     "charts": "ChartSuite",
     "checkpoints": "save_checkpoint saved_scores",
+    "configurations": "ConfigurationSuite",
     "criteria": "CriterionSuite",
     "counting": "TWICE growth",
     "data": "DatasetSuite PreprocessorSuite SourceSuite",

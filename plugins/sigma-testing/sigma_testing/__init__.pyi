@@ -7,6 +7,7 @@ from sigma_testing.cases import samples as samples
 from sigma_testing.charts import ChartSuite as ChartSuite
 from sigma_testing.checkpoints import save_checkpoint as save_checkpoint
 from sigma_testing.checkpoints import saved_scores as saved_scores
+from sigma_testing.configurations import ConfigurationSuite as ConfigurationSuite
 from sigma_testing.counting import TWICE as TWICE
 from sigma_testing.counting import growth as growth
 from sigma_testing.criteria import CriterionSuite as CriterionSuite

@@ -24,13 +24,13 @@ from typing import Any, ClassVar, NamedTuple
 import click
 import numpy as np
 
-from sigma_kernel import config
 from sigma_kernel.clock import after
 from sigma_kernel.contracts import Recipe
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.launcher.output import say
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.discovery import Plugin
+from sigma_run import config
+from sigma_run.launcher.output import say
 from sigma_testing.doing import Do
 from sigma_testing.suite import Suite
 

@@ -17,10 +17,11 @@ from sigma_backend_cupy.devices.host import HostDevice
 from sigma_backend_cupy.runs.program import CupyProgram
 from sigma_backend_cupy.text.kernels import Kernel
 from sigma_backend_numpy import NumpyBackend
-from sigma_kernel import after, config
+from sigma_kernel import after
 from sigma_kernel.contracts import Arrays, Burst, Numbers, Program, Step
 from sigma_recipes import recipes
 from sigma_recipes.plugin import RECIPES
+from sigma_run import config
 from sigma_testing import Do
 
 from .host import HostBackend

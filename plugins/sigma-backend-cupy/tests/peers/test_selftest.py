@@ -40,7 +40,7 @@ def test_it_tests_trains_and_measures_and_writes_the_table(monkeypatch: pytest.M
     page = tmp_path / "page.md"
     page.write_text(f"before\n{selftest.BEGIN}\nold\n{selftest.END}\nafter\n")
     assert selftest.main(["--peers", "torch", "--write", str(page)], run) == 1
-    assert ["-m", "sigma_kernel", "run", "iris", "--backend", "cupy", "--quiet"] in commands
+    assert ["-m", "sigma_run", "run", "iris", "--backend", "cupy", "--quiet"] in commands
     lines = page.read_text().splitlines()
     assert lines[:2] == ["before", selftest.BEGIN]
     assert lines[-2:] == [selftest.END, "after"]

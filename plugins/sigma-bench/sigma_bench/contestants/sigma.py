@@ -8,10 +8,10 @@ import numpy as np
 
 from sigma_bench.contest import Contestant
 from sigma_kernel import catalogue
-from sigma_kernel.config import Configuration, Document, build, prepare, structured
 from sigma_kernel.contracts import Backend, Hook
 from sigma_kernel.errors import SigmaConfigError
 from sigma_layers import Dropout
+from sigma_run.config import Configuration, Document, build, prepare, structured
 
 Hooks = Mapping[str, Hook]
 

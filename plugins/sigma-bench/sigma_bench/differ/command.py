@@ -11,9 +11,9 @@ from attrs import asdict
 from sigma_bench.differ.lockstep import Compared, Deviation, Lockstep
 from sigma_bench.installed import installed_backends, named_backends
 from sigma_kernel import catalogue
-from sigma_kernel.config import structured
 from sigma_kernel.errors import SigmaTrainingError, printable
-from sigma_kernel.launcher import document, json_option, opened, recipe_or_file, say
+from sigma_run.config import structured
+from sigma_run.launcher import document, json_option, opened, recipe_or_file, say
 
 KEPT = ("backend", "step", "op", "layer", "share", "absolute", "relative")
 HEAD = ("backend", "op", "layer", "step", "absolute", "relative", "of allowed")

@@ -15,8 +15,8 @@ from sigma_hooks.agreement import Difference, deviations, distances
 from sigma_hooks.locating import Locator, nearest
 from sigma_hooks.reference import Reference
 from sigma_kernel import TimeStep, every
-from sigma_kernel.config import Configuration
 from sigma_kernel.contracts import Backend, Hook, HookContext, Repeatable
+from sigma_run.config import Configuration
 
 Records = Mapping[str, np.ndarray]
 WHOLE = "whole step"

@@ -11,8 +11,8 @@ pytest.importorskip("torch")
 
 from sigma_bench.differ.lockstep import Lockstep
 from sigma_kernel import catalogue
-from sigma_kernel.config import structured
-from sigma_kernel.launcher import opened
+from sigma_run.config import structured
+from sigma_run.launcher import opened
 
 BACKENDS = ("numpy", "numba", "torch", "jax")
 SMALL = "data.batch_size=10"

@@ -19,9 +19,9 @@ from sigma_bench.contestants.sigma import Sigma  # noqa: E402
 from sigma_bench.entry import Entry  # noqa: E402
 from sigma_bench.translation import translated  # noqa: E402
 from sigma_bench.work import Workload  # noqa: E402
-from sigma_kernel.config import load  # noqa: E402
-from sigma_kernel.launcher import main  # noqa: E402
 from sigma_layers.plugin import ACTIVATIONS  # noqa: E402
+from sigma_run.config import load  # noqa: E402
+from sigma_run.launcher import main  # noqa: E402
 
 CONFIGURATION = """
 format = 1

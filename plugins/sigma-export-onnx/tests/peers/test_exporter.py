@@ -16,10 +16,11 @@ import onnxruntime
 
 from sigma_export_onnx import Onnx
 from sigma_export_onnx.writer import tensors
-from sigma_kernel import Exporter, Inference, SigmaConfigError, load
+from sigma_kernel import Exporter, Inference, SigmaConfigError
 from sigma_kernel.graph import Spec
-from sigma_kernel.launcher import main
 from sigma_layers import BatchNorm, Dense
+from sigma_run import load
+from sigma_run.launcher import main
 from sigma_testing import ExporterSuite
 
 from .running import alone, close, drawn, reference

@@ -16,9 +16,10 @@ pytest.importorskip("onnxruntime")
 import sigma_kernel
 import sigma_layers as layers
 from sigma_export_onnx import Onnx
-from sigma_kernel import Environment, Preprocessor, SigmaConfigError, Trained, functions as f, load
+from sigma_kernel import Environment, Preprocessor, SigmaConfigError, functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, Spec, symbol
+from sigma_run import Trained, load
 from sigma_testing import inference
 
 from .running import agrees, close, outputs, results, session

@@ -17,10 +17,11 @@ pytest.importorskip("onnxruntime")
 
 from sigma_export_onnx import Onnx
 from sigma_initialisers import FromFile
-from sigma_kernel import Environment, SigmaConfigError, SigmaDataError, SigmaError, Trained, load
+from sigma_kernel import Environment, SigmaConfigError, SigmaDataError, SigmaError
 from sigma_kernel.contracts import Parameter
 from sigma_kernel.graph import Spec
 from sigma_layers import Dense
+from sigma_run import Trained, load
 from sigma_testing import draw
 
 from .running import alone

@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("onnxruntime")
 
 from sigma_initialisers import FromFile
-from sigma_kernel import config, load
 from sigma_recipes import recipes
 from sigma_recipes.plugin import RECIPES
+from sigma_run import config, load
 
 from .test_networks import same
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sigma_kernel.errors import SigmaConfigError, printable
-from sigma_kernel.launcher import document, json_option
+from sigma_run.launcher import document, json_option
 
 run_option = click.option("--run", metavar="RUN", help="The run: its folder or its name; the only one by default.")
 trainer_option = click.option("--trainer", metavar="NAME", help="This trainer alone, where there are several.")

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.launcher import document, json_option, say
 from sigma_monitor_control.commands.options import columns, run_option, show, trainer_option
 from sigma_monitor_control.discovery import NONE, Found, connect, running
 from sigma_monitor_control.protocol.documents import sendable
+from sigma_run.launcher import document, json_option, say
 
 patterns_argument = click.argument("patterns", metavar="PATTERN...", nargs=-1, required=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-import sigma_kernel  # for `describe`, which is imported when it is used
+import sigma_run  # for `describe`, which is imported when it is used
 from sigma_kernel import Component, catalogue
 from sigma_kernel.contracts import AddressEntry, Stretch, Ticket, View
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
@@ -236,7 +236,7 @@ def _described(component: Component) -> dict[str, Any]:
     """Return what there is to say of a component; without settings if it cannot be loaded."""
     found = {"name": component.name, "summary": component.summary}
     try:
-        settings = sigma_kernel.describe(component.kind, component.full_name)["settings"]
+        settings = sigma_run.describe(component.kind, component.full_name)["settings"]
     except SigmaError:
         return {**found, "settings": []}
     return {**found, "settings": plain([{key: one[key] for key in DESCRIBED} for one in settings])}

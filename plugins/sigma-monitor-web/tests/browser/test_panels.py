@@ -31,7 +31,7 @@ LAYOUT = {
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the panel of ``sigma plugins new --kind panel``, as if it were installed."""
-    made = [sys.executable, "-m", "sigma_kernel", "plugins", "new", "acme-latest", "--kind", "panel"]
+    made = [sys.executable, "-m", "sigma_run", "plugins", "new", "acme-latest", "--kind", "panel"]
     subprocess.run(made, cwd=tmp_path, check=True, capture_output=True)
     plugin = tmp_path / "acme-latest"
     about = plugin / "acme_latest-0.1.0.dist-info"

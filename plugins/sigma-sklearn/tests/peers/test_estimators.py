@@ -17,10 +17,10 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from sigma_kernel import load
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaStateError
 from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
 from sigma_optimisers import Adam
+from sigma_run import load
 from sigma_sklearn import SigmaClassifier, SigmaRegressor, network
 
 PAGES = [Path(__file__).parents[2] / "README.md", Path(__file__).parents[4] / "docs" / "how-to" / "scikit-learn.md"]

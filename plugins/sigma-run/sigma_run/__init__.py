@@ -1,0 +1,10 @@
+"""Configurations, trained networks, and the command ``sigma``.  Users import these names from ``sigma_ml``."""
+
+from sigma_kernel import lazy_exports
+from sigma_run.plugin import sigma_components
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {"config.description": "describe", "config.trained": "Trained load", "files": "from_file"},
+    sigma_components(),
+)

@@ -1,0 +1,34 @@
+"""The ``sigma`` script, and ``python -m sigma_run``, which works wherever the script does."""
+
+import signal
+import sys
+from typing import Any
+
+HEEDED = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a job in the background ignores Ctrl-C
+if HEEDED:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing to finish yet: no traceback out of the imports
+from sigma_kernel.signals import ENDING, terminate  # noqa: E402
+from sigma_run.launcher import main  # noqa: E402
+
+
+def start() -> None:
+    """Run the ``sigma`` command and leave with its exit code."""
+    sys.unraisablehook = unraisable
+    try:
+        for number in ENDING:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, terminate)
+        code = main()
+    except KeyboardInterrupt as error:  # beside what main() catches
+        code = 128 + int((*error.args, signal.SIGINT)[0])
+    sys.exit(code)
+
+
+def unraisable(problem: Any) -> None:
+    """Print an error that Python cannot raise, as in a destructor, but no interruption: a signal is remembered."""
+    if not isinstance(problem.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(problem)
+
+
+if __name__ == "__main__":
+    start()

@@ -1,0 +1,7 @@
+"""Configuration files: read TOML that describes a run, validate all of it, build the environment."""
+
+from sigma_run.config.building import build as build, prepare as prepare
+from sigma_run.config.document import Document as Document, override as override, parse as parse, read as read
+from sigma_run.config.reading import load as load, structured as structured
+from sigma_run.config.schema import Configuration as Configuration
+from sigma_run.config.writing import resolved as resolved

@@ -1,0 +1,126 @@
+"""Build an environment from a configuration, and prepare it to run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve
+
+from sigma_kernel.clock import TimeScale, after
+from sigma_kernel.contracts import Hook
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaConfigError, SigmaError
+from sigma_kernel.network import notation
+from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed, load
+from sigma_run.config.choice import Choice, made
+from sigma_run.config.complaints import complaint, placed
+from sigma_run.config.document import Document, Path as Place
+from sigma_run.config.examination import check_cost, examine
+from sigma_run.config.location import check_there
+from sigma_run.config.schema import Configuration, Data, Run, TrainerTable as Declared
+from sigma_run.config.writing import resolved
+
+Mistakes = list[tuple[Place, Exception]]
+
+
+def build(configuration: Configuration, catalogue: Catalogue | None = None, folder: Path | None = None) -> Environment:
+    """Build an environment from a configuration; with a ``folder``, its runs write a run folder there."""
+    run = configuration.run
+    found = (catalogue or installed()).preferring(run.prefer)
+    environment = Environment(
+        run.name,
+        seed=run.seed,
+        precision=run.precision,
+        control=run.control,
+        folder=folder,
+        monitors={name: monitor.make() for name, monitor in configuration.monitors.items()},
+        configuration=resolved(configuration, folder),
+        catalogue=found,
+    )
+    for name, trainer in configuration.trainers.items():
+        environment.create_trainer(name, **settings_of(run, trainer, found))
+    return environment
+
+
+def settings_of(run: Run | None, trainer: Declared, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the settings of a trainer, without parts that are None because the file has mistakes in them."""
+    data, network, optimiser = trainer.data, trainer.network, trainer.optimiser
+    found: dict[str, Any] = {
+        "backend": _table(trainer.backend or (run.backend if run else None)),
+        "operator": _table(trainer.operator or (run.operator if run else None)),
+        "network": network and notation.parse(network.architecture, catalogue.load),
+        "initialisers": {name: (rule.match, rule.type.make()) for name, rule in trainer.initialisers.items()},
+        "optimiser": optimiser and optimiser.make(),
+        "optimisers": {name: evolve(one, type=made(one.type)) for name, one in (trainer.optimisers or {}).items()},
+        "order": trainer.order,
+        "epochs": trainer.epochs,
+        "metrics": {name: choice.make() for name, choice in (trainer.metrics or {}).items()},
+        "hooks": {
+            **_verifying(run, trainer.hooks, catalogue),
+            **{name: choice.make() for name, choice in trainer.hooks.items()},
+        },
+    } | (_data(data) if data else {})
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _verifying(run: Run | None, taken: Collection[str], catalogue: Catalogue) -> dict[str, Hook]:
+    """Return the hooks that ``run.verify`` adds: one at each interval, and one after the first iteration."""
+    if run is None or run.verify is None:
+        return {}
+    verify = catalogue.resolve("hook", "default:verification")
+    make = load(verify)
+    hooks: dict[str, Hook] = {verify.name: make(every=run.verify)}
+    if (run.verify.scale, run.verify.first) != (TimeScale.ITERATION, 1):
+        hooks[f"{verify.name}-first"] = make(every=after(1, "iteration"))
+    for name in hooks:
+        if name in taken:
+            raise SigmaConfigError(f"run.verify: there is a hook {name!r} already. Rename it, or leave verify out.")
+    return hooks
+
+
+def _data(data: Data) -> dict[str, Any]:
+    return {
+        "data": data.dataset.make(),
+        "validation_split": data.validation_split,
+        "batch_size": data.batch_size,
+        "last_batch": data.last_batch,
+        "preprocessors": {name: choice.make() for name, choice in data.preprocessors.items()},
+        "iterator": data.iterator and data.iterator.make(),
+    }
+
+
+def _table(choice: Choice[Any] | None) -> dict[str, Any] | None:
+    """Return a choice as a table, so that the trainer makes the component and knows its name."""
+    return {choice.key: choice.name, **made(choice.settings)} if choice else None
+
+
+def prepare(configuration: Configuration, environment: Environment, begins: bool = False) -> None:
+    """Prepare every trainer (infer shapes, read data); raises one error that lists every mistake.
+
+    If training ``begins``, something has to end it.
+    """
+    check_there(configuration)
+    wrong: Mistakes = []
+    for name, trainer in environment.trainers.items():
+        try:
+            trainer.prepare()
+            check_cost(trainer.session.setup.model.network)
+            if begins:
+                trainer.session.check_end()
+        except SigmaError as error:
+            wrong += in_file(
+                configuration.document, name, examine(trainer, () if begins else {"ending"}) or [((), error)]
+            )
+    if wrong:
+        raise complaint(configuration.document, wrong)
+    environment.prepare()
+
+
+def in_file(
+    document: Document, trainer: str, found: Iterable[tuple[Place, Exception]]
+) -> list[tuple[Place, Exception]]:
+    """Return a trainer's mistakes with their paths in the file."""
+    head: Place = ("trainers", trainer) if "trainers" in document.values else ()
+    return [placed(document.values, head, path, error) for path, error in found]

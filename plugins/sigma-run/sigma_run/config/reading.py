@@ -1,0 +1,97 @@
+"""Read a configuration from a file or a recipe's text; raise one error that lists every mistake."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sigma_kernel.errors import SigmaConfigError, SigmaError
+from sigma_kernel.network import notation
+from sigma_kernel.network.architecture import write
+from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed
+from sigma_run.config.complaints import InText, complaint
+from sigma_run.config.document import Document, Path as Place, override, parse, read
+from sigma_run.config.schema import ArchitectureText, Configuration, Several, Single
+from sigma_run.config.structure import Faults, Mismatch, Structure, Wrong
+from sigma_run.config.tables import Writer
+from sigma_run.config.writing import UNWRITTEN
+
+_IN_TEXT = re.compile(r"architecture, line (?P<line>\d++), column (?P<column>\d++): ")
+
+
+def load(
+    source: Path | str, overrides: Iterable[str] = (), *, catalogue: Catalogue | None = None, name: str = "text"
+) -> Configuration:
+    """Read a configuration from a file (a path) or a text called ``name``, after overrides ``a.b.c=value``.
+
+    Raises one SigmaConfigError with a line ``file:line: dotted.path: what is wrong`` for every mistake, or
+    SigmaPluginError if the only mistakes are missing or broken plugins.
+    """
+    document = read(source) if isinstance(source, Path) else parse(source, name)
+    for assignment in overrides:
+        document = override(document, assignment)
+    return structured(document, catalogue or installed())
+
+
+def structured(
+    document: Document,
+    catalogue: Catalogue,
+    beyond: Callable[[Structure, dict[str, Any]], list[tuple[Place, Exception]]] | None = None,
+) -> Configuration:
+    """Return the configuration of a document; if it has mistakes, ``beyond`` may find more in its readable parts."""
+    values = dict(document.values)
+    if isinstance(left := values.get(UNWRITTEN), dict):
+        what = "; ".join(f"{place}: {why}" for place, why in left.items())
+        raise SigmaConfigError(
+            f"{document.name}: some settings of this run could not be written: {what} Create its trainers again in "
+            "Python, then call Environment.resume(RUN) and run()."
+        )
+    if isinstance(run := values.get("run", {}), dict):
+        values["run"] = {"operator": "default:operator", **run}
+        if "backend" not in run:
+            values["run"]["backend"] = catalogue.default_backend()
+    faults = Faults()
+    with faults.at("run", "prefer"):
+        catalogue = catalogue.preferring(_preferred(values.get("run")))
+    structure = _Structure(catalogue, document.folder)
+    with faults.at():
+        cls = Several if "trainers" in values else Single
+        found: Configuration = structure.record(values, cls)
+        found.document = document
+        return found
+    raise complaint(document, [*faults.found, *(beyond(structure, values) if beyond else [])])
+
+
+def _preferred(run: Any) -> Sequence[str]:
+    """Return ``prefer`` of a table ``[run]``; other types are reported when the table is read."""
+    names = run.get("prefer", ()) if isinstance(run, dict) else ()
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else ()
+
+
+class _Structure(Structure):
+    """A reader of files that also parses architectures."""
+
+    def read(self, value: Any, type_: Any) -> Any:
+        """Convert a value to a type."""
+        return self._architecture(value) if type_ is ArchitectureText else super().read(value, type_)
+
+    def _architecture(self, text: Any) -> str:
+        """Return the text with every layer as ``distribution:name``; errors keep their line and column."""
+        if not isinstance(text, str):
+            raise Mismatch("a string", text)
+        faults = Faults()
+        with faults.at():
+            ends = notation.parse(text, self.load, faults)
+        if faults.found:
+            raise Wrong([(path, _in_text(error)) for path, error in faults.found])
+        return write(ends, Writer(self.catalogue).called, Writer(self.catalogue).value)
+
+
+def _in_text(error: Exception) -> Exception:
+    """Return an error in the text of an architecture with its line apart, so that the line of the file can be named."""
+    found = _IN_TEXT.match(str(error))
+    if found is None or not isinstance(error, SigmaError):
+        return error
+    return InText(int(found["line"]), f"column {found['column']}: {str(error)[found.end() :]}", error)

@@ -1,0 +1,209 @@
+"""Describe an environment that was made in Python as a configuration, for ``config.toml`` in its run folder."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from attrs import field, fields, frozen
+
+from sigma_kernel.contracts import Dataset
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import (
+    SigmaConfigError,
+    SigmaDataError,
+    SigmaNetworkError,
+    SigmaPluginError,
+    SigmaStateError,
+    warn,
+)
+from sigma_kernel.plugins.catalogue import load
+from sigma_kernel.plugins.resolver import KINDS
+from sigma_kernel.settings import NAME
+from sigma_kernel.training.components import operator, resolved
+from sigma_kernel.training.data.iterators import Shuffled
+from sigma_kernel.training.files import digest, put_bytes
+from sigma_kernel.training.trainer import Trainer
+from sigma_run.config.document import dotted
+from sigma_run.config.location import write_path
+from sigma_run.config.schema import METRIC
+from sigma_run.config.structure import Structure, Wrong, sentence
+from sigma_run.config.tables import Writer
+from sigma_run.config.writing import UNWRITTEN, toml
+
+ROWS = "default:saved-rows"  # the data set of rows that are saved with a run
+
+
+def recorded(environment: Environment, run: Path) -> str:
+    """Return the configuration of an environment as TOML; save the arrays that it refers to in its run folder.
+
+    What cannot be written or saved is a SigmaWarning, at the line of the caller's code.
+    """
+    place = partial(write_path, run=run, project=Path.cwd())
+    found = Description(Writer(environment.catalogue, place), run / "data", environment.most_data)
+    about = {name: getattr(environment, name) for name in ("name", "seed", "precision", "control")}
+    text = found.text({**about, "folder": place(run.parent)}, environment.trainers, environment.monitors)
+    for problem in found.problems():
+        warn(problem)
+    return text
+
+
+@frozen
+class Description:
+    """The tables of a configuration, and what could not be written in them, with the reason, by its place."""
+
+    writer: Writer
+    folder: Path | None = None  # where rows that were given as arrays are saved
+    limit: int = 0  # bytes of these for each trainer
+    unwritten: dict[str, str] = field(factory=dict)
+    unsaved: list[str] = field(factory=list)  # trainers whose rows are not saved
+
+    def text(self, run: Mapping[str, Any], trainers: Mapping[str, Trainer], monitors: Mapping[str, Any]) -> str:
+        """Return the configuration as TOML; if anything could not be written, it says only what that is."""
+        tables = {name: self._trainer(trainer) for name, trainer in trainers.items()}
+        for setting in ("seed", "precision"):
+            if {getattr(trainer, setting) for trainer in trainers.values()} != {run[setting]}:
+                self.unwritten[f"run.{setting}"] = "it differs between trainers, and a file has one for all."
+        if self.unwritten:
+            return toml({"format": 1, UNWRITTEN: self.unwritten})
+        return toml({"format": 1, "run": run, **_alone(tables), "monitors": self._monitors(monitors)})
+
+    def problems(self) -> Iterator[str]:
+        """Yield what a person should know when the run begins."""
+        if self.unwritten:
+            what = "; ".join(f"{place}: {why}" for place, why in self.unwritten.items())
+            yield f"the run cannot be opened from its folder later, as some settings cannot be written: {what}"
+        elif self.unsaved:
+            yield (
+                f"{', '.join(self.unsaved)}: the data exceed {self.limit:,} bytes and are not saved with the run: to "
+                "evaluate or resume it, give them again. Environment(most_data=...) sets the limit."
+            )
+
+    def _trainer(self, trainer: Trainer) -> dict[str, Any]:
+        """Return the table of a trainer, as ``[trainers.NAME]``."""
+        chosen, setup, where = resolved(trainer), trainer.session.setup, f"{trainer.name}."
+        base = setup.factory.base
+        parts = {"backend": base.backend, "operator": operator(trainer)}
+        rules = {name: (rule, trainer.resolve) for name, rule in chosen.initialisers.items()}
+        return {
+            "data": {
+                "dataset": self._at(f"{where}data", self._data, trainer, chosen.data),
+                "validation_split": self._at(f"{where}validation_split", self.writer.value, trainer.validation_split),
+                "batch_size": setup.feed.batch_size,
+                "last_batch": trainer.last_batch,
+                "iterator": self._iterator(f"{where}iterator", base.iterator),
+                "preprocessors": self._named(f"{where}preprocessors", chosen.preprocessors),
+            },
+            "network": {"architecture": self._at(f"{where}network", self._architecture, setup.model.network)},
+            "initialisers": {n: self._at(f"{where}initialisers.{n}", self._rule, *rule) for n, rule in rules.items()},
+            **{name: self._table(f"{where}{name}", part) for name, part in parts.items()},
+            **self._optimisers(where, base.optimisers),
+            "order": [*trainer.order] or None,
+            "epochs": trainer.epochs,
+            "metrics": self._named(f"{where}metrics", chosen.metrics, METRIC),
+            "hooks": self._named(f"{where}hooks", base.hooks),
+        }
+
+    def _architecture(self, network: Any) -> str:
+        if not hasattr(network, "ends"):
+            raise SigmaConfigError("a function of parameters is not an architecture.")
+        return self.writer.architecture(network.ends)
+
+    def _iterator(self, where: str, iterator: Any) -> Any:
+        return None if isinstance(iterator, Shuffled) else self._table(where, iterator)
+
+    def _rule(self, rule: tuple[str, Any], resolve: Any) -> dict[str, Any]:
+        return {"match": rule[0], **_beside(self.writer.table(resolve("initialiser", rule[1])))}
+
+    def _optimisers(self, where: str, parts: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the table of the optimiser, or those of several by name."""
+        if parts.keys() <= {"optimiser"}:
+            return {head: self._table(where + head, part.type) for head, part in parts.items()}
+        several = {name: self._at(where + name, self._optimisation, part) for name, part in parts.items()}
+        return {"optimisers": {name.partition(".")[2]: table for name, table in several.items()}}
+
+    def _optimisation(self, part: Any) -> dict[str, Any]:
+        rest = self.writer.value({"match": part.match, "minimises": part.minimises})
+        return {**rest, **_beside(self.writer.table(part.type))}
+
+    def _named(self, where: str, parts: Mapping[str, Any], check: Any = NAME) -> dict[str, Any]:
+        """Return a table of tables by name."""
+        for name in parts:
+            try:
+                check(self, fields(Description).folder, name)
+            except SigmaConfigError:
+                self.unwritten[f"{where}.{name}"] = "names in files have letters, digits, - and _ only."
+        return {name: self._table(f"{where}.{name}", part) for name, part in parts.items()}
+
+    def _table(self, where: str, component: Any) -> Any:
+        contract = next((cls for cls in KINDS if isinstance(component, cls)), None)
+        return self._at(where, lambda: self._readable(self.writer.table(component), contract))
+
+    def _readable(self, table: Any, contract: Any) -> Any:
+        """Return a table, having made sure that it is read as a component; what it names is imported already."""
+        known = self.writer.catalogue.trusting(name.partition(".")[0] for name in [*sys.modules])
+        Structure(known).component(table, contract)
+        return table
+
+    def _at(self, where: str, write: Any, *what: Any) -> Any:
+        """Return what is to be written, and note what cannot be."""
+        try:
+            return write(*what)
+        except Wrong as wrong:
+            self.unwritten[where] = " ".join(f"{dotted(path)}: {sentence(error)}" for path, error in wrong.found)
+        except (SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaPluginError) as error:
+            self.unwritten[where] = str(error)
+        return None
+
+    def _monitors(self, monitors: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tables of monitors that plugins offer: results do not depend on others, which one had to trust."""
+        return {name: self.writer.table(one) for name, one in monitors.items() if self.writer.known(type(one))}
+
+    # -- data ----------------------------------------------------------------------------------------------------------
+    def _data(self, trainer: Trainer, chosen: Any) -> Any:
+        """Return the table of a data set; the rows of any other data are saved in a file, and this is its table."""
+        if isinstance(chosen, Dataset) or self.writer.known(type(chosen)):
+            with suppress(SigmaConfigError, Wrong):  # what has no table, its rows are saved
+                return self._readable(self.writer.table(chosen), Dataset)
+        splits = trainer.session.setup.factory.splits
+        rows = self.writer.catalogue.resolve("dataset", ROWS)
+        table = {
+            "type": rows.full_name,
+            "splits": [*splits],
+            "divided": None if trainer.validation_split is None else True,
+        }
+        if self.folder is None or sum(map(_size, splits.values())) > self.limit:
+            self.unsaved.append(trainer.name)
+            return table
+        name, data = f"{trainer.name}.safetensors", load(rows).bytes_of(splits)
+        self.folder.mkdir(exist_ok=True)
+        try:
+            put_bytes(self.folder / name, data)
+        except OSError as error:
+            what = f"{self.folder / name}: cannot be written: {error.strerror}"
+            raise SigmaStateError(f"{what}. Free disk space there, and make it writable.") from error
+        return {**table, "path": f"{self.folder.name}/{name}", "sha256": digest(data)}
+
+
+def _beside(table: Any) -> dict[str, Any]:
+    """Return the settings of a component for a table that has others beside them."""
+    return table if isinstance(table, dict) and "type" in table else {"type": table}
+
+
+def _size(rows: Dataset) -> int:
+    """Return the bytes of the rows of a split."""
+    first = rows.block(0)
+    return len(rows) * sum(values.nbytes for values in first.values()) // rows.rows(0)
+
+
+def _alone(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the tables of a file: at the top level if there is only one trainer, called ``trainer``."""
+    if tables.keys() != {"trainer"}:
+        return {"trainers": tables}
+    table = tables["trainer"]
+    apart = {name: table[name] for name in ("data", "network", "initialisers", "hooks")}
+    return {**apart, "trainer": {name: value for name, value in table.items() if name not in apart}}

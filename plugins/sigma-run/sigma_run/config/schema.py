@@ -1,0 +1,182 @@
+"""The schema of configuration files: one attrs class per table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NewType
+
+import attrs
+from attrs import Attribute, define, field, frozen
+
+from sigma_kernel import settings
+from sigma_kernel.clock import EVENTS, TimeScale, TimeStep
+from sigma_kernel.contracts import (
+    Backend,
+    Dataset,
+    Hook,
+    Initialiser,
+    Iterator,
+    Metric,
+    Monitor,
+    Operator,
+    Optimisation,
+    Optimiser,
+    Preprocessor,
+)
+from sigma_run.config.choice import Choice
+from sigma_run.config.document import Document
+from sigma_run.config.structure import Faults
+
+ArchitectureText = NewType("ArchitectureText", str)
+
+
+METRIC = settings.matches_re(  # after the output that is measured, or a pattern of several
+    r"([\w*-]++\.)?+[A-Za-z0-9][A-Za-z0-9_+-]*+", "a name of letters, digits, - and _, after an output and a dot"
+)
+
+
+def named(check: Callable[[Any, Any, str], Any] = settings.NAME) -> Any:
+    """Return a field for a table of named tables."""
+
+    def names(owner: Any, attribute: Any, value: Mapping[str, Any]) -> None:
+        faults = Faults()
+        for name in value:
+            with faults.at(name):
+                check(owner, attribute, name)
+        faults.done()
+
+    return field(factory=dict, validator=names)
+
+
+def _one_or_several(owner: Any, attribute: Any, value: Choice[Optimiser] | None) -> None:
+    faults = Faults()
+    if value is None and not owner.optimisers:
+        with faults.at("optimiser"):
+            raise ValueError("is missing. Give it an optimiser, or several as optimisers.NAME.")
+    if value is not None and owner.optimisers:
+        with faults.at("optimisers"):
+            raise ValueError("there is an optimiser as well. Give one optimiser, or several with names.")
+    faults.done()
+
+
+def _counts(owner: Any, attribute: Attribute[Any], value: TimeStep | None) -> None:
+    if value is not None and (value.scale in EVENTS or value.scale is TimeScale.SECOND):
+        raise ValueError(f"cannot be every {value.scale.value}. Use iterations, epochs or samples")
+
+
+@frozen(kw_only=True)
+class Run:
+    """``[run]``: settings of the whole run."""
+
+    name: str = field(default="run", validator=settings.NAME)
+    seed: int = field(default=0, validator=[settings.ge(0), settings.lt(2**64)])
+    precision: settings.Precision = field(default="float32", converter=settings.precision)
+    folder: Path = field(factory=lambda: Path("runs").absolute())
+    prefer: Sequence[str] = field(factory=list)  # distributions whose components ambiguous names mean
+    control: bool = True  # whether other shells may steer
+    backend: Choice[Backend]
+    operator: Choice[Operator]
+    verify: TimeStep | None = field(default=None, validator=settings.checked(_counts, "a time step"))
+
+
+@frozen(kw_only=True)
+class Data:
+    """``[data]``: other keys are settings of the dataset."""
+
+    slot: ClassVar[str] = "dataset"
+
+    dataset: Choice[Dataset]
+    validation_split: float | Mapping[str, Any] | None = None  # of data without splits of their own
+    batch_size: int | None = field(default=None, validator=settings.optional(settings.ge(1)))  # None: the trainer's
+    last_batch: Literal["keep", "drop"] = "keep"
+    iterator: Choice[Iterator] | None = None
+    preprocessors: Mapping[str, Choice[Preprocessor]] = named()
+
+
+@frozen(kw_only=True)
+class NetworkTable:
+    """``[network]``: the architecture as text."""
+
+    architecture: ArchitectureText
+
+
+@frozen(kw_only=True)
+class Rule:
+    """``[initialisers.NAME]``: the parameters that it matches; other keys are settings of the initialiser."""
+
+    slot: ClassVar[str] = "type"
+
+    match: str
+    type: Choice[Initialiser]
+
+
+@frozen(kw_only=True)
+class Training:
+    """``[trainer]``: one optimiser or several; ``backend`` and ``operator`` override those of ``[run]``.
+
+    Several optimisers update one after another if ``order`` lists them.
+
+    Training ends after ``epochs`` in total, resumed runs included, unless a hook ends it before.
+    """
+
+    optimiser: Choice[Optimiser] | None = field(default=None, validator=_one_or_several)
+    optimisers: Mapping[str, Optimisation] = named()
+    order: Sequence[str] | None = None
+    epochs: int | float | None = field(default=None, validator=settings.optional(settings.epochs))
+    metrics: Mapping[str, Choice[Metric]] = named(METRIC)
+    backend: Choice[Backend] | None = None
+    operator: Choice[Operator] | None = None
+
+
+@frozen(kw_only=True)
+class TrainerTable(Training):
+    """``[trainers.NAME]``: one of several trainers."""
+
+    data: Data
+    network: NetworkTable
+    initialisers: Mapping[str, Rule] = named()
+    hooks: Mapping[str, Choice[Hook]] = named()
+
+
+@define(kw_only=True)
+class _Common:
+    """Keys of every configuration file."""
+
+    format: Literal[1]
+    run: Run
+    monitors: Mapping[str, Choice[Monitor]] = named()
+    document: Document = field(init=False, eq=False, repr=False)
+
+
+@define(kw_only=True)
+class Single(_Common):
+    """A file with one trainer, whose tables are at the top level."""
+
+    data: Data
+    network: NetworkTable
+    initialisers: Mapping[str, Rule] = named()
+    trainer: Training
+    hooks: Mapping[str, Choice[Hook]] = named()
+
+    __repr__ = settings.brief
+
+    @property
+    def trainers(self) -> Mapping[str, TrainerTable]:
+        """Return the trainer by its name."""
+        names = [one.name for one in attrs.fields(TrainerTable)]
+        parts: Any = {name: getattr(self, name, getattr(self.trainer, name, None)) for name in names}
+        return {"trainer": TrainerTable(**parts)}
+
+
+@define(kw_only=True)
+class Several(_Common):
+    """A file with several trainers, each with its own tables."""
+
+    trainers: Mapping[str, TrainerTable] = named()
+
+    __repr__ = settings.brief
+
+
+# A file after reading: components resolved to choices, defaults filled in.  Compares by value.
+Configuration = Single | Several

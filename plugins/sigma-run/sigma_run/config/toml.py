@@ -1,0 +1,26 @@
+"""Write runs that were made in Python, and trained networks, as TOML files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import frozen
+
+from sigma_kernel.contracts import ConfigurationFormat
+from sigma_kernel.environment import Environment
+from sigma_kernel.training.trainer import Trainer
+from sigma_run.config.recording import recorded
+from sigma_run.config.saving import saved
+
+
+@frozen
+class Toml(ConfigurationFormat):
+    """Write runs and trained networks as TOML."""
+
+    def describe(self, environment: Environment, run: Path) -> str:
+        """Return the configuration of an environment; save the arrays that it refers to in its run folder."""
+        return recorded(environment, run)
+
+    def save(self, environment: Environment, trainer: Trainer, path: Path | str) -> Path:
+        """Write configuration, parameters and state of a trainer to a directory, atomically; return its path."""
+        return saved(environment, trainer, path)

@@ -1,0 +1,287 @@
+"""Load a trained network from a run folder, and predict or evaluate with it.
+
+::
+
+    model = load("runs/digits-20260101-120000")
+    probabilities = model.predict(images)
+
+Nothing is trained. Shapes come from the network's input layers, the state of fitted preprocessors from the checkpoint.
+Data are read only by :meth:`Trained.evaluate`, through ``Trained.data``, and for an input layer that infers its shape
+from them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+from attrs import define, evolve, field
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Backend, Inference, Label, Metric
+from sigma_kernel.contracts.storing import Checkpoint, Log
+from sigma_kernel.curves import BranchedCurves, measured
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph.node import Spec
+from sigma_kernel.network.network import Network
+from sigma_kernel.training import files as folders
+from sigma_kernel.training.arguments import check_metrics
+from sigma_kernel.training.components import Learned, target_names
+from sigma_kernel.training.data.dataset import samples as arrays_of, specs
+from sigma_kernel.training.data.preprocessing import Preparation
+from sigma_kernel.training.history.metrics import History
+from sigma_kernel.training.hooks.outlook import list_metrics
+from sigma_kernel.training.preparation import BATCH, Stages
+from sigma_kernel.training.runs.resume import history
+from sigma_kernel.training.runs.run_folder import kept
+from sigma_kernel.training.step.evaluator import Evaluator
+from sigma_kernel.training.step.live import Live
+from sigma_kernel.training.step.model import LAYERS, Model, prediction_step
+from sigma_kernel.training.step.rules import live_values
+from sigma_kernel.training.step.steps import Programs, Steps
+from sigma_kernel.training.step.weights import weighed
+from sigma_kernel.training.step.writing import continued
+from sigma_kernel.training.trainer import Trainer
+from sigma_kernel.units import Units
+from sigma_run.config import choosing
+from sigma_run.config.stored import changed_plugins, document_in, opened
+from sigma_run.config.trained_data import TrainedData, check_parameters
+
+
+# -- trained networks --------------------------------------------------------------------------------------------------
+@define(eq=False, repr=False)
+class Trained:
+    """A trained network, with the ``trainer`` that trained it and the ``path`` of its checkpoint.
+
+    ``summary`` is that of the run, empty if it has not ended; ``data`` are its data; ``classes`` are the labels of the
+    classes.
+    """
+
+    trainer: Trainer
+    network: Network
+    path: Path
+    checkpoint: Checkpoint
+    summary: Mapping[str, Any]
+    shapes: Mapping[str, tuple[int, ...]]  # of one sample of each input section
+    data: TrainedData
+    _stages: Stages
+    _arrays: Mapping[str, Any]  # parameters and layer state, on the device
+    _evaluators: dict[tuple[str, ...], Evaluator] = field(factory=dict, init=False)
+
+    def __repr__(self) -> str:
+        return f"Trained({self.trainer.name!r}, {shorten(str(self.network), 120, placeholder=' ...')}, {self.path})"
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """Return the labels of the classes by index, as words, numbers or booleans; empty if there are none."""
+        return tuple(self.checkpoint.values.get("classes", ()))
+
+    def names(self, output: str) -> Sequence[Label]:
+        """Return the labels of the classes of an output by index; empty if it has none."""
+        return self.trainer.learned.labels(self.network.targets(output))
+
+    @property
+    def columns(self) -> Mapping[str, Sequence[str]]:
+        """Return the names of the columns of each section of inputs that has any."""
+        return self.trainer.learned.held("columns")
+
+    @property
+    def targets(self) -> Mapping[str, Sequence[str]]:
+        """Return the names of the columns that outputs predict, by output, of those that have any."""
+        return target_names(self.network, self.trainer.learned)
+
+    @property
+    def history(self) -> History:
+        """Return what was measured during the run; empty if the checkpoint is not in a run folder."""
+        path = self.path.parents[2] / "metrics.jsonl"
+        found = measured(path, warnings.warn) if path.is_file() else {}
+        return History.of(found.get(self.trainer.name, BranchedCurves([], {})), self.trainer.resolve)
+
+    def predict(self, samples: Any) -> Any:
+        """Predict for samples, an array or one per input section; they are preprocessed as in training.
+
+        The result has the same bits as ``trainer.predict`` on the same backend. If the network ends in
+        ``softmax_cross_entropy`` or ``binary_cross_entropy``, predictions are probabilities, else the values of the
+        output layer. There is one row per sample; several outputs are a dictionary of arrays by output layer.
+        """
+        evaluator, steps, arrays = self._ready(samples)
+        return evaluator.predict(steps, arrays)
+
+    def classify(self, samples: Any) -> Any:
+        """Return the most probable class of each sample, as ``trainer.classify`` does."""
+        evaluator, steps, arrays = self._ready(samples)
+        return evaluator.classify(steps, arrays)
+
+    def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> str:
+        """Return the ``length`` characters that continue a text, as ``trainer.generate`` does."""
+        return "".join(self.continuation(text, length, temperature, seed))
+
+    def continuation(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> Iterator[str]:
+        """Return the same characters one after another, as they are computed."""
+        tokens = {name: np.zeros((1, *shape), np.int32) for name, shape in self.shapes.items()}
+        evaluator, steps, _ = self._ready(tokens)
+        return continued(steps, evaluator, text, length, temperature, seed)
+
+    def activations(self, samples: Any) -> dict[str, np.ndarray]:
+        """Return the output of each layer before the costs for samples, by its name, one row per sample."""
+        evaluator, steps, arrays = self._ready(samples)
+        return evaluator.activations(steps, arrays)
+
+    def evaluate(
+        self, on: Any = "validation", metrics: Mapping[str, Metric | str] | None = None, edited: bool = False
+    ) -> dict[str, float]:
+        """Return the loss and metrics by name over a split of the data, which are read now, or over other data.
+
+        A split is as it is in the data, or ``edited`` as it was in the run when the checkpoint was written.
+
+        Other data are whatever a trainer takes as the data of a split, such as a tuple ``(inputs, targets)``.  They are
+        read like those of the training: with its classes, its columns by name, and its preprocessors.
+        """
+        check_metrics(metrics)
+        setup = self.data.session.setup if isinstance(on, str) else self.data.setup_for(on)
+        own = self.checkpoint.values.get("data", {}).get("edits", {}) if isinstance(on, str) else {}
+        how = {"batch_size": self._batch_size, "edits": own if edited else {}}
+        steps = Steps(setup.programs, self._arrays, self._live(setup.model), Moment())
+        return setup.evaluate(steps, on if isinstance(on, str) else "training", metrics or {}, **how)
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """Return the metrics that the trainer and its hooks measure, by the names under which they are published."""
+        return list_metrics(self.trainer.hooks.values(), self._model({}))
+
+    def _live(self, model: Model) -> Live:
+        return live_values(model).changed(self.checkpoint.values.get("live", {}))
+
+    def _learned(self) -> Learned:
+        """Return what the training has learned from its data, and its state."""
+        values = self.checkpoint.values
+        changes = {slot: one for slot, one in values.get("changes", {}).items() if slot != "backend"}  # load() chose it
+        found = evolve(self.checkpoint, values={**values, "changes": changes})
+        restore, initial = partial(self.data.restore, found), kept(self.path.parents[2], self.trainer.name)
+        return Learned.saved(values, self.checkpoint.arrays, restore=restore, initial=initial)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Return a copy of every parameter by its address."""
+        model = self._model({})
+        return {a: np.array(self.checkpoint.arrays[a]) for a in sorted(LAYERS + name for name in model.parameters())}
+
+    def inference(self) -> Inference:
+        """Return the network as exporters receive it: its graph, its arrays on the host, its classes."""
+        preparation, stored = self._preparation(), self.checkpoint.arrays
+        model = self._model(self._types)
+        return Inference(
+            architecture=str(self.network),
+            classes=tuple(map(str, self.classes)),
+            arrays={name.removeprefix(LAYERS): np.array(stored[name]) for name in sorted(model.held())},
+            step=partial(prediction_step, evolve(model, units=Units())),
+            restored=model.restored,
+            targets=self.targets,
+            live={name: value for name, value in self._live(model).base.items() if name.startswith(LAYERS)},
+            samples=self._given,
+            preprocessors={n: (step, preparation.fitted[n]) for n, step in preparation.preprocessors.items()},
+            origin="/".join(self.path.parts[-4:]),
+        )
+
+    @property
+    def _given(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Return shape and type of a sample in the data of the run; none of a checkpoint of an earlier version."""
+        known = self.trainer.learned.held("samples")
+        return {name: (tuple(known[name][0]), str(known[name][1])) for name in self.shapes if name in known}
+
+    @property
+    def _types(self) -> dict[str, str]:
+        """Return the types that the network was built for, by section of samples."""
+        rows = {name: np.zeros((1, *shape), dtype) for name, (shape, dtype) in self._given.items()}
+        with np.errstate(all="ignore"):  # of zeros
+            return {name: spec.dtype for name, spec in specs(self._preparation()(rows)).items()}
+
+    def _ready(self, samples: Any) -> tuple[Evaluator, Steps, Mapping[str, np.ndarray]]:
+        """Return the evaluator and the steps for samples, and these as arrays."""
+        learned = self.checkpoint.values.get("learned", {})
+        arrays = arrays_of(samples, [*self.shapes], learned, self.trainer.resolve)
+        evaluator = self._evaluator(arrays)
+        live = self._live(evaluator.programs.model)
+        return evaluator, Steps(evaluator.programs, self._arrays, live, Moment()), arrays
+
+    def _evaluator(self, arrays: Mapping[str, np.ndarray]) -> Evaluator:
+        """Return the evaluator for samples, of the types of the training, or of their own if these are not known."""
+        prepare = self._preparation()
+        batches = {n: values for n, values in arrays.items() if values.shape != self.shapes.get(n)}
+        types = {name: spec.dtype for name, spec in specs(prepare({n: v[:1] for n, v in batches.items()})).items()}
+        types |= self._types
+        key = tuple(types.get(name, "") for name in self.shapes)
+        if key not in self._evaluators:
+            programs = Programs(self._model(types), self._stages.backend)
+            learned = self.checkpoint.values.get("learned", {})
+            known = learned, self.classes
+            self._evaluators[key] = Evaluator(programs, {}, self._batch_size, prepare, prepare, *known)
+        return self._evaluators[key]
+
+    @property
+    def _batch_size(self) -> int:
+        return int(self.checkpoint.values.get("batch_size") or self.trainer.batch_size or BATCH)
+
+    def _model(self, types: Mapping[str, str]) -> Model:
+        """Trace the model for samples of these dtypes, without costs."""
+        known = {name: types.get(name, self.trainer.dtype) for name in self.shapes}
+        model = self._stages.traced({name: Spec(self.shapes[name], dtype) for name, dtype in known.items()})
+        return evolve(model, units=self._preparation().units(self._stages.backend))
+
+    def _preparation(self) -> Preparation:
+        steps, fitted = self._stages.chosen.preprocessors, self.trainer.learned.fitted
+        known = self.trainer.learned.held("samples")
+        return Preparation(self.trainer.dtype, steps, {name: dict(fitted.get(name, {})) for name in steps}, known)
+
+
+def load(
+    run: Path | str,
+    trainer: str | None = None,
+    *,
+    backend: str | Mapping[str, Any] | Backend | None = None,
+    checkpoint: choosing.Which = None,
+    weights: str = "",
+    data: Path | str | None = None,
+    trust: Iterable[str] = (),
+    log: Log = warnings.warn,
+) -> Trained:
+    """Load the trained network of a run folder, ready to predict.
+
+    ``trainer`` names one of several; ``backend`` replaces the run's own; ``checkpoint`` is an iteration, ``best`` or
+    ``newest``; by default, the best if a hook keeps that, else the newest. ``weights`` names a modifier, such as
+    ``average``, whose weights take the place of the parameters. ``data`` is where the data lie now, if not where they
+    were. Skipped checkpoints and changed versions of plugins are logged to ``log``. Own code that the run names is
+    imported only of the packages and modules in ``trust``. Raises SigmaConfigError if ``run`` is not a run folder, or
+    names code that is not trusted, and SigmaCheckpointError if no checkpoint is intact and fits the network.
+    """
+    folder = Path(run)
+    configuration, environment = opened(folder, trust, None if data is None else Path(data))
+    chosen = _chosen(folder, environment, trainer)
+    if backend is not None:
+        chosen.backend = backend
+    stages = Stages(chosen)
+    model = stages.own or stages.fitting  # reads the data if an input layer infers its shape from them
+    fits = partial(check_parameters, trainer=chosen.name, model=model)
+    path, found = choosing.chosen(folder, chosen.name, checkpoint, log, fits)
+    found = evolve(found, arrays=weighed(found.arrays, weights, np.asarray))
+    if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
+        history(folder, environment.trainers, log, whole=False)  # raises unless `sigma resume --set` changed it
+    for line in changed_plugins(folder, log):
+        log(line)
+    shapes = {name: model.sections[name].shape for name in stages.network.samples}
+    summary, own = document_in(folder / "summary.json", log), TrainedData(chosen, path, found, configuration)
+    arrays = {name: stages.backend.to_device(found.arrays[name]) for name in model.held()}
+    trained = Trained(chosen, stages.network, path, found, summary, shapes, own, stages, arrays)
+    chosen.learned = trained._learned()
+    return trained
+
+
+def _chosen(run: Path, environment: Environment, name: str | None) -> Trainer:
+    if name is None and len(environment.trainers) > 1:
+        raise SigmaConfigError(f"{run}: has several trainers: {', '.join(environment.trainers)}. Name one of them.")
+    return environment.trainer(name or next(iter(environment.trainers)))

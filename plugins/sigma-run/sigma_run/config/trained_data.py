@@ -1,0 +1,79 @@
+"""Read the data of a run again, for its trained network: splits, rows and their losses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import Factory, define, evolve, field
+
+from sigma_kernel.contracts import RowLosses
+from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.training.checkpoints.compatibility import check_fit
+from sigma_kernel.training.preparation import prepared_for
+from sigma_kernel.training.runs.resume import fit
+from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.state import Setup
+from sigma_kernel.training.step.model import LAYERS, Model
+from sigma_kernel.training.trainer import Trainer
+from sigma_run.config.location import check_there
+from sigma_run.config.schema import Configuration
+
+
+@define(eq=False)
+class TrainedData:
+    """The data of the run that trained a network; they are read on first use."""
+
+    trainer: Trainer
+    path: Path  # of the checkpoint
+    checkpoint: Checkpoint
+    _configuration: Configuration  # of the run
+    _own: Any = field(default=Factory(lambda made: made.trainer.data, takes_self=True), init=False)  # of the run
+
+    @property
+    def session(self) -> Session:
+        """Return the session; the first one reads the data."""
+        if self.trainer.data is self._own and not self.trainer.prepared:
+            check_there(self._configuration)
+        return self.trainer.session
+
+    def splits(self) -> dict[str, int]:
+        """Return the number of rows of each split of the run's data, which are read now."""
+        return {name: len(dataset) for name, dataset in self.session.setup.factory.splits.items()}
+
+    def rows(self, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
+        """Return the sections of numbered rows of a split, as they are in the data, or preprocessed."""
+        return self.session.rows_of(split, wanted, prepared)
+
+    def losses(self, split: str = "training", most: int | None = None) -> RowLosses:
+        """Return the loss of each row of a split as it was edited in the run, or of the ``most`` with the greatest."""
+        return self.session.row_losses(split, most)
+
+    def edits(self) -> dict[str, dict[str, Any]]:
+        """Return the rows that were ``excluded`` in the run, and new ``labels`` by row, for each split."""
+        return self.session.edits()
+
+    def setup_for(self, data: Any) -> Setup:
+        """Return the setup for other data, which are read like those of the training."""
+        setup = prepared_for(self.trainer, data, self.trainer.learned)
+        check_parameters(self.path, self.checkpoint, self.trainer.name, setup.model)
+        return setup
+
+    def restore(self, found: Checkpoint, session: Session) -> None:
+        """Restore a session; edits are of the rows of the run, and none of others."""
+        values = found.values
+        other = self.trainer.data is not self._own
+        if other:
+            edited = {part: {**values.get(part, {})} for part in ("changes", "data")}
+            for part in edited.values():
+                part.pop("edits", None)
+            found = evolve(found, values={**values, **edited})
+        fit(self.path, found, session, (lambda text: None) if other else None)
+
+
+def check_parameters(path: Path, found: Checkpoint, trainer: str, model: Model) -> None:
+    """Raise SigmaCheckpointError unless the parameters and the layer state of a checkpoint are those of a model."""
+    held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
+    check_fit(path, evolve(found, arrays=held), trainer, model.held())

@@ -1,0 +1,98 @@
+"""``sigma components`` and ``sigma recipes``: list the components and recipes of the installed plugins."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from typing import Any
+
+import click
+
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.specs import KINDS
+from sigma_kernel.tables import aligned
+from sigma_run.launcher.later import later
+from sigma_run.launcher.output import document, json_option, table, toml
+
+describe = later("sigma_run.config.description:describe")  # heavy imports that lists do not need
+
+WIDE = 100  # columns of text at most
+
+
+@click.command()
+@click.argument("kind", required=False, type=click.Choice(list(KINDS)), metavar="[KIND]")
+@click.argument("name", required=False)
+@json_option
+def components(kind: str | None, name: str | None, as_json: bool) -> None:
+    """List the components of the installed plugins: all of them, those of one KIND, or the settings of one by NAME."""
+    if kind and name:
+        found = describe(kind, name)
+        document(found) if as_json else _show(found)
+        return
+    rank = list(KINDS).index
+    found = sorted(catalogue().components(kind), key=lambda one: (rank(one.kind), one.name, one.distribution))
+    if as_json:
+        document({"components": [component._asdict() for component in found]})
+    else:
+        table((component.kind, component.name, component.distribution, component.summary) for component in found)
+
+
+def _show(found: dict[str, Any]) -> None:
+    title = f"{found['kind']} {found['distribution']}:{found['name']}: {found['about']}"
+    click.echo(textwrap.fill(title, _width()))
+    first, *others = found["doc"].split("\n\n")
+    for paragraph in filter(None, [" ".join(first.split()).removeprefix(found["about"]).strip(), *others]):
+        plain = all(line[:1].strip() for line in paragraph.splitlines())  # no code, which keeps its lines
+        click.echo(f"\n{textwrap.fill(' '.join(paragraph.split()), _width()) if plain else paragraph}")
+    settings = [[one["name"], one["type"], _default(one)] for one in found["settings"]]
+    head, *rows = aligned([["SETTING", "TYPE", "DEFAULT"], *settings])
+    for row, setting in zip(rows, found["settings"], strict=True):
+        if setting is found["settings"][0]:
+            click.echo(f"\n{head}")
+        click.echo(row)
+        if text := _notes(setting):
+            click.echo(textwrap.indent(textwrap.fill(text, _width() - 4), "    "))
+
+
+def _width() -> int:
+    """Return the columns of text: those of the terminal, up to ``WIDE``."""
+    return max(40, min(WIDE, shutil.get_terminal_size().columns))
+
+
+def _notes(setting: dict[str, Any]) -> str:
+    """Return what there is to say about a setting besides its type and default."""
+    choices = ", ".join(map(_toml, setting["choices"]))
+    notes = [
+        setting["doc"],
+        f"{'One of' if setting['closed'] else 'Such as'} {choices}." if choices else "",
+        f"Must be {setting['must'].removesuffix('.')}." if setting["must"] and not choices else "",
+        f"`sigma components {setting['kind']}` lists the names." if setting["kind"] else "",
+        f"Keys: {', '.join(one['name'] for one in setting['settings'])}." if setting["settings"] else "",
+        "Can be changed during a run." if setting["live"] else "",
+    ]
+    return " ".join(filter(None, notes))
+
+
+def _default(setting: dict[str, Any]) -> str:
+    if setting["required"]:
+        return "(required)"
+    return "" if setting["default"] is None else _toml(setting["default"])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_toml(inner)}' for key, inner in value.items())} }}" if value else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return toml(value) if isinstance(value, str | bool) else str(value)
+
+
+@click.command()
+@json_option
+def recipes(as_json: bool) -> None:
+    """List the ready-to-run configurations; train one with `sigma run NAME`."""
+    found = sorted(catalogue().components("recipe"), key=lambda one: (one.name, one.distribution))
+    if as_json:
+        document({"recipes": [component._asdict() for component in found]})
+    else:
+        table((component.name, component.distribution, component.summary) for component in found)

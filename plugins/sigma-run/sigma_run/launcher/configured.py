@@ -1,0 +1,97 @@
+"""Arguments and helpers of the commands that take a recipe or a configuration file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sigma_kernel.contracts import Recipe
+from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_run.config import Configuration, Document, override, parse, read, structured
+from sigma_run.launcher.later import later
+from sigma_run.launcher.output import toml
+
+beyond = later("sigma_run.launcher.partial:beyond")  # called only if the file has mistakes
+
+_debug = "The same as --backend debug: compute op by op, and name the op from which NaN or infinity comes."
+debug_option = click.option("--debug-ops", "backend", flag_value="default:debugging", help=_debug)
+
+
+def recipe_or_file(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument RECIPE|FILE and the option ``--set`` to a command."""
+    help_text = "Override one key, such as --set trainer.optimiser.learning_rate=0.1 (repeatable)."
+    command = click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help=help_text)(command)
+    return click.argument("what", metavar="RECIPE|FILE")(command)
+
+
+def opened(what: str, overrides: Iterable[str] = ()) -> Document:
+    """Read a recipe by name, or a file by path, and apply overrides."""
+    document = read(Path(what)) if _is_file(what) else parse(recipe(what).text, f"{what}.toml")
+    for assignment in overrides:
+        document = override(document, assignment)
+    return document
+
+
+def totals(document: Document, epochs: str | None) -> list[str]:
+    """Return the assignments that give each trainer of a document a total number of epochs."""
+    trainers = document.values.get("trainers")
+    names = [f"trainers.{toml(str(name))}" for name in trainers] if isinstance(trainers, dict) else ["trainer"]
+    return [] if epochs is None else [f"{name}.epochs={epochs}" for name in names]
+
+
+def understood(document: Document) -> Configuration:
+    """Return the configuration of a document; raises one error that lists every mistake found."""
+    return structured(document, catalogue(), beyond)
+
+
+def recipe(name: str) -> Recipe:
+    """Load a recipe by name; raises SigmaPluginError if the plugin's object is not a Recipe."""
+    found = catalogue().load("recipe", name)
+    if not isinstance(found, Recipe):
+        raise SigmaPluginError(f"recipe {name!r}: expected a Recipe (got {found!r}). Update its plugin.")
+    return found
+
+
+def parse_checkpoint(value: str) -> int | str:
+    """Return which checkpoint is meant: its iteration, ``best`` or ``newest``."""
+    if value in ("best", "newest"):
+        return value
+    if not (value.isascii() and value.isdigit()):
+        raise click.BadParameter(f"{value!r} is not an iteration, 'best' or 'newest'.")
+    return int(value)
+
+
+CHECKPOINT = click.option(
+    "--checkpoint", metavar="N|best|newest", type=parse_checkpoint,
+    help="Use the checkpoint of iteration N, the best or the newest. [default: the best if a hook keeps it]",
+)  # fmt: skip
+
+
+DATA = click.option(
+    "--data", metavar="PATH", type=click.Path(path_type=Path),
+    help="Where the data of the run lie now; they may have changed.",
+)  # fmt: skip
+
+
+WEIGHTS = click.option(
+    "--weights", metavar="MODIFIER", default="",
+    help="Use the weights that this modifier keeps, such as average, in place of the parameters.",
+)  # fmt: skip
+
+
+def standing(path: Path, score: float | None) -> str:
+    """Return a checkpoint's place in words: its path, and whether it is the newest."""
+    others = [int(one.name) for one in path.parent.iterdir() if one.name.isdigit()]
+    newest = int(path.name) == max(others)
+    scored = "" if score is None else f", score {score:.4g}"
+    return f"{path} (the newest{scored})" if newest else f"{path} (not the newest, {max(others)}{scored})"
+
+
+def _is_file(what: str) -> bool:
+    looks = what.endswith(".toml") or os.sep in what or "/" in what
+    return looks or (Path(what).is_file() and not catalogue().offers("recipe", what))

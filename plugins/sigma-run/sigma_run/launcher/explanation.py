@@ -1,0 +1,123 @@
+"""Describe a trainer as plain values: layers, parameters and matching rules, hooks, memory, bursts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from sigma_kernel.contracts import Initialiser
+from sigma_kernel.training.hooks.order import decided
+from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.step.initial import Initial
+from sigma_kernel.training.step.model import Model, training_step
+from sigma_kernel.training.step.rules import setting_rule
+from sigma_kernel.training.trainer import Trainer
+from sigma_run.launcher.work import operations, traffic
+
+
+def explained(trainer: Trainer) -> dict[str, Any]:
+    """Return all that is known about a trainer before training; compiles its step to learn the memory it needs."""
+    session = trainer.session
+    return {
+        "backend": session.backend_name,
+        "about": dict(session.setup.programs.backend.about),
+        "precision": trainer.precision,
+        "layers": [
+            {"name": row.name, "after": list(row.sources), "shape": list(row.shape or ()), "parameters": row.parameters}
+            for row in trainer.summary().rows
+        ],
+        "parameters": _parameters(session.initial, session),
+        "optimisers": _optimisers(session.setup.model),
+        "ordered": session.setup.model.ordered,
+        "hooks": [_hook(session, name) for name in session.setup.order.names],
+        "reasons": [str(reason) for reason in decided(session.setup.order.hooks, session.setup.order.names)],
+        "memory": _memory(trainer, session),
+        "work": _work(session),
+        "bursts": _bursts(session),
+    }
+
+
+def _parameters(initial: Initial, session: Session) -> list[dict[str, Any]]:
+    return [
+        {
+            "address": address,
+            "shape": list(parameter.shape),
+            "initialiser": words(initial.initialiser(address, parameter)),
+            "rule": initial.rule(address),
+            "settings": _settings(session, address),
+            "frozen": address in session.setup.model.frozen,
+            "optimiser": _name(session.setup.model.owners.get(address)),
+        }
+        for address, parameter in session.setup.model.shapes.parameters.items()
+    ]
+
+
+def _optimisers(model: Model) -> list[dict[str, Any]]:
+    """Return the optimisers, in the order of their updates if they are ordered, and what each of them minimises."""
+    costs = [cost.name for cost in model.network.costs]
+    return [
+        {"name": _name(head), "type": type(one.type).__name__, "match": one.match, "minimises": one.minimises or costs}
+        for head, one in model.optimisers.items()
+    ]
+
+
+def _name(head: str | None) -> str | None:
+    return head and head.rpartition(".")[2]
+
+
+def _settings(session: Session, address: str) -> dict[str, Any]:
+    """Return the optimiser's settings for one parameter, each with the rule that set it."""
+    model, live = session.setup.model, session.state.live.base
+    head = f"{model.owners.get(address)}.{address}."
+    values = {name.removeprefix(head): value for name, value in live.items() if name.startswith(head)}
+    return {name: {"value": v, "rule": setting_rule(model, address, name)} for name, v in values.items()}
+
+
+def words(initialiser: Any) -> str:
+    """Format an initialiser: ``0.0``, ``he_normal``, ``Gaussian(deviation=0.1, mean=0.0)``."""
+    if not isinstance(initialiser, Initialiser):
+        return str(initialiser)
+    cls: Any = type(initialiser)
+    fields = attrs.fields(cls) if attrs.has(cls) else ()
+    return f"{cls.__name__}({', '.join(f'{f.name}={getattr(initialiser, f.name)!r}' for f in fields)})"
+
+
+def _hook(session: Session, name: str) -> dict[str, Any]:
+    hook = session.setup.order.hooks[name]
+    return {
+        "name": name,
+        "type": type(hook).__name__,
+        "every": str(hook.every),
+        "when": None if hook.when is None else str(hook.when),
+        "reads": list(hook.reads) + list(hook.when.addresses() if hook.when is not None else ()),
+        "writes": list(hook.writes),
+        "background": hook.background,
+        "budget": hook.budget,
+        "over_budget": hook.over_budget,
+    }
+
+
+def _memory(trainer: Trainer, session: Session) -> dict[str, int]:
+    _, program = session.setup.programs.get(training_step, session.setup.feed.batch_size)
+    state = sum(session.host(name).nbytes for name in session.state.arrays)
+    return {"state_bytes": state, "peak_bytes": int(program.peak_bytes)}
+
+
+def _work(session: Session) -> dict[str, int]:
+    """Return the floating-point operations of a step, and the bytes that it must read and write."""
+    batch = session.setup.feed.batch_size
+    step, _ = session.setup.programs.get(training_step, batch)
+    return {"batch": batch, "flops": operations(step.graph), "bytes": traffic(step.graph)}
+
+
+def _bursts(session: Session) -> dict[str, Any]:
+    """Return the maximal length of the first burst in iterations, and what ends it."""
+    per_epoch, first = session.setup.feed.iterations_per_epoch, session.distance()
+    now = session.moment
+    then = attrs.evolve(now, iteration=now.iteration + first, epoch=now.epoch + (first >= per_epoch))
+    return {
+        "iterations_per_epoch": per_epoch,
+        "first": first,
+        "ended_by": session.setup.order.due(session.state.memory, now, then),
+    }

@@ -1,0 +1,221 @@
+"""The ``sigma`` command group: the table of subcommands, and how errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TextIO
+
+import click
+
+from sigma_kernel import __version__
+from sigma_kernel.errors import SigmaError, near, printable, said, scarce
+from sigma_kernel.plugins import rooms
+from sigma_kernel.plugins.catalogue import DISABLE, Catalogue, catalogue, disabled, load
+from sigma_kernel.plugins.discovery import commands, find, installed, normal
+from sigma_kernel.plugins.own import TRUST
+from sigma_kernel.plugins.specs import Component
+from sigma_kernel.signals import EARLY
+from sigma_run.launcher.output import colours, heard, reopen, say, silence
+
+DEBUG = "sigma.debug"  # among the meta data of click's context
+COMMANDS = {
+    name: Component("command", name, f"sigma_run.launcher.{path}", summary, "sigma-kernel")
+    for name, path, summary in (
+        ("run", "run:run", "Train a recipe or a configuration file."),
+        ("resume", "resume:resume", "Resume a run from its newest checkpoint, bit for bit."),
+        ("replay", "resume:replay", "Replay a run from its journal and compare the results."),
+        ("evaluate", "evaluate:evaluate", "Compute loss and metrics of a run's newest checkpoint."),
+        ("predict", "predict:predict", "Predict with a trained network."),
+        ("export", "export:export", "Write a trained network in another format."),
+        ("runs", "runs:runs", "List runs with their results and differing settings."),
+        ("check", "inspect:check", "Check a configuration and report every error in it."),
+        ("explain", "inspect:explain", "Explain a configuration: layers, shapes, parameters, hooks, memory."),
+        ("init", "init:init", "Create a configuration file from a recipe."),
+        ("recipes", "components:recipes", "List the ready-to-run configurations."),
+        ("components", "components:components", "List the components of the installed plugins."),
+        ("plugins", "plugins:plugins", "List, show and check the installed plugins."),
+    )
+}
+
+
+def _leave_out(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:
+    """Check that there are plugins of these names, which :func:`main` has disabled before any was imported."""
+    for name in names:
+        Catalogue(find(installed())).plugin(name)  # imports none
+
+
+def _trust(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:
+    """Trust own code of packages and modules until the command has ended."""
+    if names:
+        _set_until_the_end(context, TRUST, names)
+
+
+def _debug(context: click.Context, option: click.Parameter, wanted: bool) -> None:
+    """Note that tracebacks are wanted, wherever on the command line that was said."""
+    if wanted:
+        context.meta[DEBUG] = True
+
+
+def _set_until_the_end(context: click.Context, variable: str, names: tuple[str, ...]) -> None:
+    """Add names to an environment variable, which the processes that a command starts inherit."""
+    before = os.environ.get(variable, "")
+    os.environ[variable] = ",".join(filter(None, [before, *names]))
+    context.call_on_close(lambda: os.environ.update({variable: before}))
+
+
+ANYWHERE: list[click.Parameter] = [
+    click.Option(
+        ["--debug"], is_flag=True, expose_value=False, callback=_debug, help="Show the traceback of an error."
+    ),
+    click.Option(
+        ["--no-plugin"], metavar="NAME", multiple=True, expose_value=False, is_eager=True, callback=_leave_out,
+        help="Disable a plugin (repeatable).",
+    ),
+    click.Option(
+        ["--trust"], metavar="PACKAGE", multiple=True, expose_value=False, is_eager=True, callback=_trust,
+        help="Import own code of this package that a file or a run names (repeatable).",
+    ),
+]  # fmt: skip
+
+
+class Launcher(click.Group):
+    """A click group that imports commands on first use; its help imports no plugin."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """Return the kernel's commands in the order of the table, then those that plugins declare."""
+        return [*COMMANDS, *_list_commands()]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Import and return a command; raises SigmaPluginError if the import fails."""
+        command = load(_record(name))
+        if not isinstance(command, click.Command):
+            raise TypeError(f"command {name!r} is {command!r}, which is not a click command")
+        return _completed(command)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, importing none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([*((name, one.summary) for name, one in COMMANDS.items()), *_list_commands().items()])
+
+
+def _completed(command: click.Command) -> click.Command:
+    """Accept ``--debug`` and ``--no-plugin`` anywhere on the command line."""
+    command.params.extend(option for option in ANYWHERE if option not in command.params)
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _completed(inner)
+    return command
+
+
+def _list_commands() -> dict[str, str]:
+    """Return the commands that plugins declare in their metadata with their summaries, or those of the plugins."""
+    found = [one for one in commands() if one[0] not in COMMANDS and one[1] not in disabled()]
+    return {name: rooms.summary(owner, name) or printable(about) for name, owner, about in found}
+
+
+def _record(name: str) -> Component:
+    """Return the record of a command: the kernel's own take precedence, ``distribution:name`` selects a plugin's.
+
+    If plugins declare it in their metadata, only these are imported, else all.
+    """
+    if name in COMMANDS:
+        return COMMANDS[name]
+    distribution, _, short = name.rpartition(":")
+    if owners := [owner for one, owner, _about in commands() if one == short and normal(distribution) in ("", owner)]:
+        return catalogue(*owners).resolve("command", f"{owners[0]}:{short}" if len(owners) == 1 else name)
+    if (hint := near(name, COMMANDS)) and name not in {one.name for one in catalogue().components("command")}:
+        raise click.UsageError(f"There is no command {name!r}.{hint}")
+    return catalogue().resolve("command", name)
+
+
+MORE = "Plugins may offer more: `sigma components command` lists all."
+
+
+@click.command(cls=Launcher, context_settings={"help_option_names": ["-h", "--help"]}, params=ANYWHERE, epilog=MORE)
+@click.version_option(__version__, prog_name="sigma")
+def sigma() -> None:
+    """Train neural networks built from plugins; watch and steer them during training."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the ``sigma`` command and return its exit code; errors go to stderr as sentences."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    reopen()
+    with warnings.catch_warnings(), _without(given):
+        warnings.showwarning = _warn
+        try:
+            code = sigma.main(given, prog_name="sigma", standalone_mode=False, color=colours())
+            sys.stdout.flush()
+            return code if isinstance(code, int) else 0
+        except click.ClickException as error:
+            with heard():
+                error.show()
+            return error.exit_code
+        except click.Abort as abort:  # click's word for KeyboardInterrupt
+            return 128 + int((*getattr(abort.__cause__, "args", ()), signal.SIGINT)[0])
+        except Exception as error:
+            if EARLY:  # a library turned its KeyboardInterrupt into an error, as NumPy's import does
+                return 128 + EARLY.popleft()
+            return fail(error, "--debug" in given)
+
+
+@contextmanager
+def _without(arguments: Sequence[str]) -> Iterator[None]:
+    """Disable the plugins that ``--no-plugin`` names, wherever, also for the processes that a command starts."""
+    apart = [one.partition("=")[2] for one in arguments if one.startswith("--no-plugin=")]
+    names = [after for word, after in pairwise(arguments) if word == "--no-plugin"] + apart
+    if not names:
+        yield
+        return
+    known, before = installed(), os.environ.get(DISABLE)  # others are refused later
+    os.environ[DISABLE] = ",".join(filter(None, [before or "", *(one for one in names if normal(one) in known)]))
+    try:
+        yield
+    finally:
+        os.environ.pop(DISABLE) if before is None else os.environ.update({DISABLE: before})
+
+
+def fail(error: Exception, debug: bool) -> int:
+    """Print an error as a sentence, and return the exit code."""
+    if debug:
+        say("".join(traceback.format_exception(error)))
+    if isinstance(error, OSError) and _of_output(error):
+        silence(sys.stdout)
+        if not isinstance(error, BrokenPipeError):  # the reader may close the pipe
+            say(f"standard output: cannot be written: {error.strerror}. Redirect it elsewhere.", "red")
+        return 1
+    if isinstance(error, SigmaError):
+        say(said(error), "red")
+        return error.exit_code
+    if isinstance(error, MemoryError):
+        say(scarce(error), "red")
+        return 1
+    if isinstance(error, UnicodeEncodeError):
+        say(f"{error.object!a}: cannot be encoded in this locale ({error.encoding}). Set PYTHONUTF8=1.", "red")
+        return 1
+    say(f"{type(error).__name__}: {error}", "red")
+    say("This is a bug in Sigma or in a plugin, not in your input. Pass --debug for the traceback.")
+    return 1
+
+
+def _of_output(error: OSError) -> bool:
+    """Return whether writing to standard output failed: in click, or in the final flush of :func:`main`."""
+    *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
+    return frame.f_code in (click.echo.__code__, main.__code__) and not frame.f_locals.get("err")
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    say(f"warning: {message}", "yellow")

@@ -1,0 +1,166 @@
+"""``sigma check`` and ``sigma explain``: validate and describe a configuration without training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sigma_kernel.environment import Environment
+from sigma_kernel.errors import SigmaConfigError, SigmaError
+from sigma_kernel.network.drawing import is_chain
+from sigma_kernel.network.outline import HEAD, Outline
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.settings import MIXED
+from sigma_run.config import Configuration, build, prepare
+from sigma_run.config.building import in_file
+from sigma_run.config.complaints import complaint
+from sigma_run.config.examination import examine
+from sigma_run.launcher.configured import opened, recipe_or_file, understood
+from sigma_run.launcher.explanation import explained
+from sigma_run.launcher.output import document, json_option, say, table
+from sigma_run.launcher.partial import OFFLINE, offline
+
+
+@click.command()
+@recipe_or_file
+@json_option
+def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Check a recipe or a configuration file (keys, components, shapes, data) without training or downloading."""
+    try:
+        complete, precision = _checked(what, overrides)
+    except SigmaError as error:
+        if as_json:
+            document({"ok": False, "errors": str(error).split("\n")})
+        raise
+    if as_json:
+        document({"ok": True, "data": complete})
+    else:
+        said = "ok" if precision == "float32" else f"ok, in {precision}"
+        say(said if complete else f"{said}, except for the data, which must be downloaded first")
+
+
+def _checked(what: str, overrides: tuple[str, ...]) -> tuple[bool, str]:
+    """Return whether everything could be checked, False if the data must be downloaded first, and the precision."""
+    configuration = understood(opened(what, overrides))
+    with build(configuration, catalogue()) as environment, offline():
+        try:
+            prepare(configuration, environment, begins=True)
+        except SigmaError as error:
+            if OFFLINE not in str(error):
+                raise
+            _check_the_rest(configuration, environment)
+            return False, configuration.run.precision
+    return True, configuration.run.precision
+
+
+def _check_the_rest(configuration: Configuration, environment: Environment) -> None:
+    """Check everything but the data, using the input shapes that the networks declare."""
+    document, trainers = configuration.document, environment.trainers
+    found = [in_file(document, name, examine(trainer, {"data"})) for name, trainer in trainers.items()]
+    if wrong := list(chain(*found)):
+        raise complaint(document, wrong)
+
+
+@click.command()
+@recipe_or_file
+@click.option("--save", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Draw the layers: .svg.")
+@json_option
+def explain(what: str, overrides: tuple[str, ...], save: Path | None, as_json: bool) -> None:
+    """Explain a recipe or a configuration file: layers, parameters and rules, hook order, memory, work, bursts."""
+    configuration = understood(opened(what, overrides))
+    with build(configuration, catalogue()) as environment:
+        prepare(configuration, environment)
+        trainers = {name: explained(trainer) for name, trainer in environment.trainers.items()}
+        outlines = {name: trainer.summary() for name, trainer in environment.trainers.items()}
+    run = configuration.run
+    if save is not None:
+        _draw(save, outlines)
+    if as_json:
+        document({"run": run.name, "seed": run.seed, "trainers": trainers})
+        return
+    for name, found in trainers.items():
+        click.echo(f"{run.name}, {name}: {found['precision']} on {found['backend']}, seed {run.seed}")
+        _show(found, outlines[name])
+
+
+def _draw(path: Path, outlines: dict[str, Outline]) -> None:
+    """Write the layers of each trainer as SVG: to this file, or with several to one beside it for each."""
+    if path.suffix != ".svg":
+        raise SigmaConfigError(f"--save: layers are drawn as SVG (got {path.name!r}). End the name in .svg.")
+    for name, outline in outlines.items():
+        to = path if len(outlines) == 1 else path.with_stem(f"{path.stem}-{name}")
+        to.write_text(f"{outline.drawing()}\n", encoding="utf-8")
+        say(f"{name}: {to}")
+
+
+def _show(found: dict[str, Any], layers: Outline) -> None:
+    _table(HEAD, *layers.cells(not is_chain(layers.sources)))
+    rows = [[x["address"], _sides(x["shape"]), _first(x), _settings(x)] for x in found["parameters"]]
+    _table(["PARAMETER", "SHAPE", "INITIALISER", "SETTINGS"], *rows)
+    if len(found["optimisers"]) > 1:
+        rows = [[x["name"], x["type"], x["match"], ", ".join(x["minimises"])] for x in found["optimisers"]]
+        _table([f"OPTIMISER{' (IN ORDER)' if found['ordered'] else ''}", "TYPE", "UPDATES", "MINIMISES"], *rows)
+    rows = [[x["name"], x["type"], x["every"], x["when"] or "", _course(x)] for x in found["hooks"]]
+    _table(["HOOK (IN ORDER)", "TYPE", "DUE", "WHEN", "EXECUTION"], *rows)
+    for reason in found["reasons"]:
+        click.echo(reason)
+    _table(*_facts(found))
+
+
+def _facts(found: dict[str, Any]) -> Iterator[list[str]]:
+    """Yield what is known about the whole step, by name."""
+    if found["precision"] in MIXED:
+        low = MIXED[found["precision"]]
+        scaled = ", and losses are scaled" if low == "float16" else ""
+        yield ["precision:", f"products read {low} and add in float32; all else is float32{scaled}"]
+    memory, bursts, work = found["memory"], found["bursts"], found["work"]
+    ends = f"where {' or '.join(bursts['ended_by'])} is due" if bursts["ended_by"] else "with the epoch"
+    peak = f", {_bytes(memory['peak_bytes'])} at the peak of a step" if memory["peak_bytes"] else ""  # 0: not known
+    yield ["memory:", f"{_bytes(memory['state_bytes'])} for the state{peak}"]
+    each = f"a step of {work['batch']} rows, which reads and writes {_bytes(work['bytes'])} at least"
+    yield ["work:", f"{_flops(work['flops'])} {each}"]
+    first = f"{bursts['iterations_per_epoch']} iterations per epoch; the first has at most {bursts['first']}"
+    yield ["bursts:", f"{first}, later ones end {ends}"]
+    yield from ([f"{name}:", value] for name, value in found["about"].items())
+
+
+def _course(hook: dict[str, Any]) -> str:
+    then = {"mute": "muted", "background": "moved to the background"}[hook["over_budget"]]
+    budget = [] if hook["budget"] is None else [f"{then} above {hook['budget']:g} s"]
+    return ", ".join([*(["in the background"] if hook["background"] else []), *budget])
+
+
+def _table(*rows: Sequence[str]) -> None:
+    click.echo()
+    table(rows)
+
+
+def _sides(shape: list[int]) -> str:
+    return " x ".join(map(str, shape)) or "()"
+
+
+def _first(parameter: dict[str, Any]) -> str:
+    by = f"rule {parameter['rule']}" if parameter["rule"] else "layer default"
+    return f"{parameter['initialiser']} ({by})"
+
+
+def _settings(parameter: dict[str, Any]) -> str:
+    if parameter["frozen"]:
+        return "frozen" if parameter["optimiser"] else "frozen: no optimiser matches it"
+    return ", ".join(
+        f"{name}={setting['value']:g}" + (f" (rule {setting['rule']})" if setting["rule"] else "")
+        for name, setting in parameter["settings"].items()
+    )
+
+
+def _flops(count: int) -> str:
+    power = min((len(str(count)) - 1) // 3, 5)
+    return f"{count / 1000**power:.3g} {['', 'k', 'M', 'G', 'T', 'P'][power]}FLOP"
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.1f} KiB"

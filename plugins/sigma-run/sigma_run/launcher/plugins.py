@@ -1,0 +1,122 @@
+"""``sigma plugins``: list, show and check the installed plugins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sigma_kernel.errors import SigmaPluginError, printable
+from sigma_kernel.optional import optional
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.discovery import Plugin
+from sigma_run.launcher.later import later
+from sigma_run.launcher.output import document, json_option, say, table
+from sigma_run.launcher.scaffold import create, kinds
+
+checked = later("sigma_run.launcher.project:checked")
+problems_of = later("sigma_run.launcher.doctor:problems")  # heavy imports that lists do not need
+notes_of = later("sigma_run.launcher.doctor:notes")
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def plugins(context: click.Context, as_json: bool) -> None:
+    """List, show and check the installed plugins."""
+    if context.invoked_subcommand is None:
+        _list(as_json)
+
+
+@plugins.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List the installed plugins and their state."""
+    _list(as_json)
+
+
+@plugins.command()
+@click.argument("name")
+@json_option
+def show(name: str, as_json: bool) -> None:
+    """Show one plugin: its components, or why it cannot be used."""
+    plugin = catalogue().plugin(name)
+    if as_json:
+        document(_as_document(plugin) | {"traceback": plugin.traceback})
+        return
+    title = f"{plugin.name} {plugin.version} ({plugin.state})"
+    for text in filter(None, (title, plugin.reason, plugin.warning, plugin.traceback.rstrip())):
+        click.echo(printable(text))
+    table((component.kind, component.name, component.summary) for component in plugin.components)
+
+
+@plugins.command()
+@json_option
+def doctor(as_json: bool) -> int:
+    """Check every plugin: requirements, components, names; exit with code 3 if any is broken."""
+    found = catalogue().plugins
+    reports = {plugin.name: (problems_of(plugin), notes_of(plugin, found)) for plugin in found}
+    if as_json:
+        rows = [{"name": name, "problems": broken, "notes": notes} for name, (broken, notes) in reports.items()]
+        document({"plugins": rows})
+    else:
+        table((name, _diagnosis(*report)) for name, report in reports.items())
+    return SigmaPluginError.exit_code if any(broken for broken, _ in reports.values()) else 0
+
+
+def _diagnosis(problems: list[str], notes: list[str]) -> str:
+    state = ["broken:", *problems] if problems else ["ok"]
+    return "\n    ".join([*state, *(f"note: {note}" for note in notes)])
+
+
+@plugins.command()
+@click.argument("name")
+@click.option("--kind", type=click.Choice(kinds()), default="layer", show_default=True, help="Of its component.")
+@click.option("--component", metavar="NAME", default="", help="Its name. [default: the last word of NAME]")
+@click.option("--folder", type=click.Path(path_type=Path), default=Path(), help="Write below this directory.")
+def new(name: str, kind: str, component: str, folder: Path) -> None:
+    """Write a plugin, the distribution NAME, with a component, its tests and CI."""
+    made = create(folder, name, kind, component)
+    say(f"wrote {made}; next: cd {made} && python -m pip install -e '.[test]' && python -m pytest")
+
+
+@plugins.command("check")
+@click.argument("project", default=Path(), type=click.Path(path_type=Path))
+@json_option
+def check(project: Path, as_json: bool) -> int:
+    """Check the plugin in the directory PROJECT: metadata, imports, components, tests, wheel."""
+    optional("plugins check", "pytest")
+    failed, reports = False, {}
+    for what, problems in checked(project):
+        failed, reports[what] = failed or bool(problems), problems
+        if not as_json:
+            text = "\n    ".join(["failed:", *problems]) if problems else "ok"
+            click.echo(f"{what:<12}  {text}")
+    if as_json:
+        document({"ok": not failed, "checks": reports})
+    return SigmaPluginError.exit_code if failed else 0
+
+
+def _list(as_json: bool) -> None:
+    found = catalogue().plugins
+    if as_json:
+        document({"plugins": [_as_document(plugin) for plugin in found]})
+    else:
+        table((plugin.name, plugin.version, plugin.state, _remark(plugin)) for plugin in found)
+
+
+def _remark(plugin: Plugin) -> str:
+    count = len(plugin.components)
+    return plugin.reason or plugin.warning or f"{count} component{'' if count == 1 else 's'}"
+
+
+def _as_document(plugin: Plugin) -> dict[str, Any]:
+    return {
+        "name": plugin.name,
+        "version": plugin.version,
+        "state": plugin.state,
+        "reason": plugin.reason,
+        "warning": plugin.warning,
+        "components": [component._asdict() for component in plugin.components],
+    }

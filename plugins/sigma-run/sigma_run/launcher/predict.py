@@ -1,0 +1,121 @@
+"""``sigma predict``: predict with a trained network from files (.csv, .npy, images)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError
+from sigma_run.config.trained import Trained, load
+from sigma_run.launcher.configured import CHECKPOINT, WEIGHTS, standing
+from sigma_run.launcher.continuation import check_options, text_options, write_on
+from sigma_run.launcher.output import document, json_option, say, table
+from sigma_run.launcher.predictions import Predictions, writable, write
+
+
+@click.command()
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("inputs", metavar="[INPUT...]", type=click.Path(path_type=Path), nargs=-1)
+@text_options
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write to a .csv or .npy file instead.")
+@click.option("--top", metavar="K", type=click.IntRange(min=1), default=1, help="Print the K most probable classes.")
+@click.option("--trainer", metavar="NAME", help="Use this trainer, if the run has several.")
+@CHECKPOINT
+@WEIGHTS
+@click.option("--backend", metavar="NAME", help="Compute on this backend.")
+@click.option("--white", metavar="X", type=float, help="The value of a white pixel in the training data.")
+@json_option
+def predict(
+    run: Path,
+    inputs: tuple[Path, ...],
+    output: Path | None,
+    top: int,
+    trainer: str | None,
+    checkpoint: int | str | None,
+    weights: str,
+    backend: str | None,
+    white: float | None,
+    as_json: bool,
+    **how: Any,
+) -> None:
+    """Predict with the trained network of the run folder RUN.
+
+    INPUT is a table (.csv) with the columns of the training data (the target is optional), an array (.npy), or an image
+    (.png, .jpg) of the network's input size. Several files may be given.
+
+    With --text, a network that was trained on characters continues a text instead.
+    """
+    continues = check_options(
+        inputs, how, {"--output": output is not None, "--white": white is not None, "--top": top > 1}
+    )
+    if output is not None:
+        writable(output)
+    model = load(run, trainer, backend=backend, checkpoint=checkpoint, weights=weights, log=_warn)
+    say(f"{model.trainer.name}: {standing(model.path, model.checkpoint.score)}")
+    if continues:
+        write_on(run, model, how, as_json)
+        return
+    found = _predicted(model, inputs, white, top)
+    if output is not None:
+        write(output, found)
+    if as_json:
+        document({"folder": str(run), "checkpoint": str(model.path), "predictions": found.rows()})
+    elif output is None:
+        table(found.table())
+
+
+def _predicted(model: Trained, inputs: tuple[Path, ...], white: float | None, top: int) -> Predictions:
+    """Return the predictions for the samples of all files."""
+    try:
+        parts = _samples(model, inputs, white)
+    except SigmaDataError as error:
+        raise SigmaConfigError(str(error)) from error
+    try:
+        predicted = model.predict(np.concatenate(parts))
+    except SigmaDataError as error:
+        raise _refused(model, dict(zip(inputs, parts, strict=True)), error) from error
+    places = [(str(path), row) for path, part in zip(inputs, parts, strict=True) for row in range(len(part))]
+    outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
+    choosing = model.network.choosing()
+    classes = {name: model.names(name) for name in choosing}
+    return Predictions(outputs, choosing, classes, places, top, model.targets)
+
+
+def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> list[np.ndarray]:
+    """Return the samples of each file."""
+    if len(model.shapes) != 1:
+        raise SigmaConfigError(
+            f"{model.trainer.name}: the network reads several sections: {', '.join(model.shapes)}. Files hold one: "
+            "use sigma_ml.load(RUN).predict({section: array}) in Python."
+        )
+    shape = next(iter(model.shapes.values()))
+    return [_read(model, path, shape, white) for path in inputs]
+
+
+def _refused(model: Trained, samples: Mapping[Path, np.ndarray], error: SigmaDataError) -> SigmaConfigError:
+    """Return the error for samples that do not fit the network, with the name of their file."""
+    for path, part in samples.items():
+        try:
+            model.predict(part)
+        except SigmaDataError as its_own:
+            return SigmaConfigError(f"{path}: {str(its_own).removeprefix('data: ').removeprefix('predict: ')}")
+    return SigmaConfigError(str(error))
+
+
+def _read(model: Trained, path: Path, shape: tuple[int, ...], white: float | None) -> np.ndarray:
+    """Read the samples of a file with the data set's own ``samples``, else with the reader for its extension."""
+    if (own := getattr(model.trainer.data, "samples", None)) is not None:
+        learned = {"learned": model.checkpoint.values.get("learned", {})}
+        return np.asarray(own(path, shape, white, **(learned if "learned" in signature(own).parameters else {})))
+    resolve = model.trainer.resolve
+    reader = resolve("reader", {"type": "default:samples", "shape": shape, "white": white})
+    return np.asarray(reader.read(resolve("source", {"type": "default:file", "path": path}))["values"])
+
+
+def _warn(text: Any) -> None:
+    say(f"warning: {text}", "yellow")

@@ -1,0 +1,128 @@
+"""``sigma run``: train a recipe or a configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+import click
+
+from sigma_kernel.environment import PROGRESS, Environment, Summary
+from sigma_kernel.errors import SigmaError
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.signals import EARLY
+from sigma_run.config import Document, build, override, prepare
+from sigma_run.launcher.configured import debug_option, opened, recipe_or_file, totals, understood
+from sigma_run.launcher.group import DEBUG, fail
+from sigma_run.launcher.output import document, json_option, say, toml
+
+
+@click.command()
+@recipe_or_file
+@click.option("--backend", metavar="NAME", help="Compute on this backend.")
+@debug_option
+@click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Add this monitor (repeatable).")
+@click.option("--epochs", metavar="N", help="Train N epochs in total, or inf.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of all random numbers.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
+@json_option
+def run(
+    what: str,
+    overrides: tuple[str, ...],
+    backend: str | None,
+    monitors: tuple[str, ...],
+    epochs: str | None,
+    seed: int | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Train a recipe or a configuration file.
+
+    The first Ctrl-C, SIGTERM or SIGHUP finishes the step, saves a checkpoint and stops; the second aborts. SIGUSR1
+    saves a checkpoint and continues.
+    """
+    described = _optioned(opened(what, overrides), backend, seed, epochs)
+    configuration = understood(watched(described, monitors))
+    with build(configuration, catalogue(), configuration.run.folder) as environment:
+        prepare(configuration, environment, begins=True)
+        return trained(environment, as_json, quiet)
+
+
+def trained(environment: Environment, as_json: bool, quiet: bool) -> int:
+    """Train, print the summary or why training failed; return the exit code once no monitor shows the run any more."""
+    if quiet:
+        hush(environment)
+    code = _told(environment, as_json, quiet)
+    if environment.signal is None:
+        with suppress(KeyboardInterrupt):
+            environment.linger()
+    return 128 + environment.signal if environment.signal else code
+
+
+def _told(environment: Environment, as_json: bool, quiet: bool) -> int:
+    """Train, and print the summary or why training failed; return the exit code."""
+    try:
+        summary = _run(environment, as_json, shows(quiet))
+    except Exception as error:
+        if EARLY:  # it was a signal
+            raise
+        return fail(error, DEBUG in click.get_current_context().meta)
+    if not quiet:
+        tell(summary)
+    if as_json:
+        document(summary.to_dict())
+    return 0
+
+
+def hush(environment: Environment) -> None:
+    """Remove the monitors that write to the terminal."""
+    environment.monitors = {name: one for name, one in environment.monitors.items() if not one.talks}
+
+
+def _optioned(described: Document, backend: str | None, seed: int | None, epochs: str | None) -> Document:
+    if backend is not None:
+        described = override(described, f"run.backend={toml(backend)}", "--backend")
+    if seed is not None:
+        described = override(described, f"run.seed={seed}", "--seed")
+    for assignment in totals(described, epochs):
+        described = override(described, assignment, "--epochs")
+    return described
+
+
+def watched(described: Document, monitors: tuple[str, ...]) -> Document:
+    """Add the requested monitors; those that have settings already keep them."""
+    for name in monitors:
+        short, known = name.rpartition(":")[2], described.values.get("monitors")
+        settled = isinstance(known, Mapping) and isinstance(known.get(short), Mapping)
+        place = f"monitors.{toml(short)}{'.type' if settled else ''}"
+        described = override(described, f"{place}={toml(name)}", "--monitor")
+    return described
+
+
+def shows(quiet: bool) -> bool:
+    """Return whether progress is shown, if no configured monitor does that."""
+    return not quiet and catalogue().offers("monitor", PROGRESS)
+
+
+def _run(environment: Environment, as_json: bool, progress: bool) -> Summary:
+    """Return the summary, also of an aborted run; after an error, print it as JSON and raise."""
+    try:
+        return environment.run(progress, stay=True)
+    except KeyboardInterrupt:
+        return environment.summary()
+    except SigmaError:
+        if as_json:
+            document({**environment.summary().to_dict(), "status": "failed"})
+        raise
+
+
+def tell(summary: Summary) -> None:
+    """Print the summary in a few lines."""
+    length = f"{summary.epochs} epochs, {summary.iterations} iterations in {summary.seconds:.1f} s"
+    say(f"{summary.run} {summary.status}: {length} on {summary.backend}, seed {summary.seed}")
+    if summary.why:
+        say(f"  {summary.why}", "red")
+    for address, value in summary.metrics.items():
+        say(f"  {address}  {value:.4g}")
+    if summary.folder is not None:
+        say(f"  {'to continue: sigma resume ' if summary.status == 'interrupted' else ''}{summary.folder}")

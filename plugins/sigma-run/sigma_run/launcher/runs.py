@@ -1,0 +1,146 @@
+"""``sigma runs``: list run folders with their results and the settings in which they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sigma_kernel.errors import SigmaError
+from sigma_kernel.folders import is_locked, run_folders
+from sigma_run.config import read
+from sigma_run.config.stored import document_in
+from sigma_run.launcher.output import document, fitted, json_option, say, table, width
+
+LENGTH = ("epochs", "iterations", "seconds")
+NAMED = 12  # of the columns that do not fit
+ROOM, WHY, NAME = 1 << 18, 4000, 100  # characters: of the values of one run, of why it failed, of its status
+
+
+@click.command()
+@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=click.Path(file_okay=False, path_type=Path))
+@json_option
+def runs(folders: tuple[Path, ...], as_json: bool) -> None:
+    """List the runs in FOLDER (by default runs/), oldest first: status, length, settings that differ, results.
+
+    A FOLDER may be a run folder itself.
+    """
+    found = listed(folders or (Path("runs"),))
+    settings = differing([one["settings"] for one in found])
+    for one in found:
+        one["settings"] = {key: one["settings"].get(key) for key in settings}
+    if as_json:
+        document({"runs": found})
+    elif not found:
+        say("No runs found. Train one with `sigma run NAME`; `sigma recipes` lists the names.")
+    else:
+        _print(found, settings)
+
+
+def listed(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return folder, status, length, results and settings of the runs in some folders, oldest first."""
+    found = [(described(run), is_locked(run)) for run in run_folders(folders)]
+    return [{**one, "status": "running"} if locked else one for one, locked in found]
+
+
+def described(run: Path) -> dict[str, Any]:
+    """Return folder, status, length, results and settings by dotted key, as files say; nothing of them is executed."""
+    summary = document_in(run / "summary.json", say)
+    metrics = summary.get("metrics")
+    measured = {name: _number(value) for name, value in metrics.items()} if isinstance(metrics, Mapping) else {}
+    return {
+        "folder": str(run),
+        "status": str(summary.get("status", "unfinished"))[:NAME],
+        **({"why": str(summary["why"])[:WHY]} if summary.get("why") else {}),
+        **{key: _number(summary.get(key)) for key in LENGTH},
+        "metrics": _bounded(run, "metrics", measured),
+        "settings": _bounded(run, "settings", {name: _plain(value) for name, value in _settings(run)}),
+    }
+
+
+def _number(value: Any) -> int | float | None:
+    """Return a number; None for anything else, and for one that JSON has no number for, such as 1e999."""
+    return value if isinstance(value, int | float) and isfinite(_float(value)) else None
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return inf
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as a value that JSON has: dates, and numbers that are not finite, as text."""
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return value if isinstance(value, str) or _number(value) is not None else str(value)
+
+
+def _bounded(run: Path, what: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that fit into the room that one run has in a list; say how many do not."""
+    ends = accumulate(len(name) + len(str(value)) for name, value in values.items())
+    shown = {name: value for (name, value), end in zip(values.items(), ends, strict=True) if end <= ROOM}
+    if len(shown) < len(values):
+        say(f"{run}: {len(values) - len(shown)} of its {what} are not listed: they are longer than {ROOM:,}.", "yellow")
+    return shown
+
+
+def _settings(run: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        written = read(run / "config.toml", regular=True).values
+        described = {name: table for name, table in written.items() if name != "monitors"}
+        yield from flat(described)
+    except SigmaError as error:
+        say(str(error), "yellow")
+
+
+def flat(values: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested tables by dotted key."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{head}{name}.")
+        else:
+            yield f"{head}{name}", value
+
+
+def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the keys whose values are not the same everywhere."""
+    keys = dict.fromkeys(key for one in settings for key in one)
+    return [key for key in keys if any(one.get(key) != settings[0].get(key) for one in settings)]
+
+
+def _print(found: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
+    """Print a table as wide as the terminal; columns that do not fit are counted. In a pipe or a file, print all."""
+    metrics = dict.fromkeys(name for one in found for name in one["metrics"])
+    columns = [
+        ["RUN", *(Path(one["folder"]).name for one in found)],
+        ["STATUS", *(one["status"] for one in found)],
+        ["EPOCHS", *(_cell(one["epochs"]) for one in found)],
+        ["SECONDS", *(_cell(one["seconds"]) for one in found)],
+        *([name, *(_cell(one["metrics"].get(name)) for one in found)] for name in metrics),
+        *([".".join(key.split(".")[-2:]), *(_cell(one["settings"][key]) for one in found)] for key in settings),
+    ]
+    shown = columns if (room := width()) is None else _fitting(columns, room)
+    table(zip(*shown, strict=True))
+    if rest := [column[0] for column in columns[len(shown) :]]:
+        such = ", such as" if len(rest) > NAMED else ":"
+        say(fitted(f"{len(rest)} more columns{such} {', '.join(rest[:NAMED])}. Widen the terminal, or pass --json."))
+
+
+def _fitting(columns: Sequence[Sequence[str]], width: int) -> Sequence[Sequence[str]]:
+    """Return the first columns that fit into a width, and the first two in any case."""
+    ends = accumulate(2 + max(map(len, column)) for column in columns)
+    return columns[: max(2, sum(end - 2 <= width for end in ends))]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())

@@ -1,0 +1,46 @@
+"""Read the parameters of saved networks, without building them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.training.checkpoints.store import newest_good
+from sigma_kernel.training.components import Learned
+from sigma_kernel.training.step.model import LAYERS
+
+
+def saved_parameters(run: Path | str, trainer: str | None = None) -> dict[str, np.ndarray]:
+    """Return the parameters and layer state of the newest intact checkpoint of a run, by address in ``network.layers``.
+
+    ``trainer`` names one of several. No network is built, so that the run may have been trained from Python. Raises
+    SigmaCheckpointError if no checkpoint is intact, and SigmaConfigError if a trainer must be named.
+    """
+    return read_saved(run, trainer)[0]
+
+
+def read_saved(
+    run: Path | str, trainer: str | None = None
+) -> tuple[dict[str, np.ndarray], dict[str, dict[str, list[Any]]]]:
+    """Return the parameters of :func:`saved_parameters`, and the names of the data that they were trained on.
+
+    These are the ``columns`` and the ``classes`` by section, or of "" if only one has any.
+    """
+    found = _newest(Path(run), trainer)
+    parameters = {name.removeprefix(LAYERS): x for name, x in found.arrays.items() if name.startswith(LAYERS)}
+    learned = Learned.saved(found.values, {})
+    classes = learned.held("classes") or {"": learned.classes}  # of the only section that has any
+    known = {"columns": learned.held("columns"), "classes": classes}
+    return parameters, {what: {name: [*names] for name, names in one.items()} for what, one in known.items()}
+
+
+def _newest(run: Path, trainer: str | None) -> Checkpoint:
+    home = run / "checkpoints"
+    names = sorted(path.name for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
+    if trainer is None and len(names) > 1:
+        raise SigmaConfigError(f"{run}: it trained {', '.join(names)}. Choose one: trainer = '{names[0]}'.")
+    return newest_good(run, trainer or (names or ["trainer"])[0])[1]
