@@ -51,7 +51,7 @@ from sigma_kernel.training.trainer import Goals, Trainer
 from sigma_kernel.views import EnvironmentView
 
 CONFIGURATION = "default:run"  # the format of ``config.toml``, and of saved networks
-UNDESCRIBED = "format = 1\n"  # without a plugin that describes runs
+UNDESCRIBED = "# Trained from Python, without a plugin that describes runs.\n"
 GRACE = 2.0  # seconds that monitors get to end
 MOMENT = 0.5  # seconds for the same after an abort: a monitor gives the terminal back
 CURVES = "default:curves"  # the chart of every run folder

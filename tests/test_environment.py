@@ -25,7 +25,13 @@ from sigma_kernel import environment as module, folders, functions as f, signals
 from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Chart, Hook, HookContext, Monitor, View, live
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, SigmaTrainingError
+from sigma_kernel.errors import (
+    SigmaAddressError,
+    SigmaConfigError,
+    SigmaPluginError,
+    SigmaStateError,
+    SigmaTrainingError,
+)
 from sigma_kernel.minimisation import Plain
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.training import trainer as module_of_trainers
@@ -34,6 +40,7 @@ from sigma_kernel.training.runs import run_folder
 from sigma_kernel.training.session import loop as module_of_sessions
 from sigma_kernel.training.session.progress import LEGAL
 from sigma_kernel.training.step.model import LAYERS
+from sigma_run import load
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Descent, Slow, Sweep, small_environment, state_bytes
 
@@ -584,7 +591,7 @@ def test_a_run_leaves_a_complete_run_folder(tmp_path: Path) -> None:
     assert sorted({path.name for path in folder.iterdir()} - {"curves.svg"}) == [  # which a room draws
         ".lock", "checkpoints", "config.toml", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json",
     ]  # fmt: skip
-    assert (folder / "config.toml").read_text() == "format = 1\n"
+    assert (folder / "config.toml").read_text().startswith("# Trained from Python")
     assert _json(folder / "summary.json") == {"format": 1, **summary.to_dict()}
     assert summary.folder == str(folder)
     assert _json(folder / "plugins.json") == {"format": 1, "plugins": sigma.catalogue.versions()}
@@ -1041,3 +1048,17 @@ def test_monitors_are_given_by_name_table_or_object_in_a_list_or_with_names() ->
         Environment(monitors=["consol"])
     with pytest.raises(SigmaConfigError, match="monitors: must be of the kind monitor"):
         Environment(monitors=[3])
+
+
+def test_a_run_is_kept_without_a_plugin_that_writes_configurations(tmp_path, monkeypatch):
+    monkeypatch.setenv("SIGMA_DISABLE_PLUGINS", "sigma-run")
+    with small_environment(Sweep(epochs=1)) as environment:
+        environment.folder = tmp_path
+        summary = environment.run()
+        assert (environment.run_folder / "config.toml").read_text().startswith("# Trained from Python")
+        with pytest.raises(SigmaPluginError, match=r"configuration 'toml': sigma-run offers it, but is disabled"):
+            environment.trainer("trainer").save(tmp_path / "network")
+    assert summary.iterations == 5
+    assert (environment.run_folder / "checkpoints" / "trainer").is_dir()
+    with pytest.raises(SigmaConfigError, match="was trained from Python, so it has no configuration"):
+        load(environment.run_folder)
