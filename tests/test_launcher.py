@@ -308,6 +308,7 @@ def test_components_are_listed_as_one_json_document(distribution, capsys):
     assert {
         "kind": "layer", "name": "scale_x", "distribution": "acme-layers", "path": "acme_layers.scale:Scale",
         "summary": "Multiply by one number.", "preference": 0, "also_known_as": "", "default_for": "",
+        "formerly": "",
     } in found  # fmt: skip
     ranks = [list(KINDS).index(component["kind"]) for component in found]
     assert ranks == sorted(ranks)

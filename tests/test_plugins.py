@@ -468,3 +468,36 @@ def test_a_role_that_is_no_word_is_refused(distribution):
 def test_nothing_is_no_component_of_a_kind_without_a_default():
     with pytest.raises(SigmaConfigError, match=r"hooks.score: must be of the kind hook: .* \(got NoneType\)"):
         resolve_component(Resolver(Catalogue(())), "hooks.score", "hook", Hook, None)
+
+
+# -- names that components had before ----------------------------------------------------------------------------------
+def moved(distribution: str = "acme-new", formerly: str = "acme-old:screen") -> Plugin:
+    """Return a plugin with one component, which another distribution offered before."""
+    record = Component("monitor", "display", "acme.things:Thing", "A thing.", distribution, formerly=formerly)
+    return Plugin(distribution, "1.0", (record,))
+
+
+def test_a_component_is_found_by_the_full_name_that_it_had_before():
+    found = Catalogue((moved(),))
+    assert found.resolve("monitor", "acme-old:screen").full_name == "acme-new:display"
+    assert found.offers("monitor", "acme-old:screen")
+    with pytest.raises(SigmaConfigError, match="monitor 'screen': no plugin offers it"):
+        found.resolve("monitor", "screen")
+
+
+def test_what_a_distribution_offers_now_goes_before_what_it_offered_before():
+    now = Component("monitor", "screen", "acme.things:Thing", "A thing.", "acme-old")
+    found = Catalogue((moved(), Plugin("acme-old", "2.0", (now,))))
+    assert found.resolve("monitor", "acme-old:screen") == now
+
+
+def test_a_missing_room_is_named_for_a_component_that_it_has_taken_over(monkeypatch):
+    table = {**rooms._all(), "moved": {"monitor": {"sigma-data:screen": "sigma-plot:display"}}}
+    monkeypatch.setattr(rooms, "_all", lambda: table)
+    with pytest.raises(SigmaPluginError, match="monitor 'display': sigma-plot is not installed. python -m pip install"):
+        Catalogue(()).resolve("monitor", "sigma-data:screen")
+
+
+def test_a_former_name_that_is_none_is_refused(distribution):
+    plugin = distribution("acme-roles", "'monitor', 'screen', 'acme_roles.x:X', 'A thing.', formerly='screen'")
+    assert "Component: formerly 'screen' is not of the form 'acme-layers:leaky_relu'" in plugin.reason

@@ -100,7 +100,8 @@ class Catalogue:
         wanted = normal(distribution)
         if wanted == DEFAULT:
             return [one for one in self.components(kind) if one.default_for == short]
-        return [one for one in self.components(kind) if one.name == short and wanted in ("", one.distribution)]
+        found = [one for one in self.components(kind) if one.name == short and wanted in ("", one.distribution)]
+        return found or [one for one in self.components(kind) if one.formerly == f"{wanted}:{short}"]
 
     def default_backend(self) -> str:
         """Return the name of the backend that is used if none is named.
@@ -140,6 +141,7 @@ class Catalogue:
         here = {plugin.name: plugin for plugin in self.plugins}
         if distribution == DEFAULT:
             distribution, name = rooms.default(kind, name)
+        distribution, name = rooms.moved(kind, distribution, name)
         if distribution and distribution not in here and distribution not in rooms.known():
             hint = near(distribution, here, "Installed are:")
             raise SigmaPluginError(f"{what} {name!r}: no installed plugin is called {distribution!r}.{hint}")

@@ -2,7 +2,8 @@
 
 ``rooms.json`` holds names by distribution and kind: ``offered``, generated from the rooms' records by
 ``python -m sigma_testing.generate``; the summaries of ``commands`` and the ``defaults`` by kind and role; and,
-written by hand, ``planned``, and the ``reference`` among backends.
+written by hand, ``planned``, and the ``reference`` among backends. ``moved`` has the full names that components had in
+other rooms before, by kind.
 """
 
 from __future__ import annotations
@@ -44,6 +45,12 @@ def default(kind: str, role: str) -> tuple[str, str]:
     """Return the room that offers the default component for a role, and its name; no room for an unknown role."""
     distribution, _, name = _all()["defaults"].get(kind, {}).get(role, f":{role}").rpartition(":")
     return distribution, name
+
+
+def moved(kind: str, distribution: str, name: str) -> tuple[str, str]:
+    """Return the room and the name of a component, given those that it had, or has."""
+    room, _, now = _all()["moved"].get(kind, {}).get(f"{distribution}:{name}", "").rpartition(":")
+    return (room, now) if room else (distribution, name)
 
 
 def names(kind: str) -> set[str]:

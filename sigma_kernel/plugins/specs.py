@@ -46,6 +46,7 @@ FORMS = {
     "summary": (r"[^\S\n]*+\S.*+", "What it is for, on one line."),
     "also_known_as": (r"(\w++(=\w++)?+ ?+)*+", "sgd lr=learning_rate"),
     "default_for": (r"([a-z][a-z-]*+)?+", "first-recipe"),
+    "formerly": (r"([a-z0-9-]++:[a-z][a-z0-9_-]*+)?+", "acme-layers:leaky_relu"),
 }
 _LOWERINGS = {"name": (r"[a-z][a-z0-9_-]*+\.[a-z][a-z0-9_-]*+", "softsign.backend")}
 
@@ -57,7 +58,8 @@ class Component(NamedTuple):
     one with the highest ``preference`` above 0 that can be imported is the default; one with a preference below 0 is
     not compared with others. Errors suggest a component for the names in ``also_known_as``, those of other libraries:
     ``sgd``, or ``lr=learning_rate`` for a setting. Where the kernel needs a component and none is named, it uses
-    the one that is ``default_for`` that role among its kind. Discovery checks the record and sets ``distribution``.
+    the one that is ``default_for`` that role among its kind. Run folders that hold the full name that a component had
+    ``formerly``, in another distribution, still find it. Discovery checks the record and sets ``distribution``.
     """
 
     kind: str
@@ -68,6 +70,7 @@ class Component(NamedTuple):
     preference: int = 0
     also_known_as: str = ""
     default_for: str = ""
+    formerly: str = ""
 
     @property
     def full_name(self) -> str:

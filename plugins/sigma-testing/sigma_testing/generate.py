@@ -72,7 +72,9 @@ def table(plugins: Iterable[Plugin]) -> str:
             known["commands"][plugin.name] = commands
     for record in (record for plugin in plugins for record in plugin.components if record.default_for):
         known["defaults"].setdefault(record.kind, {})[record.default_for] = record.full_name
-    for part in ("commands", "defaults", "offered"):
+    for record in (record for plugin in plugins for record in plugin.components if record.formerly):
+        known["moved"].setdefault(record.kind, {})[record.formerly] = record.full_name
+    for part in ("commands", "defaults", "moved", "offered"):
         known[part] = dict(sorted(known[part].items()))
     return json.dumps(known, indent=2) + "\n"
 
