@@ -22,7 +22,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "lazy": "lazy_exports",
         "minimisation": "minimise",
         "network.architecture": "Placed",
-        "network.continuing": "Continued",
         "network.network": "Network",
         "network.tracing": "Trace",
         "plugins.catalogue": "Lowerings catalogue",

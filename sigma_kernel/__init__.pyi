@@ -69,6 +69,7 @@ from sigma_kernel.contracts import Source as Source
 from sigma_kernel.contracts import StateEntry as StateEntry
 from sigma_kernel.contracts import Step as Step
 from sigma_kernel.contracts import Stretch as Stretch
+from sigma_kernel.contracts import TextGenerator as TextGenerator
 from sigma_kernel.contracts import Ticket as Ticket
 from sigma_kernel.contracts import Totals as Totals
 from sigma_kernel.contracts import Transform as Transform
@@ -98,7 +99,6 @@ from sigma_kernel.graph.node import Spec as Spec
 from sigma_kernel.lazy import lazy_exports as lazy_exports
 from sigma_kernel.minimisation import minimise as minimise
 from sigma_kernel.network.architecture import Placed as Placed
-from sigma_kernel.network.continuing import Continued as Continued
 from sigma_kernel.network.network import Network as Network
 from sigma_kernel.network.tracing import Trace as Trace
 from sigma_kernel.plugins.catalogue import Lowerings as Lowerings

@@ -23,8 +23,8 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
-ENGINE = {"sigma-ml", "sigma-run", "sigma-testing"}  # distributions that may import all of the kernel
-PLUGINS = [room for room in ROOMS if room.name not in ENGINE]
+ENGINE = {"sigma-ml", "sigma-run", "sigma-testing", "sigma-text"}  # distributions that may import all of the kernel
+PLUGINS = [room for room in ROOMS if room.name not in ENGINE - {"sigma-text"}]
 GUIDE, DESIGN = ROOT / "docs" / "plugins.md", ROOT / "docs" / "design.md"
 TABLE = re.findall(r"^\| (`.*?) \|", DESIGN.read_text(), re.MULTILINE)
 RANK = {name: rank for rank, names in enumerate(TABLE) for name in re.findall(r"`(\w+)`", names)}
@@ -221,7 +221,7 @@ PUBLIC, LISTED = (
     re.findall(r"^\| `(sigma_(?:kernel|run)[.\w]*)` \|", page.read_text(), re.MULTILINE) for page in (GUIDE, DESIGN)
 )
 FOR_COMMANDS = {"sigma_run.config", "sigma_run.launcher"}
-READERS = [path for room in PLUGINS for path in sorted(room.rglob("*.py"))]
+READERS = [path for room in PLUGINS if room.name not in ENGINE for path in sorted(room.rglob("*.py"))]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *(room / "README.md" for room in ROOMS)]
 
 

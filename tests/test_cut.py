@@ -35,8 +35,6 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "views": "training",
     "training.data.edits": "curation",
     "training.session.editing": "curation",
-    "network.continuing": "text",
-    "training.step.writing": "text",
     "folders": "store",
     "regular": "store",
     "training.checkpoints.format": "store",
@@ -49,9 +47,9 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "training.runs.run_folder": "store",
     "run": "run",
     "testing": "testing",
+    "text": "text",
 }
 LEFT = """
-run.config.trained <- training.step.writing: continued
 courses <- training.commands.types: Command
 courses <- training.commands.types: Pause
 courses <- training.commands.types: StopTraining
@@ -113,7 +111,6 @@ training.history.recorder <- training.history.chain: Bookmark
 training.history.recorder <- training.history.journal: Journal
 training.history.recorder <- training.history.journal: Lines
 training.history.replay <- training.history.chain: whole
-training.hooks.background <- training.step.writing: continued
 training.runs.resume <- training.checkpoints.store: newest_good
 training.runs.resume <- training.checkpoints.store: read
 training.runs.resume <- training.checkpoints.store: read_manifest
@@ -138,7 +135,6 @@ training.session.loop <- training.data.edits: labels_of
 training.session.loop <- training.session.editing: edited
 training.session.loop <- training.session.editing: foresee
 training.session.loop <- training.session.editing: wanted
-training.session.loop <- training.step.writing: continued
 training.session.reconfigure <- training.checkpoints.format: KEPT
 training.session.reconfigure <- training.session.editing: fed
 training.session.recovery <- training.checkpoints.format: KEPT
@@ -162,7 +158,7 @@ def dotted(path: Path) -> str:
 
 
 MOVED = {  # distributions by now: their modules are named by the last word of their package
-    name: ROOT / "plugins" / f"sigma-{name}" / f"sigma_{name}" for name in ("run", "testing")
+    name: ROOT / "plugins" / f"sigma-{name}" / f"sigma_{name}" for name in ("run", "testing", "text")
 }
 MODULES = {dotted(path): path for path in KERNEL.rglob("*.py")}
 MODULES |= {

@@ -24,7 +24,7 @@ SUITES = {
     "metric": "MetricSuite", "operator": "OperatorSuite", "merger": "MergerSuite", "monitor": "MonitorSuite",
     "exporter": "ExporterSuite", "recipe": "RecipeSuite", "command": "CommandSuite", "op": "OpSuite",
     "lowering": "LoweringSuite", "criterion": "CriterionSuite", "panel": "PanelSuite",
-    "chart": "ChartSuite", "configuration": "ConfigurationSuite",
+    "chart": "ChartSuite", "configuration": "ConfigurationSuite", "generator": "GeneratorSuite",
 }  # fmt: skip
 
 

@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_data import Text
-from sigma_kernel import Environment, HookContext
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
+from sigma_kernel import Environment, HookContext, catalogue
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaPluginError
 from sigma_kernel.graph import Draw
-from sigma_kernel.training.step.writing import _drawn
+from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.plugins.resolver import Resolver
 from sigma_layers import Embedding, Input, Output, SoftmaxCrossEntropy, TransformerDecoder
 from sigma_run import load
 from sigma_run.config import build, load as read
 from sigma_testing.doing import Do
+from sigma_text import Text
+from sigma_text.writing import _drawn
 
 pytestmark = pytest.mark.rooms
 
@@ -379,3 +381,13 @@ def test_what_is_no_text_is_refused(pattern: Path, text: Any) -> None:
 def test_unknown_characters_are_named(pattern: Path) -> None:
     with pytest.raises(SigmaDataError, match=r"has not learned 'H', '\\n', 'A', 'B', 'C', 'D', 'E', 'F' \.\.\."):
         trainer(pattern, BODIES["lstm"]).generate("Hello\nABCDEFG")
+
+
+def test_without_the_room_of_text_its_installation_is_advised() -> None:
+    with pytest.raises(SigmaPluginError, match="'characters': sigma-text offers it, .* python -m pip install"):
+        Resolver(Catalogue(()))("generator", "default:generator")
+    old = {"dataset": "sigma-data:text", "hook": "sigma-hooks:text_sample", "metric": "sigma-hooks:bits_per_character"}
+    for kind, name in old.items():
+        assert catalogue().resolve(kind, name).distribution == "sigma-text"
+        with pytest.raises(SigmaPluginError, match=f"{kind} '.*': sigma-text offers it, but is not installed"):
+            Catalogue(()).resolve(kind, name)

@@ -20,7 +20,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " Transformed Update",
         "steering": "Compute Criterion Hook HookContext Iterations Merger Metric Operator Outlook Recipe Repeatable"
         " RowLosses"
-        " Work",
+        " TextGenerator Work",
         "storing": "ConfigurationFormat",
         "watching": "AddressEntry Branch Chart HookEntry LayerEntry Monitor Panel StateEntry Stretch Ticket View",
     },

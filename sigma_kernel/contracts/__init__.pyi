@@ -53,6 +53,7 @@ from sigma_kernel.contracts.steering import Outlook as Outlook
 from sigma_kernel.contracts.steering import Recipe as Recipe
 from sigma_kernel.contracts.steering import Repeatable as Repeatable
 from sigma_kernel.contracts.steering import RowLosses as RowLosses
+from sigma_kernel.contracts.steering import TextGenerator as TextGenerator
 from sigma_kernel.contracts.steering import Work as Work
 from sigma_kernel.contracts.storing import ConfigurationFormat as ConfigurationFormat
 from sigma_kernel.contracts.watching import AddressEntry as AddressEntry

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
@@ -370,6 +370,22 @@ class Merger(Settled):
     @abstractmethod
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Merge two arrays; the operator fixes the order in which pairs are merged."""
+
+
+class TextGenerator(Settled):
+    """Continue texts by a network that was trained on them; the default is that of ``Trainer.generate``."""
+
+    @abstractmethod
+    def continuation(
+        self, steps: Any, evaluator: Any, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0
+    ) -> Iterator[str]:
+        """Return the pieces that continue a text, ``length`` in all, each computed when it is asked for.
+
+        ``steps`` has the compiled programs of a network and the arrays that they run with, ``evaluator`` what the
+        network has ``learned`` of its data and the preprocessing. The same ``seed`` continues a text in the same way;
+        at ``temperature`` 0, every piece is the most probable one. Raises SigmaConfigError for wrong settings,
+        SigmaDataError for a text that the network cannot read, SigmaNetworkError for one that continues none.
+        """
 
 
 @frozen

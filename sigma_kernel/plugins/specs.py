@@ -33,7 +33,7 @@ KINDS = {  # with the contracts of which a component fulfils one; without one, i
     "extractor": "Extractor", "preprocessor": "Preprocessor", "dataset": "Dataset", "iterator": "Iterator",
     "hook": "Hook", "criterion": "Criterion", "metric": "Metric", "operator": "Operator", "merger": "Merger",
     "monitor": "Monitor", "panel": "Panel", "chart": "Chart", "exporter": "Exporter", "recipe": "Recipe", "command": "",
-    "configuration": "ConfigurationFormat", "op": "", "lowering": "",
+    "configuration": "ConfigurationFormat", "op": "", "lowering": "", "generator": "TextGenerator",
 }  # fmt: skip
 
 hookspec = HookspecMarker("sigma_kernel")

@@ -400,9 +400,9 @@ PYTHON: tuple[str, ...] = (
     "optimisers.Adam('fast')",
     "hooks.Accuracy(top=0)",
     "hooks.EarlyStop('validation.loss', patience=-1)",
-    "hooks.TextSample(text='')",
-    "hooks.TextSample(temperature=-1)",
-    "hooks.TextSample(length=1.5)",
+    "text.TextSample(text='')",
+    "text.TextSample(temperature=-1)",
+    "text.TextSample(length=1.5)",
     # commands
     "sigma.set('trainer.optimiser.learning_rate', -1)",
     "sigma.set('trainer.optimiser.learning_rate', 'fast')",
@@ -474,7 +474,7 @@ def names() -> dict[str, Any]:
         optimiser="adam", backend="numpy", epochs=1,
     )  # fmt: skip
     sigma.prepare()
-    rooms = {name: import_module(f"sigma_{name}") for name in ("hooks", "layers", "optimisers")}
+    rooms = {name: import_module(f"sigma_{name}") for name in ("hooks", "layers", "optimisers", "text")}
     return {
         "Environment": Environment, "after": after, "between": between, "clock": clock, "create": create,
         "every": every, "inf": inf, "nan": nan, "np": np, "owner": owner, "settings": settings, "sigma": sigma,

@@ -11,12 +11,10 @@ from sigma_data.datasets.mnist import Mnist as Mnist
 from sigma_data.datasets.npy import Npy as Npy
 from sigma_data.datasets.records import Records as Records
 from sigma_data.datasets.saved import Saved as Saved
-from sigma_data.datasets.shakespeare import Shakespeare as Shakespeare
 from sigma_data.datasets.shares import Shares as Shares
 from sigma_data.datasets.splits import Divided as Divided
 from sigma_data.datasets.splits import Splits as Splits
 from sigma_data.datasets.synthetic import Synthetic as Synthetic
-from sigma_data.datasets.text import Text as Text
 from sigma_data.datasets.tictactoe import TicTacToe as TicTacToe
 from sigma_data.datasets.wdbc import Wdbc as Wdbc
 from sigma_data.datasets.xor import Xor as Xor

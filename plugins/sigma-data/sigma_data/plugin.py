@@ -54,8 +54,6 @@ OFFERED = {
             "datasets.mnist:Mnist",
             "MNIST: 70,000 handwritten digits of 28 x 28 pixels, downloaded or from a directory.",
         ),
-        "shakespeare": ("datasets.shakespeare:Shakespeare", "Three plays of Shakespeare by character (offline)."),
-        "text": ("datasets.text:Text", "Your own text file, character by character."),
         "adding": ("datasets.adding:Adding", "The adding problem: sums of two marked numbers of a sequence."),
         "tictactoe": ("datasets.tictactoe:TicTacToe", "Tic-tac-toe: every position with its outcome and best moves."),
         "synthetic": ("datasets.synthetic:Synthetic", "Random data of any shape, with labels that can be learned."),
@@ -81,7 +79,6 @@ ALSO_KNOWN_AS = {  # in Keras, PyTorch and scikit-learn
     "frame": "dataframe pandas",
     "iris": "load_iris",
     "digits": "load_digits",
-    "text": "txt corpus characters language_model seq_length=length tokenizer text_line_dataset",
     "wdbc": "breast_cancer load_breast_cancer",
 }
 

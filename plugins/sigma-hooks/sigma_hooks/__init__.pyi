@@ -4,8 +4,6 @@ from sigma_hooks.accumulate import Accumulate as Accumulate
 from sigma_hooks.accuracy import Accuracy as Accuracy
 from sigma_hooks.auc import AUC as AUC
 from sigma_hooks.auc import AUCMetric as AUCMetric
-from sigma_hooks.bits_per_character import BitsPerCharacter as BitsPerCharacter
-from sigma_hooks.bits_per_character import BitsPerCharacterMetric as BitsPerCharacterMetric
 from sigma_hooks.character_error_rate import CharacterErrorRate as CharacterErrorRate
 from sigma_hooks.character_error_rate import CharacterErrorRateMetric as CharacterErrorRateMetric
 from sigma_hooks.checkpoint import SaveCheckpoint as SaveCheckpoint
@@ -49,7 +47,6 @@ from sigma_hooks.statistics import Statistics as Statistics
 from sigma_hooks.stop import Stop as Stop
 from sigma_hooks.switch import Switch as Switch
 from sigma_hooks.target_maximisation import TargetMaximisation as TargetMaximisation
-from sigma_hooks.text_sample import TextSample as TextSample
 from sigma_hooks.threshold_accuracy import ThresholdAccuracy as ThresholdAccuracy
 from sigma_hooks.threshold_accuracy import ThresholdAccuracyMetric as ThresholdAccuracyMetric
 from sigma_hooks.time_limit import TimeLimit as TimeLimit

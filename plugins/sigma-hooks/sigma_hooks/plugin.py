@@ -18,7 +18,6 @@ HOOKS = {
     "f1": ("F1", "Evaluate the F1 score, the harmonic mean of precision and recall."),
     "auc": ("AUC", "Evaluate the area under the ROC curve, over all rows of a split."),
     "perplexity": ("Perplexity", "Evaluate the perplexity of a model of classes, such as of a language."),
-    "bits_per_character": ("BitsPerCharacter", "Evaluate the bits per character of a model of text."),
     "intersection_over_union": (
         "IntersectionOverUnion",
         "Evaluate the intersection over union of a segmentation.",
@@ -37,7 +36,6 @@ HOOKS = {
     "r_squared": ("RSquared", "Evaluate the coefficient of determination, R squared."),
     "loss": ("Loss", "Log the training loss."),
     "row_loss": ("RowLoss", "Find the rows of a split with the greatest losses, such as mislabelled ones."),
-    "text_sample": ("TextSample", "Show what a network of characters writes while it learns."),
     "report": ("Report", "Log any published values, by address."),
     "progress": ("Progress", "Log epoch, iteration and the fraction of training completed."),
     "running_time": ("RunningTime", "Publish the wall-clock time of the last interval, in seconds."),
@@ -79,10 +77,6 @@ METRICS = {
     "f1": ("f1:F1Metric", "F1 score: the harmonic mean of precision and recall."),
     "auc": ("auc:AUCMetric", "Area under the ROC curve, exact over all rows."),
     "perplexity": ("perplexity:PerplexityMetric", "Perplexity: the exponential of the mean of -log p."),
-    "bits_per_character": (
-        "bits_per_character:BitsPerCharacterMetric",
-        "Bits per character: the mean of -log2 p.",
-    ),
     "intersection_over_union": (
         "intersection_over_union:IntersectionOverUnionMetric",
         "Intersection over union (Jaccard index), of classes of places.",
@@ -111,8 +105,6 @@ CRITERIA = {"plateau": ("Plateau", "Whether a value has stopped moving: its late
 ALSO_KNOWN_AS = {  # in Keras, Lightning and scikit-learn
     "auc": "roc_auc auroc roc_auc_score area_under_curve",
     "character_error_rate": "cer char_error_rate edit_distance levenshtein",
-    "text_sample": "generate sample_text generation_callback prompt=text max_new_tokens=length",
-    "bits_per_character": "bpc bits_per_char bits_per_byte bpb",
     "intersection_over_union": "iou mean_iou miou jaccard jaccard_index jaccard_score",
     "accuracy": "top_k_accuracy top_k_categorical_accuracy acc categorical_accuracy"
     " sparse_categorical_accuracy top_k=top k=top",

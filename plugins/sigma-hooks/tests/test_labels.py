@@ -15,7 +15,6 @@ from sigma_hooks import (
     F1,
     AccuracyMetric,
     AUCMetric,
-    BitsPerCharacterMetric,
     ConfusionMatrix,
     ConfusionMatrixMetric,
     F1Metric,
@@ -39,7 +38,7 @@ KEPT = PADDED != -100
 COUNTING: list[Callable[..., Metric]] = [
     F1Metric, PrecisionMetric, RecallMetric, AUCMetric, ConfusionMatrixMetric, IntersectionOverUnionMetric,
 ]  # fmt: skip
-PROBABLE: list[Callable[..., Metric]] = [PerplexityMetric, BitsPerCharacterMetric]
+PROBABLE: list[Callable[..., Metric]] = [PerplexityMetric]
 OF_CLASSES = [AccuracyMetric, *COUNTING, *PROBABLE]
 
 
@@ -220,17 +219,12 @@ def test_labels_of_rows_do_not_fit_sequences(metric: Callable[..., Metric]) -> N
         measured(metric(), TEXTS, PADDED[:, 0])
 
 
-@pytest.mark.parametrize(("metric", "name"), [
-        (PerplexityMetric, "perplexity"), (BitsPerCharacterMetric, "bits_per_character"),
-    ],
-)  # fmt: skip
 @pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 3, 1)])
-def test_perplexity_of_single_numbers_is_refused(
-    metric: Callable[..., Metric], name: str, shape: tuple[int, ...]
-) -> None:
-    said = rf"{name}: predictions have shape \({', *'.join(map(str, shape))},?\), one number for each label; expected"
+def test_perplexity_of_single_numbers_is_refused(shape: tuple[int, ...]) -> None:
+    sizes = ", *".join(map(str, shape))
+    said = rf"perplexity: predictions have shape \({sizes},?\), one number for each label; expected"
     with pytest.raises(SigmaNetworkError, match=said + ".*softmax_cross_entropy.*regression metric"):
-        measured(metric(), np.full(shape, 0.5, np.float32), np.ones(shape, np.float32))
+        measured(PerplexityMetric(), np.full(shape, 0.5, np.float32), np.ones(shape, np.float32))
 
 
 # -- in a run ----------------------------------------------------------------------------------------------------------

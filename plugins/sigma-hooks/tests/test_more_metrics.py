@@ -14,8 +14,6 @@ from attrs import define
 from sigma_hooks import (
     AUC,
     AUCMetric,
-    BitsPerCharacter,
-    BitsPerCharacterMetric,
     CharacterErrorRate,
     CharacterErrorRateMetric,
     IntersectionOverUnion,
@@ -89,17 +87,6 @@ def error_rate(scores: np.ndarray, targets: np.ndarray, blank: int = 0, collapse
 
 
 # -- suites ------------------------------------------------------------------------------------------------------------
-class TestBitsPerCharacter(MetricSuite):
-    def make(self) -> Metric:
-        return BitsPerCharacterMetric()
-
-    def batch(self) -> tuple[np.ndarray, np.ndarray]:
-        return SCORES, LABELS
-
-    def expected(self, prediction: np.ndarray, targets: np.ndarray) -> Any:
-        return np.mean(-np.log2(prediction[np.arange(len(targets)), targets]))
-
-
 class TestPerplexity(MetricSuite):
     def make(self) -> Metric:
         return PerplexityMetric(ignore_index=2)
@@ -187,11 +174,6 @@ class TestAUCHook(HookSuite):
         return AUC()
 
 
-class TestBitsPerCharacterHook(HookSuite):
-    def make(self) -> Hook:
-        return BitsPerCharacter()
-
-
 class TestPerplexityHook(HookSuite):
     def make(self) -> Hook:
         return Perplexity()
@@ -225,21 +207,6 @@ def test_perplexity_of_guessing_is_the_number_of_classes() -> None:
     assert measured(PerplexityMetric(), sure, sure) == 1.0
     assert measured(PerplexityMetric(), sure, (labels + 1) % 4) == np.inf
     assert measured(PerplexityMetric(), np.full((5, 2), 1e-300), np.zeros(5, np.int32)) == pytest.approx(1e300)
-
-
-def test_bits_per_character_of_a_known_source_are_its_entropy() -> None:
-    labels = np.array([[0, 0, 1, 2]] * 3)
-    source = np.broadcast_to([0.5, 0.25, 0.25, 0.0], (3, 4, 4))
-    assert measured(BitsPerCharacterMetric(), source, labels, parts=2) == pytest.approx(1.5, rel=1e-14)
-    assert measured(BitsPerCharacterMetric(), np.full((3, 4, 4), 0.25), labels) == pytest.approx(2.0, rel=1e-14)
-    assert measured(BitsPerCharacterMetric(), source, np.full((3, 4), 3)) == np.inf
-    assert np.isnan(measured(BitsPerCharacterMetric(ignore_index=3), source, np.full((3, 4), 3)))
-
-
-@pytest.mark.parametrize("ignored", [None, 2])
-def test_bits_per_character_are_the_binary_logarithm_of_perplexity(ignored: int | None) -> None:
-    bits, perplexity = (measured(m(ignored), SCORES, LABELS) for m in (BitsPerCharacterMetric, PerplexityMetric))
-    assert bits == pytest.approx(np.log2(perplexity), rel=1e-12)
 
 
 def test_perplexity_without_a_label_that_counts_is_no_number() -> None:
@@ -371,8 +338,6 @@ def test_a_length_that_no_row_can_have_gives_no_rate() -> None:
 def test_shapes_and_settings_that_do_not_fit_are_refused() -> None:
     with pytest.raises(SigmaNetworkError, match=r"perplexity: predictions have shape \(12, 3\) and targets \(12, 2\)"):
         measured(PerplexityMetric(), SCORES, np.zeros((12, 2)))
-    with pytest.raises(SigmaNetworkError, match="bits_per_character: predictions have shape"):
-        measured(BitsPerCharacterMetric(), SCORES, np.zeros((12, 2)))
     with pytest.raises(
         SigmaNetworkError, match=r"auc: predictions have shape \(7, 4, 5, 3\) and targets \(7,\); .*flatten"
     ):

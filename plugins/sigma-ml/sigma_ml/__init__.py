@@ -9,9 +9,13 @@ from types import SimpleNamespace
 import sigma_kernel
 from sigma_kernel import __version__ as __version__, lazy_exports
 
+PATHS = (
+    *(f"sigma_kernel:{name}" for name in sigma_kernel.__all__),
+    *(f"sigma_run:{name}" for name in ("Trained", "describe", "from_file", "load")),
+    "sigma_text:Continued",
+)
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
-    {"": "data hooks initialisers layers optimisers"},
-    [SimpleNamespace(path=f"sigma_kernel:{name}") for name in sigma_kernel.__all__]
-    + [SimpleNamespace(path=f"sigma_run:{name}") for name in ("Trained", "describe", "from_file", "load")],
+    {"": "data hooks initialisers layers optimisers text"},
+    [SimpleNamespace(path=path) for path in PATHS],
 )

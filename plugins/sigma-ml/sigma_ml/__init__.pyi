@@ -14,7 +14,6 @@ from sigma_kernel import Component as Component
 from sigma_kernel import Compute as Compute
 from sigma_kernel import ConfigurationFormat as ConfigurationFormat
 from sigma_kernel import Context as Context
-from sigma_kernel import Continued as Continued
 from sigma_kernel import CostLayer as CostLayer
 from sigma_kernel import Criterion as Criterion
 from sigma_kernel import Dataset as Dataset
@@ -82,6 +81,7 @@ from sigma_kernel import Spec as Spec
 from sigma_kernel import StateEntry as StateEntry
 from sigma_kernel import Step as Step
 from sigma_kernel import Stretch as Stretch
+from sigma_kernel import TextGenerator as TextGenerator
 from sigma_kernel import Ticket as Ticket
 from sigma_kernel import TimeScale as TimeScale
 from sigma_kernel import TimeStep as TimeStep
@@ -120,5 +120,8 @@ from sigma_run import Trained as Trained
 from sigma_run import describe as describe
 from sigma_run import from_file as from_file
 from sigma_run import load as load
+from sigma_ml import text as text
+from sigma_ml.files import from_file as from_file
+from sigma_text import Continued as Continued
 
 __version__: str

@@ -14,7 +14,7 @@ import sigma_ml as sm
 from sigma_kernel import SigmaConfigError, SigmaPluginError
 from sigma_testing import generate
 
-ROOMS = ("data", "hooks", "initialisers", "layers", "optimisers")
+ROOMS = ("data", "hooks", "initialisers", "layers", "optimisers", "text")
 
 
 def test_it_has_every_name_of_the_kernel() -> None:

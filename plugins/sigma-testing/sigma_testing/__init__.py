@@ -20,6 +20,7 @@ MODULES = {
     "doing": "Do",
     "exporters": "ExporterSuite inference",
     "functions": "ActivationSuite OpSuite",
+    "generators": "GeneratorSuite",
     "hooks": "HookSuite small_classifier small_regression",
     "initialisers": "InitialiserSuite RandomInitialiserSuite distance draw",
     "launching": "CommandSuite RecipeSuite",

@@ -19,6 +19,7 @@ from sigma_testing.exporters import ExporterSuite as ExporterSuite
 from sigma_testing.exporters import inference as inference
 from sigma_testing.functions import ActivationSuite as ActivationSuite
 from sigma_testing.functions import OpSuite as OpSuite
+from sigma_testing.generators import GeneratorSuite as GeneratorSuite
 from sigma_testing.hooks import HookSuite as HookSuite
 from sigma_testing.hooks import small_classifier as small_classifier
 from sigma_testing.hooks import small_regression as small_regression

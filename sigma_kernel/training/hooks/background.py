@@ -28,7 +28,6 @@ from sigma_kernel.training.hooks.directions import find_direction
 from sigma_kernel.training.hooks.order import check_read, check_write, seen
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.steps import Steps
-from sigma_kernel.training.step.writing import continued
 
 MOST_WAITING = 4  # queued firings, before a newer one replaces an older one
 PATIENCE = 10.0  # seconds that the end of training waits for running firings
@@ -106,7 +105,7 @@ class Firing:
 
     def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> str:
         """Return the continuation of a text, at the parameters of the snapshot."""
-        return "".join(continued(self._placed("generate text"), self.evaluator, text, length, temperature, seed))
+        return "".join(self.evaluator.continuation(self._placed("generate text"), text, length, temperature, seed))
 
     def _placed(self, what: str) -> Steps:
         """Return the snapshot, with its parameters copied to the device."""

@@ -64,7 +64,6 @@ from sigma_kernel.training.step.measuring import curves
 from sigma_kernel.training.step.model import LAYERS, OPTIMISERS
 from sigma_kernel.training.step.steps import Iteration, Steps, fused
 from sigma_kernel.training.step.weights import weighed
-from sigma_kernel.training.step.writing import continued
 
 NUMBERS = (int, float)
 LATER = "Lower the learning rate, clip the gradients, or add a nan_guard hook."
@@ -976,7 +975,7 @@ class Session:
     def generate(self, *how: Any, weights: str = "") -> str:
         """Return the continuation of a text, at the current parameters."""
         with Timed(self.phases, "evaluation"):
-            return "".join(continued(self.steps(weights), self.setup.evaluator, *how))
+            return "".join(self.setup.evaluator.continuation(self.steps(weights), *how))
 
     # -- for monitors, from any thread ---------------------------------------------------------------------------------
     def copied(self, weights: str = "") -> Steps:

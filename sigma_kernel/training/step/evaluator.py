@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel.contracts import Batches, Dataset, Label, Metric, RowLosses, Step
+from sigma_kernel.contracts import Batches, Dataset, Label, Metric, RowLosses, Step, TextGenerator
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.training.components import check_split
@@ -247,6 +247,11 @@ class Evaluator:
             return {}
         ring = self._ring(observation_step, steps, at, names)
         return {name: values[0] for name, values in ring.items()}
+
+    def continuation(self, steps: Steps, *how: Any) -> Iterator[str]:
+        """Return the pieces that continue a text, by the default generator; see ``Trainer.generate``."""
+        generator: TextGenerator = steps.programs.model.resolve("generator", "default:generator")
+        return generator.continuation(steps, self, *how)
 
     def excite(
         self,

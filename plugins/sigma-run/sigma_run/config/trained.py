@@ -46,7 +46,6 @@ from sigma_kernel.training.step.model import LAYERS, Model, prediction_step
 from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs, Steps
 from sigma_kernel.training.step.weights import weighed
-from sigma_kernel.training.step.writing import continued
 from sigma_kernel.training.trainer import Trainer
 from sigma_kernel.units import Units
 from sigma_run.config import choosing
@@ -126,7 +125,7 @@ class Trained:
         """Return the same characters one after another, as they are computed."""
         tokens = {name: np.zeros((1, *shape), np.int32) for name, shape in self.shapes.items()}
         evaluator, steps, _ = self._ready(tokens)
-        return continued(steps, evaluator, text, length, temperature, seed)
+        return evaluator.continuation(steps, text, length, temperature, seed)
 
     def activations(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the output of each layer before the costs for samples, by its name, one row per sample."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel import Continued, Network, Trace, functions as f
+from sigma_kernel import Network, Trace, functions as f
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, interpret, numpy_namespace, symbol
 from sigma_layers import (
@@ -31,6 +31,7 @@ from sigma_layers import (
     TransformerEncoder,
 )
 from sigma_testing import by_name
+from sigma_text import Continued
 
 LENGTH, ROWS, VOCABULARY = 7, 2, 5
 LENGTHS = np.array([6, 3], np.int32)

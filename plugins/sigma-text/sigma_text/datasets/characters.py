@@ -15,9 +15,9 @@ from sigma_data.readers.lines import as_text, lines
 from sigma_data.readers.samples import ARRAYS, SamplesReader
 from sigma_data.sources import local
 from sigma_data.splitting import allot, cut
-from sigma_data.windows import TextWindows, indices
 from sigma_kernel import SigmaDataError, Source
 from sigma_kernel.settings import ge, must, optional
+from sigma_text.windows import TextWindows, indices
 
 WHOLE = 1 << 30  # the most characters of a line
 CHARACTERS = must(lambda x: isinstance(x, str) and 0 < len(x) == len(set(x)), "a text with each character once")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from attrs import define, field
 
-from sigma_data.datasets.characters import Characters, whole
 from sigma_data.sources import local
+from sigma_text.datasets.characters import Characters, whole
 
 
 @define(eq=False)

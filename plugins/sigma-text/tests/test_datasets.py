@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from sigma_data import Shakespeare, Text
-from sigma_data.windows import TextWindows, indices
 from sigma_kernel import Environment, SigmaConfigError, SigmaDataError
 from sigma_testing import DatasetSuite
+from sigma_text import Shakespeare, Text
+from sigma_text.windows import TextWindows, indices
 
 POEM = "Tyger Tyger, burning bright,\nIn the forests of the night;\n" * 5
 

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, frozen
 
-from sigma_kernel.contracts import Step
+from sigma_kernel.contracts import Step, TextGenerator
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
-from sigma_kernel.network.continuing import Continued
 from sigma_kernel.settings import is_finite, is_whole, seed as as_seed
 from sigma_kernel.training.data.preprocessing import conform
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.model import LAYERS, Model, simplified_step
 from sigma_kernel.training.step.steps import Steps
+from sigma_text.continued import Continued
 
 MEMORY, POSITION = "memory.", "position"  # in the state and among the live values of a step
 STREAM = 0xFFFF_FF20  # of random numbers
@@ -71,33 +71,40 @@ class TextWriter:
         return {n: values[-1].reshape(-1) for n, values in burst.ring.items()}
 
 
-def continued(
-    steps: Steps, evaluator: Evaluator, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0
-) -> Iterator[str]:
-    """Return the continuation of a text, character by character.
+@frozen
+class CharacterGenerator(TextGenerator):
+    """Continue a text character by character.
 
     At ``temperature`` 0, it is the most probable character, the first of equal ones. Otherwise characters are drawn
-    from the probabilities to the power of ``1 / temperature``, by random numbers of the ``seed``.  Raises
-    SigmaConfigError for wrong settings, SigmaDataError for unknown characters, SigmaNetworkError for a network that was
-    not trained on text, or does not continue any.
+    from the probabilities to the power of ``1 / temperature``, by random numbers of the ``seed``.
     """
-    known, output = _trained(steps.programs.model, evaluator.learned)
-    if not is_whole(length, 0):
-        raise SigmaConfigError(f"generate: length must be a whole number from 0 on (got {length!r}).")
-    if not is_finite(temperature) or temperature < 0:
-        raise SigmaConfigError(f"generate: temperature must be a number from 0 on (got {temperature!r}).")
-    if not isinstance(text, str) or not text:
-        raise SigmaDataError(f"generate: the text must be a string of at least one character (got {text!r}).")
-    if lost := [one for one in dict.fromkeys(text) if one not in known]:
-        told = ", ".join(map(repr, lost[:SHOWN])) + (" ..." if len(lost) > SHOWN else "")
-        raise SigmaDataError(f"generate: the network has not learned {told}. It knows these characters: {known!r}.")
-    codes, draw, writer = [known.index(one) for one in text], Draw(as_seed(seed), STREAM), TextWriter(steps, evaluator)
 
-    def grown() -> str:
-        codes.append(_drawn(writer.after(codes)[output][: len(known)], temperature, draw))
-        return known[codes[-1]]
+    def continuation(
+        self, steps: Steps, evaluator: Evaluator, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0
+    ) -> Iterator[str]:
+        """Return the continuation of a text, character by character.
 
-    return (grown() for _ in range(length))
+        Raises SigmaConfigError for wrong settings, SigmaDataError for unknown characters, SigmaNetworkError for a
+        network that was not trained on text, or does not continue any.
+        """
+        known, output = _trained(steps.programs.model, evaluator.learned)
+        if not is_whole(length, 0):
+            raise SigmaConfigError(f"generate: length must be a whole number from 0 on (got {length!r}).")
+        if not is_finite(temperature) or temperature < 0:
+            raise SigmaConfigError(f"generate: temperature must be a number from 0 on (got {temperature!r}).")
+        if not isinstance(text, str) or not text:
+            raise SigmaDataError(f"generate: the text must be a string of at least one character (got {text!r}).")
+        if lost := [one for one in dict.fromkeys(text) if one not in known]:
+            told = ", ".join(map(repr, lost[:SHOWN])) + (" ..." if len(lost) > SHOWN else "")
+            raise SigmaDataError(f"generate: the network has not learned {told}. It knows these characters: {known!r}.")
+        codes, draw = [known.index(one) for one in text], Draw(as_seed(seed), STREAM)
+        writer = TextWriter(steps, evaluator)
+
+        def grown() -> str:
+            codes.append(_drawn(writer.after(codes)[output][: len(known)], temperature, draw))
+            return known[codes[-1]]
+
+        return (grown() for _ in range(length))
 
 
 def _trained(model: Model, learned: Mapping[str, Any]) -> tuple[str, str]:

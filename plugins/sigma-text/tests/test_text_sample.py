@@ -1,4 +1,4 @@
-"""The hook that lets a network of characters write while it learns."""
+"""The hook that lets a network of characters write while it learns, and the generator with which it does."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from attrs import define
 
-from sigma_hooks import TextSample
 from sigma_kernel import Dataset, Environment, SigmaConfigError, SigmaTrainingError
-from sigma_kernel.contracts import Hook
+from sigma_kernel.contracts import Hook, TextGenerator
 from sigma_kernel.graph import Spec
-from sigma_testing import Desk, HookSuite, Sweep, small_environment
+from sigma_testing import Desk, GeneratorSuite, HookSuite, Sweep, small_environment
+from sigma_text import CharacterGenerator, TextSample
 
 CODES = np.array([[0, 1, 2, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2]] * 4, np.int32)
 NETWORK = "input(4, dtype='int32') + embedding(4, 8) + output(4) + softmax_cross_entropy()"
@@ -54,13 +54,23 @@ class TestTextSample(HookSuite):
         return environment
 
 
-def trained(hook: TextSample, folder: Path | None = None) -> Any:
+class TestCharacterGenerator(GeneratorSuite):
+    text = "ab"
+
+    def make(self) -> TextGenerator:
+        return CharacterGenerator()
+
+    def trainer(self) -> Any:
+        return trained(TextSample(text="ab", length=1), epochs=1)
+
+
+def trained(hook: TextSample, folder: Path | None = None, epochs: int = 30) -> Any:
     sigma = Environment("letters", seed=1, folder=folder)
     made = sigma.create_trainer(
         data=Rounds(), network=NETWORK, optimiser={"type": "adam", "learning_rate": 0.1}, backend="numpy",
         hooks={"writes": hook},
     )  # fmt: skip
-    made.fit(epochs=30)
+    made.fit(epochs=epochs)
     return made
 
 

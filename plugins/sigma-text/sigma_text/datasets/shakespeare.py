@@ -6,8 +6,8 @@ from importlib.resources import as_file, files
 
 from attrs import define
 
-from sigma_data.datasets.characters import Characters, whole
 from sigma_data.sources import local
+from sigma_text.datasets.characters import Characters, whole
 
 
 @define(eq=False, kw_only=True)
@@ -23,5 +23,5 @@ class Shakespeare(Characters):
 
     def read(self) -> tuple[str, str]:
         """Return the text of the file that comes with this package."""
-        with as_file(files("sigma_data") / "files" / "shakespeare.txt.gz") as path:
+        with as_file(files("sigma_text") / "files" / "shakespeare.txt.gz") as path:
             return path.name, whole(local(path), self.encoding)

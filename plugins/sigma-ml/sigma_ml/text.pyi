@@ -1,0 +1,1 @@
+from sigma_text import *

@@ -1,0 +1,43 @@
+"""Declare the components of this plugin."""
+
+from __future__ import annotations
+
+from sigma_kernel import Component, hookimpl
+
+SIGMA_API = "1.0"
+BITS = "bpc bits_per_char bits_per_byte bpb"
+
+
+@hookimpl
+def sigma_components() -> list[Component]:
+    """Return the records of the generator of text, and of the data sets, hooks and metrics of text."""
+    return [
+        Component(
+            "generator", "characters", "sigma_text.writing:CharacterGenerator",
+            "Continue a text character by character.", default_for="generator",
+        ),
+        Component(
+            "dataset", "shakespeare", "sigma_text.datasets.shakespeare:Shakespeare",
+            "Three plays of Shakespeare by character (offline).", formerly="sigma-data:shakespeare",
+        ),
+        Component(
+            "dataset", "text", "sigma_text.datasets.text:Text", "Your own text file, character by character.",
+            also_known_as="txt corpus characters language_model seq_length=length tokenizer text_line_dataset",
+            formerly="sigma-data:text",
+        ),
+        Component(
+            "hook", "bits_per_character", "sigma_text.bits_per_character:BitsPerCharacter",
+            "Evaluate the bits per character of a model of text.", also_known_as=BITS,
+            formerly="sigma-hooks:bits_per_character",
+        ),
+        Component(
+            "hook", "text_sample", "sigma_text.text_sample:TextSample",
+            "Show what a network of characters writes while it learns.",
+            also_known_as="generate sample_text generation_callback prompt=text max_new_tokens=length",
+            formerly="sigma-hooks:text_sample",
+        ),
+        Component(
+            "metric", "bits_per_character", "sigma_text.bits_per_character:BitsPerCharacterMetric",
+            "Bits per character: the mean of -log2 p.", also_known_as=BITS, formerly="sigma-hooks:bits_per_character",
+        ),
+    ]  # fmt: skip
