@@ -81,7 +81,7 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_catalogu
         about = [f"Name: {name}", f"Version: {version}", f"Summary: Things of {name}"]
         about += [f"Requires-Dist: {one}" for one in requires]
         _write(folder / f"{package}-{version}.dist-info" / "METADATA", "\n".join(about) + "\n")
-        entries = ["[sigma_kernel.plugins]", f"plugin = {package}.plugin", "[sigma_kernel.commands]"]
+        entries = ["[sigma_kernel.plugins]", f"plugin = {package}.plugin", "[sigma_kernel.verbs]"]
         entries += [f"{command} = {path}" for command, path in commands.items()]
         _write(folder / f"{package}-{version}.dist-info" / "entry_points.txt", "\n".join(entries))
         monkeypatch.syspath_prepend(folder)

@@ -259,7 +259,7 @@ def test_an_import_of_a_private_module_or_name_is_found():
 
 @pytest.mark.parametrize("room", PLUGINS, ids=lambda room: room.name)
 def test_only_rooms_with_a_command_use_configurations_and_the_terminal(room):
-    commands = 'Component("command"' in (room / room.name.replace("-", "_") / "plugin.py").read_text()
+    commands = 'Component("verb"' in (room / room.name.replace("-", "_") / "plugin.py").read_text()
     used = {name for path in sources(room) for name in imported(parsed(path))}
     assert commands or FOR_COMMANDS.isdisjoint(used)
 

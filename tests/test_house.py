@@ -218,11 +218,11 @@ def test_a_room_is_a_distribution_of_this_project(room):
 @of_plugins
 def test_a_plugin_has_one_entry_point_and_one_for_each_command(room):
     package, entries = room.name.replace("-", "_"), project(room)["entry-points"]
-    assert {*entries} <= {"sigma_kernel.plugins", "sigma_kernel.commands"}
+    assert {*entries} <= {"sigma_kernel.plugins", "sigma_kernel.verbs"}
     assert list(entries["sigma_kernel.plugins"].values()) == [f"{package}.plugin"]
     records = run_path(str(room / package / "plugin.py"))["sigma_components"]()  # whether or not it is installed
-    commands = {record.name: record.path for record in records if record.kind == "command"}
-    assert entries.get("sigma_kernel.commands", {}) == commands
+    commands = {record.name: record.path for record in records if record.kind == "verb"}
+    assert entries.get("sigma_kernel.verbs", {}) == commands
 
 
 @by_name

@@ -25,7 +25,7 @@ from sigma_run.launcher.group import COMMANDS, main, sigma
 from sigma_run.launcher.output import document
 
 SCALE = '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number."'
-GREET = '"command", "greet", "acme_tools.greet:greet", "Say hello."'
+GREET = '"verb", "greet", "acme_tools.greet:greet", "Say hello."'
 LAYER_FILE = """
     from attrs import define, field
     from attrs.validators import ge

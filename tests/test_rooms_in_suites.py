@@ -22,7 +22,7 @@ SUITES = {
     "source": "SourceSuite", "reader": "ReaderSuite", "extractor": "ExtractorSuite",
     "preprocessor": "PreprocessorSuite", "dataset": "DatasetSuite", "iterator": "IteratorSuite", "hook": "HookSuite",
     "metric": "MetricSuite", "operator": "OperatorSuite", "merger": "MergerSuite", "monitor": "MonitorSuite",
-    "exporter": "ExporterSuite", "recipe": "RecipeSuite", "command": "CommandSuite", "op": "OpSuite",
+    "exporter": "ExporterSuite", "recipe": "RecipeSuite", "verb": "CommandSuite", "op": "OpSuite",
     "lowering": "LoweringSuite", "criterion": "CriterionSuite", "panel": "PanelSuite",
     "chart": "ChartSuite", "configuration": "ConfigurationSuite", "generator": "GeneratorSuite",
 }  # fmt: skip

@@ -21,7 +21,7 @@ from sigma_run.launcher.scaffold import SERIES, create, kinds
 
 NEEDED = {
     "layer", "optimiser", "schedule", "initialiser", "reader", "extractor", "preprocessor", "dataset", "iterator",
-    "metric", "hook", "merger", "operator", "command", "activation", "source", "monitor", "backend", "recipe",
+    "metric", "hook", "merger", "operator", "verb", "activation", "source", "monitor", "backend", "recipe",
     "op", "modifier", "exporter", "criterion", "lowering", "panel", "chart",
     "configuration",
 }  # fmt: skip

@@ -54,7 +54,7 @@ BROKEN = {
         "test_component_records_import_neither_numpy_nor_the_components"}),
     "a function that makes a layer": ("plugin", "'activation'", "'layer'", set()),
     "another kind": ("plugin", "'activation'", "'hook'", {"test_every_component_record_resolves_to_its_kind"}),
-    "a command that its metadata lacks": ("plugin", "'activation'", "'command'", {
+    "a command that its metadata lacks": ("plugin", "'activation'", "'verb'", {
         "test_commands_are_declared_in_the_metadata_as_well"}),
     "no function": ("gate", "def swing(x): return x", "swing = 1", {
         "test_every_component_record_resolves_to_its_kind"}),
@@ -102,7 +102,7 @@ def test_the_plugin_suite_compares_the_commands_of_records_and_metadata(
     distribution, tmp_path, monkeypatch, commands, passes
 ):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "acme-gates"))
-    text = ACME["plugin"].replace("'activation'", "'command'")
+    text = ACME["plugin"].replace("'activation'", "'verb'")
     distribution("acme-gates", text=text, gate=ACME["gate"], commands=commands)
     assert _failures(import_module("acme_gates.plugin")) == (
         set() if passes else {"test_commands_are_declared_in_the_metadata_as_well"}

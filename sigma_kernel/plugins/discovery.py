@@ -20,7 +20,7 @@ from pluggy import PluginManager
 
 from sigma_kernel.errors import SigmaPluginError, said
 from sigma_kernel.plugins import specs
-from sigma_kernel.plugins.specs import API_VERSION, COMMANDS, FORMS, GROUP, Component, check_component
+from sigma_kernel.plugins.specs import API_VERSION, FORMS, GROUP, VERBS, Component, check_component
 
 SLOW = 5  # seconds of an import after which a plugin is named
 WITHOUT = "To go on without it, pass --no-plugin"
@@ -70,7 +70,7 @@ def installed() -> set[str]:
 
 def commands() -> list[tuple[str, str, str]]:
     """Return the commands that plugins declare, with the names and summaries of their distributions, sorted."""
-    found = [(entry.name, normal(about["Name"]), about["Summary"] or "") for entry, about in _entries(COMMANDS)[0]]
+    found = [(entry.name, normal(about["Name"]), about["Summary"] or "") for entry, about in _entries(VERBS)[0]]
     return sorted(one for one in found if re.fullmatch(FORMS["name"][0], one[0]))
 
 

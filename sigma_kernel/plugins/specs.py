@@ -11,8 +11,8 @@ A plugin is a distribution with one entry point in the group ``sigma_kernel.plug
     def sigma_components():
         return [Component("layer", "scale", "acme_layers.scale:Scale", "Multiply by one trained number.")]
 
-The object of a component is imported on first use. Commands are also entry points of the group
-``sigma_kernel.commands``, so that ``sigma`` knows their names without importing the plugin.
+The object of a component is imported on first use. Commands of ``sigma``, the kind ``verb``, are also entry points of
+the group ``sigma_kernel.verbs``, so that ``sigma`` knows their names without importing the plugin.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from sigma_kernel.errors import SigmaPluginError, near
 
 API_VERSION = "1.0"  # a plugin states the one it was written for as SIGMA_API
 GROUP = "sigma_kernel.plugins"
-COMMANDS = "sigma_kernel.commands"  # entry points of commands, by name: ``greet = "acme_layers.greet:greet"``
+VERBS = "sigma_kernel.verbs"  # entry points of commands, by name: ``greet = "acme_layers.greet:greet"``
 KINDS = {  # with the contracts of which a component fulfils one; without one, it is a callable
     "backend": "Backend", "layer": "Layer", "activation": "", "optimiser": "Optimiser", "schedule": "Schedule",
     "initialiser": "Initialiser", "modifier": "Transform Modifier", "source": "Source", "reader": "Reader",
     "extractor": "Extractor", "preprocessor": "Preprocessor", "dataset": "Dataset", "iterator": "Iterator",
     "hook": "Hook", "criterion": "Criterion", "metric": "Metric", "operator": "Operator", "merger": "Merger",
-    "monitor": "Monitor", "panel": "Panel", "chart": "Chart", "exporter": "Exporter", "recipe": "Recipe", "command": "",
+    "monitor": "Monitor", "panel": "Panel", "chart": "Chart", "exporter": "Exporter", "recipe": "Recipe", "verb": "",
     "configuration": "ConfigurationFormat", "op": "", "lowering": "", "generator": "TextGenerator",
 }  # fmt: skip
 

@@ -11,6 +11,6 @@ SIGMA_API = "1.0"
 def sigma_components() -> list[Component]:
     """Return the records of the commands."""
     return [
-        Component("command", "bench", "sigma_bench.command:bench", "Benchmark backends, and JAX, PyTorch and NumPy."),
-        Component("command", "diff", "sigma_bench.differ.command:diff", "Compare what backends compute, op by op."),
+        Component("verb", "bench", "sigma_bench.command:bench", "Benchmark backends, and JAX, PyTorch and NumPy."),
+        Component("verb", "diff", "sigma_bench.differ.command:diff", "Compare what backends compute, op by op."),
     ]

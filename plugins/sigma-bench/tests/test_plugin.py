@@ -16,4 +16,4 @@ class TestPlugin(PluginSuite):
 
 def test_the_records_of_the_commands_resolve_to_commands() -> None:
     for component in plugin.sigma_components():
-        assert isinstance(catalogue().load("command", component.name), click.Command)
+        assert isinstance(catalogue().load("verb", component.name), click.Command)

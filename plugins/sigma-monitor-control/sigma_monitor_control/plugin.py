@@ -31,8 +31,7 @@ COMMANDS = (
 def sigma_components() -> list[Component]:
     """Return the records of the monitor and the commands."""
     commands = (
-        Component("command", name, f"sigma_monitor_control.commands.{path}", summary)
-        for name, path, summary in COMMANDS
+        Component("verb", name, f"sigma_monitor_control.commands.{path}", summary) for name, path, summary in COMMANDS
     )
     summary = "Let other shells watch and steer the run."
     return [Component("monitor", "control", MONITOR, summary, default_for="steering"), *commands]

@@ -12,5 +12,5 @@ def sigma_components() -> list[Component]:
     """Return the records of the monitor and of the command."""
     return [
         Component("monitor", "web", "sigma_monitor_web.monitor:WebMonitor", "A dashboard in the browser."),
-        Component("command", "ui", "sigma_monitor_web.ui:ui", "Show finished and running runs in the browser."),
+        Component("verb", "ui", "sigma_monitor_web.ui:ui", "Show finished and running runs in the browser."),
     ]

@@ -11,7 +11,7 @@ SIGMA_API = "1.0"
 def sigma_components() -> list[Component]:
     """Return the records of the command and of the charts."""
     return [
-        Component("command", "plot", "sigma_plot.command:plot", "Plot runs in the terminal, as SVG, PNG or CSV."),
+        Component("verb", "plot", "sigma_plot.command:plot", "Plot runs in the terminal, as SVG, PNG or CSV."),
         Component(
             "chart", "svg", "sigma_plot.charts:Svg", "Charts as an SVG document, light and dark.", default_for="curves"
         ),

@@ -68,7 +68,7 @@ def table(plugins: Iterable[Plugin]) -> str:
             kinds.setdefault(record.kind, []).append(record.name)
         known["offered"][plugin.name] = {kind: " ".join(names) for kind, names in kinds.items()}
         known["planned"].pop(plugin.name, None)
-        if commands := {record.name: record.summary for record in plugin.components if record.kind == "command"}:
+        if commands := {record.name: record.summary for record in plugin.components if record.kind == "verb"}:
             known["commands"][plugin.name] = commands
     for record in (record for plugin in plugins for record in plugin.components if record.default_for):
         known["defaults"].setdefault(record.kind, {})[record.default_for] = record.full_name

@@ -20,7 +20,7 @@ from sigma_kernel.lazy import GENERATE, Exports
 from sigma_kernel.plugins.catalogue import _catalogue as discovered, catalogue, load
 from sigma_kernel.plugins.discovery import normal
 from sigma_kernel.plugins.kinds import problems
-from sigma_kernel.plugins.specs import COMMANDS, GROUP, Component
+from sigma_kernel.plugins.specs import GROUP, VERBS, Component
 from sigma_testing import generate
 from sigma_testing.suite import Suite
 
@@ -75,10 +75,10 @@ class PluginSuite(Suite):
         assert [record._replace(distribution="") for record in found.components] == self.records()
 
     def test_commands_are_declared_in_the_metadata_as_well(self) -> None:
-        """Add each to [project.entry-points."sigma_kernel.commands"], as NAME = "module:object", and install again."""
-        name, entries = self.distribution(), metadata.entry_points(group=COMMANDS)
+        """Add each to [project.entry-points."sigma_kernel.verbs"], as NAME = "module:object", and install again."""
+        name, entries = self.distribution(), metadata.entry_points(group=VERBS)
         own = [entry for entry in entries if entry.dist and normal(entry.dist.metadata["Name"]) == name]
-        expected = {record.name: record.path for record in self.records() if record.kind == "command"}
+        expected = {record.name: record.path for record in self.records() if record.kind == "verb"}
         assert {entry.name: entry.value for entry in own} == expected
 
     def test_component_records_import_neither_numpy_nor_the_components(self) -> None:

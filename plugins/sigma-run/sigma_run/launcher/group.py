@@ -26,7 +26,7 @@ from sigma_run.launcher.output import colours, heard, reopen, say, silence
 
 DEBUG = "sigma.debug"  # among the meta data of click's context
 COMMANDS = {
-    name: Component("command", name, f"sigma_run.launcher.{path}", summary, "sigma-kernel")
+    name: Component("verb", name, f"sigma_run.launcher.{path}", summary, "sigma-kernel")
     for name, path, summary in (
         ("run", "run:run", "Train a recipe or a configuration file."),
         ("resume", "resume:resume", "Resume a run from its newest checkpoint, bit for bit."),
@@ -128,10 +128,10 @@ def _record(name: str) -> Component:
         return COMMANDS[name]
     distribution, _, short = name.rpartition(":")
     if owners := [owner for one, owner, _about in commands() if one == short and normal(distribution) in ("", owner)]:
-        return catalogue(*owners).resolve("command", f"{owners[0]}:{short}" if len(owners) == 1 else name)
-    if (hint := near(name, COMMANDS)) and name not in {one.name for one in catalogue().components("command")}:
+        return catalogue(*owners).resolve("verb", f"{owners[0]}:{short}" if len(owners) == 1 else name, "command")
+    if (hint := near(name, COMMANDS)) and name not in {one.name for one in catalogue().components("verb")}:
         raise click.UsageError(f"There is no command {name!r}.{hint}")
-    return catalogue().resolve("command", name)
+    return catalogue().resolve("verb", name, "command")
 
 
 MORE = "Plugins may offer more: `sigma components command` lists all."

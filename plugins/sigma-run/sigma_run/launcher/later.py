@@ -13,7 +13,7 @@ def later(path: str) -> Callable[..., Any]:
     """Return a function that imports the function at ``module:name`` when it is called, and calls it."""
 
     def call(*given: Any) -> Any:
-        function: Any = load(Component("command", path, path, path, "sigma-kernel"))
+        function: Any = load(Component("verb", path, path, path, "sigma-kernel"))
         return function(*given)
 
     return call

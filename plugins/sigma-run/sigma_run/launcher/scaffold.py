@@ -12,12 +12,12 @@ from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.lazy import HEADER
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.specs import API_VERSION, COMMANDS
+from sigma_kernel.plugins.specs import API_VERSION, VERBS
 
 FOLDER = Path(__file__).with_name("templates")
-DECLARED = f'[project.entry-points."{COMMANDS}"]'
+DECLARED = f'[project.entry-points."{VERBS}"]'
 SERIES = __version__.rpartition(".")[0]  # the first minor version that a new plugin accepts
-FUNCTIONS = ("activation", "command", "lowering", "op", "panel", "recipe")  # kinds whose component is no class
+FUNCTIONS = ("activation", "lowering", "op", "panel", "recipe", "verb")  # kinds whose component is no class
 
 
 def kinds() -> list[str]:
@@ -95,9 +95,9 @@ def _words(name: str, kind: str, component: str) -> dict[str, str]:
         "Name": title,
         "object": offered[component][1],
         "module": module,
-        "commands": f'\n{DECLARED}\n{component} = "{place}:{component}"\n' if kind == "command" else "",
-        "libraries": ', "click >=8.1.7"' if kind == "command" else "",
-        "extra": "[run]" if kind in ("command", "recipe") else "",
+        "commands": f'\n{DECLARED}\n{component} = "{place}:{component}"\n' if kind == "verb" else "",
+        "libraries": ', "click >=8.1.7"' if kind == "verb" else "",
+        "extra": "[run]" if kind in ("verb", "recipe") else "",
         "records": "".join(f"        {one},\n" for one in records),
         "stubs": "".join(f"from {place} import {thing} as {thing}\n" for _, thing in offered.values()),
         "offered": [*offered][-1],

@@ -11,7 +11,7 @@ SIGMA_API = "1.0"
 def sigma_components() -> list[Component]:
     """Return the records of all components."""
     return [
-        Component("command", "hail", "acme_kinds.hail_command:hail", "Say hello."),
+        Component("verb", "hail", "acme_kinds.hail_command:hail", "Say hello."),
         Component("criterion", "in_range", "acme_kinds.in_range:InRange", "Whether a value lies within two limits."),
         Component("dataset", "halves", "acme_kinds.halves:Halves", "Points in two dimensions, above and below a line."),
         Component("exporter", "lines", "acme_kinds.lines:Lines", "Parameters as text, one line each."),

@@ -17,5 +17,5 @@ def sigma_components() -> list[Component]:
         Component("optimiser", "sign_descent", "acme_sigma.sign_descent:SignDescent", "Step by the gradient's sign."),
         Component("hook", "diary", "acme_sigma.diary:Diary", "Append a value to a file."),
         Component("backend", "plain", "acme_sigma.plain:Plain", "Call numpy op by op and copy everything."),
-        Component("command", "greet", "acme_sigma.greet:greet", "Say hello."),
+        Component("verb", "greet", "acme_sigma.greet:greet", "Say hello."),
     ]
