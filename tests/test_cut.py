@@ -130,24 +130,16 @@ training.session.loop <- training.checkpoints.store: numbered
 training.session.loop <- training.checkpoints.store: read
 training.session.loop <- training.checkpoints.store: read_manifest
 training.session.loop <- training.checkpoints.writer: Saver
-training.session.loop <- training.data.edits: gathered
-training.session.loop <- training.data.edits: labels_of
 training.session.loop <- training.session.editing: edited
-training.session.loop <- training.session.editing: foresee
-training.session.loop <- training.session.editing: wanted
 training.session.reconfigure <- training.checkpoints.format: KEPT
-training.session.reconfigure <- training.session.editing: fed
 training.session.recovery <- training.checkpoints.format: KEPT
 training.session.recovery <- training.checkpoints.format: UNDO
 training.session.snapshot <- training.checkpoints.format: KEPT
 training.session.snapshot <- training.checkpoints.format: UNDO
 training.session.state <- training.checkpoints.format: LAST
-training.session.state <- training.data.edits: Edited
 training.session.undo <- training.checkpoints.format: KEPT
 training.session.undo <- training.checkpoints.format: UNDO
 training.step.evaluator <- training.data.edits: Edited
-training.step.evaluator <- training.data.edits: Edits
-training.step.evaluator <- training.data.edits: numbers
 views <- training.checkpoints.store: numbered
 views <- training.checkpoints.store: read_manifest
 """

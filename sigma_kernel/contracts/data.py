@@ -117,6 +117,15 @@ class Dataset(Settled):
         """
         return True
 
+    def numbers(self, block: int) -> np.ndarray:
+        """Return the numbers of the rows of a block in its split; by default, from 0 on over all blocks."""
+        return sum(self.rows(before) for before in range(block)) + np.arange(self.rows(block))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return the numbers of ``rows``, of those ``excluded``, and of those ``relabelled``; by default none are."""
+        return {"rows": len(self), "excluded": 0, "relabelled": 0}
+
     @property
     def drawn_anew(self) -> bool:
         """Return whether each block is read again for every epoch, as its rows may be others then."""

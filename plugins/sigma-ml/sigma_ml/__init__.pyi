@@ -116,12 +116,11 @@ from sigma_ml import hooks as hooks
 from sigma_ml import initialisers as initialisers
 from sigma_ml import layers as layers
 from sigma_ml import optimisers as optimisers
+from sigma_ml import text as text
 from sigma_run import Trained as Trained
 from sigma_run import describe as describe
 from sigma_run import from_file as from_file
 from sigma_run import load as load
-from sigma_ml import text as text
-from sigma_ml.files import from_file as from_file
 from sigma_text import Continued as Continued
 
 __version__: str

@@ -99,6 +99,15 @@ class DatasetSuite(Suite):
         """Set numbered to True if a row keeps its number, else to False."""
         assert isinstance(self.make().numbered, bool), "numbered must be True or False"
 
+    def test_every_row_of_a_block_has_its_number_in_the_split(self) -> None:
+        """Leave numbers() and counts as they are, unless rows of another dataset are left out."""
+        dataset = self.make()
+        found = [dataset.numbers(block).tolist() for block in range(dataset.blocks)]
+        assert [*map(len, found)] == [dataset.rows(block) for block in range(dataset.blocks)]
+        assert dataset.counts["rows"] == len(dataset)
+        if not dataset.counts["excluded"]:
+            assert [number for block in found for number in block] == [*range(len(dataset))]
+
     def test_reading_a_block_twice_gives_the_same_values(self) -> None:
         """Make a block from its number alone."""
         dataset = self.make()

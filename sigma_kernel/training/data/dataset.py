@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 from typing import Any, cast
 
 import numpy as np
@@ -211,3 +212,28 @@ def placed(dataset: Dataset, block: int) -> Iterator[None]:
         if dataset.blocks == 1:
             raise
         raise SigmaDataError(f"block {block}: {error}") from error
+
+
+# -- rows by their numbers ---------------------------------------------------------------------------------------------
+def gathered(dataset: Dataset, rows: Sequence[int]) -> Host:
+    """Return the sections of numbered rows, in the given order; raise SigmaDataError for a row that does not exist."""
+    starts, wanted = starts_of(dataset), np.asarray(rows, np.int64).reshape(-1)
+    check_rows("data", wanted.tolist(), starts[-1])
+    homes = np.searchsorted(starts, wanted, side="right") - 1
+    if not len(wanted):
+        return {name: values[:0] for name, values in read(dataset, 0).items()}
+    blocks = {home: read(dataset, home) for home in np.unique(homes).tolist()}
+    placed = [(blocks[home], row - starts[home]) for home, row in zip(homes.tolist(), wanted.tolist(), strict=True)]
+    return {name: np.stack([block[name][row] for block, row in placed]) for name in placed[0][0]}
+
+
+def check_rows(where: str, rows: Iterable[int], count: int) -> None:
+    """Raise SigmaDataError for a row that does not exist."""
+    wrong = next((row for row in rows if not 0 <= row < count), None)
+    if wrong is not None:
+        raise SigmaDataError(f"{where}: there is no row {wrong}. Rows are numbered from 0 to {count - 1}.")
+
+
+def starts_of(dataset: Dataset) -> list[int]:
+    """Return the number of the first row of each block; last, that of all rows."""
+    return [0, *accumulate(dataset.rows(block) for block in range(dataset.blocks))]

@@ -8,7 +8,7 @@ shuffled.  A label is a raw one: the label of a class, or a value like those of 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from sigma_kernel.arrays import readable
 from sigma_kernel.contracts import Dataset
 from sigma_kernel.errors import SigmaDataError, near
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.training.data.dataset import Host, read
+from sigma_kernel.training.data.dataset import check_rows, read, starts_of
 
 Edits = Mapping[str, Any]
 
@@ -62,7 +62,7 @@ class Edited(Dataset):
 
     def __init__(self, dataset: Dataset, edits: Edits, classes: Sequence[Any] = ()) -> None:
         self.dataset, self._edits, self._classes = dataset, edits, classes
-        starts, labels = _starts(dataset), labels_of(edits)
+        starts, labels = starts_of(dataset), labels_of(edits)
         check_rows("data", [*edits.get("excluded", ()), *labels], starts[-1])
         there = np.ones(starts[-1], bool)
         there[edits.get("excluded", [])] = False
@@ -118,37 +118,6 @@ class Edited(Dataset):
         """Return how many rows are left, left out, and left with another label."""
         rows = len(self)
         return {"rows": rows, "excluded": self._starts[-1] - rows, "relabelled": len(self._labels)}
-
-
-def numbers(dataset: Dataset, block: int) -> np.ndarray:
-    """Return the numbers of the rows of a block in its split."""
-    if isinstance(dataset, Edited):
-        return dataset.numbers(block)
-    return _starts(dataset)[block] + np.arange(dataset.rows(block))
-
-
-def gathered(dataset: Dataset, rows: Sequence[int]) -> Host:
-    """Return the sections of numbered rows, in the given order; raise SigmaDataError for a row that does not exist."""
-    starts, wanted = _starts(dataset), np.asarray(rows, np.int64).reshape(-1)
-    check_rows("data", wanted.tolist(), starts[-1])
-    homes = np.searchsorted(starts, wanted, side="right") - 1
-    if not len(wanted):
-        return {name: values[:0] for name, values in read(dataset, 0).items()}
-    blocks = {home: read(dataset, home) for home in np.unique(homes).tolist()}
-    placed = [(blocks[home], row - starts[home]) for home, row in zip(homes.tolist(), wanted.tolist(), strict=True)]
-    return {name: np.stack([block[name][row] for block, row in placed]) for name in placed[0][0]}
-
-
-def check_rows(where: str, rows: Iterable[int], count: int) -> None:
-    """Raise SigmaDataError for a row that does not exist."""
-    wrong = next((row for row in rows if not 0 <= row < count), None)
-    if wrong is not None:
-        raise SigmaDataError(f"{where}: there is no row {wrong}. Rows are numbered from 0 to {count - 1}.")
-
-
-def _starts(dataset: Dataset) -> list[int]:
-    """Return the number of the first row of each block; last, that of all rows."""
-    return [0, *accumulate(dataset.rows(block) for block in range(dataset.blocks))]
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------

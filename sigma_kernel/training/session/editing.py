@@ -1,7 +1,4 @@
-"""Edit the rows that a session trains on, and its batch size: both act when an epoch begins.
-
-What is wanted is among the changes of a state; what is in force is its ``data``, for which the setup is made.
-"""
+"""Commands that edit the rows that a session trains on."""
 
 from __future__ import annotations
 
@@ -10,55 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from attrs import evolve
 
-from sigma_kernel.contracts import Dataset
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaStateError, near
 from sigma_kernel.training.commands.changes import Changes, updated
 from sigma_kernel.training.commands.types import NAMES, Edit, Exclude, Include, Relabel
 from sigma_kernel.training.components import check_split
 from sigma_kernel.training.data import edits as rows
-from sigma_kernel.training.data.dataset import read
+from sigma_kernel.training.data.dataset import check_rows, gathered
 from sigma_kernel.training.session.state import Setup
 
 FIRST = re.compile(r"\brow 0\b")  # in errors about a block of one row, which has another number in its split
-EPOCHAL = ("edits", "batch_size")  # changes that act when an epoch begins
 
 
-def wanted(changes: Changes) -> dict[str, Any]:
-    """Return the changes that are in force from the next epoch on."""
-    return {name: changes[name] for name in EPOCHAL if name in changes}
-
-
-def fed(setup: Setup, data: Mapping[str, Any]) -> Setup:
-    """Return the setup with these edits and this batch size in force."""
-    evaluator = evolve(setup.evaluator, edits=data.get("edits", {}))
-    size = data.get("batch_size", evaluator.batch_size)
-    feed = evolve(setup.feed, dataset=evaluator.data("training"), batch_size=size)
-    return evolve(setup, evaluator=evaluator, feed=feed)
-
-
-def foresee(setup: Setup, changes: Changes) -> None:
-    """Build what changes ask for from the next epoch on, and compile its steps.
-
-    Raises a SigmaError if that fails: if too few rows are left, for instance.
-    """
-    new = fed(setup, wanted(changes))
-    for split in new.evaluator.edits:
-        _check_weights(new, split, new.evaluator.data(split))
-    for size in new.feed.sizes if new.model.optimisers else ():
-        new.programs.compile(size, new.shards)
-
-
-def _check_weights(setup: Setup, split: str, data: Dataset) -> None:
-    """Raise SigmaDataError if a block would be left with rows of weight 0 only."""
-    names = setup.model.network.weights(setup.model.sections) if setup.model.network.costs else ()
-    for found in (read(data, block) for block in range(data.blocks) if names):
-        if empty := [name for name in names if name in found and not found[name].any()]:
-            raise SigmaDataError(f"data: rows of weight 0 only would be left of {split!r} ({empty[0]}). Keep others.")
-
-
-# -- commands ----------------------------------------------------------------------------------------------------------
 def edited(setup: Setup, changes: Changes, command: Edit) -> Changes:
     """Return changes after a command that edits rows.
 
@@ -71,7 +31,7 @@ def edited(setup: Setup, changes: Changes, command: Edit) -> Changes:
             f"{name}: the rows of {split!r} have no numbers that stay the same, as a generator makes them. Collect "
             "them in arrays first."
         )
-    rows.check_rows(f"{name}: {split!r}", command.rows, len(splits[split]))
+    check_rows(f"{name}: {split!r}", command.rows, len(splits[split]))
     known = changes.get("edits", {})
     before = known.get(split, {})
     after, already = _edited(setup, before, command)
@@ -99,7 +59,7 @@ def _labels(setup: Setup, command: Relabel) -> Mapping[str, Any] | None:
         return None
     evaluator, given = setup.evaluator, _by_section(setup, command.label)
     dataset = evaluator.splits[command.split]
-    row = rows.gathered(dataset, command.rows[:1])
+    row = gathered(dataset, command.rows[:1])
     try:
         for section, label in given.items():
             stored = rows.as_stored(dataset, section, label, evaluator.classes)

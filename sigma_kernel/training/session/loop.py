@@ -42,7 +42,7 @@ from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.commands.changes import updated
 from sigma_kernel.training.commands.queue import Queue, Request
-from sigma_kernel.training.data.edits import gathered, labels_of
+from sigma_kernel.training.data.dataset import gathered
 from sigma_kernel.training.history.metrics import EACH
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import RESUMED, STOP, Replay, Row
@@ -51,7 +51,8 @@ from sigma_kernel.training.hooks.order import REPEATED, check_read, check_write,
 from sigma_kernel.training.hooks.outlook import check_end, ended, renew
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, numbers, settable, shown, written
-from sigma_kernel.training.session.editing import edited, foresee, wanted
+from sigma_kernel.training.session.editing import edited
+from sigma_kernel.training.session.epochal import foresee, wanted
 from sigma_kernel.training.session.progress import NONE, Goal, Phase, TrainingProgress, concerned
 from sigma_kernel.training.session.reconfigure import reconfigured
 from sigma_kernel.training.session.recovery import Recovery, check_goes_on, recovering
@@ -1013,7 +1014,7 @@ class Session:
         """
         known = self.state.changes.get("edits", {}).items()
         several = len({cost.layer.targets for cost in self.setup.model.network.targeted}) > 1
-        labels = {split: labels_of(own).items() for split, own in known}
+        labels = {split: dict(own.get("labels", ())).items() for split, own in known}
         plain = {split: {row: x if several else next(iter(x.values())) for row, x in labels[split]} for split in labels}
         return {split: {"excluded": [*own.get("excluded", ())], "labels": plain[split]} for split, own in known}
 

@@ -19,7 +19,7 @@ from sigma_kernel.training.components import check_precision
 from sigma_kernel.training.data.feed import check_rows_kept, placing
 from sigma_kernel.training.hooks.order import inner
 from sigma_kernel.training.session.bindings import check_declared
-from sigma_kernel.training.session.editing import fed
+from sigma_kernel.training.session.epochal import fed
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.model import OPTIMISERS
 from sigma_kernel.training.step.rules import optimised

@@ -21,7 +21,6 @@ from sigma_kernel.training.checkpoints.format import LAST
 from sigma_kernel.training.commands.changes import Changes, Factory, Parts
 from sigma_kernel.training.components import Learned
 from sigma_kernel.training.data.dataset import FITTED
-from sigma_kernel.training.data.edits import Edited
 from sigma_kernel.training.data.feed import Cursor, Feed
 from sigma_kernel.training.hooks.directions import find_direction, published_metrics
 from sigma_kernel.training.hooks.order import HookOrder, Memory, abroad, reads
@@ -90,8 +89,7 @@ class Setup:
 
     def counts(self, split: str) -> dict[str, int]:
         """Return how many rows of a split there are, are left out, and have another label."""
-        data = self.evaluator.data(split)
-        return data.counts if isinstance(data, Edited) else {"rows": len(data), "excluded": 0, "relabelled": 0}
+        return self.evaluator.data(split).counts
 
     @property
     def written(self) -> list[str]:

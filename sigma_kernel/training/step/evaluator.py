@@ -15,7 +15,7 @@ from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.training.components import check_split
 from sigma_kernel.training.data.dataset import Host, samples as arrays_of
-from sigma_kernel.training.data.edits import Edited, Edits, numbers
+from sigma_kernel.training.data.edits import Edited
 from sigma_kernel.training.data.feed import Feed, placing
 from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import check_finite, check_indices, conform
@@ -69,7 +69,7 @@ class Evaluator:
     ready: Callable[[Mapping[str, np.ndarray]], Host]
     learned: Mapping[str, Any] = field(factory=dict)
     classes: Sequence[Label] = ()
-    edits: Mapping[str, Edits] = field(factory=dict)
+    edits: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     alone: threading.Lock = field(factory=threading.Lock, init=False)  # held while a split is read
     _edited: dict[str, Dataset] = field(factory=dict, init=False)
     _feeds: dict[tuple[str, bool], Feed] = field(factory=dict, init=False)
@@ -141,7 +141,7 @@ class Evaluator:
             at = feed.start()
             while at.epoch == 0:
                 batches = feed.next(at, max(1, TOGETHER // feed.batch_size))
-                parts.append(self._judged(steps, batches, numbers(feed.dataset, at.block)))
+                parts.append(self._judged(steps, batches, feed.dataset.numbers(at.block)))
                 at = feed.after(at, batches, len(batches.rows))
         return joined(parts) if most is None else joined(parts).worst(most)
 
