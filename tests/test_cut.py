@@ -102,10 +102,7 @@ testing.metrics <- training.step.model: METRICS
 testing.steering <- minimisation: Plain
 testing.steering <- training.data.dataset: Rows
 testing.steering <- training.trainer: Trainer
-training.checkpoints.compatibility <- training.checkpoints.format: KEPT
-training.checkpoints.compatibility <- training.checkpoints.format: UNDO
 training.history.chain <- training.commands.types
-training.history.digests <- training.checkpoints.format: UNDO
 training.history.metrics <- training.history.journal: Lines
 training.history.recorder <- training.history.chain: Bookmark
 training.history.recorder <- training.history.journal: Journal
@@ -125,20 +122,11 @@ training.runs.resume <- training.history.chain: Excerpt
 training.runs.resume <- training.history.chain: START
 training.runs.run_folder <- training.session.loop: Session
 training.saved <- training.checkpoints.store: newest_good
-training.session.loop <- training.checkpoints.format: KEPT
 training.session.loop <- training.checkpoints.store: numbered
 training.session.loop <- training.checkpoints.store: read
 training.session.loop <- training.checkpoints.store: read_manifest
 training.session.loop <- training.checkpoints.writer: Saver
 training.session.loop <- training.session.editing: edited
-training.session.reconfigure <- training.checkpoints.format: KEPT
-training.session.recovery <- training.checkpoints.format: KEPT
-training.session.recovery <- training.checkpoints.format: UNDO
-training.session.snapshot <- training.checkpoints.format: KEPT
-training.session.snapshot <- training.checkpoints.format: UNDO
-training.session.state <- training.checkpoints.format: LAST
-training.session.undo <- training.checkpoints.format: KEPT
-training.session.undo <- training.checkpoints.format: UNDO
 training.step.evaluator <- training.data.edits: Edited
 views <- training.checkpoints.store: numbered
 views <- training.checkpoints.store: read_manifest

@@ -14,7 +14,7 @@ from attrs import evolve
 from sigma_kernel import __version__
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.training.checkpoints.format import KEPT, UNDO
+from sigma_kernel.training.names import KEPT, UNDO
 
 STEP = re.compile(r"(kept\.[^.]*+\.)?+((?:optimiser|optimisers\.[^.]++)\.)step")  # older versions' count of updates
 

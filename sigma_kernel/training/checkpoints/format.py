@@ -16,8 +16,6 @@ from sigma_kernel.encoding import unpacked
 from sigma_kernel.errors import SigmaCheckpointError, said
 
 FORMAT, MINOR = 2, 3
-KEPT, UNDO = "kept.", "undo."  # prefixes of arrays: copies that a hook keeps, former values for undo
-LAST = "kept.."  # of the state in which training ended, if a hook has then brought back an earlier one
 FIELDS: dict[str, tuple[type, ...]] = {  # of a manifest, with their types
     "format": (int,), "minor": (int,), "files": (dict,), "sizes": (dict,), "values": (dict,), "made_with": (dict,),
     "score": (float, NoneType), "keep": (bool,), "chain": (dict,),

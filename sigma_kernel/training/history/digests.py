@@ -8,8 +8,8 @@ import json
 import numpy as np
 
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.training.checkpoints.format import UNDO
 from sigma_kernel.training.hooks.order import HookOrder
+from sigma_kernel.training.names import UNDO
 
 
 def digests(saved: Checkpoint, order: HookOrder) -> dict[str, str]:

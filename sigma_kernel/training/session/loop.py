@@ -36,7 +36,6 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.training.checkpoints.compatibility import made_with, with_counts
-from sigma_kernel.training.checkpoints.format import KEPT
 from sigma_kernel.training.checkpoints.store import numbered, read, read_manifest
 from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.commands import types as commands
@@ -50,6 +49,7 @@ from sigma_kernel.training.hooks.background import Background, Firing
 from sigma_kernel.training.hooks.order import REPEATED, check_read, check_write, ends, reads, seen
 from sigma_kernel.training.hooks.outlook import check_end, ended, renew
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds, limit
+from sigma_kernel.training.names import KEPT
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, numbers, settable, shown, written
 from sigma_kernel.training.session.editing import edited
 from sigma_kernel.training.session.epochal import foresee, wanted

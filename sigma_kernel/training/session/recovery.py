@@ -20,7 +20,7 @@ from attrs import define, evolve, field, frozen
 from sigma_kernel.contracts import Compute
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError, said
-from sigma_kernel.training.checkpoints.format import KEPT, UNDO
+from sigma_kernel.training.names import KEPT, UNDO
 from sigma_kernel.training.session.progress import TrainingProgress
 from sigma_kernel.training.session.snapshot import snapshot
 from sigma_kernel.training.session.state import RunState, Setup, repeat_iterations

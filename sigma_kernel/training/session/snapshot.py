@@ -14,8 +14,8 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.totals import expand
-from sigma_kernel.training.checkpoints.format import KEPT, UNDO
 from sigma_kernel.training.data.feed import Cursor
+from sigma_kernel.training.names import KEPT, UNDO
 from sigma_kernel.training.session.state import RunState, Setup, plain
 
 

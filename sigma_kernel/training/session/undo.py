@@ -14,7 +14,7 @@ import numpy as np
 from attrs import evolve
 
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.training.checkpoints.format import KEPT, UNDO
+from sigma_kernel.training.names import KEPT, UNDO
 from sigma_kernel.training.session.state import RunState, Setup, plain
 
 MOST = 16  # commands that can be undone
