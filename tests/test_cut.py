@@ -102,12 +102,10 @@ testing.metrics <- training.step.model: METRICS
 testing.steering <- minimisation: Plain
 testing.steering <- training.data.dataset: Rows
 testing.steering <- training.trainer: Trainer
-training.history.chain <- training.commands.types
 training.history.metrics <- training.history.journal: Lines
 training.history.recorder <- training.history.chain: Bookmark
 training.history.recorder <- training.history.journal: Journal
 training.history.recorder <- training.history.journal: Lines
-training.history.replay <- training.history.chain: whole
 training.runs.resume <- training.checkpoints.store: newest_good
 training.runs.resume <- training.checkpoints.store: read
 training.runs.resume <- training.checkpoints.store: read_manifest

@@ -26,7 +26,7 @@ from sigma_kernel.training.history.chain import START, Bookmark
 from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.history.metrics_file import MetricsFile
 from sigma_kernel.training.history.recorder import Recorder
-from sigma_kernel.training.history.replay import Replay, end_of_training
+from sigma_kernel.training.history.replay import Replay, end_of_training, whole
 from sigma_kernel.training.hooks.order import HookOrder
 from sigma_testing.steering import Crash, crash, crashed, decisive, steered
 
@@ -346,7 +346,7 @@ def test_the_digests_of_a_long_journal_lie_apart_and_hold_fewer_losses(
         apart.append(written.past._next - now[0])
         now[0] = written.past._next
     rows = chain.read(tmp_path / "journal.jsonl", pytest.fail).rows("a")
-    losses = [chain.whole(row)["losses"] for row in rows]
+    losses = [whole(row)["losses"] for row in rows]
     assert [len(one) // 8 for one in losses] == [min(30, max(1, 100 // max(1, number))) for number in range(200)]
     assert losses[50] == np.array([28, 29], "<f4").tobytes().hex()  # the newest
     assert apart == pytest.approx([number * 1e-4 for number in range(1, 201)])

@@ -18,6 +18,7 @@ from sigma_kernel.training.checkpoints import store
 from sigma_kernel.training.checkpoints.store import read_manifest, saved
 from sigma_kernel.training.history import chain, journal as journals, recorder, rewind
 from sigma_kernel.training.history.journal import Journal, Lines
+from sigma_kernel.training.history.replay import check_commands
 from sigma_testing.journals import journalled
 from sigma_testing.steering import Crash, crash, crashed, decisive, steered
 
@@ -145,6 +146,15 @@ def test_journal_rows_round_trip_and_are_strict_json(tmp_path: Path, value: Any)
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------------------
+def test_a_command_of_a_plugin_that_is_missing_leaves_the_journal_readable(path: Path) -> None:
+    Journal(path).append({**HEAD, "command": "prune", "share": 0.5})
+    rows = chain.read(path, pytest.fail).rows("a")
+    assert rows[-1]["command"] == "prune"
+    with pytest.raises(SigmaCheckpointError, match=r"journal\.jsonl: iteration .*: command 'prune': unknown\."):
+        check_commands(rows, str(path))
+    check_commands([{**row, "by": "hook"} for row in rows], str(path))  # these are compared, not applied
+
+
 def _rate(value: float) -> Callable[[Any], Any]:
     return lambda sigma: sigma.set("trainer.optimiser.learning_rate", value)
 

@@ -15,6 +15,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training.history import chain, journal as journals, recorder, rewind
 from sigma_kernel.training.history.journal import Journal
+from sigma_kernel.training.history.replay import whole
 from sigma_testing.steering import steered
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
@@ -52,14 +53,14 @@ def test_a_journal_of_any_size_is_read_in_the_memory_of_a_few_lines(tmp_path: Pa
         tracemalloc.stop()
     assert (len(rows), path.stat().st_size > 12 << 20) == (100, True)
     assert most < 2 << 20
-    assert [chain.whole(row)["losses"] == losses for row in rows[::33]] == [True] * 4
+    assert [whole(row)["losses"] == losses for row in rows[::33]] == [True] * 4
 
 
 def test_rows_are_those_of_the_file(path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     for name in "ab":
         wanted = [{key: row[key] for key in row if key != "hash"} for row in lines if row["trainer"] == name]
-        rows = [dict(chain.whole(row)) for row in chain.read(path, pytest.fail).rows(name)]
+        rows = [dict(whole(row)) for row in chain.read(path, pytest.fail).rows(name)]
         places = [(row.pop("place"), row.pop("stored", None))[0] for row in rows]
         assert (rows, places) == (wanted, [*range(len(wanted))])
 
@@ -97,7 +98,7 @@ def test_lines_that_are_changed_between_two_readings_are_refused(path: Path) -> 
     rows = part.rows("a")
     path.write_bytes(path.read_bytes().replace(b"3f800000", b"3f800001"))
     with pytest.raises(SigmaCheckpointError, match=r"journal.jsonl: was changed while it was replayed. Restore"):
-        chain.whole(rows[-1])
+        whole(rows[-1])
     with pytest.raises(SigmaCheckpointError, match=r"journal.jsonl:2: does not follow from the lines before it"):
         part.rows("a")
 

@@ -15,10 +15,9 @@ from typing import Any
 from attrs import define, field
 
 from sigma_kernel.encoding import packed
-from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaError, SigmaStateError
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.commands.types import Command
-from sigma_kernel.training.history.chain import whole
 
 Row = Mapping[str, Any]
 ASIDE = ("seconds", "place", "losses", "why", "good", "stored")  # fields that may differ between identical runs
@@ -127,6 +126,21 @@ class Replay:
             self.differs = self.differs or difference
             self.rows.clear()
         return difference is None
+
+
+def whole(row: Row) -> Row:
+    """Return a row with the fields that were left in the journal."""
+    return {**row, **row["stored"].read()} if "stored" in row else row
+
+
+def check_commands(rows: Iterable[Row], place: str) -> None:
+    """Raise SigmaCheckpointError for a row whose command would be applied and cannot: unknown here, or invalid."""
+    for row in rows:
+        try:
+            if "command" in row and _from_outside(row):
+                commands.from_dict(row)
+        except SigmaError as error:
+            raise SigmaCheckpointError(f"{place}: {_when(row)}: {error}") from error
 
 
 def _difference(expected: Row, found: Row) -> str | None:

@@ -21,7 +21,17 @@ from sigma_kernel.training.data.identity import changed_rows, describe_rows
 from sigma_kernel.training.files import LARGEST, digest, get_bytes
 from sigma_kernel.training.history import chain
 from sigma_kernel.training.history.chain import START, Bookmark, Excerpt
-from sigma_kernel.training.history.replay import RESUMED, Replay, Row, failure, last_edited, seamless, tail
+from sigma_kernel.training.history.replay import (
+    RESUMED,
+    Replay,
+    Row,
+    check_commands,
+    failure,
+    last_edited,
+    seamless,
+    tail,
+    whole,
+)
 from sigma_kernel.training.hooks.order import meet
 from sigma_kernel.training.hooks.outlook import renew
 from sigma_kernel.training.session.loop import Session
@@ -111,14 +121,16 @@ def _restore_newest(run: Path, session: Session, part: Excerpt, edits: Sequence[
 
     That is so without a checkpoint, or if all are on abandoned branches.
     """
-    name, rows = session.setup.name, part.rows(session.setup.name)
+    name, rows, restored = session.setup.name, part.rows(session.setup.name), None
     try:
-        return restore(run, session, log, edits, rows)
+        restored = restore(run, session, log, edits, rows)
     except SigmaCheckpointError:
         if part.start.lines or not _from_the_beginning(run, name, rows):
             raise
         log(f"{run}: has no checkpoint of {name!r} to resume from: everything is replayed")
-        return None
+    since = restored[1].values.get("journal", 0) if restored else 0
+    check_commands(tail([*rows, {"event": RESUMED}], since), str(part.path))
+    return restored
 
 
 def resume(
@@ -149,7 +161,7 @@ def resume(
             session.saver.set_aside(session.moment.iteration, branch)
     recorder.follow(rows, before, branch, session.moment.iteration)
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
-    left = [chain.whole(row) for row in tail([*rows, row], position) if not is_overridden(row, edited)]
+    left = [whole(row) for row in tail([*rows, row], position) if not is_overridden(row, edited)]
     written = {**row, "configuration": recorder.journal.configuration}
     session.resumed(Replay(deque(left)) if left else None, written, paused)
 
@@ -224,6 +236,7 @@ def replay(run: Path, session: Session, part: Excerpt, log: Log) -> None:
         for row in {row["to"]: row for row in reversed(back)}.values():  # the first that goes to before the replay
             found = _gone_back_to(run, name, row)
             session.recorder.past.keep(Moment(**found.values["clock"]), found, pinned=True)
+    check_commands(rows, str(part.path))
     session.recorder.compare(Replay(deque(seamless(rows)), goes_on=False))
 
 
