@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from math import isfinite
@@ -11,6 +12,13 @@ from typing import Any
 import numpy as np
 
 from sigma_kernel.errors import SigmaStateError
+
+FORMAT = 1  # of documents
+
+
+def json_document(values: Mapping[str, Any]) -> str:
+    """Return a JSON document, with its format first."""
+    return json.dumps({"format": FORMAT, **values}, indent=1) + "\n"
 
 
 def packed(value: Any) -> Any:

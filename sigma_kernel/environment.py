@@ -24,26 +24,23 @@ from attrs import define, field
 from attrs.converters import optional
 
 from sigma_kernel import settings
-from sigma_kernel.contracts import Chart, ConfigurationFormat, Monitor, Ticket
-from sigma_kernel.contracts.storing import Log
+from sigma_kernel.contracts import ConfigurationFormat, Monitor, Ticket
+from sigma_kernel.contracts.storing import Log, StoredRun
 from sigma_kernel.courses import Course, TrainingHandle, seen_by_people
-from sigma_kernel.curves import measured
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, near, refuse_unknown, said
 from sigma_kernel.messages import Messages
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.resolver import Resolver as Resolver, resolve_component, resolve_components
+from sigma_kernel.records import RunRecords
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.threads import in_thread
-from sigma_kernel.training import files as folder
 from sigma_kernel.training.arguments import BELONGS
-from sigma_kernel.training.checkpoints.store import recover
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.components import SETTINGS
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.runs import resume as resuming
-from sigma_kernel.training.runs.run_folder import RunFolder, kept
 from sigma_kernel.training.runs.summary import Summary as Summary, reached, summarise
 from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.progress import LEGAL, STEERING, WAITING, concerned
@@ -54,7 +51,6 @@ CONFIGURATION = "default:run"  # the format of ``config.toml``, and of saved net
 UNDESCRIBED = "# Trained from Python, without a plugin that describes runs.\n"
 GRACE = 2.0  # seconds that monitors get to end
 MOMENT = 0.5  # seconds for the same after an abort: a monitor gives the terminal back
-CURVES = "default:curves"  # the chart of every run folder
 PROGRESS = "default:progress"  # the monitor that shows progress, if no other talks
 CONTROL = "default:steering"  # the monitor through which other shells steer; SIGMA_CONTROL=off starts none
 
@@ -93,7 +89,7 @@ class Environment(settings.Settled):
     messages: Messages[str] = field(factory=Messages, init=False)
     rows: Messages[Mapping[str, Any]] = field(factory=Messages, init=False)  # of the journals, but digests
     tickets: Messages[Ticket] = field(factory=Messages, init=False)
-    _files: RunFolder = field(init=False)
+    _records: RunRecords = field(init=False)
     _state: str = field(default="", init=False)  # how training ended
     _active: list[Course] = field(factory=list, init=False)  # what calls of run() and fit() train now
     _gate: threading.RLock = field(factory=threading.RLock, init=False)  # the first opens files, the last closes them
@@ -104,13 +100,11 @@ class Environment(settings.Settled):
     _replaying: bool = field(default=False, init=False)
     signal: int | None = field(default=None, init=False)  # what interrupted the last run
     _failure: BaseException | None = field(default=None, init=False)
-    _noted: dict[str, str] = field(factory=dict, init=False)  # plugins in use, with versions
-    _noting: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Resolve names and tables of monitors."""
         self.monitors = self.monitors  # as any that are set later
-        self._files = RunFolder(self.messages.log, self._note_plugins)
+        self._records = RunRecords(self.catalogue, self.messages.log)
 
     def __enter__(self) -> Environment:
         return self
@@ -267,7 +261,7 @@ class Environment(settings.Settled):
         """Train and save; return the summary, or raise the first error."""
         try:
             course.train()
-            if self.run_folder is not None:
+            if self._records.run is not None:
                 self._save(course.sessions)
         except BaseException as error:
             course.fail(error)
@@ -275,7 +269,7 @@ class Environment(settings.Settled):
         self._written()
         try:
             with self._gate:
-                self._leave(summary := self.summary())
+                self._records.leave(summary := self.summary())
         except SigmaStateError as error:
             course.fail(error)
             self._ended(course)
@@ -297,7 +291,7 @@ class Environment(settings.Settled):
         with self._gate:
             if self._active:
                 return
-            self._files.release()
+            self._records.release()
             over, watching, self._over, self._watching = self._over, self._watching, threading.Event(), {}
         over.set()
         wait(watching.values(), MOMENT if self._aborted else GRACE)
@@ -305,7 +299,7 @@ class Environment(settings.Settled):
     def _signalled(self, course: Course, number: int) -> None:
         """Act on a signal, in its handler: queue a command for the trainers of a course, or abort."""
         if number in SAVING:
-            there = self.run_folder is not None
+            there = self._records.run is not None
             self.messages.log("saving a checkpoint" if there else "nothing is saved, as no run folder is written")
             if there:
                 course.tell(commands.Save(keep=True))
@@ -328,7 +322,7 @@ class Environment(settings.Settled):
     def _written(self) -> None:
         """Wait until all checkpoints are written."""
         if not self._aborted:
-            self._files.wait()
+            self._records.wait()
 
     def close(self) -> None:
         """End the environment, close its trainers, and wait until all checkpoints are written."""
@@ -340,30 +334,23 @@ class Environment(settings.Settled):
         for handle in self._handles:
             handle.wait()
         self._written()
-        self._files.release()
+        self._records.release()
 
-    # -- the run folder ------------------------------------------------------------------------------------------------
+    # -- the stored run ------------------------------------------------------------------------------------------------
     @property
     def run_folder(self) -> Path | None:
         """Return the folder of this run, or None if there is none yet."""
-        return self._files.run
+        return self._records.folder
 
     def _open_folder(self) -> None:
-        if self.folder is not None and self.run_folder is None:
-            self._files.open(self.folder, self.name, lambda run: self.configuration or _describe(self, run))
+        if self.folder is not None and self._records.run is None:
+            run = self._records.create(self.folder, self.name, lambda run: self.configuration or _describe(self, run))
             for session in self.sessions().values():
-                self._files.keep(session)
-        for session in self.sessions().values():
-            self._files.attach(session)
-        self._files.claim(self.run_folder)
-
-    def _note_plugins(self, run: Path | None = None) -> None:
-        """Write the plugins in use to a new run folder, or to the current one if they have changed."""
-        used, there = self.catalogue.versions(), run or self.run_folder
-        with self._noting:  # not the gate, for whose holder the thread that mends a folder would wait
-            if there is not None and (run is not None or used != self._noted):
-                folder.put_json(there / "plugins.json", {"plugins": used}, self._files.home)
-            self._noted = used
+                resuming.keep_initial(run, session)
+        if self._records.run is not None:
+            for session in self.sessions().values():
+                resuming.attach(self._records.run, session)
+            self._records.run.lock()
 
     def resume(self, run: Path | str, edits: Sequence[str] = (), log: Log | None = None, paused: bool = False) -> None:
         """Resume a run from its folder; :meth:`run` then continues it, to the same bits as without the interruption.
@@ -379,22 +366,30 @@ class Environment(settings.Settled):
         path, log, sessions = Path(run), log or self.messages.log, self.sessions()
         if not path.is_dir():
             raise SigmaCheckpointError(f"{path}: not a directory. Pass the folder of a run.")
-        self._files.claim(path)
-        recover(path, log, self._files.home)
-        journal, restored = resuming.restore_sessions(path, sessions, edits, log)
-        self._files.reopen(self.configuration if edits else None, journal)
+        self._records.release()
+        stored = self._records.open(path)
+        stored.lock()
+        try:
+            stored.recover(log)
+            journal, restored = resuming.restore_sessions(stored, sessions, edits, log)
+            stored.reopen(self.configuration if edits else None, journal)
+        except BaseException:
+            stored.release()
+            raise
+        self._records.go_on(stored)
         for name, session in sessions.items():
             session.recorder.forget_early()  # the restored journal replaces them
-            self._files.attach(session)
-            resuming.resume(path, session, journal, restored[name], edits, log, paused)
+            resuming.attach(stored, session)
+            resuming.resume(stored, session, journal, restored[name], edits, log, paused)
         if edits:
-            self._files.edited()
-        self._noted = self.catalogue.versions()
+            stored.commit()
 
     def begin_from(self, run: Path) -> None:
         """Give trainers that are not prepared what a run learned from its data, and the initial values it has kept."""
+        stored = self._records.open(run)
         for name, trainer in self.trainers.items():
-            trainer.begin_from(resuming.recall(run, name, whole=bool(trainer.preprocessors)), kept(run, name))
+            found = resuming.recall(stored, name, whole=bool(trainer.preprocessors))
+            trainer.begin_from(found, stored.initial(name))
 
     def replay(self, run: Path, progress: bool | None = None) -> tuple[Summary, dict[str, str]]:
         """Replay the journal of a run folder, and compare, without writing anything.
@@ -406,9 +401,10 @@ class Environment(settings.Settled):
         self.begin_from(run)
         self.prepare()
         self._replaying = True
-        journal = resuming.history(run, self.trainers, self.messages.log)
+        stored = self._records.open(run)
+        journal = stored.excerpt(self.trainers, self.messages.log)
         for session in self.sessions().values():
-            resuming.replay(run, session, journal, self.messages.log)
+            resuming.replay(stored, session, journal, self.messages.log)
         replays = {name: session.recorder.replay for name, session in self.sessions().items()}
         try:
             summary = self.run(progress)
@@ -425,32 +421,9 @@ class Environment(settings.Settled):
         """
         ended = [session for session in sessions if session.finite and not session.progress.interrupted]
         requests = [session.send(commands.Save()) for session in ended]
-        self._files.flush()
+        self._records.flush()
         for request in requests:
             request.result()
-
-    def _leave(self, summary: Summary) -> None:
-        """Write summary, curves, the plugins in use (hooks may have attached others) and all rows to the folder."""
-        if self.run_folder is not None:
-            error = self._files.journal.durable()
-            folder.put_json(self.run_folder / "summary.json", summary.to_dict(), self._files.home)
-            if self.catalogue.offers("chart", CURVES):
-                self._draw(self.run_folder)
-            self._note_plugins()
-            if error is not None:
-                raise error
-
-    def _draw(self, run: Path) -> None:
-        """Draw the curves of the run folder, told apart by the names of trainers."""
-        path = run / "metrics.jsonl"
-        there = path.is_file() and not path.is_symlink()  # else someone removed or replaced it
-        try:
-            chart: Chart = resolve_component(Resolver(self.catalogue), "curves", "chart", Chart, CURVES)
-            drawn = str(chart.draw(run.name, measured(path, self.messages.log) if there else {}))
-        except Exception as error:  # a failing plugin must not fail the run
-            self.messages.log(f"curves.svg is not drawn: {said(error)}")
-        else:
-            folder.put_text(run / "curves.svg", drawn, self._files.home)
 
     @property
     def ended_by(self) -> str:
@@ -464,7 +437,7 @@ class Environment(settings.Settled):
         return summarise(
             sessions,
             run=self.name,
-            folder=None if self.run_folder is None else str(self.run_folder),
+            folder=None if self._records.run is None else self._records.run.place,
             status="interrupted" if self._aborted else reached(sessions, self.state, self.ended_by),
             reachable=not self._aborted,
             seed=self.seed,
@@ -519,7 +492,7 @@ class Environment(settings.Settled):
         made = {name: commands.in_full(command, named) for name, command in made.items()}
         for name, command in made.items():  # check all before queueing any
             self.trainer(name).session.check(command)
-        self._note_plugins()
+        self._records.note_plugins()
         requests = {name: self.trainer(name).session.send(command) for name, command in made.items()}
         return {name: request.result() for name, request in requests.items()}
 
@@ -658,9 +631,10 @@ class Environment(settings.Settled):
             self.messages.log(f"monitor {name!r} failed: {said(error)}; training continues")
 
 
-def _describe(environment: Environment, run: Path) -> str:
-    described = environment.catalogue.offers("configuration", CONFIGURATION)
-    return _format(environment).describe(environment, run) if described else UNDESCRIBED
+def _describe(environment: Environment, run: StoredRun) -> str:
+    if run.path is None or not environment.catalogue.offers("configuration", CONFIGURATION):
+        return UNDESCRIBED
+    return _format(environment).describe(environment, run.path)
 
 
 def _format(environment: Environment) -> ConfigurationFormat:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
-from functools import lru_cache, partial
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,14 +18,13 @@ from sigma_kernel.arrays import protected
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
 from sigma_kernel.encoding import packed
-from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaStateError
+from sigma_kernel.errors import SigmaAddressError, SigmaStateError
 from sigma_kernel.messages import Messages
 from sigma_kernel.network.architecture import Architecture, Placed
 from sigma_kernel.network.tracing import Shapes
 from sigma_kernel.plugins.resolver import display_name
 from sigma_kernel.registry.registry import Kind, Registry
 from sigma_kernel.threads import in_thread
-from sigma_kernel.training.checkpoints.store import numbered, read_manifest
 from sigma_kernel.training.components import Learned, target_names
 from sigma_kernel.training.hooks.order import decided
 from sigma_kernel.training.session.loop import Session
@@ -154,7 +153,7 @@ class EnvironmentView:
         """Return the states that a trainer can be rewound to."""
         session = self._session(trainer)
         kept = {moment.iteration: moment.epoch for moment, _ in list(session.recorder.past.states)}
-        saved = {} if session.saver is None else _saved(session.saver.home)
+        saved = {} if session.saver is None else session.saver.epochs()
         epochs = {**saved, **kept}
         return [StateEntry(at, epochs[at], at in kept, at in saved) for at in sorted(epochs)]
 
@@ -269,18 +268,3 @@ def _settings(layer: Any) -> dict[str, Any]:
     owned = {name: str(x) for name, x in values.items() if isinstance(x, Architecture) and x not in outside}
     plain = {name: x for name, x in values.items() if isinstance(x, (*PLAIN, tuple, list)) and name != "branches"}
     return {**plain, **owned}
-
-
-def _saved(home: Path) -> dict[int, int]:
-    """Return the epochs of the checkpoints in a directory, by iteration."""
-    found = {path: _epoch(path, path.stat().st_mtime_ns) for path in numbered(home) if path.exists()}
-    return {int(path.name): epoch for path, epoch in found.items() if epoch is not None}
-
-
-@lru_cache(maxsize=1024)
-def _epoch(path: Path, changed: int) -> int | None:
-    """Return the epoch of a checkpoint; None if it is damaged, or has just been removed."""
-    try:
-        return int(read_manifest(path, lambda text: None)["values"]["clock"]["epoch"])
-    except SigmaCheckpointError:
-        return None

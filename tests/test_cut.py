@@ -44,6 +44,7 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "training.history.chain": "store",
     "training.history.journal": "store",
     "training.history.metrics_file": "store",
+    "training.runs.excerpt": "store",
     "training.runs.run_folder": "store",
     "run": "run",
     "testing": "testing",
@@ -60,15 +61,11 @@ courses <- training.trainer: Goals
 courses <- training.trainer: Trainer
 curves <- regular: open_regular
 environment <- training.arguments: BELONGS
-environment <- training.checkpoints.store: recover
 environment <- training.commands.types
 environment <- training.components: SETTINGS
-environment <- training.files
 environment <- training.history.metrics: History
 environment <- training.history.recorder: Recorder
 environment <- training.runs.resume
-environment <- training.runs.run_folder: RunFolder
-environment <- training.runs.run_folder: kept
 environment <- training.runs.summary: Summary
 environment <- training.runs.summary: reached
 environment <- training.runs.summary: summarise
@@ -80,6 +77,8 @@ environment <- training.session.progress: concerned
 environment <- training.trainer: Goals
 environment <- training.trainer: Trainer
 environment <- views: EnvironmentView
+records <- training.runs.run_folder: FolderStore
+records <- training.runs.summary: Summary
 testing.checkpoints <- training.checkpoints.store: read
 testing.checkpoints <- training.checkpoints.store: saved
 testing.checkpoints <- training.checkpoints.store: write
@@ -102,32 +101,9 @@ testing.metrics <- training.step.model: METRICS
 testing.steering <- minimisation: Plain
 testing.steering <- training.data.dataset: Rows
 testing.steering <- training.trainer: Trainer
-training.history.metrics <- training.history.journal: Lines
-training.history.recorder <- training.history.chain: Bookmark
-training.history.recorder <- training.history.journal: Journal
-training.history.recorder <- training.history.journal: Lines
-training.runs.resume <- training.checkpoints.store: newest_good
-training.runs.resume <- training.checkpoints.store: read
-training.runs.resume <- training.checkpoints.store: read_manifest
-training.runs.resume <- training.checkpoints.store: saved
-training.runs.resume <- training.checkpoints.store: write
-training.runs.resume <- training.files: LARGEST
-training.runs.resume <- training.files: digest
-training.runs.resume <- training.files: get_bytes
-training.runs.resume <- training.history.chain
-training.runs.resume <- training.history.chain: Bookmark
-training.runs.resume <- training.history.chain: Excerpt
-training.runs.resume <- training.history.chain: START
-training.runs.run_folder <- training.session.loop: Session
 training.saved <- training.checkpoints.store: newest_good
-training.session.loop <- training.checkpoints.store: numbered
-training.session.loop <- training.checkpoints.store: read
-training.session.loop <- training.checkpoints.store: read_manifest
-training.session.loop <- training.checkpoints.writer: Saver
 training.session.loop <- training.session.editing: edited
 training.step.evaluator <- training.data.edits: Edited
-views <- training.checkpoints.store: numbered
-views <- training.checkpoints.store: read_manifest
 """
 
 

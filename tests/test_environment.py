@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from attrs import define, field
 
-from sigma_kernel import environment as module, folders, functions as f, signals
+from sigma_kernel import environment as module, folders, functions as f, records as kept, signals
 from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Chart, Hook, HookContext, Monitor, View, live
 from sigma_kernel.environment import Environment
@@ -866,7 +866,7 @@ def test_the_drawing_of_metrics_that_someone_removed_or_replaced_is_empty(tmp_pa
             (run / "metrics.jsonl").symlink_to(run / "kept.jsonl")
         elif there == "a directory":
             (run / "metrics.jsonl").mkdir()
-        sigma._draw(run)
+        sigma._records.draw(sigma._records.run)
         assert "Nothing was measured." in (run / "curves.svg").read_text()
 
 
@@ -877,7 +877,7 @@ def test_a_chart_that_fails_is_logged_and_the_run_is_finished(tmp_path: Path, mo
 
     with small_environment(Sweep()) as sigma:
         monkeypatch.setattr(Catalogue, "offers", lambda _, kind, name: kind == "chart")
-        monkeypatch.setattr(module, "resolve_component", lambda *_: Torn())
+        monkeypatch.setattr(kept, "resolve_component", lambda *_: Torn())
         sigma.folder = tmp_path
         sigma.trainer("trainer").fit(epochs=2)
         assert sigma.trainer("trainer").session.moment.epoch == 2
@@ -943,8 +943,9 @@ def test_a_run_begins_while_its_folder_is_being_listed(tmp_path: Path, monkeypat
 
 def test_a_folder_that_was_removed_is_mended_while_another_thread_ends_the_run(tmp_path: Path) -> None:
     sigma = Environment("mended", folder=tmp_path)
+    records = sigma._records
     with sigma._gate:  # as the thread has it that waits for the journal, whose own thread mends the folder
-        mending = threading.Thread(target=sigma._note_plugins, args=[tmp_path], daemon=True)
+        mending = threading.Thread(target=records.note_plugins, args=[records.open(tmp_path)], daemon=True)
         mending.start()
         mending.join(30)
         assert not mending.is_alive()

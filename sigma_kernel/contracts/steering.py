@@ -119,6 +119,13 @@ class HookContext(Protocol):
     def folder(self) -> Path | None:
         """Return the run folder, or None."""
 
+    def write(self, name: str, data: bytes) -> Path | None:
+        """Write a file of the run, whole or not at all, and return its path; None if the run is not stored.
+
+        ``/`` in the name is a folder, which is made. Raises SigmaStateError if the disk is full or a link is in place
+        of a folder.
+        """
+
     def read(self, address: str) -> Any:
         """Return a value declared in ``reads`` (arrays as host copies), or None if it is not published yet."""
 

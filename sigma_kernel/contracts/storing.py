@@ -1,19 +1,26 @@
-"""Contracts of what is kept of a run: checkpoints, and the configuration that describes it."""
+"""Contract of stores: where checkpoints, journals and metrics of runs are kept.
+
+A store knows nothing of training. What it keeps are bytes by name, arrays by name with plain JSON values, and rows;
+what it guarantees is which of these survive a crash, in which order, and that one process writes to a run at a time.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from attrs import field, frozen
 from attrs.converters import optional
 
+from sigma_kernel.contracts.steering import Hook
+from sigma_kernel.curves import BranchedCurves
 from sigma_kernel.settings import Settled
 
 Log = Callable[[str], Any]
+Row = Mapping[str, Any]
 
 
 @frozen(repr=False)
@@ -35,6 +42,277 @@ class Checkpoint:
         return f"Checkpoint({len(self.arrays)} arrays, iteration {self.values.get('clock', {}).get('iteration')})"
 
 
+Use = Callable[[str, Checkpoint], None]  # take a checkpoint by its label, or raise SigmaCheckpointError
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+class RowWriter(ABC):
+    """Rows that are appended, of plain JSON values: never changed, and in the order in which they came."""
+
+    @property
+    def kept(self) -> bool:
+        """Return whether they are written at all."""
+        return True
+
+    @property
+    @abstractmethod
+    def behind(self) -> bool:
+        """Return whether rows wait to be written, as where a disk is full."""
+
+    @abstractmethod
+    def append(self, row: Row) -> None:
+        """Add a row, from any thread. It never fails: what cannot be written now is written with a later row."""
+
+
+class Journal(RowWriter):
+    """The journal of a run, shared by its trainers."""
+
+    configuration: str = ""  # a digest of the configuration that the run is made by
+
+    @abstractmethod
+    def durable(self) -> Exception | None:
+        """Wait until all rows so far survive a crash; return why they would not."""
+
+    @abstractmethod
+    def chain(self, trainer: str, place: int = -1) -> dict[str, Any]:
+        """Return the end of the journal, for a checkpoint of a trainer: with it, rows that are lost later are missed.
+
+        A resume from that checkpoint reads the rows of the trainer from a ``place`` among them on.
+        """
+
+
+class NoRows(Journal):
+    """The rows of a run that is not stored: none."""
+
+    @property
+    def kept(self) -> bool:
+        """Return that they are not."""
+        return False
+
+    @property
+    def behind(self) -> bool:
+        """Return that none waits."""
+        return False
+
+    def append(self, row: Row) -> None:
+        """Drop a row."""
+
+    def durable(self) -> None:
+        """Return at once."""
+
+    def chain(self, trainer: str, place: int = -1) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+
+class Excerpt(Protocol):
+    """The verified rows of a journal, from its beginning or from a place on that newest checkpoints name."""
+
+    @property
+    def place(self) -> str:
+        """Return where the journal is, for people."""
+
+    @property
+    def whole(self) -> bool:
+        """Return whether it begins at the beginning."""
+
+    def rows(self, trainer: str) -> list[dict[str, Any]]:
+        """Return the rows of a trainer, each with its index as ``place``.
+
+        Large fields may be left out of a row, which then has ``stored``: an object whose ``read()`` returns them.
+        Raises SigmaCheckpointError for an invalid row.
+        """
+
+    def count_before(self, trainer: str) -> tuple[int, int]:
+        """Return how many rows of a trainer came before, and how many of these began with a resume."""
+
+    def reaches(self, checkpoint: Checkpoint) -> bool:
+        """Return whether it holds all that a resume from a checkpoint needs."""
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------------------
+class Checkpoints(ABC):
+    """The checkpoints of one trainer, each complete or not there at all.
+
+    The label of one is the number of its iteration. ``12.branch-3`` is that of one on an abandoned branch,
+    ``12.edited-7`` of a state that went on under other settings: neither is ever the newest.
+    """
+
+    @abstractmethod
+    def numbers(self) -> list[int]:
+        """Return the iterations of the checkpoints, in order."""
+
+    @abstractmethod
+    def epochs(self) -> dict[int, int]:
+        """Return the epochs of the checkpoints that are intact, by iteration; it is called often."""
+
+    @abstractmethod
+    def abandoned(self, number: int) -> list[str]:
+        """Return the labels of the checkpoints of an iteration on abandoned branches."""
+
+    @abstractmethod
+    def place(self, label: str) -> Path:
+        """Return where a checkpoint is, or would be, for people."""
+
+    @abstractmethod
+    def about(self, label: str, log: Log) -> Mapping[str, Any]:
+        """Return all of a checkpoint but its arrays, by name; raise SigmaCheckpointError if that is damaged."""
+
+    @abstractmethod
+    def read(self, label: str, log: Log) -> Checkpoint:
+        """Return a checkpoint, verified; raise SigmaCheckpointError if it is missing or damaged."""
+
+    @abstractmethod
+    def newest(self, log: Log, use: Use, among: Sequence[int] = ()) -> tuple[str, Checkpoint]:
+        """Return the newest intact checkpoint, or the first of those named, that ``use`` accepts; log the others.
+
+        Raises SigmaCheckpointError if none is left.
+        """
+
+    @abstractmethod
+    def write(self, label: str, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint, and wait for it; raise SigmaCheckpointError if that fails."""
+
+    # -- in the background ---------------------------------------------------------------------------------------------
+    @abstractmethod
+    def retain(self, hooks: Iterable[Hook], direction: Callable[[str], str]) -> None:
+        """Keep those that these hooks ask for; ``direction`` says which values at an address are better.
+
+        Raises SigmaConfigError if what they ask for is invalid.
+        """
+
+    @abstractmethod
+    def ranking(self) -> dict[str, Any]:
+        """Return which checkpoints are kept, as plain values: how many of the ``last`` and of the ``best``."""
+
+    @abstractmethod
+    def save(self, number: int, checkpoint: Checkpoint) -> Any:
+        """Queue a checkpoint to be written once the journal is durable; its arrays are not changed after this."""
+
+    @abstractmethod
+    def set_aside(self, after: int, branch: int) -> None:
+        """Count the checkpoints after an iteration as those of an abandoned branch."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Wait until all checkpoints are written or have failed."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Wait until all checkpoints are written; raise SigmaCheckpointError if the newest one could not be."""
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+class StoredRun(ABC):
+    """One run in a store: named bytes, a journal, metrics, and checkpoints.
+
+    Rows are kept once the run was created or reopened: until then, and for reading alone, nothing is written.
+    """
+
+    journal: Journal
+    metrics: RowWriter
+
+    @property
+    def path(self) -> Path | None:
+        """Return its folder, if it has one."""
+        return None
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Return where it is, for people."""
+
+    @abstractmethod
+    def lock(self) -> None:
+        """Let no other process write to the run; raise SigmaStateError if one does."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Let others write."""
+
+    @abstractmethod
+    def recover(self, log: Log) -> None:
+        """Put in order what a crash has left, while the run is locked; raise SigmaCheckpointError if that fails."""
+
+    @abstractmethod
+    def reopen(self, text: str | None, journal: Excerpt) -> None:
+        """Go on with the run after the rows of its journal.
+
+        A ``text`` is its new configuration: :meth:`commit` writes it, once the journal names it.
+        """
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Write the configuration, once the journal is durable; raise SigmaStateError if either fails."""
+
+    @abstractmethod
+    def write(self, name: str, data: bytes | str, durable: bool = True) -> Path:
+        """Write named bytes, or a text, whole or not at all; return where they are, for people.
+
+        They survive a crash if they are to be ``durable``; a ``/`` in the name of others is a folder. Raises
+        SigmaStateError.
+        """
+
+    @abstractmethod
+    def checkpoints(self, trainer: str) -> Checkpoints:
+        """Return the checkpoints of a trainer, always by the same object."""
+
+    @abstractmethod
+    def keep_initial(self, trainer: str, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep initial values of a trainer that come from outside, by address."""
+
+    @abstractmethod
+    def initial(self, trainer: str) -> dict[str, np.ndarray]:
+        """Return the initial values that are kept for a trainer."""
+
+    @abstractmethod
+    def excerpt(self, trainers: Collection[str], log: Log, whole: bool = True) -> Excerpt:
+        """Return the journal, with the rows missing at its end that checkpoints still hold.
+
+        If the ``whole`` is not needed, it may begin where the newest checkpoints of these trainers say. Raises
+        SigmaCheckpointError if the journal was changed or cut, or does not fit the configuration.
+        """
+
+    @abstractmethod
+    def curves(self, log: Log) -> Mapping[str, BranchedCurves]:
+        """Return the metrics of each trainer; none if they are missing."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Wait until all checkpoints are written or have failed."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Wait until everything is written; raise SigmaCheckpointError if the newest checkpoint failed."""
+
+
+class Store(Settled, ABC):
+    """A store of runs: it creates, opens and lists them."""
+
+    @abstractmethod
+    def create(
+        self, parent: Path, name: str, log: Log, describe: Callable[[StoredRun], str], fill: Callable[[StoredRun], None]
+    ) -> StoredRun:
+        """Create a run of a new name, and fill it; on failure raise a SigmaError, and leave nothing.
+
+        ``describe`` returns the text of its configuration, and writes what that refers to; ``fill`` writes what is
+        neither a record nor the configuration, and again where that was removed.
+        """
+
+    @abstractmethod
+    def open(self, path: Path, log: Log, fill: Callable[[StoredRun], None]) -> StoredRun:
+        """Return a run for reading, and for writing once it is locked and reopened; nothing is read yet."""
+
+    @abstractmethod
+    def runs(self, places: Sequence[Path]) -> Iterator[Path]:
+        """Yield the runs at and below some places, oldest first."""
+
+    @abstractmethod
+    def is_locked(self, run: Path) -> bool:
+        """Return whether a process writes to a run; False if that cannot be told."""
+
+
+# -- what describes a run ----------------------------------------------------------------------------------------------
 class ConfigurationFormat(Settled):
     """Write runs that were made in Python as configurations (component kind ``configuration``).
 

@@ -7,7 +7,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.folders import WrittenFolder, sync
 from sigma_kernel.regular import open_regular
 
-FORMAT = 1
 LARGEST = 16 << 20  # bytes of a document: a limit on memory for reading it
 
 
@@ -26,12 +25,16 @@ def digest(data: bytes) -> str:
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
-def put_json(path: Path, values: Mapping[str, Any], inside: WrittenFolder | None = None) -> None:
-    """Write values as a JSON document."""
-    put_text(path, json.dumps({"format": FORMAT, **values}, indent=1) + "\n", inside)
-
-
 def put_text(path: Path, text: str, inside: WrittenFolder | None = None) -> None:
+    """Write a text as :func:`put` does."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:  # a path that the locale's encoding cannot represent
+        raise SigmaStateError(f"{path}: would hold a path that the locale cannot encode. Set PYTHONUTF8=1.") from error
+    put(path, data, inside)
+
+
+def put(path: Path, data: bytes, inside: WrittenFolder | None = None) -> None:
     """Write a file atomically, by renaming a finished one, ``inside`` its folder; raise SigmaStateError on failure."""
     if path.is_symlink():
         raise SigmaStateError(f"{path}: is a link, and nothing is written through one. Remove it.")
@@ -40,15 +43,30 @@ def put_text(path: Path, text: str, inside: WrittenFolder | None = None) -> None
             part = folder / f".{path.name}.part"
             try:
                 part.unlink(missing_ok=True)
-                put_bytes(part, text.encode())
+                put_bytes(part, data)
                 part.replace(folder / path.name)
                 sync(folder)
             finally:
                 part.unlink(missing_ok=True)
-    except UnicodeEncodeError as error:  # a path that the locale's encoding cannot represent
-        raise SigmaStateError(f"{path}: would hold a path that the locale cannot encode. Set PYTHONUTF8=1.") from error
     except OSError as error:
         remedy = "Free disk space there, and make it writable"
+        raise SigmaStateError(f"{path}: cannot be written: {error.strerror}. {remedy}.") from error
+
+
+def put_soon(path: Path, data: bytes, home: WrittenFolder) -> None:
+    """Write a file in a folder, or in folders in it that are made, atomically; the disk has it soon.
+
+    Raises SigmaStateError if the disk is full, or a link is in place of a folder.
+    """
+    try:
+        with home.opened(*path.relative_to(home.path).parent.parts, make=True) as folder:
+            part = folder / f".{path.name}.part"
+            part.unlink(missing_ok=True)
+            with part.open("xb") as file:
+                file.write(data)
+            part.replace(folder / path.name)
+    except OSError as error:
+        remedy = "Free disk space, and remove a link or a file in place of its folder"
         raise SigmaStateError(f"{path}: cannot be written: {error.strerror}. {remedy}.") from error
 
 

@@ -23,7 +23,7 @@ from sigma_kernel.training.checkpoints.store import ARRAYS, MANIFEST, SEAL
 from sigma_kernel.training.files import digest
 from sigma_kernel.training.history import chain, journal as journals, recorder, rewind
 from sigma_kernel.training.history.chain import START, Bookmark
-from sigma_kernel.training.history.journal import Journal, Lines
+from sigma_kernel.training.history.journal import JournalFile, Lines
 from sigma_kernel.training.history.metrics_file import MetricsFile
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import Replay, end_of_training, whole
@@ -58,7 +58,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list of the lines after which journals are read."""
     found, read = list[int](), chain.read
 
-    def reads(*given: Any) -> chain.Excerpt:
+    def reads(*given: Any) -> chain.JournalExcerpt:
         part = read(*given)
         found.append(part.start.lines)
         return part
@@ -143,9 +143,9 @@ def test_lines_before_the_bookmark_are_verified_when_all_are_read(long: Path) ->
         _replayed(long, 520)
 
 
-@pytest.mark.parametrize("kind", [Journal, MetricsFile])
+@pytest.mark.parametrize("kind", [JournalFile, MetricsFile])
 def test_a_large_file_that_is_continued_is_read_at_its_end(
-    tmp_path: Path, counted: dict[str, int], kind: type[Journal] | type[MetricsFile]
+    tmp_path: Path, counted: dict[str, int], kind: type[JournalFile] | type[MetricsFile]
 ) -> None:
     path = tmp_path / "x.jsonl"
     kind(path).append({"a": "x" * 10**6})
@@ -160,7 +160,7 @@ def test_a_large_file_that_is_continued_is_read_at_its_end(
 
 def test_a_removed_file_is_restored_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journals, "BLOCK", 7)
-    written = Journal(tmp_path / "journal.jsonl")
+    written = JournalFile(tmp_path / "journal.jsonl")
     written.append({"a": 0})
     (tmp_path / "journal.jsonl").unlink()
     written.append({"a": 1})
@@ -173,7 +173,7 @@ def test_a_removed_file_is_restored_in_blocks(tmp_path: Path, monkeypatch: pytes
 
 # -- bookmarks ---------------------------------------------------------------------------------------------------------
 def test_a_bookmark_counts_the_rows_and_sessions_of_each_trainer(everywhere: None, tmp_path: Path) -> None:
-    written = Journal(tmp_path / "journal.jsonl", configuration="c" * 64)
+    written = JournalFile(tmp_path / "journal.jsonl", configuration="c" * 64)
     for name, event in (("a", "begin"), ("b", "begin"), ("a", "resumed"), ("a", "digest"), ("b", "end")):
         written.append({**HEAD, "trainer": name, "event": event})
     lines = (tmp_path / "journal.jsonl").read_text().splitlines(keepends=True)
@@ -217,7 +217,7 @@ def test_a_checkpoint_has_a_bookmark_before_its_save_and_before_the_end_of_train
     everywhere: None, tmp_path: Path
 ) -> None:
     written = Recorder("a")
-    written.open(Journal(tmp_path / "journal.jsonl"), Lines())
+    written.open(JournalFile(tmp_path / "journal.jsonl"), Lines())
 
     def rows_before(place: int) -> int:
         return Bookmark.saved(written.chain(place)["bookmark"]).rows.get("a", 0)
@@ -236,8 +236,9 @@ def test_a_checkpoint_has_a_bookmark_before_its_save_and_before_the_end_of_train
 
 def test_sessions_before_a_bookmark_are_counted(tmp_path: Path) -> None:
     written = Recorder("a")
-    written.open(Journal(), Lines(tmp_path / "metrics.jsonl"))
-    written.follow([{"event": "resumed"}, {"event": "end"}], Bookmark(rows={"a": 9}, sessions={"a": 3, "b": 7}), 0, 5)
+    written.open(JournalFile(), Lines(tmp_path / "metrics.jsonl"))
+    since = chain.JournalExcerpt(tmp_path, start=Bookmark(lines=12, rows={"a": 9}, sessions={"a": 3, "b": 7}))
+    written.follow([{"event": "resumed"}, {"event": "end"}], since.count_before("a"), 0, 5)
     assert written.position == 11
     written.measured({"x": np.array([1.0])}, Moment(), Moment(iteration=1))
     written.row(Moment(iteration=1), force=True)
@@ -336,7 +337,7 @@ def test_the_digests_of_a_long_journal_lie_apart_and_hold_fewer_losses(
 ) -> None:
     monkeypatch.setattr(recorder, "THINNING", 100)
     written = Recorder("a")
-    written.open(Journal(tmp_path / "journal.jsonl"), Lines())
+    written.open(JournalFile(tmp_path / "journal.jsonl"), Lines())
     empty = Checkpoint({}, {"clock": {}, "cursor": [], "live": {}, "published": {}, "hooks": {}})
     now, apart = [0.0], list[float]()
     monkeypatch.setattr(rewind.time, "perf_counter", lambda: now[0])

@@ -17,7 +17,7 @@ from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training.checkpoints import store
 from sigma_kernel.training.checkpoints.store import read_manifest, saved
 from sigma_kernel.training.history import chain, journal as journals, recorder, rewind
-from sigma_kernel.training.history.journal import Journal, Lines
+from sigma_kernel.training.history.journal import JournalFile, Lines
 from sigma_kernel.training.history.replay import check_commands
 from sigma_testing.journals import journalled
 from sigma_testing.steering import Crash, crash, crashed, decisive, steered
@@ -28,7 +28,7 @@ HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Return a journal with a few rows."""
-    written = Journal(tmp_path / "journal.jsonl", configuration="0" * 64)
+    written = JournalFile(tmp_path / "journal.jsonl", configuration="0" * 64)
     for number in range(6):
         written.append({**HEAD, "command": "set", "pattern": f"rate.{number}", "value": number / 7})
     return tmp_path / "journal.jsonl"
@@ -83,7 +83,7 @@ def test_an_incomplete_last_line_is_dropped_and_reported(path: Path, more: bytes
     told: list[str] = []
     assert [*chain.read(path, told.append).lines()] == lines
     assert told == [f"{path}:8: incomplete, as after a crash: this last line is dropped"]
-    Journal(path).append({"a": 1})
+    JournalFile(path).append({"a": 1})
     assert len([*chain.read(path, pytest.fail).lines()]) == 8
 
 
@@ -106,7 +106,7 @@ def test_a_journal_of_another_version_is_refused_in_one_sentence(path: Path, tex
 
 
 def test_concurrent_trainers_write_one_journal_chain(tmp_path: Path) -> None:
-    shared = Journal(tmp_path / "journal.jsonl")
+    shared = JournalFile(tmp_path / "journal.jsonl")
 
     def write(name: str) -> None:
         for number in range(200):
@@ -136,7 +136,7 @@ def test_journal_rows_round_trip_and_are_strict_json(tmp_path: Path, value: Any)
         raise ValueError(text)
 
     path = tmp_path / "journal.jsonl"
-    Journal(path).append({**HEAD, "command": "set", "pattern": "x", "value": value})
+    JournalFile(path).append({**HEAD, "command": "set", "pattern": "x", "value": value})
     (row,) = chain.read(path, pytest.fail).rows("a")
     np.testing.assert_equal(row["value"], value.item() if isinstance(value, np.generic) else value)
     if isinstance(value, np.ndarray):
@@ -147,7 +147,7 @@ def test_journal_rows_round_trip_and_are_strict_json(tmp_path: Path, value: Any)
 
 # -- checkpoints -------------------------------------------------------------------------------------------------------
 def test_a_command_of_a_plugin_that_is_missing_leaves_the_journal_readable(path: Path) -> None:
-    Journal(path).append({**HEAD, "command": "prune", "share": 0.5})
+    JournalFile(path).append({**HEAD, "command": "prune", "share": 0.5})
     rows = chain.read(path, pytest.fail).rows("a")
     assert rows[-1]["command"] == "prune"
     with pytest.raises(SigmaCheckpointError, match=r"journal\.jsonl: iteration .*: command 'prune': unknown\."):
@@ -215,7 +215,7 @@ def test_written_journal_lines_are_kept_in_memory_up_to_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journals, "MOST_BYTES", 400)
-    written = Journal(tmp_path / "journal.jsonl")
+    written = JournalFile(tmp_path / "journal.jsonl")
     for number in range(50):
         written.append({"a": number})
         assert written.durable() is None
@@ -236,7 +236,7 @@ def test_a_thread_syncs_the_journal_of_a_run_that_nobody_saves(tmp_path: Path, m
     monkeypatch.setattr(journals, "MOST_LATE", (400, 1e9))
     monkeypatch.setattr(journals, "MOST_BYTES", 400)
     monkeypatch.setattr(journals, "in_thread", lambda act, *_, **__: act())  # at once, so that the test need not wait
-    written = Journal(tmp_path / "journal.jsonl")
+    written = JournalFile(tmp_path / "journal.jsonl")
     for number in range(500):
         written.append({"a": number})
     rows = written.chain("a")["rows"]
@@ -249,7 +249,7 @@ def test_the_journal_is_synced_by_a_thread_of_its_own_within_a_second(
 ) -> None:
     done, synced = Event(), list[Thread]()
     monkeypatch.setattr(journals, "MOST_LATE", (1 << 20, 0.0))
-    written = Journal(tmp_path / "journal.jsonl")
+    written = JournalFile(tmp_path / "journal.jsonl")
     monkeypatch.setattr(journals.os, "fsync", lambda handle: (synced.append(current_thread()), done.set()))
     written.append({"a": 0})
     assert done.wait(60)
@@ -262,7 +262,7 @@ def test_a_manifest_holds_a_limited_end_of_a_journal_that_the_disk_does_not_take
     def full(handle: int, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    written = Journal(tmp_path / "journal.jsonl")
+    written = JournalFile(tmp_path / "journal.jsonl")
     monkeypatch.setattr(journals, "LONGEST", 400)
     monkeypatch.setattr(journals, "_add", full)
     for number in range(100):
@@ -327,7 +327,7 @@ def test_simultaneous_journal_rows_share_one_flush(tmp_path: Path, monkeypatch: 
         begun.set()
         assert on.wait(60)
 
-    written = Journal(tmp_path / "journal.jsonl")
+    written = JournalFile(tmp_path / "journal.jsonl")
     assert written.durable() is None
     monkeypatch.setattr(journals.os, "fsync", fsync)
     threads = [Thread(target=written.durable) for _ in range(9)]
@@ -353,7 +353,7 @@ def test_a_late_disk_error_is_reported_and_the_rows_are_written_again(
 
     told: list[str] = []
     path = tmp_path / "journal.jsonl"
-    written = Journal(path, told.append)
+    written = JournalFile(path, told.append)
     with monkeypatch.context() as patch:
         patch.setattr(journals.os, "fsync", refuse)
         for _ in range(3):
@@ -370,7 +370,7 @@ def test_a_late_disk_error_is_reported_and_the_rows_are_written_again(
 
 
 # -- removed while it is written ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize("make", [Journal, Lines])
+@pytest.mark.parametrize("make", [JournalFile, Lines])
 @pytest.mark.parametrize("how", ["removed", "replaced", "renamed"])
 def test_a_removed_journal_is_restored(tmp_path: Path, make: type[Lines], how: str) -> None:
     told: list[str] = []

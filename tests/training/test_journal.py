@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from sigma_kernel.clock import Moment
 from sigma_kernel.training.history import journal as journals, metrics
 from sigma_kernel.training.history.chain import read
-from sigma_kernel.training.history.journal import Journal, Lines, strict
+from sigma_kernel.training.history.journal import JournalFile, Lines, strict
 from sigma_kernel.training.history.metrics import History, Samples
 from sigma_kernel.training.history.metrics_file import MetricsFile
 
@@ -35,8 +35,8 @@ def test_the_first_journal_line_states_the_format_once(tmp_path: Path) -> None:
 def test_without_a_path_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Lines().append({"a": 1})
-    Journal().append({"a": 1})
-    assert Journal().durable() is None
+    JournalFile().append({"a": 1})
+    assert JournalFile().durable() is None
     assert not list(tmp_path.iterdir())
 
 
@@ -46,7 +46,7 @@ def test_journal_rows_without_disk_space_wait_in_order_and_raise_one_alarm(
     resource = pytest.importorskip("resource")
     told: list[str] = []
     path = tmp_path / "x.jsonl"
-    journal = Journal(path, told.append)
+    journal = JournalFile(path, told.append)
     journal.append({"a": 0})
     whole = _read(path)
     most = resource.getrlimit(resource.RLIMIT_FSIZE)

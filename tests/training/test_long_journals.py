@@ -14,7 +14,7 @@ import pytest
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training.history import chain, journal as journals, recorder, rewind
-from sigma_kernel.training.history.journal import Journal
+from sigma_kernel.training.history.journal import JournalFile
 from sigma_kernel.training.history.replay import whole
 from sigma_testing.steering import steered
 
@@ -25,7 +25,7 @@ HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
 def path(tmp_path: Path) -> Path:
     """Return a journal of two trainers."""
     path = tmp_path / "journal.jsonl"
-    written = Journal(path, configuration="0" * 64)
+    written = JournalFile(path, configuration="0" * 64)
     for name, event in (
         ("a", "begin"),
         ("b", "begin"),
@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_journal_of_any_size_is_read_in_the_memory_of_a_few_lines(tmp_path: Path) -> None:
     path, losses = tmp_path / "journal.jsonl", "3f800000" * 2**14
-    written = Journal(path)
+    written = JournalFile(path)
     for number in range(100):
         written.append({**HEAD, "iteration": number, "event": "digest", "state": {"x": "0" * 16}, "losses": losses})
     del written

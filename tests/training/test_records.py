@@ -28,7 +28,7 @@ from sigma_kernel.messages import Messages
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.training.history import recorder
-from sigma_kernel.training.history.journal import Journal, Lines
+from sigma_kernel.training.history.journal import JournalFile, Lines
 from sigma_kernel.training.history.metrics import History, Samples
 from sigma_kernel.training.history.recorder import MOST_LOSSES, Recorder
 from sigma_kernel.training.history.replay import Replay
@@ -278,7 +278,7 @@ def test_only_the_newest_messages_are_kept_and_none_is_lost_before() -> None:
 # -- files -------------------------------------------------------------------------------------------------------------
 def test_every_journal_row_names_its_trainer_and_time(tmp_path: Path) -> None:
     records = Recorder("generator")
-    records.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+    records.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
     moment = Moment(iteration=7, epoch=2, second=1.5)
     records.note(moment, {"command": "stop"})
     records.measured({"validation.loss": np.array([0.5])}, moment, moment)
@@ -309,7 +309,7 @@ def test_a_hook_that_publishes_every_iteration_does_not_flood_the_metrics(tmp_pa
     hooks = {"say": Say(value=1.0)}
     with small_environment(Sweep(), rows=2000, splits=["training"], hooks=hooks) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
         trainer.recorder._samples.now = lambda: 0.0  # no time passes
         trainer.fit(epochs=2)
     rows = _rows(tmp_path / "metrics.jsonl")[1:]
@@ -320,7 +320,7 @@ def test_a_hook_that_publishes_every_iteration_does_not_flood_the_metrics(tmp_pa
 def test_the_metrics_row_of_an_epoch_has_the_values_of_its_hooks(tmp_path: Path) -> None:
     with small_environment(Sweep(), hooks={"say": Say(value=3, every=every(1, "epoch"))}) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
         trainer.recorder._samples.now = lambda: 0.0
         losses = trainer.fit(epochs=3)["training.loss"]
     rows = _rows(tmp_path / "metrics.jsonl")[2:]
@@ -334,7 +334,7 @@ def test_texts_are_written_with_the_next_row(tmp_path: Path) -> None:
     hooks = {"say": Say(value="word", every=every(1, "epoch")), "last": Say(value="end", every=every(1, "stop"))}
     with small_environment(Sweep(), splits=["training"], hooks=hooks) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
         trainer.recorder._samples.now = lambda: 0.0
         trainer.fit(epochs=2)
     told = [(row["epoch"], row.get("texts"), [*row["values"]]) for row in _rows(tmp_path / "metrics.jsonl")[2:]]
@@ -348,7 +348,7 @@ def test_texts_are_written_with_the_next_row(tmp_path: Path) -> None:
 def test_the_last_metrics_are_written_when_training_ends(tmp_path: Path) -> None:
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
         trainer.recorder._samples.now = lambda: 0.0
         trainer.fit(iterations=8)
     assert _rows(tmp_path / "metrics.jsonl")[-1]["iteration"] == 8
@@ -358,7 +358,7 @@ def test_every_set_value_is_journalled_whoever_set_it(tmp_path: Path) -> None:
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
         sigma.prepare()
-        trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
         sigma.set("trainer.optimiser.learning_rate", 0.5)
         sigma.send("set", trainer="trainer", pattern="optimiser.weights.learning_rate", value=0.25)
         sigma.registry["trainer.optimiser.learning_rate"] = 0.125
@@ -387,7 +387,7 @@ def test_every_command_is_journalled_with_its_iteration(tmp_path: Path) -> None:
 
     with small_environment(Sweep(), hooks={"it": Steer()}) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.recorder.open(Journal(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
         trainer.fit()
     rows = _rows(tmp_path / "journal.jsonl")[1:]
     said = [(row.get("command", row.get("event")), row["iteration"], row.get("by")) for row in rows]

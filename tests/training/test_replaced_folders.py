@@ -168,9 +168,9 @@ def test_the_plugins_and_the_curves_of_a_run_are_not_written_to_another_folder(t
         sigma.folder = tmp_path / "runs"
         sigma.run()
         swap(sigma, "link", seen)
-        for write in (sigma._note_plugins, sigma._draw):
+        for write in (sigma._records.note_plugins, sigma._records.draw):
             with pytest.raises(SigmaStateError, match=re.escape(REPLACED)):
-                write(on(sigma))
+                write(sigma._records.run)
         assert contents(on(sigma)) == seen["before"]
 
 

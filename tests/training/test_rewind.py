@@ -17,7 +17,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.training.checkpoints.store import read
 from sigma_kernel.training.checkpoints.writer import Saver
-from sigma_kernel.training.history.journal import Journal
+from sigma_kernel.training.history.journal import JournalFile
 from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.trainer import Trainer
 from sigma_testing.doing import Do
@@ -176,7 +176,7 @@ def test_the_newest_checkpoint_after_a_rewind_is_of_the_new_branch(tmp_path: Pat
     seen: list[Any] = []
 
     def look(sigma: Environment) -> None:
-        sigma._files.flush()
+        sigma.trainer("trainer").session.saver.flush()
         seen.append(saved(sigma.run_folder))
 
     script = {**TWICE, 8: lambda s: [s.send("save", trainer="trainer"), look(s), s.rewind(5), look(s)]}
@@ -269,9 +269,9 @@ OFTEN: Script = {
 
 def _copied_at_each_row(monkeypatch: pytest.MonkeyPatch, to: Path) -> None:
     """Copy the run folder after each journal row, as a crash would leave it."""
-    append, save = Journal.append, Saver.save
+    append, save = JournalFile.append, Saver.save
 
-    def copying(self: Journal, row: Mapping[str, Any]) -> None:
+    def copying(self: JournalFile, row: Mapping[str, Any]) -> None:
         append(self, row)
         if self.path is not None:
             shutil.copytree(self.path.parent, to / str(len(list(to.iterdir()))))
@@ -281,7 +281,7 @@ def _copied_at_each_row(monkeypatch: pytest.MonkeyPatch, to: Path) -> None:
         self.wait()
         return path
 
-    monkeypatch.setattr(Journal, "append", copying)
+    monkeypatch.setattr(JournalFile, "append", copying)
     monkeypatch.setattr(Saver, "save", waiting)
 
 

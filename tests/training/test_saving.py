@@ -27,9 +27,14 @@ from sigma_kernel.training.checkpoints import store as checkpoint, writer
 from sigma_kernel.training.checkpoints.compatibility import differences, made_with
 from sigma_kernel.training.checkpoints.writer import Retention, Saver
 from sigma_kernel.training.runs.resume import restore
+from sigma_kernel.training.runs.run_folder import FolderRun, FolderStore
 from sigma_testing.steering import Sweep, small_environment, state_bytes
 
 KEYS = ("clock", "cursor", "live", "hooks", "streams", "published")  # of the values of a state tree
+
+
+def stored(run: Path) -> FolderRun:
+    return FolderStore().open(run, pytest.fail, lambda run: None)
 
 
 def state(number: int, **about: Any) -> Checkpoint:
@@ -353,7 +358,7 @@ def test_the_newest_checkpoint_is_restored(
     trained: Environment, deep: Callable[..., Environment], tmp_path: Path
 ) -> None:
     fresh = prepared(deep)
-    assert restore(tmp_path, fresh.session, pytest.fail)[0] == tmp_path / "checkpoints" / "trainer" / "2"
+    assert restore(stored(tmp_path), fresh.session, pytest.fail)[0] == "2"
     assert state_bytes(fresh) == state_bytes(trained.trainer("trainer"))
     found, saved = (trainer.session.snapshot().values for trainer in (fresh, trained.trainer("trainer")))
     assert [found[name] for name in KEYS] == [saved[name] for name in KEYS]
@@ -387,7 +392,7 @@ def test_a_checkpoint_that_does_not_fit_is_named_and_the_previous_one_is_used(
     newest = checkpoint.saved(tmp_path, "trainer")[-1]
     checkpoint.write(newest, misfit(wrong, checkpoint.read(newest)))
     fresh, said = prepared(deep), []
-    assert restore(tmp_path, fresh.session, said.append)[0].name == "1"
+    assert restore(stored(tmp_path), fresh.session, said.append)[0] == "1"
     assert [text.startswith(f"{newest}: ") for text in said] == [True]
     before = checkpoint.read(newest.with_name("1"))
     assert state_bytes(fresh) == {name: value.tobytes() for name, value in before.arrays.items()}
@@ -401,7 +406,7 @@ def test_the_session_is_unchanged_if_no_checkpoint_fits(
     fresh = prepared(deep)
     before = fresh.session.snapshot()
     with pytest.raises(SigmaCheckpointError, match="none|that is intact"):
-        restore(tmp_path, fresh.session, lambda _: None)
+        restore(stored(tmp_path), fresh.session, lambda _: None)
     assert state_bytes(fresh) == {name: value.tobytes() for name, value in before.arrays.items()}
     assert fresh.session.snapshot().values == before.values
 
@@ -419,7 +424,7 @@ def test_any_values_are_accepted_or_refused(fuzzed: tuple[Path, Checkpoint, Any]
     run, good, trainer = fuzzed
     checkpoint.write(run / "checkpoints" / "trainer" / "2", evolve(good, values={**good.values, **values}))
     said: list[str] = []
-    assert restore(run, trainer.session, said.append)[0].name == ("1" if said else "2")
+    assert restore(stored(run), trainer.session, said.append)[0] == ("1" if said else "2")
 
 
 @pytest.fixture(scope="module")

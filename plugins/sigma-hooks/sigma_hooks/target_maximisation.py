@@ -14,8 +14,7 @@ from sigma_hooks.png import png, shades
 from sigma_hooks.reading import file_name, placeholders
 from sigma_kernel import TimeStep
 from sigma_kernel.contracts import Hook, HookContext, Outlook
-from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, SigmaStateError
-from sigma_kernel.folders import WrittenFolder
+from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import FLOATS, Spec
 from sigma_kernel.settings import ge, gt
 
@@ -158,17 +157,10 @@ class TargetMaximisation(Hook):
 
     def _draw(self, context: HookContext, output: int, sample: np.ndarray) -> None:
         image = sample.reshape(self._sides(sample.shape))
-        if context.folder is None:
-            return
         name = file_name(self.name, context, {"output": output, "layer": self.layer})
-        path = context.folder / self.folder / name
-        try:
-            with WrittenFolder(context.folder).opened(*Path(self.folder).parts, make=True) as folder:
-                _replace(folder / name, png(shades(image, self.zoom)))
-        except OSError as error:
-            remedy = "Free disk space, and remove a link or a file in place of its folder"
-            raise SigmaStateError(f"{path}: cannot be written: {error.strerror}. {remedy}.") from error
-        context.log(f"output {output}: the input that maximises it is drawn in {path}")
+        path = context.write(f"{self.folder}/{name}", png(shades(image, self.zoom)))
+        if path is not None:
+            context.log(f"output {output}: the input that maximises it is drawn in {path}")
 
     def _sides(self, sample: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of a sample as an image."""
@@ -180,12 +172,3 @@ class TargetMaximisation(Hook):
                 f"target_maximisation: an input of shape {sample} is not an image. Set shape = [height, width]."
             )
         return sides
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file by renaming a finished one: not through a link in its place."""
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
-    with part.open("xb") as file:
-        file.write(data)
-    part.replace(path)

@@ -94,6 +94,15 @@ class Desk:
         """Return the value at an address, or None."""
         return self.values.get(address)
 
+    def write(self, name: str, data: bytes) -> Path | None:
+        """Write a file, if there is a folder."""
+        if self.folder is None:
+            return None
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
     def publish(self, address: str, value: Any) -> None:
         """Store a value at an address."""
         self.values[address] = value

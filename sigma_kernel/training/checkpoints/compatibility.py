@@ -19,7 +19,7 @@ from sigma_kernel.training.names import KEPT, UNDO
 STEP = re.compile(r"(kept\.[^.]*+\.)?+((?:optimiser|optimisers\.[^.]++)\.)step")  # older versions' count of updates
 
 
-def check_fit(path: Path, found: Checkpoint, trainer: str, arrays: Mapping[str, Any]) -> None:
+def check_fit(path: Path | str, found: Checkpoint, trainer: str, arrays: Mapping[str, Any]) -> None:
     """Raise SigmaCheckpointError unless a checkpoint is of this trainer, and has arrays of these shapes and dtypes.
 
     ``arrays`` are the session's own, on the host or on a device, or their specs.

@@ -7,22 +7,32 @@ before; a queued snapshot is replaced by a newer one, unless it is to be kept.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from functools import partial
+from functools import lru_cache, partial
 from math import isnan
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import asdict, define, evolve, field, frozen
 
 from sigma_kernel.contracts import Hook
-from sigma_kernel.contracts.storing import Checkpoint, Log
+from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, Use
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.folders import WrittenFolder, held
 from sigma_kernel.settings import ge, in_, optional
 from sigma_kernel.threads import in_thread
-from sigma_kernel.training.checkpoints.store import SAVER, numbered, read_manifest, refuse_link, remove, write
+from sigma_kernel.training.checkpoints.store import (
+    SAVER,
+    newest_good,
+    numbered,
+    read,
+    read_manifest,
+    refuse_link,
+    remove,
+    saved,
+    write,
+)
 
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is marked to keep
 
@@ -44,8 +54,8 @@ class Retention:
 
 
 @define(eq=False)
-class Saver:
-    """Save the checkpoints of one trainer in the background, in ``home``.
+class Saver(Checkpoints):
+    """The checkpoints of one trainer, in ``home``; they are saved in the background.
 
     A failure, such as a full disk, is logged as an alarm: training continues, and saved checkpoints remain.
     """
@@ -62,6 +72,44 @@ class Saver:
     _failed: int = field(default=0, init=False)  # checkpoints that failed since the last one that was written
     _marks: dict[int, Mark] = field(factory=dict, init=False)
 
+    # -- those that are there ------------------------------------------------------------------------------------------
+    def numbers(self) -> list[int]:
+        """Return the iterations of the checkpoints, in order; raise SigmaCheckpointError for links."""
+        return [int(path.name) for path in saved(self.home.parents[1], self.home.name)]
+
+    def epochs(self) -> dict[int, int]:
+        """Return the epochs of the checkpoints that are intact, by iteration; each is read once."""
+        found = {path: _epoch(path, path.stat().st_mtime_ns) for path in numbered(self.home) if path.exists()}
+        return {int(path.name): epoch for path, epoch in found.items() if epoch is not None}
+
+    def abandoned(self, number: int) -> list[str]:
+        """Return the labels of the checkpoints of an iteration on abandoned branches."""
+        return [path.name for path in self.home.glob(f"{number}.branch-*")]
+
+    def place(self, label: str) -> Path:
+        """Return the directory of a checkpoint."""
+        return self.home / label
+
+    def about(self, label: str, log: Log) -> Mapping[str, Any]:
+        """Return the manifest of a checkpoint."""
+        return read_manifest(self.home / label, log)
+
+    def read(self, label: str, log: Log) -> Checkpoint:
+        """Read a checkpoint, verified."""
+        return read(self.home / label, log)
+
+    def newest(self, log: Log, use: Use, among: Sequence[int] = ()) -> tuple[str, Checkpoint]:
+        """Return the newest intact checkpoint, or the first ``among`` some, that ``use`` accepts; log the others."""
+        wanted = [self.home / str(number) for number in among]
+        run, trainer = self.home.parents[1], self.home.name
+        path, found = newest_good(run, trainer, log, lambda path, found: use(path.name, found), wanted)
+        return path.name, found
+
+    def write(self, label: str, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint, and wait for it."""
+        write(self.home / label, checkpoint, run=self.run)
+
+    # -- in the background ---------------------------------------------------------------------------------------------
     def retain(self, hooks: Iterable[Hook], direction: Callable[[str], str]) -> None:
         """Set the retention to what these hooks ask for; raise SigmaConfigError if it is invalid.
 
@@ -71,6 +119,10 @@ class Saver:
         if (address := asked.pop("value", None)) is not None:
             asked.setdefault("prefer", "greatest" if direction(address) == "higher" else "least")
         self.retention = Retention(**asked)
+
+    def ranking(self) -> dict[str, Any]:
+        """Return the retention as plain values."""
+        return asdict(self.retention)
 
     def save(self, number: int, checkpoint: Checkpoint) -> Path:
         """Queue a checkpoint to be written; return its path.  Its arrays must not be changed after this.
@@ -165,6 +217,15 @@ class Saver:
 
     def _wanted(self, number: int, checkpoint: Checkpoint) -> bool:
         return number in self.retention.deserving({**self._marks, number: (checkpoint.score, checkpoint.keep)})
+
+
+@lru_cache(maxsize=1024)
+def _epoch(path: Path, changed: int) -> int | None:
+    """Return the epoch of a checkpoint; None if it is damaged, or has just been removed."""
+    try:
+        return int(read_manifest(path, lambda text: None)["values"]["clock"]["epoch"])
+    except SigmaCheckpointError:
+        return None
 
 
 def _mark(folder: Path) -> Mark:

@@ -21,6 +21,7 @@ from typing import Any
 from attrs import field, frozen
 from attrs.validators import and_, deep_mapping, ge, instance_of
 
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.encoding import packed, unpacked
 from sigma_kernel.errors import SigmaCheckpointError, said
 from sigma_kernel.training.files import digest, get_bytes, get_lines
@@ -109,7 +110,7 @@ class Stored:
 
 
 @frozen
-class Excerpt:
+class JournalExcerpt:
     """The verified lines of a journal since a bookmark: a ``count`` of them in the file, and ``more`` that it lacks.
 
     Those in the file are read each time that they are needed.
@@ -131,6 +132,25 @@ class Excerpt:
     def before(self) -> Bookmark:
         """Return the bookmark before the first row."""
         return self.start if self.start.lines else self.start.after(next(self.lines()))
+
+    @property
+    def place(self) -> str:
+        """Return where the journal is."""
+        return str(self.path)
+
+    @property
+    def whole(self) -> bool:
+        """Return whether it begins at the beginning."""
+        return not self.start.lines
+
+    def count_before(self, trainer: str) -> tuple[int, int]:
+        """Return how many rows of a trainer came before, and how many of these began with a resume."""
+        before = self.before()
+        return before.rows.get(trainer, 0), before.sessions.get(trainer, 0)
+
+    def reaches(self, checkpoint: Checkpoint) -> bool:
+        """Return whether it begins at the bookmark of a checkpoint, or before."""
+        return Bookmark.saved(checkpoint.chain.get("bookmark")).offset >= self.start.offset
 
     def rows(self, trainer: str) -> list[dict[str, Any]]:
         """Return the rows of one trainer, each with its index as ``place``; of digests, ``whole`` reads all fields.
@@ -179,7 +199,7 @@ def _follows(before: str, line: str) -> bool:
 
 def read(
     path: Path, log: Callable[[str], Any], start: Bookmark = START, held: Sequence[Mapping[str, Any]] = ()
-) -> Excerpt:
+) -> JournalExcerpt:
     """Read the lines of a journal after a bookmark and verify the chain; drop an incomplete last line, and log that.
 
     A bookmark that does not fit stands for the beginning.  Lines missing at the end are recovered from what checkpoints
@@ -192,7 +212,7 @@ def read(
     lost = _lost(path, next(get_lines(path), ""))
     hashes = [start.hash, *map(hash_of, _verified(path, start, log))]
     more = _recovered(path, start.lines, hashes, {} if start.lines else lost, held)
-    return Excerpt(path, len(hashes) - 1, start, more)
+    return JournalExcerpt(path, len(hashes) - 1, start, more)
 
 
 def _verified(path: Path, start: Bookmark, log: Callable[[str], Any] = lambda text: None) -> Iterator[str]:
@@ -259,7 +279,7 @@ def _after(end: str, rows: Sequence[str]) -> list[str]:
     return found
 
 
-def configured(part: Excerpt) -> list[str]:
+def configured(part: JournalExcerpt) -> list[str]:
     """Return the hash of the current configuration, preceded by the previous one if the file may still have that.
 
     That is so if nothing follows the change in the journal: a crash may have come between the row and the file.

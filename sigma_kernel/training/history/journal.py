@@ -19,12 +19,13 @@ from typing import Any
 
 from attrs import Factory, asdict, define, field
 
+from sigma_kernel.contracts import storing
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.folders import WrittenFolder, sync as sync_folder
 from sigma_kernel.plain import strict
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training.files import get_bytes
-from sigma_kernel.training.history.chain import START, Bookmark, Excerpt, chained, encoded, first, hash_of
+from sigma_kernel.training.history.chain import START, Bookmark, JournalExcerpt, chained, encoded, first, hash_of
 
 MOST_BYTES = 1 << 20  # of lines already on the disk, kept for the manifest of the next checkpoint
 EVERY = 1 << 20  # bytes of lines between two bookmarks, from which a resume can read
@@ -36,7 +37,7 @@ LONGEST = 4 << 20  # bytes of lines in a manifest, even if the disk takes none: 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 @define(eq=False)
-class Lines:
+class Lines(storing.RowWriter):
     """A file of JSON lines; the first line holds the format.  Without a path, nothing is written.
 
     If the disk is full, rows are queued and written with a later row: the first failure logs an alarm, the others are
@@ -74,6 +75,16 @@ class Lines:
     def _begin(self, empty: bool) -> Sequence[str]:
         """Return the lines that the file lacks; they are appended."""
         return ('{"format": 1}',) if empty else ()
+
+    @property
+    def kept(self) -> bool:
+        """Return whether there is a file."""
+        return self.path is not None
+
+    @property
+    def behind(self) -> bool:
+        """Return whether rows are queued."""
+        return bool(self.waiting)
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add a row."""
@@ -152,11 +163,11 @@ class Lines:
 
 
 @define(eq=False)
-class Journal(Lines):
+class JournalFile(Lines, storing.Journal):
     """The journal: a hash chain of lines, shared by the trainers of a run; one sync covers the rows of all of them."""
 
     configuration: str = ""  # the hash of config.toml
-    continued: Excerpt | None = None  # of a file from which it goes on
+    continued: JournalExcerpt | None = None  # of a file from which it goes on
     _base: Bookmark = field(default=START, init=False)  # of a resume while this session replays
     _end: Bookmark = field(default=START, init=False)  # of the newest line
     _bookmarks: deque[Bookmark] = field(factory=lambda: deque(maxlen=BOOKMARKS), init=False)

@@ -21,11 +21,11 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.contracts.storing import RowWriter
 from sigma_kernel.curves import AXES, Branch, BranchedCurves, Curve, Stretch, evenly_thinned, joined, table, thinned
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaPluginError, SigmaStateError, near
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.optional import optional
-from sigma_kernel.training.history.journal import Lines
 
 FRAMES = ("pandas", "polars")
 DRAWN = 8  # values that a notebook shows
@@ -281,7 +281,7 @@ class History(Mapping[str, np.ndarray]):
 class Samples:
     """Downsample measurements to rows: the last, the least and the greatest value of each name, and the last texts."""
 
-    lines: Lines
+    rows: RowWriter
     history: History
     interval: float = 0.1
     now: Callable[[], float] = time.monotonic
@@ -295,7 +295,7 @@ class Samples:
 
     def write(self, head: Mapping[str, Any], force: bool = False) -> None:
         """Write a row if there are new values, and either the interval has passed or ``force`` is set."""
-        if self.lines.path is None or not (force or self.now() - self._last >= self.interval):
+        if not self.rows.kept or not (force or self.now() - self._last >= self.interval):
             return
         for name, values in self.history.news(self._cursors).items():
             old = self._row.get(name, {"low": np.nan, "high": np.nan})
@@ -307,7 +307,7 @@ class Samples:
                 "high": float(np.fmax(old["high"], high)),
             }
         texts = self.history.texts
-        if (self._row or texts) and (force or not self.lines.waiting):
-            self.lines.append({**head, **({"texts": texts} if texts else {}), "values": self._row})
+        if (self._row or texts) and (force or not self.rows.behind):
+            self.rows.append({**head, **({"texts": texts} if texts else {}), "values": self._row})
             texts.clear()
             self._row, self._last = {}, self.now()

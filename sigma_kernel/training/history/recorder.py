@@ -12,11 +12,9 @@ import numpy as np
 from attrs import Factory, define, field
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.contracts.storing import Checkpoint, Journal, NoRows, RowWriter, StoredRun
 from sigma_kernel.encoding import packed, unpacked
-from sigma_kernel.training.history.chain import Bookmark
 from sigma_kernel.training.history.digests import digests
-from sigma_kernel.training.history.journal import Journal, Lines
 from sigma_kernel.training.history.metrics import History, Samples
 from sigma_kernel.training.history.replay import RESUMED, Replay, end_of_training
 from sigma_kernel.training.history.rewind import Past
@@ -38,7 +36,8 @@ class Recorder:
     history: History = field(factory=History)
     settings: History = field(factory=History)  # the numbers that can be set, each time one has changed
     past: Past = field(factory=Past)
-    journal: Journal = field(factory=Journal)
+    journal: Journal = field(factory=NoRows)
+    stored: StoredRun | None = field(default=None, init=False)  # for what hooks write
     replay: Replay | None = field(default=None, init=False)
     branch: int = field(default=0, init=False)
     by: str = field(default="", init=False)  # the hook that acts; empty for commands from outside
@@ -47,14 +46,14 @@ class Recorder:
     _start: int = field(default=0, init=False)  # the iteration at which this branch or this session began
     _rows: int = field(default=0, init=False)  # of this trainer in the journal
     _end: int | None = field(default=None, init=False)  # the row at which training ended last, unless it went on
-    _samples: Samples = field(default=Factory(lambda made: Samples(Lines(), made.history), takes_self=True))
+    _samples: Samples = field(default=Factory(lambda made: Samples(NoRows(), made.history), takes_self=True))
     _early: deque[Mapping[str, Any]] = field(factory=lambda: deque(maxlen=1000))  # rows before the journal was opened
     _losses: bytearray = field(factory=bytearray)  # float32, for the next digest
 
     # -- files ---------------------------------------------------------------------------------------------------------
-    def open(self, journal: Journal, metrics: Lines) -> None:
-        """Write to the files of a run folder from now on."""
-        self.journal, self._samples = journal, Samples(metrics, self.history)
+    def open(self, journal: Journal, metrics: RowWriter, run: StoredRun | None = None) -> None:
+        """Write to the journal and the metrics of a run from now on."""
+        self.stored, self.journal, self._samples = run, journal, Samples(metrics, self.history)
         while self._early:
             self._append(self._early.popleft())
 
@@ -62,14 +61,13 @@ class Recorder:
         """Drop the rows from before the journal was opened."""
         self._early.clear()
 
-    def follow(self, rows: Sequence[Mapping[str, Any]], before: Bookmark, branch: int, iteration: int) -> None:
-        """Continue a journal with these rows of this trainer, and those ``before`` them.
+    def follow(self, rows: Sequence[Mapping[str, Any]], before: tuple[int, int], branch: int, iteration: int) -> None:
+        """Continue a journal with these rows of this trainer, and those ``before`` them: their number, and of resumes.
 
         Training goes on from an iteration of a branch.
         """
-        self._rows = before.rows.get(self.trainer, 0) + len(rows)
-        sessions = before.sessions.get(self.trainer, 0) + sum(row.get("event") == RESUMED for row in rows)
-        self._session = sessions + 1
+        self._rows = before[0] + len(rows)
+        self._session = before[1] + sum(row.get("event") == RESUMED for row in rows) + 1
         self.begin(branch, iteration)
         for row in rows:
             self.tell(row)
@@ -104,7 +102,7 @@ class Recorder:
 
     def _write(self, row: Mapping[str, Any]) -> None:
         self.tell(row)
-        if self.journal.path is None:
+        if not self.journal.kept:
             self._early.append(row)
         else:
             self._append(row)
@@ -194,7 +192,7 @@ class Recorder:
     # -- digests and snapshots -----------------------------------------------------------------------------------------
     def digest(self, moment: Moment, snapshot: Checkpoint, order: HookOrder) -> None:
         """Write the digests of a snapshot, and the losses since the previous digest, if there is a journal."""
-        if self.journal.path is None and self.replay is None:
+        if not self.journal.kept and self.replay is None:
             return
         most = 4 * max(1, THINNING // max(1, self._rows))
         self.note(moment, {"event": "digest", "state": digests(snapshot, order), "losses": self._losses[-most:].hex()})

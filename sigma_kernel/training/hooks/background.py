@@ -20,6 +20,7 @@ from attrs import define, field
 from sigma_kernel.arrays import protected
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, Metric, RowLosses
+from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.encoding import packed, unpacked
 from sigma_kernel.errors import SigmaStateError, said
 from sigma_kernel.graph.node import Spec
@@ -45,7 +46,7 @@ class Firing:
     scope: str
     hook: Hook
     moment: Moment
-    folder: Path | None
+    stored: StoredRun | None
     known: Mapping[str, Any]
     fresh: dict[str, Any]  # published by hooks that were due at the same boundary
     memory: Any
@@ -66,6 +67,15 @@ class Firing:
     def key(self) -> tuple[str, str]:
         """Return the name and the scope of the hook."""
         return self.name, self.scope
+
+    @property
+    def folder(self) -> Path | None:
+        """Return the run's folder, if it has one."""
+        return None if self.stored is None else self.stored.path
+
+    def write(self, name: str, data: bytes) -> Path | None:
+        """Write a file of the run, if it has a folder."""
+        return None if self.stored is None else self.stored.write(name, data, durable=False)
 
     def read(self, address: str) -> Any:
         """Return a value from the snapshot, or one published by a hook that was due at the same boundary."""

@@ -1,26 +1,21 @@
-"""Resume or replay a run from its folder: restore a checkpoint, and replay the journal after it."""
+"""Resume or replay a stored run: restore a checkpoint, and replay the journal after it."""
 
 from __future__ import annotations
 
-import os
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from attrs import evolve
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts.storing import Checkpoint, Log
+from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Excerpt, Log, StoredRun
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, SigmaError, said
 from sigma_kernel.training.checkpoints.compatibility import check_fit, differences
-from sigma_kernel.training.checkpoints.store import newest_good, read, read_manifest, saved, write
 from sigma_kernel.training.components import Learned
 from sigma_kernel.training.data.identity import changed_rows, describe_rows
-from sigma_kernel.training.files import LARGEST, digest, get_bytes
-from sigma_kernel.training.history import chain
-from sigma_kernel.training.history.chain import START, Bookmark, Excerpt
 from sigma_kernel.training.history.replay import (
     RESUMED,
     Replay,
@@ -41,55 +36,27 @@ CHANGED = (
     "Restore them; or use these on purpose: --data PATH, or in Python load(RUN), then trainer.data = ... or "
     "evaluate(data)."
 )
-Restored = tuple[Path, Checkpoint]
+Restored = tuple[str, Checkpoint]  # with its label
 EDITED = "Some were left out or relabelled by their numbers: restore the rows, or undo that first."
 
 
-def history(run: Path, trainers: Collection[str], log: Log, whole: bool = True) -> Excerpt:
-    """Return the journal of a run, with the lines missing at its end that checkpoints still hold.
-
-    If the ``whole`` is not wanted, it begins at the bookmarks of the newest checkpoints, where these fit.  Raises
-    SigmaCheckpointError if the journal was changed or cut, or does not match ``config.toml``.
-    """
-    path, ends = run / "journal.jsonl", _ends(run, trainers)
-    now = digest(get_bytes(run / "config.toml", LARGEST))
-    if os.path.lexists(path):
-        part = chain.read(path, log, START if whole else _bookmark(ends, trainers), ends)
-        if part.more:
-            log(f"{path}: has lost its last {len(part.more)} lines, which a checkpoint still holds: they are restored")
-        known = chain.configured(part)
-    else:
-        log(f"{path}: is missing: everything after the last checkpoint is lost")
-        lost = {end["trainer"]: (end["head"], end["place"]) for end in reversed(ends)}
-        part = Excerpt(path, more=[chain.first(now, lost)])
-        known = [end["configuration"] for end in ends[:1]]
-    if known and now not in known:
-        raise SigmaCheckpointError(
-            f"{run / 'config.toml'}: was changed since the run wrote it: its sha256 begins with {now[:16]}, and not "
-            f"with {known[-1][:16]}. Restore it from a copy; for other settings, use `sigma resume --set KEY=VALUE`."
-        )
-    return part
+def attach(run: StoredRun, session: Session) -> None:
+    """Let a session write to a run from now on."""
+    saver = run.checkpoints(session.setup.name)
+    if session.saver is not saver:
+        # while no other thread writes: early rows come first
+        session.ask(partial(session.recorder.open, run.journal, run.metrics, run))
+        session.attach(saver)
 
 
-def _bookmark(ends: Sequence[Mapping[str, Any]], trainers: Collection[str]) -> Bookmark:
-    """Return the first of the bookmarks in the newest checkpoints of all trainers, as far as known."""
-    newest = {end["trainer"]: Bookmark.saved(end.get("bookmark")) for end in reversed(ends)}
-    return min((newest.get(name, START) for name in trainers), key=lambda one: one.offset, default=START)
-
-
-def _ends(run: Path, trainers: Iterable[str]) -> list[Mapping[str, Any]]:
-    """Return the ends of the journal that checkpoints hold, newest first for each trainer."""
-    found: list[Mapping[str, Any]] = []
-    for path in (path for name in trainers for path in reversed(saved(run, name))):
-        with suppress(SigmaCheckpointError):  # restoring it raises the error
-            manifest = read_manifest(path, _silent)
-            about = {"trainer": path.parent.name, "place": manifest["values"].get("journal", 0)}
-            found += [{**manifest["chain"], **about}] if manifest["chain"] else []
-    return found
+def keep_initial(run: StoredRun, session: Session) -> None:
+    """Keep the initial values of a session that come from outside, in a new run."""
+    if arrays := session.initial.outside():
+        run.keep_initial(session.setup.name, arrays)
 
 
 def restore_sessions(
-    run: Path, sessions: Mapping[str, Session], edits: Sequence[str], log: Log
+    run: StoredRun, sessions: Mapping[str, Session], edits: Sequence[str], log: Log
 ) -> tuple[Excerpt, dict[str, Restored | None]]:
     """Restore the newest checkpoint of each session; return the journal since then, and these by trainer.
 
@@ -98,25 +65,20 @@ def restore_sessions(
     """
     said = list[str]()
     try:
-        part = history(run, sessions, said.append, whole=False)
+        part = run.excerpt([*sessions], said.append, whole=False)
         restored = {name: _restore_newest(run, one, part, edits, said.append) for name, one in sessions.items()}
-        enough = all(one is not None and reaches(part, one[1]) for one in restored.values())
+        enough = all(one is not None and part.reaches(one[1]) for one in restored.values())
     except SigmaError:  # reading all of it raises the error
         enough = False
     if not enough:
-        part = history(run, sessions, log)
+        part = run.excerpt([*sessions], log)
         return part, {name: _restore_newest(run, one, part, edits, log) for name, one in sessions.items()}
     for text in said:
         log(text)
     return part, restored
 
 
-def reaches(part: Excerpt, found: Checkpoint) -> bool:
-    """Return whether a part of the journal begins at the bookmark of a checkpoint, or before."""
-    return Bookmark.saved(found.chain.get("bookmark")).offset >= part.start.offset
-
-
-def _restore_newest(run: Path, session: Session, part: Excerpt, edits: Sequence[str], log: Log) -> Restored | None:
+def _restore_newest(run: StoredRun, session: Session, part: Excerpt, edits: Sequence[str], log: Log) -> Restored | None:
     """Restore the newest checkpoint of a session; return None if its whole journal is to be replayed.
 
     That is so without a checkpoint, or if all are on abandoned branches.
@@ -125,40 +87,44 @@ def _restore_newest(run: Path, session: Session, part: Excerpt, edits: Sequence[
     try:
         restored = restore(run, session, log, edits, rows)
     except SigmaCheckpointError:
-        if part.start.lines or not _from_the_beginning(run, name, rows):
+        if not part.whole or not _from_the_beginning(run, name, rows):
             raise
-        log(f"{run}: has no checkpoint of {name!r} to resume from: everything is replayed")
+        log(f"{run.place}: has no checkpoint of {name!r} to resume from: everything is replayed")
     since = restored[1].values.get("journal", 0) if restored else 0
-    check_commands(tail([*rows, {"event": RESUMED}], since), str(part.path))
+    check_commands(tail([*rows, {"event": RESUMED}], since), part.place)
     return restored
 
 
 def resume(
-    run: Path, session: Session, part: Excerpt, restored: Restored | None, edits: Sequence[str], log: Log, paused: bool
+    run: StoredRun,
+    session: Session,
+    part: Excerpt,
+    restored: Restored | None,
+    edits: Sequence[str],
+    log: Log,
+    paused: bool,
 ) -> None:
     """Replay the journal after the checkpoint that a session was restored from, or all of it.
 
     With ``edits`` of the configuration, only rows from outside are applied again.
     """
     name, recorder, position, branch = session.setup.name, session.recorder, 0, 0
-    rows, before = part.rows(name), part.before()
+    rows, before, checkpoints = part.rows(name), part.count_before(name), run.checkpoints(name)
     failed, edited = failure(rows), edited_values(session, edits, rows)
     if restored is not None:
-        path, found = restored
+        label, found = restored
         for line in differences(found.made_with, session.made_with()):
-            log(f"{path}: {line}: bits may differ from those of an uninterrupted run")
+            log(f"{checkpoints.place(label)}: {line}: bits may differ from those of an uninterrupted run")
         position, branch = found.values.get("journal", 0), found.values.get("branch", 0)
         if more_asked(name, edits, rows, position) and not session.progress.underway:
             renew(session.setup.order, session.state.memory)
             found = evolve(found, values={**found.values, "hooks": session.snapshot().values["hooks"]})
         recorder.past.keep(session.moment, session.snapshot())  # as the session that saved it did
         if edits:  # for a later replay, which starts here
-            place = before.rows.get(name, 0) + len(rows)
-            write(path.with_name(f"{path.name}.edited-{place}"), drop_edited_values(found, edited))
+            checkpoints.write(f"{label}.edited-{before[0] + len(rows)}", drop_edited_values(found, edited))
     if failed is not None:
         log(describe_failure(name, failed, session.moment.iteration, edits))
-        if session.saver is not None:  # else they would be taken for newer ones
-            session.saver.set_aside(session.moment.iteration, branch)
+        checkpoints.set_aside(session.moment.iteration, branch)  # else they would be taken for newer ones
     recorder.follow(rows, before, branch, session.moment.iteration)
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
     left = [whole(row) for row in tail([*rows, row], position) if not is_overridden(row, edited)]
@@ -211,7 +177,7 @@ def _gives_data(trainer: str, edits: Sequence[str], rows: Sequence[Row], positio
     return any(key.startswith("data.") and key.split(".")[1] not in FEEDING for key in own)
 
 
-def replay(run: Path, session: Session, part: Excerpt, log: Log) -> None:
+def replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> None:
     """Replay all rows of a journal since the last change of settings, and compare.
 
     Raises SigmaCheckpointError if the beginning of the journal was lost.
@@ -220,37 +186,36 @@ def replay(run: Path, session: Session, part: Excerpt, log: Log) -> None:
     check_rows(recall(run, name, whole=False), session)
     if rows and rows[0]["place"]:
         raise SigmaCheckpointError(
-            f"{part.path}: begins at iteration {rows[0]['iteration']}: the journal before it was lost. The run can be "
+            f"{part.place}: begins at iteration {rows[0]['iteration']}: the journal before it was lost. The run can be "
             "resumed, but not replayed."
         )
     if (edited := last_edited(rows)) is not None:
         start = rows[edited]["from"]
         log(f"{name}: settings were changed at iteration {start}; the replay begins there")
         if rows[edited].get("at") != 0:
-            saved_then = read(run / "checkpoints" / name / f"{start}.edited-{edited}")
+            saved_then = run.checkpoints(name).read(f"{start}.edited-{edited}", log)
             session.restore(saved_then)
             session.recorder.begin(saved_then.values.get("branch", 0), start)
             session.recorder.past.keep(session.moment, session.snapshot())
         rows = rows[edited + 1 :]
         back = [row for row in rows if row.get("command") == "rewind" and row["to"] < start]
         for row in {row["to"]: row for row in reversed(back)}.values():  # the first that goes to before the replay
-            found = _gone_back_to(run, name, row)
+            found = _gone_back_to(run.checkpoints(name), row, log)
             session.recorder.past.keep(Moment(**found.values["clock"]), found, pinned=True)
-    check_commands(rows, str(part.path))
+    check_commands(rows, part.place)
     session.recorder.compare(Replay(deque(seamless(rows)), goes_on=False))
 
 
-def _gone_back_to(run: Path, trainer: str, rewind: Row) -> Checkpoint:
+def _gone_back_to(checkpoints: Checkpoints, rewind: Row, log: Log) -> Checkpoint:
     """Return the state that a rewind restored, from the checkpoint that it wrote: that may have been left since."""
-    home = run / "checkpoints" / trainer
-    found = map(read, home.glob(f"{rewind['to']}.branch-*"))
+    found = (checkpoints.read(label, log) for label in checkpoints.abandoned(rewind["to"]))
     own = (one for one in found if one.values.get("branch") == rewind["branch"])
-    return next(own, None) or read(home / str(rewind["to"]))
+    return next(own, None) or checkpoints.read(str(rewind["to"]), log)
 
 
 def restore(
-    run: Path, session: Session, log: Log, edits: Sequence[str] = (), rows: Sequence[Row] = ()
-) -> tuple[Path, Checkpoint]:
+    run: StoredRun, session: Session, log: Log, edits: Sequence[str] = (), rows: Sequence[Row] = ()
+) -> Restored:
     """Restore the newest checkpoint that is intact, fits the session, and is not on an abandoned branch.
 
     After a failure it is the last good one, without the live values that are edited.  Others are logged.  Raises
@@ -258,10 +223,11 @@ def restore(
     configuration that do not fit it.
     """
     name, failed = session.setup.name, failure(rows)
-    edited = edited_values(session, edits, rows)
+    edited, checkpoints = edited_values(session, edits, rows), run.checkpoints(name)
 
-    def put(path: Path, found: Checkpoint) -> None:
-        if left(rows, path, found):
+    def put(label: str, found: Checkpoint) -> None:
+        path = checkpoints.place(label)
+        if left(rows, int(label), found):
             raise SigmaCheckpointError(f"{path}: is on an abandoned branch. Use a checkpoint of the current one.")
         given = _gives_data(session.setup.name, edits, rows, found.values.get("journal", 0))
         try:
@@ -271,11 +237,11 @@ def restore(
                 raise
             raise SigmaConfigError(f"{', '.join(edits)}: does not fit this run. {error}") from error
 
-    good = [] if failed is None else [path for path in saved(run, name) if int(path.name) <= failed["good"]]
-    return newest_good(run, name, log, put, [*reversed(good)])
+    good = [] if failed is None else [number for number in checkpoints.numbers() if number <= failed["good"]]
+    return checkpoints.newest(log, put, good[::-1])
 
 
-def fit(path: Path, found: Checkpoint, session: Session, accepted: Log | None = None) -> None:
+def fit(path: Path | str, found: Checkpoint, session: Session, accepted: Log | None = None) -> None:
     """Restore a checkpoint, with the components that it was saved with.
 
     Raises SigmaCheckpointError, and leaves the session as it was, if it does not fit; SigmaDataError for rows that have
@@ -314,11 +280,14 @@ def check_rows(found: Checkpoint, session: Session, accepted: Log | None = None)
         (accepted or _silent)(f"{name}: {line}")
 
 
-def recall(run: Path, trainer: str, whole: bool) -> Checkpoint:
+def recall(run: StoredRun, trainer: str, whole: bool) -> Checkpoint:
     """Return the newest intact checkpoint, its arrays only if the ``whole`` is read; an empty one if there is none."""
-    for path in reversed(saved(run, trainer)):
+    checkpoints = run.checkpoints(trainer)
+    for number in reversed(checkpoints.numbers()):
         with suppress(SigmaCheckpointError):  # restoring it raises the error
-            return read(path, _silent) if whole else Checkpoint({}, read_manifest(path, _silent)["values"])
+            if whole:
+                return checkpoints.read(str(number), _silent)
+            return Checkpoint({}, checkpoints.about(str(number), _silent)["values"])
     return Checkpoint({}, {})
 
 
@@ -326,14 +295,15 @@ def _silent(text: str) -> None:
     """Log nothing: restoring a checkpoint logs it."""
 
 
-def _from_the_beginning(run: Path, trainer: str, rows: Sequence[Row]) -> bool:
+def _from_the_beginning(run: StoredRun, trainer: str, rows: Sequence[Row]) -> bool:
     """Return whether the whole journal can be replayed: same settings, and no checkpoint but of abandoned branches."""
     if not rows or rows[0]["iteration"] or any(row.get("edits") for row in rows):
         return False
-    return all(left(rows, path, read(path)) for path in saved(run, trainer))
+    checkpoints = run.checkpoints(trainer)
+    return all(left(rows, number, checkpoints.read(str(number), _silent)) for number in checkpoints.numbers())
 
 
-def left(rows: Sequence[Row], path: Path, found: Checkpoint) -> bool:
-    """Return whether a rewind, after a checkpoint was saved, went back to before it."""
+def left(rows: Sequence[Row], number: int, found: Checkpoint) -> bool:
+    """Return whether a rewind, after the checkpoint of an iteration was saved, went back to before it."""
     later = [row for row in rows if row["place"] >= found.values.get("journal", len(rows))]
-    return any(row.get("command") == "rewind" and row["to"] < int(path.name) for row in later)
+    return any(row.get("command") == "rewind" and row["to"] < number for row in later)

@@ -10,128 +10,149 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from datetime import datetime
-from functools import partial
 from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.contracts.storing import Checkpoint, Log
+from sigma_kernel.contracts import storing
+from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, NoRows, RowWriter, Store, StoredRun
+from sigma_kernel.curves import BranchedCurves, measured
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
-from sigma_kernel.folders import LOCK, WrittenFolder, flock
+from sigma_kernel.folders import CONFIG, LOCK, WrittenFolder, flock, is_locked, run_folders
 from sigma_kernel.regular import IRREGULAR
 from sigma_kernel.training import files
-from sigma_kernel.training.checkpoints.store import read, write
+from sigma_kernel.training.checkpoints.store import read, recover, write
 from sigma_kernel.training.checkpoints.writer import Saver
-from sigma_kernel.training.history.chain import Excerpt
-from sigma_kernel.training.history.journal import Journal, Lines
+from sigma_kernel.training.history.chain import JournalExcerpt
+from sigma_kernel.training.history.journal import JournalFile
 from sigma_kernel.training.history.metrics_file import MetricsFile
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.runs.excerpt import history
 
+JOURNAL, METRICS = "journal.jsonl", "metrics.jsonl"
 INITIAL = "initial"  # folder of initial values that came from outside, by trainer
 
 
 @define(eq=False)
-class RunFolder:
-    """The files of one run; before the folder is created or resumed, there are none.
+class FolderRun(StoredRun):
+    """The files of one run; until it is created or reopened, none is written.
 
     ``fill`` writes those that are neither records nor the configuration.
     """
 
+    home: WrittenFolder  # which folder it is
     log: Log
-    fill: Callable[[Path], None]
-    run: Path | None = None
-    home: WrittenFolder | None = None  # which it is, or is to be
+    fill: Callable[[StoredRun], None]
+    journal: storing.Journal = field(factory=NoRows)
+    metrics: RowWriter = field(factory=NoRows)
     _claim: ExitStack | None = None  # the lock on the folder
     _savers: dict[str, Saver] = field(factory=dict)
-    journal: Journal = field(factory=Journal)
-    _metrics: Lines = field(factory=Lines)
     _text: str = ""  # of config.toml
 
-    def open(self, parent: Path, name: str, describe: Callable[[Path], str]) -> None:
-        """Create a new run folder and fill it; on failure raise a SigmaError, and leave no files.
+    @property
+    def path(self) -> Path:
+        """Return the folder."""
+        return self.home.path
+
+    @property
+    def place(self) -> str:
+        """Return the path of the folder."""
+        return str(self.home.path)
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+    def begin(self, describe: Callable[[StoredRun], str]) -> None:
+        """Fill the new folder; on failure raise a SigmaError, and remove it.
 
         ``describe`` returns the text of its configuration, and saves there what that refers to.
         """
-        self.home = create(parent, name)
-        run = self.home.path
         try:
-            text = describe(run)
-            files.put_text(run / "config.toml", text, self.home)
-            self.fill(run)
+            text = describe(self)
+            files.put_text(self.path / CONFIG, text, self.home)
+            self.fill(self)
         except SigmaError:
             with suppress(OSError, SigmaStateError), self.home.opened():  # else it is another folder by now
-                shutil.rmtree(run, ignore_errors=True)
+                shutil.rmtree(self.path, ignore_errors=True)
             raise
-        self._write_into(self.home, text)
+        self._write_into(text)
 
-    def reopen(self, text: str | None, journal: Excerpt) -> None:
-        """Write to the folder that was claimed; append the lines that its ``journal`` lacks at the end.
+    def reopen(self, text: str | None, journal: storing.Excerpt) -> None:
+        """Write to the folder that is locked; append the lines that its ``journal`` lacks at the end.
 
-        A ``text`` is the new configuration: the journal names it first, :meth:`edited` writes the file.
+        A ``text`` is the new configuration: the journal names it first, :meth:`commit` writes the file.
         """
-        assert self.home is not None
-        text = files.get_bytes(self.home.path / "config.toml").decode() if text is None else text
-        self._write_into(self.home, text, journal)
+        assert isinstance(journal, JournalExcerpt)  # as it is read here
+        text = files.get_bytes(self.path / CONFIG).decode() if text is None else text
+        self._write_into(text, journal)
 
-    def edited(self) -> None:
+    def commit(self) -> None:
         """Write the current configuration, once the journal is on the disk."""
-        assert self.run is not None
         if (error := self.journal.durable()) is not None:
             raise error
-        files.put_text(self.run / "config.toml", self._text, self.home)
-        self.fill(self.run)
+        files.put_text(self.path / CONFIG, self._text, self.home)
+        self.fill(self)
 
-    def _write_into(self, home: WrittenFolder, text: str, part: Excerpt | None = None) -> None:
+    def _write_into(self, text: str, part: JournalExcerpt | None = None) -> None:
         """Open the journal and the metrics."""
-        self.run, self._text, digest = home.path, text, files.digest(text.encode())
-        self.journal = Journal(self.run / "journal.jsonl", self.log, self._mend, home, digest, part)
-        self._metrics = MetricsFile(self.run / "metrics.jsonl", self.log, self._mend, home)
+        self._text, digest = text, files.digest(text.encode())
+        self.journal = JournalFile(self.path / JOURNAL, self.log, self._mend, self.home, digest, part)
+        self.metrics = MetricsFile(self.path / METRICS, self.log, self._mend, self.home)
 
     def _mend(self) -> None:
         """Restore files deleted from the run folder; the next checkpoint restores its own files."""
-        assert self.home is not None  # else nothing is written
         with self.home.opened(make=True) as inside:
             if self._claim is not None and not os.path.lexists(inside / LOCK):
                 os.close(open_lock(self.home))
                 self.release()
-                self.claim(self.home.path)
-            if not (inside / "config.toml").exists():
-                files.put_text(self.home.path / "config.toml", self._text, self.home)
-        self.fill(self.home.path)
+                self.lock()
+            if not (inside / CONFIG).exists():
+                files.put_text(self.path / CONFIG, self._text, self.home)
+        self.fill(self)
 
-    def keep(self, session: Session) -> None:
-        """Keep the initial values of a session that come from outside, in a new run folder."""
-        if self.run is not None and (arrays := session.initial.outside()):
-            write(self.run / INITIAL / session.setup.name, Checkpoint(arrays, {}), run=self.home)
+    def write(self, name: str, data: bytes | str, durable: bool = True) -> Path:
+        """Write a file, at once on the disk if it is to be ``durable``; raise SigmaStateError if it cannot be."""
+        path = self.path / name
+        if not durable:
+            files.put_soon(path, data.encode() if isinstance(data, str) else data, self.home)
+        elif isinstance(data, str):
+            files.put_text(path, data, self.home)
+        else:
+            files.put(path, data, self.home)
+        return path
 
-    def attach(self, session: Session) -> None:
-        """Let a session write to the run folder from now on."""
-        name = session.setup.name
-        if self.run is None or name in self._savers:
-            return
-        self._savers[name] = Saver(self.run / "checkpoints" / name, self.log, self.journal.durable, self.home)
-        # while no other thread writes: early rows come first
-        session.ask(partial(session.recorder.open, self.journal, self._metrics))
-        session.attach(self._savers[name])
-
-    def claim(self, run: Path | None) -> None:
-        """Lock the run folder, if there is one, against other processes."""
-        if run is not None:
-            if self.home is None or self.home.path != run.absolute():
-                self.release()
-                self.home = WrittenFolder(run.absolute())
-            self._claim = self._claim or lock(self.home)
+    # -- one process at a time -----------------------------------------------------------------------------------------
+    def lock(self) -> None:
+        """Lock the folder against other processes."""
+        self._claim = self._claim or lock(self.home)
 
     def release(self) -> None:
-        """Unlock the run files."""
+        """Unlock the folder."""
         if self._claim is not None:
             self._claim.close()
             self._claim = None
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
+    def recover(self, log: Log) -> None:
+        """Restore or remove what a crash has left among the checkpoints."""
+        recover(self.path, log, self.home)
+
+    def checkpoints(self, trainer: str) -> Checkpoints:
+        """Return the checkpoints of a trainer, always by the same object."""
+        if trainer not in self._savers:
+            home = self.path / "checkpoints" / trainer
+            self._savers[trainer] = Saver(home, self.log, lambda: self.journal.durable(), self.home)
+        return self._savers[trainer]
+
+    def keep_initial(self, trainer: str, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep the initial values of a trainer that come from outside."""
+        write(self.path / INITIAL / trainer, Checkpoint(arrays, {}), run=self.home)
+
+    def initial(self, trainer: str) -> dict[str, np.ndarray]:
+        """Return the initial values that are kept for a trainer; raises SigmaCheckpointError."""
+        return kept(self.path, trainer)
 
     def wait(self) -> None:
         """Wait until all checkpoints are written or have failed."""
@@ -142,6 +163,40 @@ class RunFolder:
         """Wait until everything is written; raise SigmaCheckpointError if the newest checkpoint failed."""
         for saver in self._savers.values():
             saver.flush()
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+    def excerpt(self, trainers: Collection[str], log: Log, whole: bool = True) -> JournalExcerpt:
+        """Return the journal, with the lines missing at its end that checkpoints still hold."""
+        return history(self.path, trainers, log, whole)
+
+    def curves(self, log: Log) -> Mapping[str, BranchedCurves]:
+        """Return what ``metrics.jsonl`` holds; nothing if somebody removed or replaced it."""
+        path = self.path / METRICS
+        return measured(path, log) if path.is_file() and not path.is_symlink() else {}
+
+
+class FolderStore(Store):
+    """Runs in folders of this machine, or of a file system that it mounts."""
+
+    def create(
+        self, parent: Path, name: str, log: Log, describe: Callable[[StoredRun], str], fill: Callable[[StoredRun], None]
+    ) -> FolderRun:
+        """Create a new run folder and fill it; on failure raise a SigmaError, and leave no files."""
+        run = FolderRun(create(parent, name), log, fill)
+        run.begin(describe)
+        return run
+
+    def open(self, path: Path, log: Log, fill: Callable[[StoredRun], None]) -> FolderRun:
+        """Return the run in a folder; nothing is read yet."""
+        return FolderRun(WrittenFolder(path.absolute()), log, fill)
+
+    def runs(self, places: Sequence[Path]) -> Iterator[Path]:
+        """Yield the run folders among and directly below some folders, oldest first."""
+        return run_folders(places)
+
+    def is_locked(self, run: Path) -> bool:
+        """Return whether a process writes to a run folder; False if that cannot be told."""
+        return is_locked(run)
 
 
 def kept(run: Path, trainer: str) -> dict[str, np.ndarray]:

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import asdict, define, evolve, field
+from attrs import define, evolve, field
 
 from sigma_kernel.arrays import protected
 from sigma_kernel.clock import Moment, Timed, TimeScale, scaled, until_due
 from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Hook, Metric, RowLosses
-from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.contracts.storing import Checkpoint, Checkpoints
 from sigma_kernel.encoding import unpacked
 from sigma_kernel.errors import (
     SigmaCheckpointError,
@@ -36,8 +36,6 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.training.checkpoints.compatibility import made_with, with_counts
-from sigma_kernel.training.checkpoints.store import numbered, read, read_manifest
-from sigma_kernel.training.checkpoints.writer import Saver
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.commands.changes import updated
 from sigma_kernel.training.commands.queue import Queue, Request
@@ -91,7 +89,7 @@ class Session:
     observed: Mapping[str, np.ndarray] = field(factory=dict, init=False)
     iteration: Iteration | None = field(default=None, init=False)  # the last one, if a hook is due that repeats it
     workers: int = field(default=1, init=False)
-    saver: Saver | None = field(default=None, init=False)
+    saver: Checkpoints | None = field(default=None, init=False)
     recovery: Recovery = field(factory=Recovery, init=False)
     finite: bool = field(default=True, init=False)  # the last loss
     _settled: Moment = field(factory=Moment, init=False)
@@ -718,7 +716,7 @@ class Session:
         """Return whether checkpoints can be saved, or a replay behaves as if they were."""
         return self.saver is not None or self.recorder.replays_only
 
-    def attach(self, saver: Saver) -> None:
+    def attach(self, saver: Checkpoints) -> None:
         """Save checkpoints with this saver from now on."""
         saver.retain(self.setup.order.hooks.values(), self.setup.direction)
         self.saver = saver
@@ -768,7 +766,7 @@ class Session:
         """Queue a snapshot to be written as a checkpoint."""
         assert self.saver is not None  # the callers have checked
         self.saver.retain(self.setup.order.hooks.values(), self.setup.direction)  # the hooks may have changed
-        values = {"branch": self.recorder.branch, "ranking": asdict(self.saver.retention)}
+        values = {"branch": self.recorder.branch, "ranking": self.saver.ranking()}
         made, chain = self.made_with(), self.recorder.chain(found.values["journal"])
         self.saver.save(number, evolve(found, values={**found.values, **values}, made_with=made, chain=chain))
 
@@ -802,12 +800,12 @@ class Session:
         if self.saver is None:
             return []
         self.saver.wait()
-        for path in reversed(numbered(self.saver.home)):
+        for number in reversed(self.saver.numbers()):
             with suppress(SigmaCheckpointError):  # damaged: an older one will do
-                values = read_manifest(path, self.recorder.log)["values"]
+                values = self.saver.about(str(number), self.recorder.log)["values"]
                 moment = Moment(**values["clock"])
                 if "lacks" not in values and moment.on(scaled(command.scale)) <= command.to:
-                    return [(moment, read(path, self.recorder.log))]
+                    return [(moment, self.saver.read(str(number), self.recorder.log))]
         return []
 
     # -- replay --------------------------------------------------------------------------------------------------------
@@ -1081,8 +1079,12 @@ class HookView:
     @property
     def folder(self) -> Path | None:
         """Return the run's folder, if it has one."""
-        path = self.session.recorder.journal.path
-        return None if path is None else path.parent
+        return None if self.session.recorder.stored is None else self.session.recorder.stored.path
+
+    def write(self, name: str, data: bytes) -> Path | None:
+        """Write a file of the run, if it has a folder."""
+        run = self.session.recorder.stored
+        return None if run is None else run.write(name, data, durable=False)
 
     def read(self, address: str) -> Any:
         """Return a value that the hook declared in ``reads``, or None if there is none yet."""
@@ -1151,7 +1153,7 @@ class HookView:
             found = self.session.lookup(address, self.scope)
             known |= {address: found} if literal(address) else {**found, **self.session.lookup(self.scope + address)}
         return Firing(
-            self.name, self.scope, hook, self.moment, self.folder,
+            self.name, self.scope, hook, self.moment, self.session.recorder.stored,
             known=deepcopy(known),
             fresh=background.fresh(self.moment),
             memory=deepcopy(self.memory),

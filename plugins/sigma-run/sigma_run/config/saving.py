@@ -7,10 +7,11 @@ from pathlib import Path
 
 from attrs import evolve
 
+from sigma_kernel.encoding import json_document
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.training.checkpoints import store
-from sigma_kernel.training.files import digest, put_json, put_text
+from sigma_kernel.training.files import digest, put_text
 from sigma_kernel.training.trainer import Trainer
 from sigma_run.config.recording import Description
 from sigma_run.config.tables import Writer
@@ -50,6 +51,6 @@ def _fill(folder: Path, environment: Environment, trainer: Trainer) -> None:
     chain = {"configuration": digest(text.encode()), "head": "", "rows": []}
     values = {**found.values, "journal": 0, "branch": 0}
     put_text(folder / "config.toml", text)
-    put_json(folder / "plugins.json", {"plugins": environment.catalogue.versions()})
+    put_text(folder / "plugins.json", json_document({"plugins": environment.catalogue.versions()}))
     place = folder / "checkpoints" / trainer.name / str(found.values["clock"]["iteration"])
     store.write(place, evolve(found, values=values, made_with=session.made_with(), chain=chain))

@@ -38,7 +38,7 @@ from sigma_kernel.training.data.preprocessing import Preparation
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.hooks.outlook import list_metrics
 from sigma_kernel.training.preparation import BATCH, Stages
-from sigma_kernel.training.runs.resume import history
+from sigma_kernel.training.runs.excerpt import history
 from sigma_kernel.training.runs.run_folder import kept
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import Live

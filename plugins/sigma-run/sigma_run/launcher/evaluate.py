@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from sigma_kernel.contracts.storing import Checkpoint, Log
+from sigma_kernel.contracts.storing import Checkpoint, Excerpt, Log
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.training.history.chain import Excerpt
 from sigma_kernel.training.history.replay import Row
 from sigma_kernel.training.hooks.outlook import list_metrics
-from sigma_kernel.training.runs.resume import fit, history, left, reaches
+from sigma_kernel.training.runs.excerpt import history
+from sigma_kernel.training.runs.resume import fit, left
 from sigma_kernel.training.session.loop import Session
 from sigma_run.config import choosing, prepare
 from sigma_run.config.stored import opened, rows_of
@@ -96,7 +96,7 @@ def _rows_since(run: Path, trainers: Collection[str], name: str, journal: Excerp
 
     Raises SigmaStateError if that is wrong: no other checkpoint is tried.
     """
-    if reaches(journal, found):
+    if journal.reaches(found):
         return journal.rows(name)
     try:
         return history(run, trainers, lambda text: None).rows(name)
@@ -112,7 +112,7 @@ def _restore(
     found: Checkpoint,
 ) -> None:
     """Restore a checkpoint; raise SigmaCheckpointError for one of an abandoned branch, or that does not fit."""
-    if left(known(found), place, found):
+    if left(known(found), int(place.name), found):
         raise SigmaCheckpointError(f"{place}: is on an abandoned branch. Use a checkpoint of the current one.")
     fit(place, found, session, accepted)
 

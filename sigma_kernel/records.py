@@ -1,0 +1,93 @@
+"""The run that an environment writes to, in a store: what is said about it as a whole."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from attrs import define, field
+
+from sigma_kernel.contracts import Chart
+from sigma_kernel.contracts.storing import Log, StoredRun
+from sigma_kernel.encoding import json_document
+from sigma_kernel.errors import said
+from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.plugins.resolver import Resolver, resolve_component
+from sigma_kernel.training.runs.run_folder import FolderStore
+from sigma_kernel.training.runs.summary import Summary
+
+CURVES = "default:curves"  # the chart of every run
+
+
+@define(eq=False)
+class RunRecords:
+    """The stored run of an environment, if it has one by now, and the plugins that are noted in it."""
+
+    catalogue: Catalogue
+    log: Log
+    run: StoredRun | None = field(default=None, init=False)
+    _noted: dict[str, str] = field(factory=dict, init=False)  # plugins in use, with versions
+    _noting: threading.Lock = field(factory=threading.Lock, init=False)
+
+    @property
+    def folder(self) -> Path | None:
+        """Return the folder of the run, if it has one."""
+        return None if self.run is None else self.run.path
+
+    def create(self, parent: Path, name: str, describe: Callable[[StoredRun], str]) -> StoredRun:
+        """Create a run, and write to it from now on."""
+        self.run = FolderStore().create(parent, name, self.log, describe, self.note_plugins)
+        return self.run
+
+    def open(self, path: Path) -> StoredRun:
+        """Return a run for reading."""
+        return FolderStore().open(path, self.log, self.note_plugins)
+
+    def go_on(self, run: StoredRun) -> None:
+        """Write to a run that was reopened from now on."""
+        self.run, self._noted = run, self.catalogue.versions()
+
+    def note_plugins(self, run: StoredRun | None = None) -> None:
+        """Write the plugins in use to a new run, or to the current one if they have changed."""
+        used, there = self.catalogue.versions(), run or self.run
+        with self._noting:  # not the gate, for whose holder the thread that mends a folder would wait
+            if there is not None and (run is not None or used != self._noted):
+                there.write("plugins.json", json_document({"plugins": used}))
+            self._noted = used
+
+    def leave(self, summary: Summary) -> None:
+        """Write summary, curves, the plugins in use (hooks may have attached others) and all rows to the run."""
+        if self.run is not None:
+            error = self.run.journal.durable()
+            self.run.write("summary.json", json_document(summary.to_dict()))
+            if self.catalogue.offers("chart", CURVES):
+                self.draw(self.run)
+            self.note_plugins()
+            if error is not None:
+                raise error
+
+    def draw(self, run: StoredRun) -> None:
+        """Draw the curves of a run, told apart by the names of trainers."""
+        try:
+            chart: Chart = resolve_component(Resolver(self.catalogue), "curves", "chart", Chart, CURVES)
+            drawn = str(chart.draw(Path(run.place).name, run.curves(self.log)))
+        except Exception as error:  # a failing plugin must not fail the run
+            self.log(f"curves.svg is not drawn: {said(error)}")
+        else:
+            run.write("curves.svg", drawn)
+
+    def release(self) -> None:
+        """Let others write to the run."""
+        if self.run is not None:
+            self.run.release()
+
+    def wait(self) -> None:
+        """Wait until all checkpoints are written or have failed."""
+        if self.run is not None:
+            self.run.wait()
+
+    def flush(self) -> None:
+        """Wait until everything is written; raise SigmaCheckpointError if the newest checkpoint failed."""
+        if self.run is not None:
+            self.run.flush()

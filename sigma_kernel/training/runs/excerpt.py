@@ -1,0 +1,59 @@
+"""Read the journal of a run folder, with what its checkpoints still hold of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sigma_kernel.contracts.storing import Log
+from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.training.checkpoints.store import read_manifest, saved
+from sigma_kernel.training.files import LARGEST, digest, get_bytes
+from sigma_kernel.training.history import chain
+from sigma_kernel.training.history.chain import START, Bookmark, JournalExcerpt
+
+
+def history(run: Path, trainers: Collection[str], log: Log, whole: bool = True) -> JournalExcerpt:
+    """Return the journal of a run, with the lines missing at its end that checkpoints still hold.
+
+    If the ``whole`` is not wanted, it begins at the bookmarks of the newest checkpoints, where these fit.  Raises
+    SigmaCheckpointError if the journal was changed or cut, or does not match ``config.toml``.
+    """
+    path, ends = run / "journal.jsonl", _ends(run, trainers)
+    now = digest(get_bytes(run / "config.toml", LARGEST))
+    if os.path.lexists(path):
+        part = chain.read(path, log, START if whole else _bookmark(ends, trainers), ends)
+        if part.more:
+            log(f"{path}: has lost its last {len(part.more)} lines, which a checkpoint still holds: they are restored")
+        known = chain.configured(part)
+    else:
+        log(f"{path}: is missing: everything after the last checkpoint is lost")
+        lost = {end["trainer"]: (end["head"], end["place"]) for end in reversed(ends)}
+        part = JournalExcerpt(path, more=[chain.first(now, lost)])
+        known = [end["configuration"] for end in ends[:1]]
+    if known and now not in known:
+        raise SigmaCheckpointError(
+            f"{run / 'config.toml'}: was changed since the run wrote it: its sha256 begins with {now[:16]}, and not "
+            f"with {known[-1][:16]}. Restore it from a copy; for other settings, use `sigma resume --set KEY=VALUE`."
+        )
+    return part
+
+
+def _bookmark(ends: Sequence[Mapping[str, Any]], trainers: Collection[str]) -> Bookmark:
+    """Return the first of the bookmarks in the newest checkpoints of all trainers, as far as known."""
+    newest = {end["trainer"]: Bookmark.saved(end.get("bookmark")) for end in reversed(ends)}
+    return min((newest.get(name, START) for name in trainers), key=lambda one: one.offset, default=START)
+
+
+def _ends(run: Path, trainers: Iterable[str]) -> list[Mapping[str, Any]]:
+    """Return the ends of the journal that checkpoints hold, newest first for each trainer."""
+    found: list[Mapping[str, Any]] = []
+    for path in (path for name in trainers for path in reversed(saved(run, name))):
+        with suppress(SigmaCheckpointError):  # restoring it raises the error
+            manifest = read_manifest(path, lambda text: None)
+            about = {"trainer": path.parent.name, "place": manifest["values"].get("journal", 0)}
+            found += [{**manifest["chain"], **about}] if manifest["chain"] else []
+    return found
