@@ -14,8 +14,8 @@ from attrs import define, field
 from sigma_kernel.errors import said
 from sigma_kernel.training.commands.types import Command, Pause, StopTraining
 from sigma_kernel.training.runs.summary import Summary
-from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.progress import Phase
+from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.trainer import Goals, Trainer
 
 
@@ -48,7 +48,7 @@ class Course:
             trainer.prepare()
             trainer.check_free()
             if self.goals in (None, (None, None)):
-                trainer.session.check_end()
+                trainer.session.loop.check_end()
         self.prepared.set()
 
     def claim(self) -> None:
@@ -69,7 +69,7 @@ class Course:
             try:
                 self.trainers[0].train(*self.goals)
             finally:
-                self.sessions[0].leave()
+                self.sessions[0].loop.leave()
         for thread in self._threads:
             thread.start()
         for end in self._threads.values():
@@ -86,7 +86,7 @@ class Course:
             self.tell(StopTraining())
         finally:
             if trainer.session.queue.busy:  # it failed before training began
-                trainer.session.leave(Phase.FAILED)
+                trainer.session.loop.leave(Phase.FAILED)
             end.set()
 
     def _waits(self, session: Session, error: Exception) -> bool:

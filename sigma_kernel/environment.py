@@ -42,8 +42,8 @@ from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.runs import resume as resuming
 from sigma_kernel.training.runs.summary import Summary as Summary, reached, summarise
-from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.session.progress import LEGAL, STEERING, WAITING, concerned
+from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.trainer import Goals, Trainer
 from sigma_kernel.views import EnvironmentView
 
@@ -250,7 +250,7 @@ class Environment(settings.Settled):
                 self._start_monitors(progress)
         except BaseException:
             for session in course.sessions:
-                session.leave()
+                session.loop.leave()
             self._ended(course)
             self._close_files()
             raise
@@ -419,7 +419,7 @@ class Environment(settings.Settled):
 
         Where the loss is not finite, the newest good state was saved instead.
         """
-        ended = [session for session in sessions if session.finite and not session.progress.interrupted]
+        ended = [each for each in sessions if each.current.present.last.finite and not each.progress.interrupted]
         requests = [session.send(commands.Save()) for session in ended]
         self._records.flush()
         for request in requests:
@@ -491,7 +491,7 @@ class Environment(settings.Settled):
         named = Resolver(self.catalogue).in_full
         made = {name: commands.in_full(command, named) for name, command in made.items()}
         for name, command in made.items():  # check all before queueing any
-            self.trainer(name).session.check(command)
+            self.trainer(name).session.commands.check(command)
         self._records.note_plugins()
         requests = {name: self.trainer(name).session.send(command) for name, command in made.items()}
         return {name: request.result() for name, request in requests.items()}

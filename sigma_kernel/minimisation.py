@@ -33,7 +33,7 @@ from sigma_kernel.network.network import Forward
 from sigma_kernel.network.tracing import Resolve, Shapes, Totals, Trace
 from sigma_kernel.settings import is_whole
 from sigma_kernel.training.data.dataset import dataset
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session
 
 Loss = Callable[..., Node | Totals]
 Tree = Any  # arrays of numbers in dictionaries, lists and tuples

@@ -27,7 +27,7 @@ from sigma_kernel.registry.registry import Kind, Registry
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training.components import Learned, target_names
 from sigma_kernel.training.hooks.order import decided
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.step.live import Elements
 from sigma_kernel.training.step.model import LAYERS
 from sigma_kernel.training.trainer import Trainer
@@ -153,7 +153,8 @@ class EnvironmentView:
         """Return the states that a trainer can be rewound to."""
         session = self._session(trainer)
         kept = {moment.iteration: moment.epoch for moment, _ in list(session.recorder.past.states)}
-        saved = {} if session.saver is None else session.saver.epochs()
+        saver = session.checkpoints.saver
+        saved = {} if saver is None else saver.epochs()
         epochs = {**saved, **kept}
         return [StateEntry(at, epochs[at], at in kept, at in saved) for at in sorted(epochs)]
 
@@ -176,25 +177,25 @@ class EnvironmentView:
 
     def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split."""
-        return self._session(trainer).rows_of(split, wanted, prepared)
+        return self._session(trainer).readings.rows_of(split, wanted, prepared)
 
     def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
         """Return the losses of rows of a split."""
-        return self._session(trainer).row_losses(split, most)
+        return self._session(trainer).readings.row_losses(split, most)
 
     def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of each output for samples."""
-        evaluator, steps = self._session(trainer).beside()
+        evaluator, steps = self._session(trainer).readings.beside()
         return evaluator.predictions(steps, samples)
 
     def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Return the output of each layer for samples."""
-        evaluator, steps = self._session(trainer).beside()
+        evaluator, steps = self._session(trainer).readings.beside()
         return evaluator.activations(steps, samples)
 
     def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
         """Return the edits of each split, as they are wanted."""
-        return self._session(trainer).edits()
+        return self._session(trainer).readings.edits()
 
     def log(self, text: str) -> None:
         """Log a message."""

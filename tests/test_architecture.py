@@ -293,7 +293,7 @@ def test_a_valid_run_does_not_import_what_only_errors_need(tmp_path):
 
 # -- state -------------------------------------------------------------------------------------------------------------
 OWN = ("self", "cls")
-FLOORS = 8  # of training: the modules on its longest import chain
+FLOORS = 9  # of training: the modules on its longest import chain
 FOREIGN = {  # assignments to fields of other objects
     "config.reading": {"found.document"},  # a function's own table
     "config.trained": {"chosen.backend", "chosen.learned"},  # settings of objects that it has just made
@@ -373,7 +373,6 @@ def test_half_of_all_functions_have_8_lines_or_fewer():
 MOST_METHODS, MOST_LINES = 30, 300  # of a class; conformance suites may have more
 LARGE = {
     "sigma_kernel.environment.Environment": (60, 591),
-    "sigma_kernel.training.session.loop.Session": (101, 972),
 }  # methods and lines of classes still to be split: these may only shrink
 
 

@@ -55,8 +55,8 @@ courses <- training.commands.types: Command
 courses <- training.commands.types: Pause
 courses <- training.commands.types: StopTraining
 courses <- training.runs.summary: Summary
-courses <- training.session.loop: Session
 courses <- training.session.progress: Phase
+courses <- training.session.session: Session
 courses <- training.trainer: Goals
 courses <- training.trainer: Trainer
 curves <- regular: open_regular
@@ -69,11 +69,11 @@ environment <- training.runs.resume
 environment <- training.runs.summary: Summary
 environment <- training.runs.summary: reached
 environment <- training.runs.summary: summarise
-environment <- training.session.loop: Session
 environment <- training.session.progress: LEGAL
 environment <- training.session.progress: STEERING
 environment <- training.session.progress: WAITING
 environment <- training.session.progress: concerned
+environment <- training.session.session: Session
 environment <- training.trainer: Goals
 environment <- training.trainer: Trainer
 environment <- views: EnvironmentView
@@ -102,7 +102,7 @@ testing.steering <- minimisation: Plain
 testing.steering <- training.data.dataset: Rows
 testing.steering <- training.trainer: Trainer
 training.saved <- training.checkpoints.store: newest_good
-training.session.loop <- training.session.editing: edited
+training.session.applying <- training.session.editing: edited
 training.step.evaluator <- training.data.edits: Edited
 """
 

@@ -86,7 +86,7 @@ def test_a_label_that_no_class_has_is_refused(label: Any, message: str) -> None:
     with making({"inputs": X, "targets": np.array(["ant", "cat", "dog"])[KIND]}) as sigma:
         with pytest.raises(SigmaError, match=message):
             sigma.relabel(1, label)
-        assert sigma.trainer("trainer").session.edits() == {}
+        assert sigma.trainer("trainer").session.readings.edits() == {}
 
 
 def test_an_index_beyond_the_classes_is_refused() -> None:
@@ -125,7 +125,7 @@ def test_a_label_passes_the_preprocessors_which_are_not_fitted_again() -> None:
         sigma.exclude(8)
         trainer.fit(epochs=1)
         assert {n: x for n, x in state_bytes(trainer).items() if n.startswith("data.")} == fitted
-        found = trainer.session.row_losses("training")
+        found = trainer.session.readings.row_losses("training")
         assert found.targets is not None
         assert found.predicted is not None
         assert found.targets[7, 0] == pytest.approx(1000.0, rel=1e-6)  # in the units of the data, unlike the loss
@@ -159,7 +159,8 @@ def test_labels_of_several_sections_are_given_by_section() -> None:
         sigma.relabel(1, {"kind": "a"})
         sigma.relabel(1, {"size": [7]})
         sigma.trainer("trainer").fit(epochs=1)
-        assert sigma.trainer("trainer").session.edits()["training"]["labels"] == {1: {"kind": "a", "size": [7]}}
+        session = sigma.trainer("trainer").session
+        assert session.readings.edits()["training"]["labels"] == {1: {"kind": "a", "size": [7]}}
         changed = {name: values.copy() for name, values in data.items()}
         changed["kind"][1], changed["size"][1] = "a", 7.0
         wanted = trained(changed, epochs=1, network=network)
@@ -192,8 +193,8 @@ def test_rows_of_a_share_are_numbered_in_their_split(share: Any) -> None:
             sigma.exclude(count, "validation")
         sigma.exclude(range(1, count), "validation")
         trainer.fit(epochs=1)
-        said = trainer.predict(trainer.session.rows_of("validation", [0])["inputs"])
-        label = trainer.session.rows_of("validation", [0])["targets"]
+        said = trainer.predict(trainer.session.readings.rows_of("validation", [0])["inputs"])
+        label = trainer.session.readings.rows_of("validation", [0])["targets"]
         assert sigma.get("trainer.validation.loss") == pytest.approx(-np.log(said[0, label[0]]), rel=1e-5)
 
 
@@ -235,7 +236,7 @@ def test_edits_stay_when_the_iterator_or_the_backend_is_swapped() -> None:
         sigma.prepare()
         act(sigma)
         sigma.trainer("trainer").fit(epochs=1)
-        losses = sigma.trainer("trainer").session.row_losses("training")
+        losses = sigma.trainer("trainer").session.readings.row_losses("training")
         assert losses.rows.tolist() == [0, 1, 2, *range(5, 60)]
         assert sigma.trainer("trainer").session.moment.iteration == 2 * 4
 
@@ -311,16 +312,16 @@ import os, signal, sys, time
 import numpy as np
 from sigma_kernel import Environment
 from sigma_kernel.training.commands.types import Pause
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.loop import TrainingLoop
 
-advance, paused = Session.advance, []
+advance, paused = TrainingLoop.advance, []
 
-def held(session, *given):  # else training may end before it is paused
-    while not paused and not session.queue.awaits(Pause):
+def held(loop, *given):  # else training may end before it is paused
+    while not paused and not loop.current.queue.awaits(Pause):
         time.sleep(0.001)
-    return advance(session, *given)
+    return advance(loop, *given)
 
-Session.advance = held
+TrainingLoop.advance = held
 draw = np.random.default_rng(3)
 x = draw.normal(size=(60, 3)).astype(np.float32)
 kind = np.array(["ant", "cat", "dog"])[np.abs(x).argmax(1)]

@@ -37,7 +37,7 @@ from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.training import trainer as module_of_trainers
 from sigma_kernel.training.checkpoints import store as checkpoint, writer
 from sigma_kernel.training.runs import run_folder
-from sigma_kernel.training.session import loop as module_of_sessions
+from sigma_kernel.training.session import current as module_of_sessions
 from sigma_kernel.training.session.progress import LEGAL
 from sigma_kernel.training.step.model import LAYERS
 from sigma_run import load

@@ -22,7 +22,7 @@ from sigma_kernel.training.commands.types import StopTraining
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import Replay, seamless, tail
 from sigma_kernel.training.history.rewind import Past
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.current import CurrentRun
 from sigma_testing.journals import forged
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Crash, Descent, Sweep, crash, crashed, decisive, small_environment, steered
@@ -279,7 +279,7 @@ def test_a_hook_that_acts_by_the_clock_acts_in_a_replay_as_it_did(
     def small() -> Environment:
         return small_environment(Sweep(), hooks={"until": Until()})
 
-    monkeypatch.setattr(Session, "_seconds", lambda self: 0.007)
+    monkeypatch.setattr(CurrentRun, "read_stopwatch", lambda self: 0.007)
     with small() as sigma:
         sigma.folder = tmp_path
         sigma.trainer("trainer").fit(iterations=90 if again else None)
@@ -291,7 +291,7 @@ def test_a_hook_that_acts_by_the_clock_acts_in_a_replay_as_it_did(
             sigma.resume(run)
             sigma.trainer("trainer").fit(epochs=9999)
             whole = decisive(sigma.trainer("trainer"))
-    monkeypatch.setattr(Session, "_seconds", lambda self: pace)
+    monkeypatch.setattr(CurrentRun, "read_stopwatch", lambda self: pace)
     with small() as sigma:
         assert sigma.replay(run)[1] == {}
         arrays, values = decisive(sigma.trainer("trainer"))

@@ -16,7 +16,7 @@ from sigma_hooks import Evaluate, RunningTime, SaveCheckpoint
 from sigma_kernel import Environment, every
 from sigma_kernel.clock import TimeScale, TimeStep
 from sigma_kernel.training.commands.types import Set
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.loop import TrainingLoop
 from sigma_optimisers import Adam
 from sigma_run.launcher.group import main
 
@@ -88,19 +88,19 @@ def reset(made: Environment) -> Path:
 
 
 @contextmanager
-def at_iteration(iteration: int, act: Callable[[Session], Any]) -> Iterator[None]:
+def at_iteration(iteration: int, act: Callable[[TrainingLoop], Any]) -> Iterator[None]:
     """Do something in the training thread, once, and write a row of metrics at every boundary."""
-    settle, done = Session.settle, list[bool]()
+    settle, done = TrainingLoop.settle, list[bool]()
 
-    def settling(session: Session) -> None:
-        settle(session)
-        session._row(force=True)
-        if session.moment.iteration >= iteration and not done:
+    def settling(loop: TrainingLoop) -> None:
+        settle(loop)
+        loop.current.write_metrics(force=True)
+        if loop.moment.iteration >= iteration and not done:
             done.append(True)
-            act(session)
+            act(loop)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Session, "settle", settling)
+        patch.setattr(TrainingLoop, "settle", settling)
         yield
 
 
@@ -108,11 +108,11 @@ def killed(folder: Path, at: int = 54, steers: bool = False) -> Path:
     """Return the folder of a run as a kill leaves it, with checkpoints until iteration 28 alone."""
     run = folder / "killed"
 
-    def copy(session: Session) -> None:
-        assert session.recorder.journal.path is not None
-        assert session.saver is not None
-        session.saver.wait()
-        shutil.copytree(session.recorder.journal.path.parent, run)
+    def copy(loop: TrainingLoop) -> None:
+        path = loop.current.recorder.journal.path
+        assert path is not None
+        loop.checkpoints.flush()
+        shutil.copytree(path.parent, run)
 
     hooks = {"time": Evaluate(on="training", every=every(1, "iteration"))} if steers else {}
     with at_iteration(at, copy):
@@ -126,7 +126,7 @@ def killed(folder: Path, at: int = 54, steers: bool = False) -> Path:
 def steered(folder: Path) -> Path:
     """Go on after a kill at iteration 55, and do something else at iteration 54, where the journal ends at 52."""
     run = killed(folder, 55, steers=True)
-    with at_iteration(54, lambda session: session.act(Set("optimiser.learning_rate", 0.1))):
+    with at_iteration(54, lambda loop: loop.commands.apply(Set("optimiser.learning_rate", 0.1))):
         assert main(["resume", str(run), "--quiet"]) == 0
     return run
 

@@ -351,7 +351,7 @@ def paused(folder, steps, saved):
         session = made.trainer("trainer").session
         assert sent.wait(30)  # each row of a command is on the disk when its sender goes on
         wait_until(lambda: session.status == "paused")
-        session.saver.wait()  # a checkpoint may still be written in the background
+        session.checkpoints.saver.wait()  # a checkpoint may still be written in the background
         copy = folder / "copy"
         shutil.copytree(made.run_folder, copy)
         made.stop()

@@ -177,17 +177,17 @@ def test_a_run_that_a_command_made_fail_is_saved_by_an_earlier_checkpoint(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.loop import TrainingLoop
 from test_rewind_to_disk import environment
 
-folder, at, advance = Path(sys.argv[1]), int(sys.argv[2]), Session.advance
+folder, at, advance = Path(sys.argv[1]), int(sys.argv[2]), TrainingLoop.advance
 
-def dying(session, n, compute=None):
-    if session.recorder.branch and session.moment.iteration >= at:
+def dying(loop, n, compute=None):
+    if loop.current.recorder.branch and loop.moment.iteration >= at:
         os.kill(os.getpid(), signal.SIGKILL)
-    return advance(session, n, compute)
+    return advance(loop, n, compute)
 
-Session.advance = dying
+TrainingLoop.advance = dying
 with environment(folder) as made:
     made.trainer("trainer").fit(epochs=20, progress=False)
     made.rewind(2, "epoch")

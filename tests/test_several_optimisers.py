@@ -113,7 +113,7 @@ def test_a_cost_that_an_optimiser_does_not_minimise_has_no_influence_on_it(order
     for scale in (1.0, 7.0):
         trainer = playing(order=order)
         trainer.prepare()
-        trainer.session.set("network.layers.down.weight", scale)
+        trainer.session.commands.set("network.layers.down.weight", scale)
         trainer.fit(iterations=1)
         found.append((weight(trainer, "a"), weight(trainer, "b")))
     assert found[0][0] == found[1][0]
@@ -170,22 +170,22 @@ def test_a_parameter_that_no_optimiser_matches_keeps_its_bits() -> None:
 def test_settings_of_one_optimiser_are_set_by_its_name() -> None:
     trainer = playing()
     trainer.fit(iterations=1)
-    trainer.session.set("optimisers.second.learning_rate", 0.0)
+    trainer.session.commands.set("optimisers.second.learning_rate", 0.0)
     trainer.fit(iterations=1)
     assert weight(trainer, "b") == played("", 1)[1]
     assert weight(trainer, "a") == pytest.approx(played("", 2)[0])
-    trainer.session.set("optimisers.*.learning_rate", 0.0)
+    trainer.session.commands.set("optimisers.*.learning_rate", 0.0)
     assert trainer.session.registry.get("optimisers.first.a.weights.learning_rate") == 0.0
 
 
 def test_one_optimiser_is_frozen_while_the_other_goes_on() -> None:
     trainer = playing()
     trainer.fit(iterations=1)
-    trainer.session.set("optimisers.first.frozen", True)
+    trainer.session.commands.set("optimisers.first.frozen", True)
     a, b = weight(trainer, "a"), weight(trainer, "b")
     trainer.fit(iterations=2)
     assert (weight(trainer, "a"), weight(trainer, "b")) == (a, pytest.approx(b + 2 * 0.1 * a))
-    trainer.session.set("optimisers.*.frozen", False)
+    trainer.session.commands.set("optimisers.*.frozen", False)
     trainer.fit(iterations=1)
     assert weight(trainer, "a") != a
 

@@ -1,30 +1,32 @@
 """Train: from a trainer's settings to a session, and the loop that trains it.
 
-An operator runs the loop of a ``Session`` (``session/loop.py``)::
+An operator drives the ``TrainingLoop`` of a ``Session`` (``session/loop.py``)::
 
-    while session.boundary():                   # commands act; waits while paused
-        n = session.distance()                  # iterations until something is due
-        session.advance(n)                      # one burst: batches, program, new state
-        session.settle()                        # due hooks, in their order; goals
+    while loop.boundary():                      # commands act; waits while paused
+        n = loop.distance()                     # iterations until something is due
+        loop.advance(n)                         # one burst: batches, program, new state
+        loop.settle()                           # due hooks, in their order; goals
 
 ============================================  ==========================================================================
 question                                      answer
 ============================================  ==========================================================================
 How do settings become a session?             ``preparation.py``, in stages; ``components.py`` resolves names
-How does a batch reach the step?              ``Session.advance``: ``Feed.next`` (``data/feed.py``) cuts it from a block
+How does a batch reach the step?              ``advance`` (``session/loop.py``), from ``Feed.next`` (``data/feed.py``)
 What does a step compute?                     ``step/model.py`` (graphs), ``step/steps.py`` (programs, bursts, shards)
-Where does an epoch end?                      ``Session._count``: ``Feed.after`` (``data/feed.py``) moves the cursor
-What happens when a learning rate is set?     ``Session.act``; ``written`` (``session/bindings.py``) sets the live value
+Where does an epoch end?                      ``_count`` (``session/loop.py``): ``Feed.after`` (``data/feed.py``)
+What happens when a learning rate is set?     ``session/applying.py``; ``written`` (``session/bindings.py``) sets it
 Which rule of an optimiser decides?           ``step/rules.py``
 What can be commanded when?                   ``session/progress.py``; the types in ``commands/types.py``
 How are components replaced, or undone?       ``session/reconfigure.py``, ``session/undo.py``
-In which order do hooks run?                  ``hooks/order.py``
-How is a checkpoint written?                  ``checkpoints/writer.py`` (when), ``checkpoints/store.py`` (to disk)
-How is the journal written?                   ``Session.note``, then ``history/recorder.py``
-How is the journal replayed?                  ``Session.relive``, by the rows of ``history/replay.py``
+In which order do hooks run?                  ``hooks/order.py``; ``session/hook_runner.py`` runs them
+When does training pause, or end?             ``session/goals.py``
+How is a checkpoint written?                  ``session/checkpoint_policy.py`` (when), ``checkpoints/writer.py``,
+                                              ``checkpoints/store.py`` (to disk)
+How is the journal written?                   ``history/recorder.py``
+How is the journal replayed?                  ``session/replayer.py``, by the rows of ``history/replay.py``
 How is a run resumed?                         ``runs/resume.py``
-What belongs to the state of a run?           ``session/state.py``; ``session/snapshot.py`` saves and restores it
-What does a hook see?                         ``HookView`` (``session/loop.py``), ``Firing`` (``hooks/background.py``)
+What belongs to a run at one moment?          ``Present`` (``session/state.py``), which ``session/current.py`` holds
+What does a hook see?                         ``session/hook_view.py``, ``Firing`` (``hooks/background.py``)
 ============================================  ==========================================================================
 
 Its folders and modules import each other in one direction: each only those to its left in ``files``, ``data``,

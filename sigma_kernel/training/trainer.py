@@ -26,7 +26,7 @@ from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.hooks.order import meet
 from sigma_kernel.training.preparation import prepared, prepared_for
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session, build_session
 from sigma_kernel.training.session.state import learned_from, plain
 from sigma_kernel.training.step.live import Elements
 from sigma_kernel.training.step.model import LAYERS
@@ -91,7 +91,7 @@ class Trainer(Settings):
                     fix(owner.type, f"{self.name}.{head}")
                 for placed in setup.model.network.layers:
                     fix(placed.layer, f"{self.name}.network.layers.{placed.name}")
-                session = Session(setup=setup, initial=initial, recorder=self.recorder, registry=self.registry)
+                session = build_session(setup, initial, self.recorder, self.registry)
                 self.learned.restore(session)
                 self._session = session
             return self._session
@@ -116,7 +116,7 @@ class Trainer(Settings):
         """Infer shapes, draw the initial state and register every address; once only."""
         with self._preparing:
             if not self.prepared:
-                self.session.batches(1)  # reads, checks and places the first block
+                self.session.loop.batches(1)  # reads, checks and places the first block
 
     @property
     def prepared(self) -> bool:
@@ -166,11 +166,11 @@ class Trainer(Settings):
         """Train in the calling thread, which has claimed the session; ``again`` goes on after a failure."""
         try:
             if not again:
-                self.session.begin(epochs, iterations)
-            operator(self).train(self.session)
-            self.session.end()
+                self.session.loop.begin(epochs, iterations)
+            operator(self).train(self.session.loop)
+            self.session.loop.end()
         except BaseException as error:
-            self.session.fail(error)
+            self.session.loop.fail(error)
             raise
 
     def relive(self, waits: Callable[[Exception], bool] = lambda error: False) -> None:
@@ -180,7 +180,7 @@ class Trainer(Settings):
         """
         session, replay = self.session, self.session.recorder.replay
         if replay is not None and not session.progress.underway:
-            session.relive(replay)  # commands from before training began
+            session.replayer.replay_rows(replay)  # commands from before training began
         failure: Exception | None = None
         while True:
             failure = self._failure(again=failure is not None and session.progress.underway)
@@ -189,12 +189,12 @@ class Trainer(Settings):
                     break
                 continue
             if failure is None and not session.recorder.behind:
-                session.leave()  # commands act as they did after its end
-            session.relive(replay)  # commands from after its end, before new ones act
+                session.loop.leave()  # commands act as they did after its end
+            session.replayer.replay_rows(replay)  # commands from after its end, before new ones act
             if not replay.rows and not (replay.goes_on and (failure or session.progress.interrupted)):
                 break
             session.queue.claim(again=True)
-        session.leave()
+        session.loop.leave()
         if failure is not None:
             raise failure
 
@@ -227,7 +227,7 @@ class Trainer(Settings):
         check_metrics(metrics)
         session, chosen = self.session, metrics or {}
         if isinstance(on, str):
-            return dict(session.ask(partial(session.evaluate, on, chosen, edited, weights)))
+            return dict(session.ask(partial(session.readings.evaluate, on, chosen, edited, weights)))
         learned = session.ask(lambda: learned_from(session.state, session.setup))
         setup, size = prepared_for(self, on, learned), session.setup.evaluator.batch_size
         return session.ask(lambda: setup.evaluate(session.steps(weights), "training", chosen, batch_size=size))  # type: ignore[no-any-return]
@@ -267,7 +267,7 @@ class Trainer(Settings):
         SigmaDataError for characters that the network has not learned.
         """
         session, how = self.session, (text, length, temperature, seed)
-        return str(session.ask(lambda: session.generate(*how, weights=weights)))
+        return str(session.ask(lambda: session.readings.generate(*how, weights=weights)))
 
 
 def _goals(**given: int | None) -> Goals:

@@ -122,7 +122,7 @@ BACKENDS = ("numpy", "numba", "torch", "jax")
 def test_a_block_that_stays_is_read_where_it_is(backend: str) -> None:
     tensor = torch.from_numpy(X.copy()).clone()  # PyTorch aligns what it allocates
     session = made((tensor, Y), backend=backend).session
-    block = session.batches(1).block["inputs"]
+    block = session.loop.batches(1).block["inputs"]
     assert np.shares_memory(np.from_dlpack(block), tensor.numpy())
     several = made([(tensor[:20], Y[:20]), (tensor[20:], Y[20:])], backend=backend).session
     assert not np.shares_memory(np.from_dlpack(several.batches(1).block["inputs"]), tensor.numpy())

@@ -37,7 +37,8 @@ from sigma_kernel.errors import SigmaError
 from sigma_kernel.training.commands.queue import Queue, Request
 from sigma_kernel.training.commands.types import NAMES, Command
 from sigma_kernel.training.history.rewind import Past
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.loop import TrainingLoop
+from sigma_kernel.training.session.session import Session
 from sigma_operator_local import LocalOperator
 
 PATIENCE = 30.0  # seconds after which a command counts as unanswered
@@ -116,19 +117,19 @@ class Acted:
 
 @define(eq=False)
 class Tally:
-    """A session that counts its bursts."""
+    """A training loop that counts its bursts."""
 
-    session: Session
+    loop: TrainingLoop
     count: Callable[[], None]
     workers: int = 1
 
     def advance(self, *given: Any) -> int:
         """Run a burst."""
         self.count()
-        return self.session.advance(*given)
+        return self.loop.advance(*given)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.session, name)
+        return getattr(self.loop, name)
 
 
 @define(eq=False)
@@ -137,9 +138,9 @@ class Counting(LocalOperator):
 
     begun: int = 0
 
-    def train(self, session: Session) -> None:
+    def train(self, loop: TrainingLoop) -> None:
         """Train."""
-        super().train(Tally(session, self._count))  # type: ignore[arg-type]
+        super().train(Tally(loop, self._count))  # type: ignore[arg-type]
 
     def _count(self) -> None:
         self.begun += 1
@@ -201,7 +202,7 @@ class Watched:
         self.sigma.prepare()
         self.session = trainer.session
         self.session.recorder.past = Always()
-        self.session.queue = self.waiting = Listening(self._act, lambda: self.operator.begun)
+        self.session.current.queue = self.waiting = Listening(self._act, lambda: self.operator.begun)
 
     def _act(self, act: Callable[[], Any], command: Command) -> Any:
         before, begun, over = State.of(self.session), self.operator.begun, self.session.progress.over

@@ -19,7 +19,7 @@ from attrs import define
 from sigma_kernel.contracts import Optimiser
 from sigma_kernel.environment import Environment
 from sigma_kernel.training.commands.types import StopTraining
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.loop import TrainingLoop
 from sigma_kernel.training.trainer import Trainer
 from sigma_operator_local import LocalOperator
 from sigma_optimisers import Adagrad, Adam, Exponential, Momentum
@@ -58,14 +58,14 @@ class Halting(LocalOperator):
 
     at: int = 0
 
-    def train(self, session: Session) -> None:
+    def train(self, loop: TrainingLoop) -> None:
         """Train."""
-        while session.boundary():
-            now = session.moment.iteration
-            session.advance(min([session.distance(), 3, *([self.at - now] if self.at > now else [])]))
-            session.settle()
-            if session.moment.iteration == self.at:
-                sender = threading.Thread(target=session.send, args=[StopTraining()])
+        while loop.boundary():
+            now = loop.moment.iteration
+            loop.advance(min([loop.distance(), 3, *([self.at - now] if self.at > now else [])]))
+            loop.settle()
+            if loop.moment.iteration == self.at:
+                sender = threading.Thread(target=loop.commands.send, args=[StopTraining()])
                 sender.start()
                 sender.join()
 

@@ -29,7 +29,7 @@ from attrs import define
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.step.model import training_step
 from sigma_kernel.training.trainer import Trainer
 
@@ -61,7 +61,7 @@ def bare(session: Session, iterations: int, burst: int) -> float:
     """Return the seconds per iteration of the bare program, in bursts of this length."""
     step, program = session.setup.programs.get(training_step, BATCH)
     batches, state = (
-        session.batches(burst),
+        session.loop.batches(burst),
         {name: value.copy() for name, value in session.state.arrays.items()},
     )
     steer, n = session.steps().steer(step), len(batches.rows)

@@ -47,7 +47,7 @@ def beside(does: Callable[[HookContext], Any], **settings: Any) -> Do:
 
 def settle(trainer: Trainer) -> None:
     """Add a hook that holds training until no background work is left."""
-    hook = Do(does=lambda context: trainer.session.background.finish(), priority=-9)
+    hook = Do(does=lambda context: trainer.session.current.background.finish(), priority=-9)
     trainer.hooks = {**trainer.hooks, "settled": hook}
 
 
@@ -209,7 +209,7 @@ def test_a_local_hook_sees_its_own_scope_in_the_background() -> None:
     }
     with small(hooks) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.session.workers = 2
+        trainer.session.loop.split(2)
         trainer.fit(iterations=2)
         assert trainer.session.state.memory["b"]["hook"] == {"workers.0.": {"turn": 2}, "workers.1.": {"turn": 2}}
     assert seen == [(7, 1), (7, 1), (7, 2), (7, 2)]
@@ -301,15 +301,15 @@ def test_a_reset_discards_background_work_in_progress() -> None:
     with small(hooks) as sigma:
         session = sigma.trainer("trainer").session
         session.queue.claim()
-        session.begin(iterations=9)
-        session.advance(1)
-        session.settle()
-        session.act(Reset())
+        session.loop.begin(iterations=9)
+        session.loop.advance(1)
+        session.loop.settle()
+        session.commands.apply(Reset())
         freed.set()
-        session.background.finish()
-        session.boundary()
+        session.current.background.finish()
+        session.loop.boundary()
         assert "x" not in session.state.published
-        session.end()
+        session.loop.end()
 
 
 # -- failures ----------------------------------------------------------------------------------------------------------

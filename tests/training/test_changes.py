@@ -14,7 +14,7 @@ import pytest
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaComponentError, SigmaConfigError, SigmaError, SigmaStateError
 from sigma_kernel.training.commands.types import Attach
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.trainer import Trainer
 from sigma_testing.steering import Slow, Sweep, crash, crashed, decisive, small_environment, steered, until
 
@@ -342,7 +342,7 @@ def test_a_repeated_iteration_has_its_block_and_state_on_the_other_backend() -> 
     with steered() as sigma:
         session = trainer(sigma).session
         sigma.swap("backend", "other")
-        placed = [*session.batches(1).block.values(), *session.state.arrays.values()]
+        placed = [*session.loop.batches(1).block.values(), *session.state.arrays.values()]
         assert {type(values).__name__ for values in placed} == {"Placed"}
 
 
@@ -360,9 +360,9 @@ def test_a_compiled_backend_resumes_a_run_within_tolerance() -> None:
 def test_a_swapped_in_iterator_applies_from_the_next_iteration() -> None:
     with steered() as sigma:
         sigma.swap("iterator", "backwards")
-        assert trainer(sigma).session.batches(1).rows[0].tolist() == [22, 21, 20, 19, 18]
+        assert trainer(sigma).session.loop.batches(1).rows[0].tolist() == [22, 21, 20, 19, 18]
         sigma.undo()
-        assert trainer(sigma).session.batches(1).rows[0].tolist() != [22, 21, 20, 19, 18]
+        assert trainer(sigma).session.loop.batches(1).rows[0].tolist() != [22, 21, 20, 19, 18]
 
 
 # -- the life of a run -------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from sigma_kernel.training.commands.types import Set
 from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.data.edits import Edited
 from sigma_kernel.training.history.rewind import Past
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.trainer import Trainer
 from sigma_testing.doing import Do
 from sigma_testing.journals import forged, journalled
@@ -85,7 +85,7 @@ def test_a_relabelled_row_is_as_if_the_data_held_that_label() -> None:
         changed = Y.copy()
         changed[[3, 9]] = 0.25
         assert state_bytes(trainer(sigma)) == on({"inputs": X, "targets": changed})
-        assert (session(sigma).rows_of("training", [3])["targets"] == Y[3]).all()  # the data are as they were
+        assert (session(sigma).readings.rows_of("training", [3])["targets"] == Y[3]).all()  # the data are as they were
 
 
 def test_rows_of_several_blocks_are_numbered_over_all_and_an_empty_block_is_dropped() -> None:
@@ -98,7 +98,7 @@ def test_rows_of_several_blocks_are_numbered_over_all_and_an_empty_block_is_drop
         last = {"inputs": np.delete(X[13:], 1, 0), "targets": np.delete(Y[13:], 1, 0)}
         last["targets"][1] = 0.5
         assert state_bytes(trainer(sigma)) == on(blocks[0], last)
-        assert [*session(sigma).row_losses().rows] == [*range(8), 13, *range(15, 23)]
+        assert [*session(sigma).readings.row_losses().rows] == [*range(8), 13, *range(15, 23)]
 
 
 def test_edits_act_when_the_next_epoch_begins() -> None:
@@ -123,7 +123,7 @@ def test_two_edits_before_an_epoch_ends_act_together_and_the_last_one_wins() -> 
     }
     with steered(script, last=12) as sigma:
         sigma.run()
-        assert session(sigma).edits() == {"training": {"excluded": [1], "labels": {2: [0.75]}}}
+        assert session(sigma).readings.edits() == {"training": {"excluded": [1], "labels": {2: [0.75]}}}
         assert counts(sigma) == [22, 1, 1]
     changed = Y.copy()
     changed[2] = 0.75
@@ -138,7 +138,7 @@ def test_an_edit_in_the_last_epoch_waits_for_the_training_to_come() -> None:
         plain.run()
         assert state_bytes(trainer(sigma)) == state_bytes(trainer(plain))
         assert counts(sigma) == [23, 0, 0]
-        assert session(sigma).edits()["training"]["excluded"] == [1]
+        assert session(sigma).readings.edits()["training"]["excluded"] == [1]
         trainer(sigma).fit(iterations=1)
         assert counts(sigma) == [22, 1, 0]
 
@@ -286,12 +286,12 @@ def test_undo_takes_back_edits_from_the_next_epoch_on() -> None:
         assert (counts(sigma), sigma.get("trainer.data.batch_size")) == ([21, 2, 1], 4)
         sigma.undo()
         sigma.undo()
-        assert session(sigma).edits() == {"training": {"excluded": [1, 2], "labels": {}}}
+        assert session(sigma).readings.edits() == {"training": {"excluded": [1, 2], "labels": {}}}
         assert (counts(sigma), sigma.get("trainer.data.batch_size")) == ([21, 2, 1], 4)  # in force until then
         assert sigma.get("trainer.batch_size") == 5
         sigma.undo()
         trainer(sigma).fit(epochs=1)
-        assert (counts(sigma), session(sigma).edits(), session(sigma).state.data) == ([23, 0, 0], {}, {})
+        assert (counts(sigma), session(sigma).readings.edits(), session(sigma).state.data) == ([23, 0, 0], {}, {})
 
 
 def test_a_rewind_restores_the_edits_of_its_moment_and_a_reset_none() -> None:
@@ -304,13 +304,13 @@ def test_a_rewind_restores_the_edits_of_its_moment_and_a_reset_none() -> None:
         assert (counts(sigma), sigma.get("trainer.data.batch_size")) == ([21, 2, 0], 7)
         sigma.rewind(1, "epoch")
         assert (counts(sigma), sigma.get("trainer.data.batch_size")) == ([23, 0, 0], 5)
-        assert session(sigma).edits() == {}
+        assert session(sigma).readings.edits() == {}
         sigma.exclude([1, 2])
         sigma.set("trainer.batch_size", 7)
         trainer(sigma).fit(epochs=2)
         assert decisive(trainer(sigma))[0] == later
         sigma.reset()
-        assert (counts(sigma), sigma.get("trainer.batch_size"), session(sigma).edits()) == ([23, 0, 0], 5, {})
+        assert (counts(sigma), sigma.get("trainer.batch_size"), session(sigma).readings.edits()) == ([23, 0, 0], 5, {})
 
 
 # -- replay and resume -------------------------------------------------------------------------------------------------
@@ -631,15 +631,15 @@ def test_losses_of_rows_are_measured_in_the_thread_that_asks_while_training_goes
         training = threading.Thread(target=sigma.run)
         training.start()
         assert began.wait(30)
-        steps, _ = session(sigma).ask(lambda: (session(sigma).copied(), None))
+        steps, _ = session(sigma).ask(lambda: (session(sigma).current.present.copy_steps(), None))
         assert not any(name.startswith("optimiser") for name in steps.arrays)
-        losses = session(sigma).row_losses("training")
+        losses = session(sigma).readings.row_losses("training")
         asked.set()
         sigma.stop()
         training.join(30)
         assert losses.rows.tolist() == list(range(23))
         assert losses.predicted is None  # there are no layers
-        now = session(sigma).row_losses("training", 3)
+        now = session(sigma).readings.row_losses("training", 3)
         errors = ((X @ session(sigma).host("network.layers.weights") - Y) ** 2)[:, 0]
         assert now.rows.tolist() == np.argsort(-errors, kind="stable")[:3].tolist()
         np.testing.assert_allclose(now.losses, np.sort(errors)[::-1][:3], rtol=1e-5)
@@ -648,11 +648,11 @@ def test_losses_of_rows_are_measured_in_the_thread_that_asks_while_training_goes
 def test_a_swap_does_not_wait_for_losses_that_are_being_measured() -> None:
     with small_environment(Sweep()) as sigma:
         sigma.prepare()
-        before = session(sigma).background.evaluator
+        before = session(sigma).current.background.evaluator
         with before.alone:  # as while they are measured
             sigma.exclude(1)
             trainer(sigma).fit(epochs=1)
-        assert session(sigma).background.evaluator is not before
+        assert session(sigma).current.background.evaluator is not before
 
 
 def test_rows_are_returned_by_number_in_any_order() -> None:
@@ -662,14 +662,14 @@ def test_rows_are_returned_by_number_in_any_order() -> None:
         sigma.prepare()
         sigma.exclude([1, 9])
         trainer(sigma).fit(epochs=1)
-        found = session(sigma).rows_of("training", [9, 1, 22, 9])
+        found = session(sigma).readings.rows_of("training", [9, 1, 22, 9])
         assert np.array_equal(found["inputs"], X[[9, 1, 22, 9]])
-        assert session(sigma).rows_of("training", [])["inputs"].shape == (0, 3)
-        assert session(sigma).rows_of("training", [0], prepared=True)["inputs"].dtype == np.float32
+        assert session(sigma).readings.rows_of("training", [])["inputs"].shape == (0, 3)
+        assert session(sigma).readings.rows_of("training", [0], prepared=True)["inputs"].dtype == np.float32
         with pytest.raises(SigmaError, match="there is no row 23"):
-            session(sigma).rows_of("training", [23])
+            session(sigma).readings.rows_of("training", [23])
         with pytest.raises(SigmaConfigError, match="no split 'tests'"):
-            session(sigma).rows_of("tests", [1])
+            session(sigma).readings.rows_of("tests", [1])
 
 
 def test_edited_rows_keep_their_numbers() -> None:

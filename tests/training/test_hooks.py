@@ -16,7 +16,7 @@ from sigma_kernel.criteria import when
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_kernel.training.hooks.order import HookOrder, check_distinct, ordered, reasons
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.loop import TrainingLoop
 from sigma_run.launcher.explanation import explained
 from sigma_testing.doing import Do
 from sigma_testing.steering import Desk, Sweep, small_environment
@@ -239,11 +239,11 @@ def test_the_memory_of_hooks_starts_empty() -> None:
 class TwoWorkers(Sweep):
     """Pretends that each of two workers has its own loss."""
 
-    def train(self, session: Session) -> None:
-        session.split(2)
+    def train(self, loop: TrainingLoop) -> None:
+        loop.split(2)
         for worker, loss in enumerate((-1.0, -2.0)):
-            session.publish(f"workers.{worker}.training.loss", loss)
-        super().train(session)
+            loop.current.publish(f"workers.{worker}.training.loss", loss)
+        super().train(loop)
 
 
 def test_a_local_hook_runs_for_each_worker_with_its_values_and_memory() -> None:

@@ -44,7 +44,7 @@ def on(sigma: Environment) -> Path:
 
 def leave_as_killed(sigma: Environment, parent: Path) -> None:
     """Copy the run folder to `killed`, once the checkpoint that is written in the background is complete."""
-    saver = sigma.trainer("trainer").session.saver
+    saver = sigma.trainer("trainer").session.checkpoints.saver
     assert saver is not None
     saver.wait()
     shutil.copytree(on(sigma), parent / "killed")
@@ -196,12 +196,12 @@ def test_a_run_without_commands_never_waits_for_the_disk(tmp_path: Path, monkeyp
         monkeypatch.setattr(journal.os, "fsync", watch)
         session = sigma.trainer("trainer").session
         session.queue.claim()
-        session.begin(iterations=10)
-        while session.boundary():
-            session.advance(1)
-            session.settle()
+        session.loop.begin(iterations=10)
+        while session.loop.boundary():
+            session.loop.advance(1)
+            session.loop.settle()
         assert trainer not in waited
-        session.end()
+        session.loop.end()
 
 
 def test_a_checkpoint_is_written_after_the_journal_rows_before_it(

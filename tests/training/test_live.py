@@ -14,7 +14,7 @@ from sigma_kernel.contracts import Hook, HookContext, Objective, Schedule, Trans
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
 from sigma_kernel.graph.node import Node
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.step.model import LAYERS, training_step
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Sweep, state_bytes
@@ -139,10 +139,10 @@ def test_the_effective_value_is_the_base_times_the_schedule(deep: Deep, momentum
 class Single(Sweep):
     """One iteration at a time."""
 
-    def train(self, session: Any) -> None:
-        while session.boundary():
-            session.advance(1)
-            session.settle()
+    def train(self, work: Any) -> None:
+        while work.boundary():
+            work.advance(1)
+            work.settle()
 
 
 def test_a_schedule_gives_the_same_bits_in_bursts_of_any_length(deep: Deep, momentum: Any) -> None:
@@ -157,7 +157,7 @@ def test_a_schedule_gives_the_same_bits_in_bursts_of_any_length(deep: Deep, mome
 def test_effective_values_of_future_iterations_can_be_computed(deep: Deep, momentum: Any) -> None:
     with deep(optimiser=momentum(schedules={"learning_rate": Halving()})) as sigma:
         session = sigma.trainer("trainer").session
-        session.state = evolve(session.state, moment=session.moment.advanced(1))
+        session.current.set_state(evolve(session.state, moment=session.moment.advanced(1)))
         steer = session.steps().steer(training_step(session.setup.model, 5), 2, offset=1)
         assert steer["optimiser.4-dense.bias.learning_rate"] == pytest.approx([0.1 * 0.5**2, 0.1 * 0.5**3])
         assert np.ndim(steer["optimiser.4-dense.bias.momentum"]) == 0

@@ -176,7 +176,7 @@ def test_the_newest_checkpoint_after_a_rewind_is_of_the_new_branch(tmp_path: Pat
     seen: list[Any] = []
 
     def look(sigma: Environment) -> None:
-        sigma.trainer("trainer").session.saver.flush()
+        sigma.trainer("trainer").session.checkpoints.saver.flush()
         seen.append(saved(sigma.run_folder))
 
     script = {**TWICE, 8: lambda s: [s.send("save", trainer="trainer"), look(s), s.rewind(5), look(s)]}

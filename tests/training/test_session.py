@@ -15,13 +15,12 @@ import pytest
 from attrs import define, field
 
 from sigma_kernel.clock import TimeStep, after, every
-from sigma_kernel.contracts import Hook, HookContext, Schedule
+from sigma_kernel.contracts import Hook, HookContext, Schedule, Work
 from sigma_kernel.criteria import when
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.training.checkpoints import store as checkpoint
 from sigma_kernel.training.data.dataset import Rows
-from sigma_kernel.training.session.loop import Session
 from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import LAYERS
 from sigma_testing.doing import Do
@@ -44,11 +43,11 @@ class Cut(Sweep):
     lengths: Sequence[int] = ()
     taken: list[int] = field(factory=list)
 
-    def train(self, session: Session) -> None:
-        while session.boundary():
+    def train(self, work: Work) -> None:
+        while work.boundary():
             most = self.lengths[len(self.taken) % len(self.lengths)] if self.lengths else 10**9
-            self.taken.append(session.advance(min(session.distance(), most)))
-            session.settle()
+            self.taken.append(work.advance(min(work.distance(), most)))
+            work.settle()
 
 
 def _remember(context: HookContext) -> None:
@@ -151,10 +150,10 @@ def test_the_goal_is_the_last_iteration() -> None:
     with small_environment(Sweep(), hooks=hooks) as sigma:
         session = sigma.trainer("trainer").session
         assert sigma.get("trainer.goal") == 35
-        session.begin(epochs=2)
+        session.loop.begin(epochs=2)
         assert sigma.get("trainer.goal") == 10
     with small_environment(Sweep()) as sigma:
-        assert sigma.trainer("trainer").session.goal() is None
+        assert sigma.trainer("trainer").session.current.goal() is None
 
 
 class Pressed(NullBackend):
@@ -378,7 +377,7 @@ def test_a_first_block_smaller_than_a_batch_is_skipped_from_the_start_and_after_
     with deep(last_batch="drop") as sigma:
         trainer = sigma.trainer("trainer")
         trainer.data = TwoBlocks(trainer.data["training"].block(0))
-        assert trainer.session.batches(9).rows.shape == (4, 5)
+        assert trainer.session.loop.batches(9).rows.shape == (4, 5)
         losses = trainer.fit(epochs=2)["training.loss"]
         assert len(losses) == 8
         sigma.reset()

@@ -29,7 +29,7 @@ from sigma_kernel.contracts import (
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaComponentError, SigmaNetworkError, SigmaStateError
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.step.model import (
     GRADIENTS,
     LAYERS,
@@ -57,7 +57,7 @@ def _hosts(session: Session) -> dict[str, np.ndarray]:
 def test_separate_gradients_and_update_equal_the_whole_step(deep: Deep) -> None:
     whole, apart = _session(deep(precision="float64")), _session(deep(precision="float64"))
     for _ in range(7):
-        whole.advance(1)
+        whole.loop.advance(1)
         _in_parts(apart)
     one, other = _hosts(whole), _hosts(apart)
     assert one.keys() == other.keys()
@@ -73,7 +73,7 @@ def _in_parts(session: Session) -> None:
         arrays = steps.updated(steps.arrays, found.gradients, found.state, 0)
         return Burst(arrays, {"loss": found.records["loss"][None]}, 1)
 
-    session.advance(1, parts)
+    session.loop.advance(1, parts)
 
 
 def test_unused_values_are_not_inputs_of_a_step(deep: Deep) -> None:
@@ -157,11 +157,11 @@ def test_the_metrics_of_training_are_recorded_at_every_iteration(deep: Deep, met
 def test_a_smaller_last_batch_counts_its_own_rows(deep: Deep) -> None:
     with deep(precision="float64") as sigma:
         session = _session(sigma)
-        session.set(f"{LAYERS}3-dropout.rate", 0.0)
+        session.commands.set(f"{LAYERS}3-dropout.rate", 0.0)
         while session.state.cursor.row < 20:
-            session.advance(1)
-        rows, values = session.batches(1).rows[0], _hosts(session)
-        session.advance(1)
+            session.loop.advance(1)
+        rows, values = session.loop.batches(1).rows[0], _hosts(session)
+        session.loop.advance(1)
         block = sigma.trainer("trainer").data["training"].block(0)
         wrong = _forward(values, block["inputs"][rows].astype(float)) - block["targets"][rows]
         assert len(rows) == 3
@@ -198,7 +198,7 @@ def _before(deep: Deep, iteration: int) -> Session:
     """Return a session immediately before an iteration."""
     session = _session(deep(precision="float64"))
     while session.moment.iteration < iteration - 1:
-        session.advance(1)
+        session.loop.advance(1)
     return session
 
 
@@ -216,7 +216,7 @@ def test_observed_gradients_agree_with_finite_differences(deep: Deep) -> None:
 
 def _slopes(session: Session, name: str, step: float = 1e-5) -> np.ndarray:
     """Return the loss's derivative by each element by central differences, with the same dropout."""
-    batches, start = session.batches(1), session.snapshot().arrays
+    batches, start = session.loop.batches(1), session.snapshot().arrays
     traced, program = session.setup.programs.get(training_step, batches.rows.shape[1])
 
     def loss(change: np.ndarray) -> float:
@@ -237,7 +237,7 @@ def test_observed_updates_equal_the_changes_of_the_iteration(deep: Deep) -> None
         sigma.trainer("trainer").fit(iterations=6)
     session = _before(deep, 6)
     old = _hosts(session)
-    session.advance(1)
+    session.loop.advance(1)
     new = _hosts(session)
     for address in WEIGHTS:
         change = new[LAYERS + address] - old[LAYERS + address]
@@ -249,7 +249,7 @@ def test_observed_activations_are_those_of_the_same_batch(deep: Deep) -> None:
     with deep(precision="float64", hooks={"watch": hook}) as sigma:
         sigma.trainer("trainer").fit(iterations=3)
     session = _before(deep, 3)
-    rows, values = session.batches(1).rows[0], _hosts(session)
+    rows, values = session.loop.batches(1).rows[0], _hosts(session)
     x = session.setup.feed.dataset.block(0)["inputs"][rows].astype(float)
     wanted = np.tanh(x @ values[f"{LAYERS}1-dense.weights"] + values[f"{LAYERS}1-dense.bias"])
     np.testing.assert_allclose(hook.seen[0][1], wanted, rtol=1e-12)
@@ -324,8 +324,8 @@ def test_an_optimiser_may_evaluate_gradients_at_other_parameters(deep: Deep) -> 
             session.state.arrays[LAYERS + address] = ahead
         slopes = _seen(session, GRADIENTS)
         copies = {name: value.copy() for name, value in start.items()}
-        session.state = evolve(session.state, arrays=copies)
-        session.advance(1)
+        session.current.set_state(evolve(session.state, arrays=copies))
+        session.loop.advance(1)
         for address in WEIGHTS:
             wanted = start[LAYERS + address] - 0.1 * slopes[GRADIENTS + address]
             np.testing.assert_allclose(session.host(LAYERS + address), wanted, rtol=1e-9)
@@ -333,7 +333,7 @@ def test_an_optimiser_may_evaluate_gradients_at_other_parameters(deep: Deep) -> 
 
 def _seen(session: Session, head: str) -> dict[str, np.ndarray]:
     """Observe the next iteration."""
-    return session.setup.evaluator.observe(session.steps(), session.batches(1), [f"{head}**"])
+    return session.setup.evaluator.observe(session.steps(), session.loop.batches(1), [f"{head}**"])
 
 
 def test_an_optimiser_that_evaluates_gradients_cannot_use_shards(deep: Deep) -> None:

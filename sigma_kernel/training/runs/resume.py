@@ -29,7 +29,7 @@ from sigma_kernel.training.history.replay import (
 )
 from sigma_kernel.training.hooks.order import meet
 from sigma_kernel.training.hooks.outlook import renew
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session
 
 FEEDING = ("batch_size", "last_batch", "iterator", "preprocessors")  # keys of [data] that are no settings of a data set
 CHANGED = (
@@ -113,7 +113,7 @@ def resume(
     failed, edited = failure(rows), edited_values(session, edits, rows)
     if restored is not None:
         label, found = restored
-        for line in differences(found.made_with, session.made_with()):
+        for line in differences(found.made_with, session.checkpoints.made_with()):
             log(f"{checkpoints.place(label)}: {line}: bits may differ from those of an uninterrupted run")
         position, branch = found.values.get("journal", 0), found.values.get("branch", 0)
         if more_asked(name, edits, rows, position) and not session.progress.underway:
@@ -129,7 +129,7 @@ def resume(
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
     left = [whole(row) for row in tail([*rows, row], position) if not is_overridden(row, edited)]
     written = {**row, "configuration": recorder.journal.configuration}
-    session.resumed(Replay(deque(left)) if left else None, written, paused)
+    session.replayer.resume(Replay(deque(left)) if left else None, written, paused)
 
 
 def describe_failure(trainer: str, failed: Row, iteration: int, edits: Sequence[str]) -> str:

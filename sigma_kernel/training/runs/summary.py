@@ -11,7 +11,7 @@ from attrs import asdict, field, frozen
 
 from sigma_kernel.plain import strict
 from sigma_kernel.training.history.digests import little_endian
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.step.model import EPOCH, LAYERS
 
 
@@ -53,7 +53,7 @@ def summarise(sessions: Mapping[str, Session], reachable: bool = True, **about: 
         metrics |= {head + address: value for address, value in _metrics(session).items()}
         edited |= {head + split: session.setup.counts(split) for split in session.state.data.get("edits", ())}
     return Summary(
-        backend=", ".join(dict.fromkeys(session.backend_name for session in sessions.values())),
+        backend=", ".join(dict.fromkeys(session.current.backend_name for session in sessions.values())),
         epochs=max((moment.epoch for moment in moments), default=0),
         iterations=max((moment.iteration for moment in moments), default=0),
         seconds=round(max((moment.second for moment in moments), default=0.0), 3),

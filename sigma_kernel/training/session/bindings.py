@@ -39,11 +39,17 @@ PHASES: tuple[str, ...] = ("burst", "data", "hooks", "evaluation")  # whose seco
 
 
 class Readable(Protocol):
-    """The session as bindings read it."""
+    """The run as bindings read it."""
 
-    setup: Setup
-    state: RunState
     phases: dict[str, float]
+
+    @property
+    def setup(self) -> Setup:
+        """Return the setup."""
+
+    @property
+    def state(self) -> RunState:
+        """Return the state."""
 
     def goal(self) -> int | None:
         """Return the iteration at which training ends at the latest, if it is known."""

@@ -70,6 +70,16 @@ class TrainingProgress:
         """Return whether training leaves at the next boundary."""
         return self.interrupted or self.phase not in (Phase.RUNNING, Phase.PAUSED)
 
+    def status(self, busy: bool) -> str:
+        """Return prepared, running, paused, stopped or failed; ``busy`` says whether a thread trains."""
+        if busy:
+            return self.phase if self.phase in (Phase.PAUSED, Phase.FAILED) else Phase.RUNNING
+        return self.phase if self.phase in (Phase.STOPPED, Phase.FAILED) else Phase.PREPARED
+
+    def ending(self) -> TrainingProgress:
+        """Return this progress with an end at the next boundary, since a goal is reached."""
+        return self if self.over else self.to(Phase.ENDING)
+
     def to(self, phase: Phase) -> TrainingProgress:
         """Return this progress in another phase; pausing clears the goal to pause at."""
         return evolve(self, phase=phase, pause=NONE if phase is Phase.PAUSED else self.pause)

@@ -20,10 +20,16 @@ from sigma_kernel.training.hooks.order import inner
 from sigma_kernel.training.names import KEPT
 from sigma_kernel.training.session.bindings import check_declared
 from sigma_kernel.training.session.epochal import fed
-from sigma_kernel.training.session.state import RunState, Setup
+from sigma_kernel.training.session.state import Present, RunState, Setup
 from sigma_kernel.training.step.model import OPTIMISERS
 from sigma_kernel.training.step.rules import optimised
 from sigma_kernel.training.step.steps import Programs
+
+
+def with_components(run: Present, state: RunState) -> Present:
+    """Return a run in another state, with the components that this state asks for, and the state adapted to them."""
+    setup, adapted = reconfigured(run.setup, state, run.state)
+    return evolve(run, setup=setup, state=adapted)
 
 
 def reconfigured(setup: Setup, state: RunState, now: RunState) -> tuple[Setup, RunState]:

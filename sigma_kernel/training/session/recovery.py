@@ -167,14 +167,14 @@ class Recovery:
 
 
 def recovering(act: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Let a method of a session look for the newest good state if it raises, while its operator can still compute."""
+    """Let a method of the loop look for the newest good state if it raises, while its operator can still compute."""
 
     @wraps(act)
-    def guarded(session: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def guarded(loop: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return act(session, *args, **kwargs)
+            return act(loop, *args, **kwargs)
         except Exception:
-            session.recovery.find_good(session.recorder.log)
+            loop.recovery.find_good(loop.current.recorder.log)
             raise
 
     return guarded

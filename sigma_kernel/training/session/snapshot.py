@@ -16,7 +16,13 @@ from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.totals import expand
 from sigma_kernel.training.data.feed import Cursor
 from sigma_kernel.training.names import KEPT, UNDO
-from sigma_kernel.training.session.state import RunState, Setup, plain
+from sigma_kernel.training.session.state import Present, RunState, Setup, plain
+
+
+def take_snapshot(run: Present) -> Checkpoint:
+    """Return a copy of a whole run: its state, and the progress of its training."""
+    found = snapshot(run.state, run.setup)
+    return evolve(found, values={**found.values, "progress": run.progress.saved()})
 
 
 def snapshot(state: RunState, setup: Setup) -> Checkpoint:

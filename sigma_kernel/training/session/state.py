@@ -1,6 +1,7 @@
 """The setup of a run, which computes it, and its state: everything that its future depends on, as plain data.
 
-Neither is ever modified: functions return new ones.  So a command that fails leaves no trace, and undo, rewind and
+Both, with the progress of training and what the last burst has left, are one value: ``Present``.  None of them is ever
+modified: functions return new ones.  So a command that fails leaves no trace, and undo, rewind and
 resume restore former values.  There are two exceptions, which the training thread writes to in place: the memory of
 hooks, and the published values of the present state, which other threads copy before they iterate over them.
 """
@@ -24,12 +25,14 @@ from sigma_kernel.training.data.feed import Cursor, Feed
 from sigma_kernel.training.hooks.directions import find_direction, published_metrics
 from sigma_kernel.training.hooks.order import HookOrder, Memory, abroad, reads
 from sigma_kernel.training.names import LAST
+from sigma_kernel.training.session.progress import TrainingProgress
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.measuring import Measured, Sums, latest, measured, summed
-from sigma_kernel.training.step.model import Model
+from sigma_kernel.training.step.model import OPTIMISERS, Model
 from sigma_kernel.training.step.rules import live_values
-from sigma_kernel.training.step.steps import Programs, Steps
+from sigma_kernel.training.step.steps import Iteration, Programs, Steps
+from sigma_kernel.training.step.weights import weighed
 
 MOST = 64  # iterations that are computed again in one burst: signals are noticed in between
 
@@ -140,6 +143,43 @@ class RunState:
     def chosen(self) -> RunState:
         """Return this state, from which training goes on, without the one in which it ended."""
         return evolve(self, kept={name: value for name, value in self.kept.items() if not name.startswith(LAST)})
+
+
+@frozen(eq=False)
+class LastBurst:
+    """What the last burst has left for the hooks that are due after it; no snapshot holds it."""
+
+    observed: Mapping[str, np.ndarray] = field(factory=dict)
+    iteration: Iteration | None = None  # the last one, if a hook is due that repeats it
+    finite: bool = True  # its loss
+
+
+@frozen(eq=False, repr=False)
+class Present:
+    """A run at one moment: who reads it once sees parts that belong together."""
+
+    setup: Setup
+    state: RunState
+    progress: TrainingProgress = TrainingProgress()
+    last: LastBurst = LastBurst()
+
+    def with_state(self, state: RunState) -> Present:
+        """Return the run in another state."""
+        return Present(self.setup, state, self.progress, self.last)
+
+    def with_progress(self, progress: TrainingProgress) -> Present:
+        """Return the run with another progress."""
+        return Present(self.setup, self.state, progress, self.last)
+
+    def steps(self, weights: str = "") -> Steps:
+        """Return the steps that compute iterations from the state, or evaluate the weights of a modifier."""
+        arrays = weighed(self.state.arrays, weights, self.setup.to_host) if weights else self.state.arrays
+        return steps_of(self.state, self.setup, arrays)
+
+    def copy_steps(self, weights: str = "") -> Steps:
+        """Return the steps with copies on the host of all arrays but those of optimisers."""
+        steps, copy = self.steps(weights), self.setup.to_host
+        return evolve(steps, arrays={n: copy(x) for n, x in steps.arrays.items() if not n.startswith(OPTIMISERS)})
 
 
 def plain(published: Mapping[str, Any]) -> dict[str, Any]:

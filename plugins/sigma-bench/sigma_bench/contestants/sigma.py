@@ -34,7 +34,7 @@ class SoleTrainer:
         self.trainer.hooks = dict(kept(self.trainer.hooks))
         prepare(configuration, self.environment)
         session = self.trainer.session
-        self.name = backend if isinstance(backend, str) and backend else session.backend_name
+        self.name = backend if isinstance(backend, str) and backend else session.current.backend_name
 
     def _place(self, backend: str | Backend) -> None:
         """Replace the backend, with its settings, unless it is the requested one."""
@@ -75,7 +75,7 @@ class Sigma(SoleTrainer, Contestant):
             session = self.trainer.session
             layers = session.setup.model.network.layers
             for rate in [f"network.layers.{p.name}.rate" for p in layers if type(p.layer) is Dropout]:
-                session.set(rate, 0.0)
+                session.commands.set(rate, 0.0)
 
     def run(self, iterations: int) -> None:
         """Train for this many more iterations, continuing whenever a hook stops training."""

@@ -108,7 +108,7 @@ def prepare(configuration: Configuration, environment: Environment, begins: bool
             trainer.prepare()
             check_cost(trainer.session.setup.model.network)
             if begins:
-                trainer.session.check_end()
+                trainer.session.loop.check_end()
         except SigmaError as error:
             wrong += in_file(
                 configuration.document, name, examine(trainer, () if begins else {"ending"}) or [((), error)]

@@ -53,4 +53,4 @@ def _fill(folder: Path, environment: Environment, trainer: Trainer) -> None:
     put_text(folder / "config.toml", text)
     put_text(folder / "plugins.json", json_document({"plugins": environment.catalogue.versions()}))
     place = folder / "checkpoints" / trainer.name / str(found.values["clock"]["iteration"])
-    store.write(place, evolve(found, values=values, made_with=session.made_with(), chain=chain))
+    store.write(place, evolve(found, values=values, made_with=session.checkpoints.made_with(), chain=chain))

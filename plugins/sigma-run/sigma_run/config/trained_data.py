@@ -14,7 +14,7 @@ from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.training.checkpoints.compatibility import check_fit
 from sigma_kernel.training.preparation import prepared_for
 from sigma_kernel.training.runs.resume import fit
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.session.state import Setup
 from sigma_kernel.training.step.model import LAYERS, Model
 from sigma_kernel.training.trainer import Trainer
@@ -45,15 +45,15 @@ class TrainedData:
 
     def rows(self, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split, as they are in the data, or preprocessed."""
-        return self.session.rows_of(split, wanted, prepared)
+        return self.session.readings.rows_of(split, wanted, prepared)
 
     def losses(self, split: str = "training", most: int | None = None) -> RowLosses:
         """Return the loss of each row of a split as it was edited in the run, or of the ``most`` with the greatest."""
-        return self.session.row_losses(split, most)
+        return self.session.readings.row_losses(split, most)
 
     def edits(self) -> dict[str, dict[str, Any]]:
         """Return the rows that were ``excluded`` in the run, and new ``labels`` by row, for each split."""
-        return self.session.edits()
+        return self.session.readings.edits()
 
     def setup_for(self, data: Any) -> Setup:
         """Return the setup for other data, which are read like those of the training."""

@@ -15,7 +15,7 @@ from sigma_kernel.training.history.replay import Row
 from sigma_kernel.training.hooks.outlook import list_metrics
 from sigma_kernel.training.runs.excerpt import history
 from sigma_kernel.training.runs.resume import fit, left
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session
 from sigma_run.config import choosing, prepare
 from sigma_run.config.stored import opened, rows_of
 from sigma_run.config.trained import load

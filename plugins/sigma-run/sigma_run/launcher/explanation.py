@@ -8,7 +8,7 @@ import attrs
 
 from sigma_kernel.contracts import Initialiser
 from sigma_kernel.training.hooks.order import decided
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.model import Model, training_step
 from sigma_kernel.training.step.rules import setting_rule
@@ -20,7 +20,7 @@ def explained(trainer: Trainer) -> dict[str, Any]:
     """Return all that is known about a trainer before training; compiles its step to learn the memory it needs."""
     session = trainer.session
     return {
-        "backend": session.backend_name,
+        "backend": session.current.backend_name,
         "about": dict(session.setup.programs.backend.about),
         "precision": trainer.precision,
         "layers": [
@@ -113,7 +113,7 @@ def _work(session: Session) -> dict[str, int]:
 
 def _bursts(session: Session) -> dict[str, Any]:
     """Return the maximal length of the first burst in iterations, and what ends it."""
-    per_epoch, first = session.setup.feed.iterations_per_epoch, session.distance()
+    per_epoch, first = session.setup.feed.iterations_per_epoch, session.loop.distance()
     now = session.moment
     then = attrs.evolve(now, iteration=now.iteration + first, epoch=now.epoch + (first >= per_epoch))
     return {

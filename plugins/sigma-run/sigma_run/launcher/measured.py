@@ -15,7 +15,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.registry.addresses import matches
 from sigma_kernel.training.history import chain
 from sigma_kernel.training.history.replay import RESUMED
-from sigma_kernel.training.session.loop import Session
+from sigma_kernel.training.session.session import Session
 
 Row = Mapping[str, Any]
 ALL = 2**62  # values of a name

@@ -122,7 +122,7 @@ def _rewind(environment: Environment, run: Path, checkpoint: int | str) -> None:
     for name, trainer in environment.trainers.items():
         to = int(wanted(run, name, checkpoint)[0].name)
         if trainer.recorder.behind:
-            trainer.session.rewind_after_replay(to)
+            trainer.session.replayer.rewind_afterwards(to)
         else:
             environment.rewind(to, trainer=name)
 
