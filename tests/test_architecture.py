@@ -328,6 +328,15 @@ def test_the_import_chain_of_training_is_short():
     assert max(map(floor, names)) <= FLOORS
 
 
+PARTS = ("applying", "checkpoint_policy", "hook_runner", "loop", "readings", "replayer")
+
+
+def test_the_parts_of_a_session_do_not_import_each_other():
+    parts = {f"sigma_kernel.training.session.{name}" for name in PARTS}
+    users = {dotted(path) for path in MODULES if parts.intersection(imported(parsed(path))) - {dotted(path)}}
+    assert users == {"sigma_kernel.training.session.session"}
+
+
 # -- sizes -------------------------------------------------------------------------------------------------------------
 SOURCES = [*KERNEL.rglob("*.py"), *(path for room in ROOMS for path in sources(room))]
 
