@@ -50,7 +50,9 @@ def test_there_is_a_template_for_every_kind_that_people_write() -> None:
 
 
 def test_a_new_plugin_of_any_kind_passes_its_tests_at_once(tmp_path: Path) -> None:
-    alone = not catalogue.catalogue().offers("layer", "dense")  # a recipe trains with the layers of a room; a kernel is for a backend
+    alone = not catalogue.catalogue().offers(
+        "layer", "dense"
+    )  # a recipe trains with the layers of a room; a kernel is for a backend
     chosen = [kind for kind in kinds() if kind not in ("lowering", "recipe") or not alone]
     made = [installed(create(tmp_path, f"acme-my-{kind}", kind, f"my_{kind}")) for kind in chosen]
     path = os.pathsep.join([*map(str, made), os.environ.get("PYTHONPATH", "")])

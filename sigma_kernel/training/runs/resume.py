@@ -43,10 +43,10 @@ EDITED = "Some were left out or relabelled by their numbers: restore the rows, o
 def attach(run: StoredRun, session: Session) -> None:
     """Let a session write to a run from now on."""
     saver = run.checkpoints(session.setup.name)
-    if session.saver is not saver:
+    if session.checkpoints.saver is not saver:
         # while no other thread writes: early rows come first
         session.ask(partial(session.recorder.open, run.journal, run.metrics, run))
-        session.attach(saver)
+        session.checkpoints.attach(saver)
 
 
 def keep_initial(run: StoredRun, session: Session) -> None:
