@@ -22,7 +22,7 @@ from sigma_kernel.errors import SigmaAddressError, SigmaStateError
 from sigma_kernel.messages import Messages
 from sigma_kernel.network.architecture import Architecture, Placed
 from sigma_kernel.network.tracing import Shapes
-from sigma_kernel.plugins.resolver import display_name
+from sigma_kernel.plugins.components import display_name
 from sigma_kernel.registry.registry import Kind, Registry
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training.components import Learned, target_names

@@ -17,7 +17,8 @@ from sigma_initialisers import Constant
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaNetworkError
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.resolver import Resolver, display_name
+from sigma_kernel.plugins.components import display_name
+from sigma_kernel.plugins.resolver import Resolver
 from sigma_layers import Input, Output, SoftmaxCrossEntropy
 from sigma_operator_local.local import LocalOperator
 from sigma_operator_local.shards import Sum

@@ -14,9 +14,9 @@ from sigma_initialisers import Gaussian
 from sigma_kernel import Environment, settings, when
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaDataError, SigmaNetworkError, near
 from sigma_kernel.network.network import Network
+from sigma_kernel.settings import phrase
 from sigma_layers import Dense, Dropout, Input
 from sigma_optimisers import Adam
-from sigma_run.config.structure import sentence
 
 pytestmark = pytest.mark.rooms
 
@@ -102,7 +102,7 @@ def test_type_errors_of_attrs_are_reported_in_plain_words_for_files():
     for name, wrong in {"a": "z", "b": "3", "c": 0, "d": ()}.items():
         with pytest.raises(ValueError, match=name) as caught:
             Raw(**{name: wrong})
-        told[name] = sentence(caught.value)
+        told[name] = phrase(caught.value)
     assert told == {
         "a": "must be 'x' or 'y' (got 'z')",
         "b": "must have the form [a-z] (got '3')",

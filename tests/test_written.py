@@ -17,14 +17,16 @@ from sigma_kernel import Environment, functions as f
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, SigmaStateError, SigmaWarning
 from sigma_kernel.network.notation import parse as parsed
 from sigma_kernel.plugins.catalogue import catalogue, load as loaded
-from sigma_kernel.plugins.resolver import KINDS, Resolver
+from sigma_kernel.plugins.choice import made
+from sigma_kernel.plugins.components import KINDS
+from sigma_kernel.plugins.loading import Structure
+from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.plugins.specs import Component
+from sigma_kernel.settings.records import REQUIRED, settings as declared
 from sigma_layers import Add, Concat, Dense, Dropout, Function, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_optimisers import Adam, MaxNorm, StepDecay
 from sigma_run import load
 from sigma_run.config import build, parse, structured
-from sigma_run.config.choice import REQUIRED, made, settings as declared
-from sigma_run.config.structure import Structure
 from sigma_run.config.tables import Writer
 from sigma_run.launcher.group import main
 

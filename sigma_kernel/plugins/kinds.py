@@ -8,7 +8,7 @@ from typing import Any
 from sigma_kernel import contracts
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.plugins.catalogue import load
-from sigma_kernel.plugins.resolver import KINDS
+from sigma_kernel.plugins.components import KINDS
 from sigma_kernel.plugins.rooms import install
 from sigma_kernel.plugins.specs import Component
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import Parameter as Argument
 from pathlib import Path
@@ -11,40 +11,17 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from attrs import evolve, fields, frozen, has
 
-from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaConfigError, refuse_unknown
-from sigma_kernel.network.architecture import component_name
 from sigma_kernel.network.tracing import Resolve
-from sigma_kernel.plugins import specs
 from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.plugins.components import component_names, divided, kind_of
 from sigma_kernel.scanning import OWN
 from sigma_kernel.settings import is_table, signature
 
-PARTS = ("split", "split_by", "seed")  # settings of a data set in parts, which every data set takes
-KINDS: dict[type, str] = {getattr(contracts, n): kind for kind, names in specs.KINDS.items() for n in names.split()}
-
-
 # types that a text stands for, in tables as in files
 PARSED: dict[Any, Callable[[str], Any]] = {TimeStep: TimeStep.parse, Criterion: Criterion.parse, Path: Path}
-
-
-@cache
-def kind_of(contract: Any) -> str | None:
-    """Return the component kind of a contract, or of a class that fulfils one; None for other types."""
-    return next((kind for cls, kind in KINDS.items() if isinstance(contract, type) and issubclass(contract, cls)), None)
-
-
-def divided(
-    kind: str, made: Any, chosen: Mapping[str, str], table: Mapping[str, Any], known: Iterable[str]
-) -> dict[str, Any] | None:
-    """Return the table of a data set in parts, for one that has a ``split`` and no splits of its own, else None."""
-    if kind != "dataset" or "split" not in {*table} - {*known} or issubclass(made, Mapping):
-        return None
-    parts = {key: value for key, value in table.items() if key in PARTS and key not in known}
-    rest = {key: value for key, value in table.items() if key not in parts}
-    return {"type": "default:parts", **parts, "dataset": {**chosen, **rest}}
 
 
 @frozen(eq=False, repr=False)
@@ -171,15 +148,3 @@ def resolve_components(resolve: Resolve, where: str, kind: str, contract: type, 
     every = chosen if isinstance(chosen, list | tuple) else [chosen]
     made = [resolve_component(resolve, where, kind, contract, thing) for thing in every]
     return dict(zip(component_names(every), made, strict=True))
-
-
-def component_names(chosen: Sequence[Any]) -> list[str]:
-    """Return names for the components of a list: their types, with the index in front if there was one before."""
-    types = [display_name(thing) for thing in chosen]
-    return [f"{place}-{name}" if name in types[:place] else name for place, name in enumerate(types)]
-
-
-def display_name(chosen: Any) -> str:
-    """Return a component's display name: the type in its table, or the name of its class."""
-    thing = chosen.get("type", chosen.get(OWN)) if isinstance(chosen, Mapping) else chosen
-    return thing.rpartition(":")[2] if isinstance(thing, str) else component_name(thing)

@@ -7,7 +7,8 @@ import tomlkit
 from hypothesis import given, strategies as st
 
 from sigma_kernel.errors import SigmaConfigError
-from sigma_run.config.document import dotted, override, parse
+from sigma_kernel.settings.mistakes import dotted
+from sigma_run.config.document import override, parse
 
 TEXT = '''# a comment
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from attrs import define, field, make_class
 
+from sigma_kernel import TimeStep, every
+from sigma_kernel.contracts import Hook, Schedule
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_kernel.plugins.rooms import install
+from sigma_kernel.settings import ge
 from sigma_run import config
 
 TEXT = '''format = 1
@@ -287,7 +292,8 @@ def test_a_missing_file_is_an_error_without_a_traceback(shelf, tmp_path):
 
 
 def test_a_component_whose_annotations_cannot_be_resolved_is_a_broken_plugin(errors, monkeypatch, shelf):
-    monkeypatch.setitem(shelf.objects["hook", "score"].__annotations__, "on", "NotThere")
+    on, score = field(default="validation", type="NotThere"), shelf.objects["hook", "score"]
+    monkeypatch.setitem(shelf.objects, ("hook", "score"), make_class("Score", {"on": on}, bases=(score,), kw_only=True))
     (found,) = errors(TEXT, exception=SigmaPluginError)
     assert found.startswith(f"f.toml:{line(TEXT, '[hooks.score]')}: hooks.score: ")
     assert "'NotThere' is not defined" in found
@@ -361,3 +367,62 @@ def test_overrides_are_as_strict_as_the_file(errors, load):
 
 def test_a_comment_does_not_change_the_configuration(load):
     assert load(TEXT + "# a comment\n") == load(TEXT)
+
+
+@pytest.fixture
+def made(shelf, monkeypatch):
+    """Offer a hook that notes each object that is made of it, and on what its validators are called; return both."""
+    objects, owners = [], []
+
+    class Noted(Hook):
+        least: int = field(default=1, validator=lambda owner, attribute, value: owners.append(type(owner)))
+        most: int = field(default=2, validator=ge(1))
+        every: TimeStep = every(1, "epoch")
+
+        def __attrs_post_init__(self):
+            objects.append(self)
+
+        def fire(self, context):
+            return
+
+    noted = define(Noted, eq=False, kw_only=True)
+    monkeypatch.setitem(shelf.objects, ("hook", "score"), noted)
+    return noted, objects, owners
+
+
+NOTED = TEXT.replace('when = "epoch reaches 2"', "least = 3")
+
+
+def test_a_component_of_a_file_is_made_once_and_its_validators_see_it(load, shelf, made):
+    noted, objects, owners = made
+    trainer = config.build(load(NOTED), shelf).trainers["trainer"]
+    assert objects == [trainer.hooks["score"]]
+    assert owners == [noted]
+
+
+def test_two_environments_of_a_configuration_share_no_component(load, shelf, made):
+    _, objects, _ = made
+    configuration = load(NOTED)
+    first, second = (config.build(configuration, shelf).trainers["trainer"].hooks["score"] for _ in range(2))
+    assert objects == [first, second]
+    assert first is not second
+
+
+def test_all_mistakes_of_a_component_are_told_though_it_cannot_be_made(errors, made):
+    noted, objects, owners = made
+    text = NOTED.replace("least = 3", "least = 3\nmost = 0").replace('every = "1 epoch"', 'every = "often"')
+    assert [found.partition(": hooks.")[2].partition(":")[0] for found in errors(text)] == ["score.every", "score.most"]
+    assert objects == []
+    assert owners == [noted]
+
+
+def test_validators_of_a_component_see_the_components_among_its_settings(load, shelf, monkeypatch):
+    seen = []
+    base = shelf.objects["optimiser", "descent"]
+    watched = field(
+        factory=dict, type=Mapping[str, Schedule], validator=lambda owner, attribute, value: seen.append(value)
+    )
+    descent = make_class("Descent", {"schedules": watched}, bases=(base,), eq=False, kw_only=True)
+    monkeypatch.setitem(shelf.objects, ("optimiser", "descent"), descent)
+    load(TEXT)
+    assert [type(schedule).__name__ for schedule in seen[0].values()] == ["Halve"]

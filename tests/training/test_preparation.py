@@ -14,12 +14,12 @@ from sigma_kernel.contracts import Dataset, Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.graph.node import Spec
+from sigma_kernel.settings.mistakes import Faults
 from sigma_kernel.training.preparation import Missing, Stages
 from sigma_kernel.training.trainer import Trainer
 from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
 from sigma_optimisers import Adam
 from sigma_run.config.examination import examine
-from sigma_run.config.structure import Faults
 
 pytestmark = pytest.mark.rooms
 

@@ -19,7 +19,8 @@ from sigma_kernel.contracts import Backend, Dataset, Hook, Iterator, Optimisatio
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaConfigError, near
 from sigma_kernel.network.tracing import Resolve
-from sigma_kernel.plugins.resolver import display_name, resolve_component
+from sigma_kernel.plugins.components import display_name
+from sigma_kernel.plugins.resolver import resolve_component
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.training.commands.types import Attach, Command, Detach, Swap
 from sigma_kernel.training.components import TIMES as TIMES, hooks as resolved_hooks, optimisation

@@ -14,7 +14,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.network import notation
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed, load
-from sigma_run.config.choice import Choice, made
+from sigma_kernel.plugins.choice import Choice, made
 from sigma_run.config.complaints import complaint, placed
 from sigma_run.config.document import Document, Path as Place
 from sigma_run.config.examination import check_cost, examine

@@ -9,9 +9,9 @@ from typing import Any
 
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaPluginError
 from sigma_kernel.plugins import rooms
+from sigma_kernel.settings import phrase
 from sigma_kernel.training.preparation import DATASET
 from sigma_run.config.document import Document, Path as Place
-from sigma_run.config.structure import sentence
 
 MOST = 50  # mistakes that are listed
 IN_TRAINER = ("optimiser", "optimisers", "order", "epochs")  # begin the paths of what `[trainer]` holds
@@ -33,7 +33,7 @@ def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> S
     lines, causes = set(), list[Exception]()
     for path, error in wrong:
         line, cause = (error.line, error.error) if isinstance(error, InText) else (0, error)
-        told = in_words_of_files(sentence(error)) + _share(document.values, path, sentence(error))
+        told = in_words_of_files(phrase(error)) + _share(document.values, path, phrase(error))
         told = told.removeprefix(f"{path[-1]}: ") if path else told  # the path says it already
         lines.add(document.describe(path, told, line))
         causes.append(cause)
@@ -70,14 +70,14 @@ def placed(values: Mapping[str, Any], head: Place, path: Place, error: Exception
     file.
     """
     place = _absolute(head, path)
-    address, colon, text = sentence(error).partition(": ")
+    address, colon, text = phrase(error).partition(": ")
     parts = tuple(address.split(".")) if colon else ()
     # the settings of a dataset may be next to its name
     within = place[:-1] if path == DATASET else place
     meant = list(_meant(head, path, parts))
     exact = next((p for p in meant if p[: len(within)] == within and holds(values, p)), None)
     said = parts == (head or ("trainer",))[-1:] or any(p == place[: len(p)] for p in meant)
-    text = text if said or exact is not None else sentence(error)
+    text = text if said or exact is not None else phrase(error)
     place = exact or place
     base = within if exact is None else place
     named = next(_named(_at(values, base), text), ())

@@ -21,24 +21,14 @@ from tomlkit.items import AoT, Array, InlineTable, Item, Table
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.regular import open_regular
+from sigma_kernel.settings.mistakes import Override, Place, dotted
 
-Path = tuple[str | int, ...]
+Path = Place
 
 LONGEST, MOST = 1 << 20, 10_000  # characters and lines per file: the parsers take some 0.1 ms for each line
 DEEPEST = 100  # levels of a key on the command line
 _PLACE = re.compile(r" \(at (?:line (?P<line>\d++), column (?P<column>\d++)|end of document)\)$")
 _BETWEEN = re.compile(r"(?:[\s,]++|#[^\n]*+)*+")  # separators and comments between two values of an array
-
-
-def dotted(path: Path) -> str:
-    """Format a path: ``trainer.optimiser``, ``data.sources[1]``."""
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
-
-
-class Override(str):
-    """A string from the command line: a relative path in it starts in the working directory, not the file's."""
-
-    __slots__ = ()
 
 
 @frozen

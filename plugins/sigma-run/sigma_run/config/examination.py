@@ -12,6 +12,7 @@ from operator import attrgetter
 from sigma_kernel.clock import COUNTED
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.network.network import Network
+from sigma_kernel.settings.mistakes import Faults
 from sigma_kernel.training import components as choices
 from sigma_kernel.training.data.dataset import read
 from sigma_kernel.training.hooks.order import ordered
@@ -19,7 +20,6 @@ from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.preparation import ARCHITECTURE, Missing, Stages, check_shards, ready_block
 from sigma_kernel.training.step.rules import check_optimisers, check_order
 from sigma_run.config.document import Path as Place
-from sigma_run.config.structure import Faults
 
 
 def examine(trainer: choices.Settings, left_out: Iterable[str] = ()) -> list[tuple[Place, Exception]]:

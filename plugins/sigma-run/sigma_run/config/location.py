@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from sigma_kernel.errors import SigmaConfigError
-from sigma_run.config.choice import Choice, settings
-from sigma_run.config.document import Document, Path as Place, dotted, override
+from sigma_kernel.plugins.choice import Choice
+from sigma_kernel.settings.mistakes import dotted
+from sigma_kernel.settings.records import settings
+from sigma_run.config.document import Document, Path as Place, override
 from sigma_run.config.schema import Configuration
 
 JOURNAL = "journal.jsonl"  # a run folder has one

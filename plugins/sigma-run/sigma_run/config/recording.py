@@ -22,16 +22,16 @@ from sigma_kernel.errors import (
     warn,
 )
 from sigma_kernel.plugins.catalogue import load
-from sigma_kernel.plugins.resolver import KINDS
-from sigma_kernel.settings import NAME
+from sigma_kernel.plugins.components import KINDS
+from sigma_kernel.plugins.loading import Structure
+from sigma_kernel.settings import NAME, phrase
+from sigma_kernel.settings.mistakes import Wrong, dotted
 from sigma_kernel.training.components import operator, resolved
 from sigma_kernel.training.data.iterators import Shuffled
 from sigma_kernel.training.files import digest, put_bytes
 from sigma_kernel.training.trainer import Trainer
-from sigma_run.config.document import dotted
 from sigma_run.config.location import write_path
 from sigma_run.config.schema import METRIC
-from sigma_run.config.structure import Structure, Wrong, sentence
 from sigma_run.config.tables import Writer
 from sigma_run.config.writing import UNWRITTEN, toml
 
@@ -154,7 +154,7 @@ class Description:
         try:
             return write(*what)
         except Wrong as wrong:
-            self.unwritten[where] = " ".join(f"{dotted(path)}: {sentence(error)}" for path, error in wrong.found)
+            self.unwritten[where] = " ".join(f"{dotted(path)}: {phrase(error)}" for path, error in wrong.found)
         except (SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaPluginError) as error:
             self.unwritten[where] = str(error)
         return None

@@ -24,9 +24,9 @@ from sigma_kernel.contracts import (
     Optimiser,
     Preprocessor,
 )
-from sigma_run.config.choice import Choice
+from sigma_kernel.plugins.choice import Choice
+from sigma_kernel.settings.mistakes import Faults
 from sigma_run.config.document import Document
-from sigma_run.config.structure import Faults
 
 ArchitectureText = NewType("ArchitectureText", str)
 
@@ -36,8 +36,8 @@ METRIC = settings.matches_re(  # after the output that is measured, or a pattern
 )
 
 
-def named(check: Callable[[Any, Any, str], Any] = settings.NAME) -> Any:
-    """Return a field for a table of named tables."""
+def named(check: Callable[[Any, Any, str], Any] = settings.NAME, *others: Callable[[Any, Any, Any], None]) -> Any:
+    """Return a field for a table of named tables, which other validators may check as well."""
 
     def names(owner: Any, attribute: Any, value: Mapping[str, Any]) -> None:
         faults = Faults()
@@ -46,18 +46,17 @@ def named(check: Callable[[Any, Any, str], Any] = settings.NAME) -> Any:
                 check(owner, attribute, name)
         faults.done()
 
-    return field(factory=dict, validator=names)
+    return field(factory=dict, validator=[names, *others])
 
 
-def _one_or_several(owner: Any, attribute: Any, value: Choice[Optimiser] | None) -> None:
+def _one_or_several(owner: Any, attribute: Any, value: Mapping[str, Optimisation]) -> None:
     faults = Faults()
-    if value is None and not owner.optimisers:
+    if owner.optimiser is None and not value:
         with faults.at("optimiser"):
             raise ValueError("is missing. Give it an optimiser, or several as optimisers.NAME.")
-    if value is not None and owner.optimisers:
-        with faults.at("optimisers"):
-            raise ValueError("there is an optimiser as well. Give one optimiser, or several with names.")
     faults.done()
+    if owner.optimiser is not None and value:
+        raise ValueError("there is an optimiser as well. Give one optimiser, or several with names.")
 
 
 def _counts(owner: Any, attribute: Attribute[Any], value: TimeStep | None) -> None:
@@ -120,8 +119,8 @@ class Training:
     Training ends after ``epochs`` in total, resumed runs included, unless a hook ends it before.
     """
 
-    optimiser: Choice[Optimiser] | None = field(default=None, validator=_one_or_several)
-    optimisers: Mapping[str, Optimisation] = named()
+    optimiser: Choice[Optimiser] | None = None
+    optimisers: Mapping[str, Optimisation] = named(settings.NAME, _one_or_several)
     order: Sequence[str] | None = None
     epochs: int | float | None = field(default=None, validator=settings.optional(settings.epochs))
     metrics: Mapping[str, Choice[Metric]] = named(METRIC)

@@ -16,10 +16,10 @@ from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.network.architecture import Architecture, Own, name_of, write
 from sigma_kernel.plugins.catalogue import Catalogue
-from sigma_kernel.plugins.resolver import kind_of
+from sigma_kernel.plugins.components import kind_of
+from sigma_kernel.plugins.paths import path_of
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.scanning import OWN
-from sigma_run.config.paths import path_of
 
 MOST_NUMBERS = 10_000  # of an array that is written as a list
 

@@ -4,52 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar
 
 import attrs
-from attrs import field, frozen
+from attrs import define, field
 
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.plugins.paths import path_of
 from sigma_kernel.scanning import OWN
-from sigma_run.config.paths import path_of
+from sigma_kernel.settings.records import construct
 
-REQUIRED: Any = attrs.NOTHING
 T = TypeVar("T")
-
-
-@frozen
-class Setting:
-    """One setting of a component; ``check(others, value)`` raises for an invalid value."""
-
-    name: str
-    type: Any
-    default: Any = REQUIRED
-    check: Callable[[Any, Any], None] | None = None
-
-
-def settings(cls: Any) -> dict[str, Setting]:
-    """Return the settings of a class by name; raises SigmaPluginError if an annotation cannot be resolved."""
-    try:
-        hints = get_type_hints(cls) if attrs.has(cls) else {}
-    except NameError as error:
-        raise SigmaPluginError(f"{cls!r}: {error}. The annotations of settings must exist at run time.") from None
-    found = [f for f in attrs.fields(cls) if f.init] if hints else []
-    return {f.alias: Setting(f.alias, hints.get(f.name, Any), _default(f.default), _check(f)) for f in found}
-
-
-def _default(default: Any) -> Any:
-    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-        return None if default.takes_self else default.factory()
-    return default
-
-
-def _check(attribute: Any) -> Callable[[Any, Any], None] | None:
-    def check(others: Any, value: Any) -> None:
-        attribute.validator(others, attribute, value)
-
-    return check if attribute.validator else None
 
 
 def plain(value: Any, place: Callable[[Path], str] = str) -> Any:
@@ -84,7 +50,7 @@ def _flat(record: Any, table: dict[str, Any], place: Callable[[Path], str]) -> d
     return table if inner.keys() & table.keys() else {**table, slot: getattr(record, slot).name, **inner}
 
 
-@frozen
+@define
 class Choice(Generic[T]):
     """A component with its settings, defaults included; equal if its TOML is equal."""
 
@@ -92,10 +58,17 @@ class Choice(Generic[T]):
     settings: Mapping[str, Any] = field(eq=lambda settings: plain(settings))
     factory: Callable[..., T] = field(eq=False, repr=False)
     key: str = "type"  # or ``python``, for the path of one's own class
+    _ready: list[T] = field(factory=list, init=False, eq=False, repr=False)
+
+    def prepare(self) -> None:
+        """Make the component that the first call of :meth:`make` returns; raises what its own validators raise."""
+        self._ready.append(construct(self.factory, made(self.settings)))
 
     def make(self) -> T:
-        """Make the component; raises what its own validators raise."""
-        return self.factory(**made(self.settings))
+        """Return the component, which is made once; another call makes another, as two runs must not share one."""
+        if not self._ready:
+            self.prepare()
+        return self._ready.pop()
 
 
 def made(value: Any) -> Any:

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import os
-import re
 import types
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, MutableMapping, MutableSequence, Sequence
 from pathlib import Path
-from types import NoneType, SimpleNamespace
+from types import NoneType
 from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
-from attrs import define, field, frozen
+from attrs import define, field
 
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import Mistakes, SigmaError, near
+from sigma_kernel.errors import SigmaError, near
 from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.plugins.choice import Choice, made, plain
+from sigma_kernel.plugins.components import component_names, contract, divided, kind_of
 from sigma_kernel.plugins.kinds import check_contract, fulfils
-from sigma_kernel.plugins.resolver import component_names, divided
 from sigma_kernel.scanning import OWN
-from sigma_kernel.settings import phrase
-from sigma_run.config.choice import REQUIRED, Choice, Setting, plain, settings
-from sigma_run.config.document import Override, Path as Place
-from sigma_run.config.kinds import contract, kind_of
+from sigma_kernel.settings.mistakes import Faults, Mismatch, Override, Place, Unknown, Wrong, shown
+from sigma_kernel.settings.records import REQUIRED, construct, explain, settings
 
 # types that a plain TOML value can express: the accepted Python types, and the name for messages
 _PLAIN: dict[Any, tuple[Any, str]] = {
@@ -41,62 +38,7 @@ NAMED, MOST = (
 _UNIONS = (Union, types.UnionType)
 
 
-class Mismatch(TypeError):
-    """A value of the wrong type."""
-
-    def __init__(self, expected: str, got: Any, hint: str = "") -> None:
-        super().__init__(f"must be {expected} (got {shown(got)}){hint and '.' + hint}")
-        self.expected, self.hint = expected, hint
-
-
-def shown(value: Any) -> str:
-    """Format a value for a message, shortened."""
-    text = "a table" if isinstance(value, dict) else str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 # -- mistakes ----------------------------------------------------------------------------------------------------------
-class Wrong(Exception):
-    """The mistakes in a table or a list, each with its path."""
-
-    def __init__(self, found: list[tuple[Place, Exception]]) -> None:
-        super().__init__(found)
-        self.found = found
-
-
-@frozen
-class Faults(Mistakes):
-    """Collect mistakes, each with its path."""
-
-    found: list[tuple[Place, Exception]] = field(factory=list)
-
-    @contextmanager
-    def at(self, *path: str | int) -> Iterator[None]:
-        """Collect what is raised inside, under this path."""
-        try:
-            yield
-        except Wrong as wrong:
-            self.found.extend(((*path, *inner), error) for inner, error in wrong.found)
-        except (ValueError, TypeError, SigmaError) as error:
-            self.found.append((path, error))
-
-    def done(self) -> None:
-        """Raise all mistakes collected, if any."""
-        if self.found:
-            raise Wrong(self.found)
-
-
-class Unknown(ValueError):
-    """An unknown key of a table."""
-
-    def __init__(self, key: str, known: Iterable[str]) -> None:
-        self.key, self.known = key, list(known)
-        super().__init__(f"unknown key.{near(key, self.known, 'Known here:')}")
-
-
-def sentence(error: Exception) -> str:
-    """Return the message of an error, without names of Python classes."""
-    return re.sub(r"^SimpleNamespace\.\w++: ", "", phrase(error))
 
 
 # -- tables and components ---------------------------------------------------------------------------------------------
@@ -147,12 +89,12 @@ class Structure:
         found = (Path.cwd() if isinstance(text, Override) else self.folder) / Path(text).expanduser()
         return found.resolve() if os.pardir in found.parts else found
 
-    def filled(self, known: Mapping[str, Setting], table: Mapping[str, Any], more: str = "") -> dict[str, Any]:
-        """Return the settings in a table, with defaults for those that it omits.
+    def filled(self, cls: Any, table: Mapping[str, Any], more: str = "") -> dict[str, Any]:
+        """Return the settings of a class in a table, with defaults for those that it omits.
 
         ``more`` is added to the message for a missing setting; it says where the settings are documented.
         """
-        faults, values = Faults(), dict[str, Any]()
+        known, faults, values = settings(cls), Faults(), dict[str, Any]()
         for name in table.keys() - known.keys():
             with faults.at(name):
                 raise Unknown(name, known)
@@ -164,9 +106,8 @@ class Structure:
                     raise ValueError(f"is missing. Give it {words(setting.type)}.{more}")
                 elif _written(setting.default):
                     values[name] = setting.default
-        for name in table.keys() & values.keys():
-            with faults.at(name):
-                _check(known[name], values)
+        if faults.found:
+            explain(cls, values if kind_of(cls) is None else made(values), faults)
         faults.done()
         return values
 
@@ -187,8 +128,8 @@ class Structure:
             return self._divided(parts, type_)
         more = "" if key == OWN else f" See `sigma components {kind} {name}`."
         full = name if key == OWN else self.catalogue.resolve(kind, name).full_name
-        choice = Choice(full, self.filled(settings(factory), table, more), factory, key)
-        choice.make()  # runs the component's own validators
+        choice = Choice(full, self.filled(factory, table, more), factory, key)
+        choice.prepare()  # runs the component's own validators
         return choice
 
     def _divided(self, parts: dict[str, Any], type_: Any) -> Choice[Any]:
@@ -212,7 +153,7 @@ class Structure:
             raise Mismatch("a table", table)
         known, slot = settings(cls), getattr(cls, "slot", "")
         if not slot:
-            return cls(**self.filled(known, table))
+            return construct(cls, self.filled(cls, table))
         given, faults = table.get(slot), Faults()
         inner = given if isinstance(given, dict) else {} if given is None else {"type": given}
         rest = {name: value for name, value in table.items() if name not in known}
@@ -221,12 +162,12 @@ class Structure:
             with faults.at(name):
                 raise ValueError(f"is given twice, here and in `{slot}`.")
         try:
-            values = self.filled(known, {**own, slot: {**rest, **inner}})
+            read = construct(cls, self.filled(cls, {**own, slot: {**rest, **inner}}))
         except Wrong as wrong:
             for path, error in wrong.found:
                 faults.found.append(_beside(path, error, given, rest, known) if path[0] == slot else (path, error))
         faults.done()
-        return cls(**values)
+        return read
 
     def sequence(self, value: Any, type_: Any) -> list[Any] | tuple[Any, ...]:
         """Convert to a list or a tuple."""
@@ -282,20 +223,6 @@ def _beside(
     if len(path) == 1 or (isinstance(given, dict) and path[1] not in rest):
         return path, error
     return path[:1] if path[1:] == ("type",) else path[1:], error
-
-
-def _check(setting: Setting, values: Mapping[str, Any]) -> None:
-    if setting.check is None or _chosen(values[setting.name]):
-        return  # the constructor checks the resolved component
-    try:
-        setting.check(SimpleNamespace(**values), values[setting.name])
-    except AttributeError:  # it reads a setting that is wrong or missing; the constructor reports that
-        return
-
-
-def _chosen(value: Any) -> bool:
-    """Return whether a setting holds components that are still to be made."""
-    return isinstance(value, Choice) or (isinstance(value, list | tuple) and any(map(_chosen, value)))
 
 
 def _written(default: Any) -> bool:

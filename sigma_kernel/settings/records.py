@@ -1,0 +1,93 @@
+"""The settings of a class, and its construction from values that have been read: once, by its own validators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
+
+import attrs
+from attrs import frozen
+
+from sigma_kernel.errors import SigmaError, SigmaPluginError
+from sigma_kernel.settings.mistakes import Faults, Wrong
+
+REQUIRED: Any = attrs.NOTHING
+T = TypeVar("T")
+
+
+@frozen
+class Setting:
+    """One setting of a component; ``attribute`` is its field."""
+
+    name: str
+    type: Any
+    attribute: Any = None
+
+    @property
+    def default(self) -> Any:
+        """Return the default, REQUIRED if there is none, or None if it depends on other settings."""
+        default = self.attribute.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+            return None if default.takes_self else default.factory()
+        return default
+
+
+def settings(cls: Any) -> Mapping[str, Setting]:
+    """Return the settings of a class by name; raises SigmaPluginError if an annotation cannot be resolved."""
+    try:
+        return _settings(cls) if isinstance(cls, type) and attrs.has(cls) else {}
+    except NameError as error:
+        raise SigmaPluginError(f"{cls!r}: {error}. The annotations of settings must exist at run time.") from None
+
+
+@cache
+def _settings(cls: type) -> Mapping[str, Setting]:
+    hints = get_type_hints(cls)
+    return {f.alias: Setting(f.alias, hints.get(f.name, Any), f) for f in attrs.fields(cls) if f.init}
+
+
+def construct(make: Callable[..., T], values: Mapping[str, Any]) -> T:
+    """Return what a class makes of values; if it refuses, raise the mistakes of all of its settings at once."""
+    try:
+        return make(**values)
+    except (Wrong, ValueError, TypeError, SigmaError):
+        faults = Faults()
+        explain(make, values, faults)
+        faults.done()
+        raise
+
+
+def explain(cls: Any, values: Mapping[str, Any], faults: Faults) -> None:
+    """Collect what the validators of a class say of these values, on an object of it that holds nothing else.
+
+    A validator that reads a setting which is not there says nothing.
+    """
+    if not (isinstance(cls, type) and attrs.has(cls)):
+        return
+    bare = cls.__new__(cls)
+    fields = {f.alias: f for f in attrs.fields(cls) if f.init}
+    for name in values.keys() & fields.keys():
+        object.__setattr__(bare, fields[name].name, values[name])
+    for name, one in fields.items():
+        if name in values and one.validator is not None:
+            with faults.at(name):
+                _validate(bare, one, values[name])
+
+
+def _validate(bare: Any, attribute: Any, value: Any) -> None:
+    where = f"{type(bare).__name__}.{attribute.alias}: "
+    try:
+        attribute.validator(bare, attribute, value)
+    except AttributeError:  # it reads a setting that is wrong or missing, which is reported already
+        return
+    except Wrong as wrong:
+        raise Wrong([(path, _without(where, error)) for path, error in wrong.found]) from None
+    except SigmaError as error:
+        raise _without(where, error) from None
+
+
+def _without(where: str, error: Exception) -> Exception:
+    """Return an error without the name of its setting, as its place says it."""
+    found = isinstance(error, SigmaError) and str(error).startswith(where)
+    return type(error)(str(error).removeprefix(where)) if found else error
