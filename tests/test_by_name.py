@@ -335,7 +335,7 @@ def test_an_object_of_another_kind_is_refused(settings: dict[str, Any]) -> None:
         ({"operator": {"type": "local", "worker": 2}}, "operator 'local': has no setting 'worker'. Did you mean 'wor"),
         ({"optimiser": {"type": "adam", "rate": 2}}, "optimiser 'adam': has no setting 'rate'. It has learning_rate,"),
         ({"hooks": {"a": {"type": "early_stop", "valu": 1}}}, "hook 'early_stop': has no setting 'valu'. Did you mean"),
-        ({"initialisers": {"w": ("**", "gaussian")}}, "initialiser 'gaussian': needs 'deviation'."),
+        ({"initialisers": {"w": ("**", "gaussian")}}, "initialiser 'gaussian': deviation: is missing. Give it a num"),
     ],
 )
 def test_an_unknown_live_setting_is_refused(settings: dict[str, Any], message: str) -> None:

@@ -13,12 +13,15 @@ from attrs import evolve, fields, frozen, has
 
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import SigmaConfigError, refuse_unknown
+from sigma_kernel.errors import SigmaConfigError, SigmaError, refuse_unknown
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.plugins.components import component_names, divided, kind_of
+from sigma_kernel.plugins.loading import words
 from sigma_kernel.scanning import OWN
-from sigma_kernel.settings import is_table, signature
+from sigma_kernel.settings import is_table, phrase, signature
+from sigma_kernel.settings.mistakes import Wrong, dotted
+from sigma_kernel.settings.records import construct
 
 # types that a text stands for, in tables as in files
 PARSED: dict[Any, Callable[[str], Any]] = {TimeStep: TimeStep.parse, Criterion: Criterion.parse, Path: Path}
@@ -58,19 +61,25 @@ class Resolver:
         found: Any = self.catalogue.load(kind, name)
         if isinstance(found, type):
             parts = divided(kind, found, {"type": name}, settings, signature(found).parameters)
-            return self(kind, parts) if parts else self._new(f"{kind} {name!r}", found, settings)
+            more = "" if kind == OWN else f" See `sigma components {kind} {name}`."
+            return self(kind, parts) if parts else self._new(f"{kind} {name!r}", found, settings, more)
         refuse_unknown(f"{kind} {name!r}", settings, ())
         return found
 
-    def _new(self, what: str, made: type, settings: Mapping[str, Any]) -> Any:
+    def _new(self, what: str, made: type, settings: Mapping[str, Any], more: str = "") -> Any:
         every = signature(made).parameters.values()
         known = {p.name: p.default for p in every if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         refuse_unknown(what, () if any(p.kind is p.VAR_KEYWORD for p in every) else settings, known)
         for name, default in known.items():
             if name not in settings and default is Argument.empty:
-                raise SigmaConfigError(f"{what}: needs {name!r}. Give a table: {{'type': ..., {name!r}: ...}}.")
+                wanted = words(_types(made).get(name, Any))
+                raise SigmaConfigError(f"{what}: {name}: is missing. Give it {wanted}.{more}")
         try:
-            return made(**{**settings, **self._within(f"{what}: ", made, settings)})
+            return construct(made, {**settings, **self._within(f"{what}: ", made, settings)})
+        except Wrong as wrong:
+            path, error = wrong.found[0]
+            kind = type(error) if isinstance(error, SigmaError) else SigmaConfigError
+            raise kind(f"{made.__name__}.{dotted(path)}: {phrase(error)}") from error
         except (TypeError, ValueError) as error:
             raise SigmaConfigError(f"{what}: {error}. Check its settings.") from error
 

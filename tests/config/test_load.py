@@ -14,8 +14,12 @@ from attrs import define, field, make_class
 from sigma_kernel import TimeStep, every
 from sigma_kernel.contracts import Hook, Schedule
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
+from sigma_kernel.plugins.components import KINDS
+from sigma_kernel.plugins.loading import Structure
+from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.plugins.rooms import install
-from sigma_kernel.settings import ge
+from sigma_kernel.settings import ge, phrase
+from sigma_kernel.settings.mistakes import Wrong, dotted
 from sigma_run import config
 
 TEXT = '''format = 1
@@ -426,3 +430,27 @@ def test_validators_of_a_component_see_the_components_among_its_settings(load, s
     monkeypatch.setitem(shelf.objects, ("optimiser", "descent"), descent)
     load(TEXT)
     assert [type(schedule).__name__ for schedule in seen[0].values()] == ["Halve"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "settings", "sentence"),
+    [
+        ("hook", "score", {"every": "1 epoch", "top": 0}, "top: must be at least 1 (got 0)"),
+        ("initialiser", "normal", {"deviation": -1.0}, "deviation: must be at least 0 (got -1.0)"),
+        (
+            "initialiser",
+            "normal",
+            {},
+            "deviation: is missing. Give it a number. See `sigma components initialiser normal`.",
+        ),
+    ],
+)
+def test_a_mistake_has_the_same_sentence_in_a_file_and_in_python(shelf, kind, name, settings, sentence):
+    table = {"type": name, **settings}
+    with pytest.raises(Wrong) as in_file:
+        Structure(shelf).component(table, next(contract for contract, own in KINDS.items() if own == kind))
+    ((path, error),) = in_file.value.found
+    assert f"{dotted(path)}: {phrase(error)}" == sentence
+    with pytest.raises(SigmaConfigError) as in_python:
+        Resolver(shelf)(kind, table)
+    assert re.split(r"[.:] ?", str(in_python.value), maxsplit=1)[1] == sentence
