@@ -21,6 +21,8 @@ from sigma_kernel.contracts import Batches as Batches
 from sigma_kernel.contracts import Branch as Branch
 from sigma_kernel.contracts import Burst as Burst
 from sigma_kernel.contracts import Chart as Chart
+from sigma_kernel.contracts import Checkpoint as Checkpoint
+from sigma_kernel.contracts import Checkpoints as Checkpoints
 from sigma_kernel.contracts import Compute as Compute
 from sigma_kernel.contracts import ConfigurationFormat as ConfigurationFormat
 from sigma_kernel.contracts import Context as Context
@@ -28,6 +30,7 @@ from sigma_kernel.contracts import CostLayer as CostLayer
 from sigma_kernel.contracts import Criterion as Criterion
 from sigma_kernel.contracts import Dataset as Dataset
 from sigma_kernel.contracts import Draws as Draws
+from sigma_kernel.contracts import Excerpt as Excerpt
 from sigma_kernel.contracts import Exporter as Exporter
 from sigma_kernel.contracts import Extractor as Extractor
 from sigma_kernel.contracts import GradientOptimiser as GradientOptimiser
@@ -38,6 +41,7 @@ from sigma_kernel.contracts import Inference as Inference
 from sigma_kernel.contracts import Initialiser as Initialiser
 from sigma_kernel.contracts import Iterations as Iterations
 from sigma_kernel.contracts import Iterator as Iterator
+from sigma_kernel.contracts import Journal as Journal
 from sigma_kernel.contracts import Label as Label
 from sigma_kernel.contracts import Layer as Layer
 from sigma_kernel.contracts import LayerEntry as LayerEntry
@@ -62,12 +66,15 @@ from sigma_kernel.contracts import Recipe as Recipe
 from sigma_kernel.contracts import Records as Records
 from sigma_kernel.contracts import Repeatable as Repeatable
 from sigma_kernel.contracts import RowLosses as RowLosses
+from sigma_kernel.contracts import RowWriter as RowWriter
 from sigma_kernel.contracts import Schedule as Schedule
 from sigma_kernel.contracts import Share as Share
 from sigma_kernel.contracts import Slot as Slot
 from sigma_kernel.contracts import Source as Source
 from sigma_kernel.contracts import StateEntry as StateEntry
 from sigma_kernel.contracts import Step as Step
+from sigma_kernel.contracts import Store as Store
+from sigma_kernel.contracts import StoredRun as StoredRun
 from sigma_kernel.contracts import Stretch as Stretch
 from sigma_kernel.contracts import TextGenerator as TextGenerator
 from sigma_kernel.contracts import Ticket as Ticket

@@ -13,8 +13,7 @@ from sigma_kernel.contracts.storing import Log, StoredRun
 from sigma_kernel.encoding import json_document
 from sigma_kernel.errors import said
 from sigma_kernel.plugins.catalogue import Catalogue
-from sigma_kernel.plugins.resolver import Resolver, resolve_component
-from sigma_kernel.training.runs.run_folder import FolderStore
+from sigma_kernel.plugins.resolver import Resolver, default_store, resolve_component
 from sigma_kernel.training.runs.summary import Summary
 
 CURVES = "default:curves"  # the chart of every run
@@ -37,12 +36,12 @@ class RunRecords:
 
     def create(self, parent: Path, name: str, describe: Callable[[StoredRun], str]) -> StoredRun:
         """Create a run, and write to it from now on."""
-        self.run = FolderStore().create(parent, name, self.log, describe, self.note_plugins)
+        self.run = default_store(self.catalogue).create(parent, name, self.log, describe, self.note_plugins)
         return self.run
 
     def open(self, path: Path) -> StoredRun:
         """Return a run for reading."""
-        return FolderStore().open(path, self.log, self.note_plugins)
+        return default_store(self.catalogue).open(path, self.log, self.note_plugins)
 
     def go_on(self, run: StoredRun) -> None:
         """Write to a run that was reopened from now on."""

@@ -23,12 +23,19 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
-ENGINE = {"sigma-ml", "sigma-run", "sigma-testing", "sigma-text"}  # distributions that may import all of the kernel
+ENGINE = {
+    "sigma-ml",
+    "sigma-run",
+    "sigma-store",
+    "sigma-testing",
+    "sigma-text",
+}  # distributions that may import all of the kernel
 PLUGINS = [room for room in ROOMS if room.name not in ENGINE - {"sigma-text"}]
 GUIDE, DESIGN = ROOT / "docs" / "plugins.md", ROOT / "docs" / "design.md"
-TABLE = re.findall(r"^\| (`.*?) \|", DESIGN.read_text(), re.MULTILINE)
-RANK = {name: rank for rank, names in enumerate(TABLE) for name in re.findall(r"`(\w+)`", names)}
-CUT = ("sigma-run",)  # distributions that were part of the kernel, and keep its rules
+ORDER = DESIGN.read_text().partition("in import order")[2].partition("\n## ")[0]
+TABLE = re.findall(r"^\| (`.*?) \|", ORDER, re.MULTILINE)
+RANK = {name: rank for rank, names in enumerate(TABLE) for name in re.findall(r"`([\w.]+)`", names)}
+CUT = ("sigma-store", "sigma-run")  # distributions that were part of the kernel, and keep its rules
 IMPORTED_AS = {
     "attrs": {"attrs", "attr"},
     "pillow": {"PIL"},
@@ -88,8 +95,9 @@ def inside(name: str) -> bool:
 
 
 def part(name: str) -> str:
-    """Return the part of its distribution that a module belongs to."""
-    return name.partition(".")[2].partition(".")[0]
+    """Return the part of the kernel that a module belongs to, or of another distribution, by its full name."""
+    top, _, rest = name.partition(".")
+    return rest.partition(".")[0] if top == "sigma_kernel" else f"{top}.{rest.partition('.')[0]}"
 
 
 def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -202,7 +210,9 @@ def test_the_kernel_imports_what_it_declares_and_no_plugin():
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
 def test_a_room_imports_the_kernel_and_what_it_declares(room):
-    extra = declared(room / "pyproject.toml", "peers", "run", "selftest")  # libraries of measurements, and of suites
+    extra = declared(
+        room / "pyproject.toml", "peers", "run", "selftest", "store"
+    )  # libraries of measurements, and of suites
     allowed = {room.name.replace("-", "_"), *extra, *sys.stdlib_module_names}
     for path in sources(room):
         undeclared = {name.partition(".")[0] for name in imported(parsed(path))} - allowed
@@ -217,8 +227,9 @@ def test_a_plugin_file_imports_nothing_heavy(room):
 
 
 # -- public modules ----------------------------------------------------------------------------------------------------
+PAGES_OF_MODULES = (GUIDE.read_text(), DESIGN.read_text().partition("## Public modules")[2].partition("\n## ")[0])
 PUBLIC, LISTED = (
-    re.findall(r"^\| `(sigma_(?:kernel|run)[.\w]*)` \|", page.read_text(), re.MULTILINE) for page in (GUIDE, DESIGN)
+    re.findall(r"^\| `(sigma_(?:kernel|run|store)[.\w]*)` \|", page, re.MULTILINE) for page in PAGES_OF_MODULES
 )
 FOR_COMMANDS = {"sigma_run.config", "sigma_run.launcher"}
 READERS = [path for room in PLUGINS if room.name not in ENGINE for path in sorted(room.rglob("*.py"))]
@@ -235,8 +246,12 @@ def exported(module: str) -> set[str]:
 
 def beyond(text: str) -> set[str]:
     """Return what a text imports from the kernel that is not public."""
-    found = {name for name in re.findall(r"\b(?:from|import) (sigma_(?:kernel|run)[.\w]*)", text) if name not in PUBLIC}
-    for module, names in re.findall(r"^ *from (sigma_(?:kernel|run)[.\w]*) import (\(.*?\)|.*?$)", text, re.M | re.S):
+    found = {
+        name for name in re.findall(r"\b(?:from|import) (sigma_(?:kernel|run|store)[.\w]*)", text) if name not in PUBLIC
+    }
+    for module, names in re.findall(
+        r"^ *from (sigma_(?:kernel|run|store)[.\w]*) import (\(.*?\)|.*?$)", text, re.M | re.S
+    ):
         for name in re.sub(r"#.*?$|[()]", "", names, flags=re.M).split(","):
             name = name.partition(" as ")[0].strip()
             if module in PUBLIC and name and name not in exported(module) and f"{module}.{name}" not in PUBLIC:
@@ -520,7 +535,7 @@ BACKENDS = {  # by the room that offers it; one that is used by name only is an 
 COMPARES = "sigma-bench"  # it names the libraries with which it compares
 LIBRARIES = {  # libraries whose name a backend has, where a module speaks of the library
     "graph.namespace": {"numpy"},  # the array namespace
-    "training.checkpoints.compatibility": {"numpy"},  # whose version is recorded
+    "training.compatibility": {"numpy"},  # whose version is recorded
     "sigma_testing.launching": {"numpy", "torch", "jax"},  # that take long to import
     "sigma_testing.plugin": {"numpy"},
     "sigma_backend_numba.lower.kernels": {"numpy"},  # a mode of the compiler

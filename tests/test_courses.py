@@ -24,9 +24,9 @@ from sigma_kernel.clock import after, every
 from sigma_kernel.contracts import HookContext, Monitor, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
-from sigma_kernel.training.checkpoints import store as checkpoint
 from sigma_kernel.training.commands.types import Pause, StopTraining
 from sigma_kernel.training.history.rewind import Past
+from sigma_store.checkpoints import store as checkpoint
 from sigma_testing.doing import Do
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Slow, Sweep, small_environment, state_bytes

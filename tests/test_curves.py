@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel.curves import Branch, BranchedCurves, measured, read
+from sigma_kernel.curves import Branch, BranchedCurves
 from sigma_kernel.errors import SigmaConfigError
+from sigma_store.curves import measured, read
 
 LOSS = "training.loss"
 
@@ -170,10 +171,10 @@ def test_metrics_that_are_missing_or_a_link_are_refused(tmp_path: Path) -> None:
 
 def test_metrics_are_read_up_to_a_number_of_bytes_and_of_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr("sigma_kernel.curves.NAMES", 3)
+    monkeypatch.setattr("sigma_store.curves.NAMES", 3)
     path = written(tmp_path / "m", *(row(1 + i, **{f"name_{i}": 1.0}) for i in range(4)))
     assert len(read(path, said.append)["a"]) == 2
     assert said == [f"{path}: 2 damaged lines are left out."]
-    monkeypatch.setattr("sigma_kernel.curves.LARGEST", 10)
+    monkeypatch.setattr("sigma_store.curves.LARGEST", 10)
     with pytest.raises(SigmaConfigError, match=r"no metrics there: [0-9,]+ bytes, and 10 are read at most\. Pass"):
         read(path, print)

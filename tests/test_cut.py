@@ -35,18 +35,8 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "views": "training",
     "training.data.edits": "curation",
     "training.session.editing": "curation",
-    "folders": "store",
-    "regular": "store",
-    "training.checkpoints.format": "store",
-    "training.checkpoints.store": "store",
-    "training.checkpoints.writer": "store",
-    "training.files": "store",
-    "training.history.chain": "store",
-    "training.history.journal": "store",
-    "training.history.metrics_file": "store",
-    "training.runs.excerpt": "store",
-    "training.runs.run_folder": "store",
     "run": "run",
+    "store": "store",
     "testing": "testing",
     "text": "text",
 }
@@ -59,7 +49,6 @@ courses <- training.session.progress: Phase
 courses <- training.session.session: Session
 courses <- training.trainer: Goals
 courses <- training.trainer: Trainer
-curves <- regular: open_regular
 environment <- training.arguments: BELONGS
 environment <- training.commands.types
 environment <- training.components: SETTINGS
@@ -77,20 +66,19 @@ environment <- training.session.session: Session
 environment <- training.trainer: Goals
 environment <- training.trainer: Trainer
 environment <- views: EnvironmentView
-records <- training.runs.run_folder: FolderStore
 records <- training.runs.summary: Summary
-testing.checkpoints <- training.checkpoints.store: read
-testing.checkpoints <- training.checkpoints.store: saved
-testing.checkpoints <- training.checkpoints.store: write
+testing.checkpoints <- store.checkpoints.store: read
+testing.checkpoints <- store.checkpoints.store: saved
+testing.checkpoints <- store.checkpoints.store: write
 testing.checkpoints <- training.step.model: LAYERS
 testing.hooks <- training.commands.types
 testing.hooks <- training.hooks.order: by_the_clock
 testing.hooks <- training.hooks.order: reads
-testing.journals <- training.checkpoints.store: MANIFEST
-testing.journals <- training.checkpoints.store: SEAL
-testing.journals <- training.files: digest
-testing.journals <- training.history.chain: chained
-testing.journals <- training.history.chain: hash_of
+testing.journals <- store.chain: chained
+testing.journals <- store.chain: hash_of
+testing.journals <- store.checkpoints.store: MANIFEST
+testing.journals <- store.checkpoints.store: SEAL
+testing.journals <- store.files: digest
 testing.launching <- run.config
 testing.launching <- run.launcher.output: say
 testing.metrics <- totals: add_exactly
@@ -101,7 +89,6 @@ testing.metrics <- training.step.model: METRICS
 testing.steering <- minimisation: Plain
 testing.steering <- training.data.dataset: Rows
 testing.steering <- training.trainer: Trainer
-training.saved <- training.checkpoints.store: newest_good
 training.session.applying <- training.session.editing: edited
 training.step.evaluator <- training.data.edits: Edited
 """
@@ -112,7 +99,7 @@ def dotted(path: Path) -> str:
 
 
 MOVED = {  # distributions by now: their modules are named by the last word of their package
-    name: ROOT / "plugins" / f"sigma-{name}" / f"sigma_{name}" for name in ("run", "testing", "text")
+    name: ROOT / "plugins" / f"sigma-{name}" / f"sigma_{name}" for name in ("run", "store", "testing", "text")
 }
 MODULES = {dotted(path): path for path in KERNEL.rglob("*.py")}
 MODULES |= {

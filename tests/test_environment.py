@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from attrs import define, field
 
-from sigma_kernel import environment as module, folders, functions as f, records as kept, signals
+from sigma_kernel import environment as module, functions as f, records as kept, signals
 from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Chart, Hook, HookContext, Monitor, View, live
 from sigma_kernel.environment import Environment
@@ -35,12 +35,12 @@ from sigma_kernel.errors import (
 from sigma_kernel.minimisation import Plain
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.training import trainer as module_of_trainers
-from sigma_kernel.training.checkpoints import store as checkpoint, writer
-from sigma_kernel.training.runs import run_folder
 from sigma_kernel.training.session import current as module_of_sessions
 from sigma_kernel.training.session.progress import LEGAL
 from sigma_kernel.training.step.model import LAYERS
 from sigma_run import load
+from sigma_store import folders, run_folder
+from sigma_store.checkpoints import store as checkpoint, writer
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Descent, Slow, Sweep, small_environment, state_bytes
 
@@ -964,7 +964,7 @@ def test_a_summary_that_cannot_be_written_is_reported_after_everything_else(
             sigma.folder = tmp_path / "runs"
             sigma.prepare()
             sigma._open_folder()
-            patch.setattr("sigma_kernel.training.files.put_bytes", full)
+            patch.setattr("sigma_store.files.put_bytes", full)
             with pytest.raises(SigmaStateError, match="summary.json: cannot be written: No space left on device. Free"):
                 move(sigma)
             assert sigma.run_folder is not None
@@ -986,7 +986,7 @@ def test_journal_rows_that_never_fit_on_the_disk_are_reported_at_the_end(
             sigma.folder = tmp_path / "runs"
             sigma.prepare()
             sigma._open_folder()
-            patch.setattr("sigma_kernel.training.history.journal._add", add)
+            patch.setattr("sigma_store.journal._add", add)
             with pytest.raises(
                 SigmaStateError, match=r"journal.jsonl: the last \d+ rows cannot be written, .*: No space left"
             ):
@@ -996,7 +996,7 @@ def test_journal_rows_that_never_fit_on_the_disk_are_reported_at_the_end(
 
 
 def test_a_run_folder_whose_files_cannot_be_written_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sigma_kernel.training.files.put_bytes", full)
+    monkeypatch.setattr("sigma_store.files.put_bytes", full)
     with small_environment(Sweep()) as sigma:
         sigma.folder = tmp_path
         with pytest.raises(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sigma_kernel.training.checkpoints.store import read, saved
 from sigma_run.launcher.group import main
+from sigma_store.checkpoints.store import read, saved
 from sigma_testing.journals import journalled
 
 pytestmark = pytest.mark.rooms

@@ -15,9 +15,9 @@ import pytest
 from sigma_data import Arrays, Csv, Frame
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaDataError
-from sigma_kernel.training.checkpoints.store import newest_good
 from sigma_run import load
 from sigma_run.launcher.group import main
+from sigma_store.checkpoints.store import newest_good
 from sigma_testing import DatasetSuite
 
 CODES = np.arange(60) % 3

@@ -13,10 +13,10 @@ import pytest
 from sigma_data import Digits, Standardise
 from sigma_kernel import SigmaCheckpointError, SigmaConfigError, SigmaDataError
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.training.checkpoints import store as checkpoint
 from sigma_layers import Dropout
 from sigma_run import load
 from sigma_run.config import build, load as read
+from sigma_store.checkpoints import store as checkpoint
 
 DIGITS = """
 format = 1

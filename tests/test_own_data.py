@@ -25,11 +25,11 @@ from sigma_kernel.errors import (
     SigmaPluginError,
     SigmaWarning,
 )
-from sigma_kernel.training.checkpoints.store import newest_good
 from sigma_layers import BinaryCrossEntropy, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_optimisers import Adam
 from sigma_run import load
 from sigma_run.launcher.group import main
+from sigma_store.checkpoints.store import newest_good
 
 DRAW = np.random.default_rng(9)
 X = DRAW.normal(size=(40, 3)).astype(np.float32)

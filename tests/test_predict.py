@@ -16,11 +16,11 @@ from attrs import evolve
 from sigma_data import Digits
 from sigma_kernel.plain import strict
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.training.checkpoints.store import newest_good, write
 from sigma_run import load
 from sigma_run.config import build, load as read
 from sigma_run.launcher.group import main
 from sigma_run.launcher.predictions import Predictions
+from sigma_store.checkpoints.store import newest_good, write
 
 END = """
 [trainer]

@@ -16,9 +16,9 @@ import pytest
 
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.training.commands.types import Pause
-from sigma_kernel.training.files import digest
 from sigma_run.config import build, prepare
 from sigma_run.launcher.configured import opened, understood
+from sigma_store.files import digest
 from sigma_testing.journals import journalled, resealed
 from sigma_testing.steering import decisive, steered
 
@@ -306,7 +306,7 @@ def test_a_crash_between_journalling_and_writing_new_settings_leaves_a_resumable
 
     old = (run / "config.toml").read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("sigma_kernel.training.files.put_text", crash)
+        patch.setattr("sigma_store.files.put_text", crash)
         assert sigma("resume", run, *goal(8))[0] == 130
     assert (run / "config.toml").read_bytes() == old
     assert sigma("replay", run)[0] == 0

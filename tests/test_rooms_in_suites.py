@@ -24,7 +24,7 @@ SUITES = {
     "metric": "MetricSuite", "operator": "OperatorSuite", "merger": "MergerSuite", "monitor": "MonitorSuite",
     "exporter": "ExporterSuite", "recipe": "RecipeSuite", "verb": "CommandSuite", "op": "OpSuite",
     "lowering": "LoweringSuite", "criterion": "CriterionSuite", "panel": "PanelSuite",
-    "chart": "ChartSuite", "configuration": "ConfigurationSuite", "generator": "GeneratorSuite",
+    "chart": "ChartSuite", "configuration": "ConfigurationSuite", "store": "StoreSuite", "generator": "GeneratorSuite",
 }  # fmt: skip
 
 

@@ -20,8 +20,8 @@ import tomlkit
 from sigma_kernel import Environment, signals
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.signals import ENDING
-from sigma_kernel.training.checkpoints import store as checkpoint
 from sigma_run.launcher.group import main
+from sigma_store.checkpoints import store as checkpoint
 
 pytestmark = pytest.mark.rooms
 

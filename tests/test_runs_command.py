@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from sigma_kernel.folders import WrittenFolder
-from sigma_kernel.training.runs.run_folder import lock
 from sigma_run.launcher import main
 from sigma_run.launcher.runs import NAMED, described, differing, flat, listed
+from sigma_store.folders import WrittenFolder
+from sigma_store.run_folder import lock
 
 
 def folder(parent: Path, name: str, config: str = "", summary: Any = None) -> Path:

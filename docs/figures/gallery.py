@@ -19,8 +19,8 @@ from typing import Any
 from figures import FOLDER, files
 from sigma_bench.report import machine
 from sigma_kernel import catalogue
-from sigma_kernel.curves import read
 from sigma_plot.charts import panels, svg
+from sigma_store.curves import read
 
 RESULTS = FOLDER / "gallery.json"
 KEPT = ("status", "backend", "seed", "epochs", "iterations", "seconds", "metrics")

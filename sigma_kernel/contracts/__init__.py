@@ -21,7 +21,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "steering": "Compute Criterion Hook HookContext Iterations Merger Metric Operator Outlook Recipe Repeatable"
         " RowLosses"
         " TextGenerator Work",
-        "storing": "ConfigurationFormat",
+        "storing": "Checkpoint Checkpoints ConfigurationFormat Excerpt Journal RowWriter Store StoredRun",
         "watching": "AddressEntry Branch Chart HookEntry LayerEntry Monitor Panel StateEntry Stretch Ticket View",
     },
 )

@@ -55,7 +55,14 @@ from sigma_kernel.contracts.steering import Repeatable as Repeatable
 from sigma_kernel.contracts.steering import RowLosses as RowLosses
 from sigma_kernel.contracts.steering import TextGenerator as TextGenerator
 from sigma_kernel.contracts.steering import Work as Work
+from sigma_kernel.contracts.storing import Checkpoint as Checkpoint
+from sigma_kernel.contracts.storing import Checkpoints as Checkpoints
 from sigma_kernel.contracts.storing import ConfigurationFormat as ConfigurationFormat
+from sigma_kernel.contracts.storing import Excerpt as Excerpt
+from sigma_kernel.contracts.storing import Journal as Journal
+from sigma_kernel.contracts.storing import RowWriter as RowWriter
+from sigma_kernel.contracts.storing import Store as Store
+from sigma_kernel.contracts.storing import StoredRun as StoredRun
 from sigma_kernel.contracts.watching import AddressEntry as AddressEntry
 from sigma_kernel.contracts.watching import Branch as Branch
 from sigma_kernel.contracts.watching import Chart as Chart

@@ -254,6 +254,10 @@ class StoredRun(ABC):
         """
 
     @abstractmethod
+    def trainers(self) -> list[str]:
+        """Return the names of the trainers that have checkpoints, sorted."""
+
+    @abstractmethod
     def checkpoints(self, trainer: str) -> Checkpoints:
         """Return the checkpoints of a trainer, always by the same object."""
 

@@ -12,6 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from attrs import evolve, fields, frozen, has
 
 from sigma_kernel.clock import TimeStep
+from sigma_kernel.contracts.storing import Store
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaConfigError, SigmaError, refuse_unknown
 from sigma_kernel.network.tracing import Resolve
@@ -23,6 +24,7 @@ from sigma_kernel.settings import is_table, phrase, signature
 from sigma_kernel.settings.mistakes import Wrong, dotted
 from sigma_kernel.settings.records import construct
 
+STORE = "default:run"  # the store of runs
 # types that a text stands for, in tables as in files
 PARSED: dict[Any, Callable[[str], Any]] = {TimeStep: TimeStep.parse, Criterion: Criterion.parse, Path: Path}
 
@@ -157,3 +159,8 @@ def resolve_components(resolve: Resolve, where: str, kind: str, contract: type, 
     every = chosen if isinstance(chosen, list | tuple) else [chosen]
     made = [resolve_component(resolve, where, kind, contract, thing) for thing in every]
     return dict(zip(component_names(every), made, strict=True))
+
+
+def default_store(catalogue: Catalogue) -> Store:
+    """Return the store of runs; raise SigmaPluginError if no plugin offers one."""
+    return Resolver(catalogue)("store", STORE)  # type: ignore[no-any-return]

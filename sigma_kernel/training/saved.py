@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.contracts.storing import Checkpoint, StoredRun
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.training.checkpoints.store import newest_good
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.resolver import default_store
 from sigma_kernel.training.components import Learned
 from sigma_kernel.training.step.model import LAYERS
 
@@ -38,9 +40,17 @@ def read_saved(
     return parameters, {what: {name: [*names] for name, names in one.items()} for what, one in known.items()}
 
 
-def _newest(run: Path, trainer: str | None) -> Checkpoint:
-    home = run / "checkpoints"
-    names = sorted(path.name for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
+def _newest(path: Path, trainer: str | None) -> Checkpoint:
+    run = default_store(catalogue()).open(path, warnings.warn, _fill)
+    names = run.trainers()
     if trainer is None and len(names) > 1:
-        raise SigmaConfigError(f"{run}: it trained {', '.join(names)}. Choose one: trainer = '{names[0]}'.")
-    return newest_good(run, trainer or (names or ["trainer"])[0])[1]
+        raise SigmaConfigError(f"{path}: it trained {', '.join(names)}. Choose one: trainer = '{names[0]}'.")
+    return run.checkpoints(trainer or (names or ["trainer"])[0]).newest(warnings.warn, _accept)[1]
+
+
+def _fill(run: StoredRun) -> None:
+    """Write nothing to a run that is only read."""
+
+
+def _accept(label: str, found: Checkpoint) -> None:
+    """Take any checkpoint that is intact."""

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.training.checkpoints.store import write
-from sigma_kernel.training.checkpoints.writer import Retention, Saver
+from sigma_store.checkpoints.store import write
+from sigma_store.checkpoints.writer import Retention, Saver
 
 ROUNDS = 11
 

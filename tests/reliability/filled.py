@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.training.checkpoints.store import read, saved
+from sigma_store.checkpoints.store import read, saved
 from sigma_testing.steering import Sweep, small_environment
 
 FULL, EPOCHS = range(3, 6), range(1, 9)  # the epochs at whose end the disk is full, and their total number

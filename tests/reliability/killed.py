@@ -24,8 +24,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.training.checkpoints.store import newest_good, read, recover, saved
-from sigma_kernel.training.checkpoints.writer import Retention, Saver
+from sigma_store.checkpoints.store import newest_good, read, recover, saved
+from sigma_store.checkpoints.writer import Retention, Saver
 
 
 def state(serial: int) -> Checkpoint:

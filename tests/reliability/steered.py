@@ -33,8 +33,8 @@ from forked import alone, begun
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.training.history import journal
 from sigma_kernel.training.trainer import Trainer
+from sigma_store import journal
 
 journal.EVERY = 1  # a bookmark after each line, so that each resume reads the end of the journal alone
 NAMES = ("a", "b")  # of the trainers

@@ -10,8 +10,8 @@ import pytest
 
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.training.checkpoints import store as checkpoint
-from sigma_kernel.training.checkpoints.store import ARRAYS, MANIFEST, SEAL
+from sigma_store.checkpoints import store as checkpoint
+from sigma_store.checkpoints.store import ARRAYS, MANIFEST, SEAL
 from tests.reliability.amount import amount
 
 FLIPS = amount(1_000, 1_000, 20_000)

@@ -25,9 +25,9 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, seed, settings, strategies as st
 
-from sigma_kernel.training.checkpoints import store as checkpoint
-from sigma_kernel.training.checkpoints.store import ARRAYS, MANIFEST, SEAL
 from sigma_run.launcher.group import main
+from sigma_store.checkpoints import store as checkpoint
+from sigma_store.checkpoints.store import ARRAYS, MANIFEST, SEAL
 from tests.reliability.amount import LONG, SEED, amount
 
 EXAMPLES = amount(10, 40, 500)

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.training.checkpoints import store
-from sigma_kernel.training.checkpoints.store import read_manifest, saved
-from sigma_kernel.training.history import chain, journal as journals, recorder, rewind
-from sigma_kernel.training.history.journal import JournalFile, Lines
+from sigma_kernel.training.history import recorder, rewind
 from sigma_kernel.training.history.replay import check_commands
+from sigma_store import chain, journal as journals
+from sigma_store.checkpoints import store
+from sigma_store.checkpoints.store import read_manifest, saved
+from sigma_store.journal import JournalFile, Lines
 from sigma_testing.journals import journalled
 from sigma_testing.steering import Crash, crash, crashed, decisive, steered
 

@@ -17,7 +17,6 @@ import pytest
 
 from sigma_kernel.clock import every
 from sigma_kernel.contracts import Program, Step
-from sigma_kernel.curves import read as read_curves
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.training.commands.types import Set
@@ -26,6 +25,7 @@ from sigma_kernel.training.data.edits import Edited
 from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.trainer import Trainer
+from sigma_store.curves import read as read_curves
 from sigma_testing.doing import Do
 from sigma_testing.journals import forged, journalled
 from sigma_testing.null import NullBackend

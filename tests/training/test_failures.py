@@ -15,12 +15,12 @@ from sigma_kernel.clock import after, every
 from sigma_kernel.contracts import Monitor, Schedule, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrainingError
-from sigma_kernel.training.checkpoints import writer
-from sigma_kernel.training.checkpoints.store import read, saved
 from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.session import recovery
 from sigma_kernel.training.step.model import LAYERS
+from sigma_store.checkpoints import writer
+from sigma_store.checkpoints.store import read, saved
 from sigma_testing.doing import Do
 from sigma_testing.journals import journalled
 from sigma_testing.null import NullBackend

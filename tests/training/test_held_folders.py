@@ -13,9 +13,9 @@ import pytest
 
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.folders import held
-from sigma_kernel.training.checkpoints import store, writer
-from sigma_kernel.training.history.journal import Lines
+from sigma_store.checkpoints import store, writer
+from sigma_store.folders import held
+from sigma_store.journal import Lines
 
 ACTS: dict[str, Callable[[Path], Any]] = {
     "write": lambda folder: store.write(folder, Checkpoint({}, {"number": 7})),

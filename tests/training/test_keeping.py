@@ -17,12 +17,12 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.folders import WrittenFolder
-from sigma_kernel.training.checkpoints import store as checkpoint
 from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.files import put_text
-from sigma_kernel.training.history import chain, journal
-from sigma_kernel.training.runs.run_folder import lock
+from sigma_store import chain, journal
+from sigma_store.checkpoints import store as checkpoint
+from sigma_store.files import put_text
+from sigma_store.folders import WrittenFolder
+from sigma_store.run_folder import lock
 from sigma_testing.journals import journalled
 from sigma_testing.steering import decisive, steered
 
@@ -222,7 +222,7 @@ def test_a_checkpoint_is_written_after_the_journal_rows_before_it(
         order.append("rows")
 
     with steered({4: lambda s: s.trainer("trainer").session.send(commands.Save())}) as sigma:
-        monkeypatch.setattr("sigma_kernel.training.checkpoints.writer.write", watched)
+        monkeypatch.setattr("sigma_store.checkpoints.writer.write", watched)
         sigma.folder = tmp_path
         sigma.run()
     assert order

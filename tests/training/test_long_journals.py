@@ -13,9 +13,10 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.training.history import chain, journal as journals, recorder, rewind
-from sigma_kernel.training.history.journal import JournalFile
+from sigma_kernel.training.history import recorder, rewind
 from sigma_kernel.training.history.replay import whole
+from sigma_store import chain, journal as journals
+from sigma_store.journal import JournalFile
 from sigma_testing.steering import steered
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}

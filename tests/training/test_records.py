@@ -22,18 +22,18 @@ from attrs import define
 from sigma_kernel.clock import Moment, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.curves import measured
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaStateError
 from sigma_kernel.messages import Messages
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.training.history import recorder
-from sigma_kernel.training.history.journal import JournalFile, Lines
 from sigma_kernel.training.history.metrics import History, Samples
 from sigma_kernel.training.history.recorder import MOST_LOSSES, Recorder
 from sigma_kernel.training.history.replay import Replay
 from sigma_kernel.training.hooks.order import HookOrder
 from sigma_kernel.training.session import loop
+from sigma_store.curves import measured
+from sigma_store.journal import JournalFile, Lines
 from sigma_testing.steering import Sweep, small_environment
 
 

@@ -15,14 +15,14 @@ import pytest
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.folders import WrittenFolder
-from sigma_kernel.training.checkpoints import store
-from sigma_kernel.training.checkpoints.store import newest_good, saved
-from sigma_kernel.training.checkpoints.writer import Retention, Saver
 from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.files import put_text
-from sigma_kernel.training.history.journal import Lines
-from sigma_kernel.training.runs.run_folder import lock, open_lock
+from sigma_store.checkpoints import store
+from sigma_store.checkpoints.store import newest_good, saved
+from sigma_store.checkpoints.writer import Retention, Saver
+from sigma_store.files import put_text
+from sigma_store.folders import WrittenFolder
+from sigma_store.journal import Lines
+from sigma_store.run_folder import lock, open_lock
 from sigma_testing.journals import journalled
 from sigma_testing.steering import decisive, steered
 

@@ -15,11 +15,11 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.training.checkpoints.store import read
-from sigma_kernel.training.checkpoints.writer import Saver
-from sigma_kernel.training.history.journal import JournalFile
 from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.trainer import Trainer
+from sigma_store.checkpoints.store import read
+from sigma_store.checkpoints.writer import Saver
+from sigma_store.journal import JournalFile
 from sigma_testing.doing import Do
 from sigma_testing.journals import journalled
 from sigma_testing.steering import Slow, crash, crashed, decisive, steered

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.folders import LOCK, WrittenFolder, is_locked
-from sigma_kernel.training.runs.run_folder import create, lock
+from sigma_store.folders import LOCK, WrittenFolder, is_locked
+from sigma_store.run_folder import create, lock
 from sigma_testing.steering import steered
 
 

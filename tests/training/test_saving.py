@@ -23,11 +23,11 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
-from sigma_kernel.training.checkpoints import store as checkpoint, writer
-from sigma_kernel.training.checkpoints.compatibility import differences, made_with
-from sigma_kernel.training.checkpoints.writer import Retention, Saver
+from sigma_kernel.training.compatibility import differences, made_with
 from sigma_kernel.training.runs.resume import restore
-from sigma_kernel.training.runs.run_folder import FolderRun, FolderStore
+from sigma_store.checkpoints import store as checkpoint, writer
+from sigma_store.checkpoints.writer import Retention, Saver
+from sigma_store.run_folder import FolderRun, FolderStore
 from sigma_testing.steering import Sweep, small_environment, state_bytes
 
 KEYS = ("clock", "cursor", "live", "hooks", "streams", "published")  # of the values of a state tree
@@ -119,7 +119,7 @@ def test_a_queued_snapshot_marked_to_keep_is_written_first(tmp_path: Path, disk:
 def test_leaving_the_environment_without_waiting_loses_no_checkpoint(tmp_path: Path) -> None:
     script = (
         "import sys, numpy as np; from pathlib import Path\n"
-        "from sigma_kernel.training.checkpoints.writer import Saver\n"
+        "from sigma_store.checkpoints.writer import Saver\n"
         "from sigma_kernel.contracts.storing import Checkpoint\n"
         "saver = Saver(Path(sys.argv[1]), sys.exit)\n"
         "for n in range(3): saver.save(n, Checkpoint({'x': np.full(1_000_000, n)}, {'number': n}))\n"

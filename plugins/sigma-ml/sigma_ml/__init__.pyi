@@ -10,6 +10,8 @@ from sigma_kernel import Branch as Branch
 from sigma_kernel import Burst as Burst
 from sigma_kernel import COUNTED as COUNTED
 from sigma_kernel import Chart as Chart
+from sigma_kernel import Checkpoint as Checkpoint
+from sigma_kernel import Checkpoints as Checkpoints
 from sigma_kernel import Component as Component
 from sigma_kernel import Compute as Compute
 from sigma_kernel import ConfigurationFormat as ConfigurationFormat
@@ -19,6 +21,7 @@ from sigma_kernel import Criterion as Criterion
 from sigma_kernel import Dataset as Dataset
 from sigma_kernel import Draws as Draws
 from sigma_kernel import Environment as Environment
+from sigma_kernel import Excerpt as Excerpt
 from sigma_kernel import Exporter as Exporter
 from sigma_kernel import Extractor as Extractor
 from sigma_kernel import GradientOptimiser as GradientOptimiser
@@ -30,6 +33,7 @@ from sigma_kernel import Inference as Inference
 from sigma_kernel import Initialiser as Initialiser
 from sigma_kernel import Iterations as Iterations
 from sigma_kernel import Iterator as Iterator
+from sigma_kernel import Journal as Journal
 from sigma_kernel import Label as Label
 from sigma_kernel import Layer as Layer
 from sigma_kernel import LayerEntry as LayerEntry
@@ -61,6 +65,7 @@ from sigma_kernel import Records as Records
 from sigma_kernel import Registry as Registry
 from sigma_kernel import Repeatable as Repeatable
 from sigma_kernel import RowLosses as RowLosses
+from sigma_kernel import RowWriter as RowWriter
 from sigma_kernel import Schedule as Schedule
 from sigma_kernel import Share as Share
 from sigma_kernel import SigmaAddressError as SigmaAddressError
@@ -80,6 +85,8 @@ from sigma_kernel import Source as Source
 from sigma_kernel import Spec as Spec
 from sigma_kernel import StateEntry as StateEntry
 from sigma_kernel import Step as Step
+from sigma_kernel import Store as Store
+from sigma_kernel import StoredRun as StoredRun
 from sigma_kernel import Stretch as Stretch
 from sigma_kernel import TextGenerator as TextGenerator
 from sigma_kernel import Ticket as Ticket

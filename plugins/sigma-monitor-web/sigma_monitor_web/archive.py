@@ -20,14 +20,15 @@ from attrs import define, field
 
 from sigma_kernel import Registry
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch
-from sigma_kernel.curves import BranchedCurves, Curve, measured, part, thinned
+from sigma_kernel.curves import BranchedCurves, Curve, part, thinned
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError
-from sigma_kernel.folders import is_locked
-from sigma_kernel.regular import open_regular
 from sigma_monitor_web.ended import EndedRun
 from sigma_run import Trained, load
 from sigma_run.config import read as configuration
 from sigma_run.launcher import described
+from sigma_store.curves import measured
+from sigma_store.folders import is_locked
+from sigma_store.regular import open_regular
 
 LARGEST, LONGEST = 256 << 20, 1 << 24  # bytes of a file, and of a line, that are read
 SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers

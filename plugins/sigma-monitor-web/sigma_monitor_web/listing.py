@@ -12,9 +12,9 @@ from typing import Any
 from attrs import define, field
 
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.folders import is_locked, run_folders
 from sigma_monitor_control.aside import Aside
 from sigma_monitor_web.readers import AGAIN, RunLister
+from sigma_store.folders import is_locked, run_folders
 
 READ = ("config.toml", "summary.json")  # what a list shows of a run
 PROMPT = 5.0  # seconds after which a list is shown without the runs that are not read yet

@@ -17,7 +17,6 @@ from attrs import define, field
 
 from sigma_kernel.contracts import View
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
-from sigma_kernel.folders import is_locked
 from sigma_monitor_control import connect
 from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.client import Client
@@ -29,6 +28,7 @@ from sigma_monitor_web.listing import RunList
 from sigma_monitor_web.readers import RunReaders
 from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.talk import Talk
+from sigma_store.folders import is_locked
 
 TRASH = ".trash"
 LONGEST = 255  # bytes of a name in a file system

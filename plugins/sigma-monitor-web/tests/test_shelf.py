@@ -16,12 +16,12 @@ import pytest
 
 from sigma_kernel import Environment, View
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaTrainingError
-from sigma_kernel.regular import open_regular
 from sigma_monitor_web.archive import Archive
 from sigma_monitor_web.keys import BOTH, READ
 from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.shelf import TRASH, Shelf
 from sigma_monitor_web.talk import Talk
+from sigma_store.regular import open_regular
 from sigma_testing import Slow, Sweep, ViewSuite, small_environment
 
 PATIENCE = 60.0

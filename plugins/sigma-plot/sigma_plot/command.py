@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 
 import click
 
-from sigma_kernel.curves import AXES, FIELDS, BranchedCurves, Curve, Stretch, measured
+from sigma_kernel.curves import AXES, FIELDS, BranchedCurves, Curve, Stretch
 from sigma_kernel.errors import SigmaConfigError
 from sigma_plot.charts import panels, svg
 from sigma_plot.drawing import csv, picture, terminal
 from sigma_run.launcher import colours, document, json_option, say
+from sigma_store.curves import measured
 
 T = TypeVar("T")
 Curves = Mapping[str, Mapping[str, Curve]]

@@ -33,6 +33,7 @@ MODULES = {
     "plugin": "PluginSuite fresh_catalogue",
     "records": "ExtractorSuite IteratorSuite Memory ReaderSuite",
     "suite": "Suite",
+    "stores": "StoreSuite",
     "steering": "Descent Desk Note OperatorSuite Slow Sweep small_environment state_bytes",
     "watching": "FakeView MonitorSuite PanelSuite ViewSuite",
 }

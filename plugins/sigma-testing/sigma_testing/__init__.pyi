@@ -59,6 +59,7 @@ from sigma_testing.steering import Slow as Slow
 from sigma_testing.steering import Sweep as Sweep
 from sigma_testing.steering import small_environment as small_environment
 from sigma_testing.steering import state_bytes as state_bytes
+from sigma_testing.stores import StoreSuite as StoreSuite
 from sigma_testing.suite import Suite as Suite
 from sigma_testing.watching import FakeView as FakeView
 from sigma_testing.watching import MonitorSuite as MonitorSuite

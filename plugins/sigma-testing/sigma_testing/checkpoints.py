@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.training.checkpoints.store import read, saved, write
 from sigma_kernel.training.step.model import LAYERS
+from sigma_store.checkpoints.store import read, saved, write
 
 
 def save_checkpoint(

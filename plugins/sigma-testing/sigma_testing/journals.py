@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sigma_kernel.training.checkpoints.store import MANIFEST, SEAL
-from sigma_kernel.training.files import digest
-from sigma_kernel.training.history.chain import chained, hash_of
+from sigma_store.chain import chained, hash_of
+from sigma_store.checkpoints.store import MANIFEST, SEAL
+from sigma_store.files import digest
 
 Rows = list[dict[str, Any]]
 

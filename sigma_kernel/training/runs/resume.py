@@ -13,7 +13,7 @@ from attrs import evolve
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Excerpt, Log, StoredRun
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, SigmaError, said
-from sigma_kernel.training.checkpoints.compatibility import check_fit, differences
+from sigma_kernel.training.compatibility import check_fit, differences
 from sigma_kernel.training.components import Learned
 from sigma_kernel.training.data.identity import changed_rows, describe_rows
 from sigma_kernel.training.history.replay import (

@@ -12,10 +12,10 @@ from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Arrays
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.training.checkpoints.compatibility import with_counts
 from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.commands.changes import updated
 from sigma_kernel.training.commands.queue import Request
+from sigma_kernel.training.compatibility import with_counts
 from sigma_kernel.training.history.replay import STOP
 from sigma_kernel.training.session import goals
 from sigma_kernel.training.session.bindings import settable, written

@@ -10,8 +10,8 @@ from attrs import define, evolve, field
 from sigma_kernel.clock import Moment, scaled
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.training.checkpoints.compatibility import made_with
 from sigma_kernel.training.commands.types import Save
+from sigma_kernel.training.compatibility import made_with
 from sigma_kernel.training.session.collaborators import Saves
 from sigma_kernel.training.session.current import CurrentRun
 from sigma_kernel.training.session.snapshot import take_snapshot

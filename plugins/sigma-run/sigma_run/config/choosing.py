@@ -10,7 +10,7 @@ from typing import Any
 
 from sigma_kernel.contracts.storing import Checkpoint, Log
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.training.checkpoints.store import newest_good, read, read_manifest, saved
+from sigma_store.checkpoints.store import newest_good, read, read_manifest, saved
 
 Which = int | str | None  # an iteration, ``best`` or ``newest``; None: the best if a hook keeps it, else the newest
 

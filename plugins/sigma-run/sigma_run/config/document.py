@@ -20,8 +20,8 @@ from tomlkit.items import AoT, Array, InlineTable, Item, Table
 
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.reprs import brief
-from sigma_kernel.regular import open_regular
 from sigma_kernel.settings.mistakes import Override, Place, dotted
+from sigma_store.regular import open_regular
 
 Path = Place
 

@@ -28,12 +28,12 @@ from sigma_kernel.settings import NAME, phrase
 from sigma_kernel.settings.mistakes import Wrong, dotted
 from sigma_kernel.training.components import operator, resolved
 from sigma_kernel.training.data.iterators import Shuffled
-from sigma_kernel.training.files import digest, put_bytes
 from sigma_kernel.training.trainer import Trainer
 from sigma_run.config.location import write_path
 from sigma_run.config.schema import METRIC
 from sigma_run.config.tables import Writer
 from sigma_run.config.writing import UNWRITTEN, toml
+from sigma_store.files import digest, put_bytes
 
 ROWS = "default:saved-rows"  # the data set of rows that are saved with a run
 

@@ -10,11 +10,11 @@ from attrs import evolve
 from sigma_kernel.encoding import json_document
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
-from sigma_kernel.training.checkpoints import store
-from sigma_kernel.training.files import digest, put_text
 from sigma_kernel.training.trainer import Trainer
 from sigma_run.config.recording import Description
 from sigma_run.config.tables import Writer
+from sigma_store.checkpoints import store
+from sigma_store.files import digest, put_text
 
 KNOWN = ("config.toml", "checkpoints", "plugins.json")  # the entries of such a directory
 

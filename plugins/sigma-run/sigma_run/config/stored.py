@@ -13,14 +13,14 @@ from sigma_kernel.contracts.storing import Log
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.training import files
-from sigma_kernel.training.checkpoints.compatibility import differences
+from sigma_kernel.training.compatibility import differences
 from sigma_kernel.training.components import check_split
 from sigma_run.config.building import build
 from sigma_run.config.document import Document, read
 from sigma_run.config.location import move_data
 from sigma_run.config.reading import structured
 from sigma_run.config.schema import Configuration
+from sigma_store import files
 
 
 def opened(run: Path, trust: Iterable[str] = (), data: Path | None = None) -> tuple[Configuration, Environment]:

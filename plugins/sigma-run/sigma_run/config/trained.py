@@ -25,12 +25,11 @@ from attrs import define, evolve, field
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Inference, Label, Metric
 from sigma_kernel.contracts.storing import Checkpoint, Log
-from sigma_kernel.curves import BranchedCurves, measured
+from sigma_kernel.curves import BranchedCurves
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
-from sigma_kernel.training import files as folders
 from sigma_kernel.training.arguments import check_metrics
 from sigma_kernel.training.components import Learned, target_names
 from sigma_kernel.training.data.dataset import samples as arrays_of, specs
@@ -38,8 +37,6 @@ from sigma_kernel.training.data.preprocessing import Preparation
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.hooks.outlook import list_metrics
 from sigma_kernel.training.preparation import BATCH, Stages
-from sigma_kernel.training.runs.excerpt import history
-from sigma_kernel.training.runs.run_folder import kept
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import LAYERS, Model, prediction_step
@@ -51,6 +48,10 @@ from sigma_kernel.units import Units
 from sigma_run.config import choosing
 from sigma_run.config.stored import changed_plugins, document_in, opened
 from sigma_run.config.trained_data import TrainedData, check_parameters
+from sigma_store import files as folders
+from sigma_store.curves import measured
+from sigma_store.excerpt import history
+from sigma_store.run_folder import kept
 
 
 # -- trained networks --------------------------------------------------------------------------------------------------

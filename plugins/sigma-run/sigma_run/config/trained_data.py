@@ -11,7 +11,7 @@ from attrs import Factory, define, evolve, field
 
 from sigma_kernel.contracts import RowLosses
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.training.checkpoints.compatibility import check_fit
+from sigma_kernel.training.compatibility import check_fit
 from sigma_kernel.training.preparation import prepared_for
 from sigma_kernel.training.runs.resume import fit
 from sigma_kernel.training.session.session import Session

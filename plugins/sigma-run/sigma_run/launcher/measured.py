@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from sigma_kernel.curves import rows
 from sigma_kernel.environment import Environment
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.training.history import chain
 from sigma_kernel.training.history.replay import RESUMED
 from sigma_kernel.training.session.session import Session
+from sigma_store import chain
+from sigma_store.curves import rows
 
 Row = Mapping[str, Any]
 ALL = 2**62  # values of a name

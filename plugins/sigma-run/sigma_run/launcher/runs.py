@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.folders import is_locked, run_folders
 from sigma_run.config import read
 from sigma_run.config.stored import document_in
 from sigma_run.launcher.output import document, fitted, json_option, say, table, width
+from sigma_store.folders import is_locked, run_folders
 
 LENGTH = ("epochs", "iterations", "seconds")
 NAMED = 12  # of the columns that do not fit

@@ -21,17 +21,18 @@ from attrs import define, field
 
 from sigma_kernel.contracts import storing
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, NoRows, RowWriter, Store, StoredRun
-from sigma_kernel.curves import BranchedCurves, measured
+from sigma_kernel.curves import BranchedCurves
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
-from sigma_kernel.folders import CONFIG, LOCK, WrittenFolder, flock, is_locked, run_folders
-from sigma_kernel.regular import IRREGULAR
-from sigma_kernel.training import files
-from sigma_kernel.training.checkpoints.store import read, recover, write
-from sigma_kernel.training.checkpoints.writer import Saver
-from sigma_kernel.training.history.chain import JournalExcerpt
-from sigma_kernel.training.history.journal import JournalFile
-from sigma_kernel.training.history.metrics_file import MetricsFile
-from sigma_kernel.training.runs.excerpt import history
+from sigma_store import files
+from sigma_store.chain import JournalExcerpt
+from sigma_store.checkpoints.store import read, recover, write
+from sigma_store.checkpoints.writer import Saver
+from sigma_store.curves import measured
+from sigma_store.excerpt import history
+from sigma_store.folders import CONFIG, LOCK, WrittenFolder, flock, is_locked, run_folders
+from sigma_store.journal import JournalFile
+from sigma_store.metrics_file import MetricsFile
+from sigma_store.regular import IRREGULAR
 
 JOURNAL, METRICS = "journal.jsonl", "metrics.jsonl"
 INITIAL = "initial"  # folder of initial values that came from outside, by trainer
@@ -138,6 +139,11 @@ class FolderRun(StoredRun):
     def recover(self, log: Log) -> None:
         """Restore or remove what a crash has left among the checkpoints."""
         recover(self.path, log, self.home)
+
+    def trainers(self) -> list[str]:
+        """Return the names of the folders of checkpoints."""
+        home = self.path / "checkpoints"
+        return sorted(path.name for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
 
     def checkpoints(self, trainer: str) -> Checkpoints:
         """Return the checkpoints of a trainer, always by the same object."""

@@ -24,7 +24,7 @@ from attrs.validators import and_, deep_mapping, ge, instance_of
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.encoding import packed, unpacked
 from sigma_kernel.errors import SigmaCheckpointError, said
-from sigma_kernel.training.files import digest, get_bytes, get_lines
+from sigma_store.files import digest, get_bytes, get_lines
 
 FORMAT = 3
 CONFIGURATION = re.compile('"configuration": "([0-9a-f]{64})"')

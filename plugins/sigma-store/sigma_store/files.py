@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.folders import WrittenFolder, sync
-from sigma_kernel.regular import open_regular
+from sigma_store.folders import WrittenFolder, sync
+from sigma_store.regular import open_regular
 
 LARGEST = 16 << 20  # bytes of a document: a limit on memory for reading it
 

@@ -21,11 +21,11 @@ from attrs import Factory, asdict, define, field
 
 from sigma_kernel.contracts import storing
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.folders import WrittenFolder, sync as sync_folder
 from sigma_kernel.plain import strict
 from sigma_kernel.threads import in_thread
-from sigma_kernel.training.files import get_bytes
-from sigma_kernel.training.history.chain import START, Bookmark, JournalExcerpt, chained, encoded, first, hash_of
+from sigma_store.chain import START, Bookmark, JournalExcerpt, chained, encoded, first, hash_of
+from sigma_store.files import get_bytes
+from sigma_store.folders import WrittenFolder, sync as sync_folder
 
 MOST_BYTES = 1 << 20  # of lines already on the disk, kept for the manifest of the next checkpoint
 EVERY = 1 << 20  # bytes of lines between two bookmarks, from which a resume can read

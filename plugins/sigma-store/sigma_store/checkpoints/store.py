@@ -25,10 +25,10 @@ from safetensors import SafetensorError
 from sigma_kernel.contracts.storing import Checkpoint, Log
 from sigma_kernel.encoding import packed
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.folders import WrittenFolder, held, sync as _sync
 from sigma_kernel.threads import in_thread
-from sigma_kernel.training.checkpoints.format import ABOUT, FORMAT, MINOR, manifest_of
-from sigma_kernel.training.files import LARGEST, digest, document, get_bytes, put_bytes as _put
+from sigma_store.checkpoints.format import ABOUT, FORMAT, MINOR, manifest_of
+from sigma_store.files import LARGEST, digest, document, get_bytes, put_bytes as _put
+from sigma_store.folders import WrittenFolder, held, sync as _sync
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
 SAVER = "sigma-saver"  # threads

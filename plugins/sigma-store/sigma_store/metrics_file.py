@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_kernel.training.history.journal import Lines
+from sigma_store.journal import Lines
 
 SAME = ("branch", "session", "start", "edited")  # fields of two rows that can be joined
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from sigma_kernel.contracts.storing import Log
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.training.checkpoints.store import read_manifest, saved
-from sigma_kernel.training.files import LARGEST, digest, get_bytes
-from sigma_kernel.training.history import chain
-from sigma_kernel.training.history.chain import START, Bookmark, JournalExcerpt
+from sigma_store import chain
+from sigma_store.chain import START, Bookmark, JournalExcerpt
+from sigma_store.checkpoints.store import read_manifest, saved
+from sigma_store.files import LARGEST, digest, get_bytes
 
 
 def history(run: Path, trainers: Collection[str], log: Log, whole: bool = True) -> JournalExcerpt:

@@ -19,10 +19,9 @@ from attrs import asdict, define, evolve, field, frozen
 from sigma_kernel.contracts import Hook
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, Use
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.folders import WrittenFolder, held
 from sigma_kernel.settings import ge, in_, optional
 from sigma_kernel.threads import in_thread
-from sigma_kernel.training.checkpoints.store import (
+from sigma_store.checkpoints.store import (
     SAVER,
     newest_good,
     numbered,
@@ -33,6 +32,7 @@ from sigma_kernel.training.checkpoints.store import (
     saved,
     write,
 )
+from sigma_store.folders import WrittenFolder, held
 
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is marked to keep
 

@@ -1,0 +1,129 @@
+"""Read the curves of ``metrics.jsonl``: every branch of every trainer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel.curves import Branch, BranchedCurves, Curve, to_curve
+from sigma_kernel.errors import SigmaConfigError
+from sigma_store.regular import open_regular
+
+LARGEST, LONGEST = 1 << 30, 1 << 24  # bytes of a file, and of a line, that are read
+NAMES = 1 << 16  # of values in a file
+WHOLE = 1 << 53  # beyond, a place in time is not exact
+
+
+def read(path: Path, log: Callable[[str], None]) -> dict[str, dict[str, Curve]]:
+    """Read the curves of ``metrics.jsonl`` that led to the result, by trainer and name; see :func:`measured`."""
+    return {name: found.curves() for name, found in measured(path, log).items()}
+
+
+def measured(path: Path, log: Callable[[str], None]) -> dict[str, BranchedCurves]:
+    """Read what ``metrics.jsonl`` holds of each trainer, on all branches.
+
+    After a resume, rows start again from an earlier iteration: they replace those from there on.  So do rows after a
+    rewind in a file whose rows do not name their branch.  Lines that cannot be read are left out, and their number is
+    logged.  Raises SigmaConfigError for a file that is missing or not a regular one.
+    """
+    found: dict[str, _Reading] = {}
+    for row in rows(path, log):
+        found.setdefault(row["trainer"], _Reading()).add(row)
+    return {name: reading.measured() for name, reading in found.items()}
+
+
+@define(eq=False, repr=False)
+class _Reading:
+    """The rows of one trainer, as they are read."""
+
+    branches: list[Branch] = field(factory=list)
+    points: list[dict[str, list[tuple[float, ...]]]] = field(factory=list)  # of each branch, as in a curve
+    about: tuple[Any, ...] = ()  # branch, session and start of the last row
+    latest: float = 0  # its iteration
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add a row."""
+        at = row["iteration"], row["epoch"], row["seconds"]
+        about = row.get("branch", 0), row.get("session"), row.get("start", 0)
+        if about != self.about or at[0] < self.latest:
+            self._turn(about, at[0])
+        self.about, self.latest = about, at[0]
+        for name, value in row["values"].items():
+            points = self.points[-1].setdefault(name, [])
+            _cut(points, at[0])
+            points.append((*at, *(np.nan if value[key] is None else value[key] for key in ("last", "low", "high"))))
+
+    def _turn(self, about: tuple[Any, ...], iteration: float) -> None:
+        """Begin another branch, or go on after a resume from an earlier iteration: what follows that is replaced."""
+        number, session, start = about
+        known = [n for n, branch in enumerate(self.branches) if branch.number == number]
+        if known and (session is None or session != self.about[1]):
+            del self.branches[known[-1] + 1 :], self.points[known[-1] + 1 :]
+            for points in self.points[-1].values():
+                _cut(points, (iteration if session is None else start) + 1)
+        else:
+            parent = self.branches[-1].number if self.branches else None
+            self.branches.append(Branch(number, parent, start if self.branches else 0))
+            self.points.append({})
+
+    def measured(self) -> BranchedCurves:
+        """Return what was measured."""
+        lines: dict[str, dict[int, Curve]] = {}
+        for at, own in enumerate(self.points):
+            for name, points in own.items():
+                lines.setdefault(name, {})[at] = to_curve(points)
+        return BranchedCurves(self.branches, lines)
+
+
+def _cut(points: list[tuple[float, ...]], iteration: float) -> None:
+    """Remove the points from an iteration on."""
+    while points and points[-1][0] >= iteration:
+        points.pop()
+
+
+def rows(path: Path, log: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a file; the last line may be incomplete, as the run may be writing it."""
+    damaged, names = 0, set[tuple[str, str]]()
+    for line in _lines(path):
+        row = _row(line)
+        if row:
+            names |= {(row["trainer"], name) for name in ("", *row["values"])}
+        if row is None or len(names) > NAMES:
+            damaged += line.endswith(b"\n")
+        elif row:
+            yield row
+    if damaged:
+        log(f"{path}: {damaged} damaged line{'s are' if damaged > 1 else ' is'} left out.")
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, those that are too long in pieces."""
+    try:
+        with open_regular(path, LARGEST) as file:
+            yield from iter(lambda: file.readline(LONGEST), b"")
+    except OSError as error:
+        why = "" if isinstance(error, FileNotFoundError) else f": {error.strerror}"
+        raise SigmaConfigError(f"{path}: no metrics there{why}. Pass the folder of a run.") from None
+
+
+def _row(line: bytes) -> Mapping[str, Any] | None:
+    """Parse a line: an empty mapping for the head of the file, None if the line is damaged."""
+    try:
+        row = json.loads(line.decode(errors="replace"))
+        if "format" in row:
+            return {}
+        numbers = [row[key] for key in ("iteration", "epoch", "seconds")]
+        for found in row["values"].values():
+            numbers += [0.0 if found[key] is None else found[key] for key in ("last", "low", "high")]
+        places = [row.get(key, 0) for key in ("branch", "session", "start")]  # which older files do not have
+        known = isinstance(row["trainer"], str) and all(isinstance(number, int | float) for number in numbers)
+        known = known and all(isinstance(place, int) for place in places)
+        known = known and all(abs(float(number)) < WHOLE for number in numbers[:3])  # whole numbers may be too large
+        return row if known and [*map(float, numbers)] else None
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError, OverflowError):
+        return None

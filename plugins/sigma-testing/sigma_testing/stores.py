@@ -1,0 +1,150 @@
+"""Conformance suite for stores of runs, to inherit in a plugin's tests.
+
+::
+
+    class TestFolders(StoreSuite):
+        def make(self) -> Store:
+            return FolderStore()
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_kernel.contracts.storing import Checkpoint, Store, StoredRun
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_testing.suite import Suite
+
+ARRAYS: dict[str, Any] = {"network.w": np.array([[1.5, -0.0], [np.inf, 1e-45]], np.float32), "steps": np.arange(3)}
+TEXT = "format = 1\n"  # a configuration
+
+
+def checkpoint(iteration: int) -> Checkpoint:
+    """Return a checkpoint after some iterations."""
+    values = {"clock": {"iteration": iteration, "epoch": 0}, "journal": 0, "branch": 0, "x": [0.1, None, "a"]}
+    return Checkpoint({**ARRAYS, "iteration": np.array(iteration)}, values, {"sigma-kernel": "1"})
+
+
+def row(iteration: int, **more: Any) -> dict[str, Any]:
+    """Return a row of a journal."""
+    place = {"iteration": iteration, "epoch": 0, "seconds": 0.0, "session": 1}
+    return {"trainer": "trainer", **place, "command": "pause", "by": "", **more}
+
+
+def _accept(label: str, found: Checkpoint) -> None:
+    """Take any checkpoint."""
+
+
+class StoreSuite(Suite):
+    """Conformance tests of a store: inherit, and override :meth:`make`."""
+
+    @abstractmethod
+    def make(self) -> Store:
+        """Return the store under test."""
+
+    def create(self, place: Path) -> StoredRun:
+        """Return a new run of the name ``small``, with an own file ``notes.txt``."""
+        return self.make().create(place, "small", warnings.warn, lambda run: TEXT, self._fill)
+
+    def _fill(self, run: StoredRun) -> None:
+        run.write("notes.txt", "by hand\n")
+
+    def open(self, run: StoredRun) -> StoredRun:
+        """Return a run once more, as another process would."""
+        return self.make().open(Path(run.place), warnings.warn, self._fill)
+
+    def test_new_runs_are_listed_in_order_and_never_replace_one_another(self, tmp_path: Path) -> None:
+        """Give each run a place of its own."""
+        places = [Path(self.create(tmp_path).place) for _ in range(3)]
+        assert len({*places}) == 3, "runs of the same name share a place."
+        assert [*self.make().runs([tmp_path])] == places, "runs() yields all runs, oldest first."
+
+    def test_one_process_at_a_time_writes_to_a_run(self, tmp_path: Path) -> None:
+        """Raise SigmaStateError for the second, until the first releases the run."""
+        run = self.create(tmp_path)
+        run.lock()
+        assert self.make().is_locked(Path(run.place)), "is_locked() is False while the run is locked."
+        with pytest.raises(SigmaStateError):
+            self.open(run).lock()
+        run.release()
+        assert not self.make().is_locked(Path(run.place)), "is_locked() is True after the run was released."
+        other = self.open(run)
+        other.lock()
+        other.release()
+
+    def test_checkpoints_are_read_back_bit_for_bit(self, tmp_path: Path) -> None:
+        """Return equal arrays, values and versions, in the order of iterations."""
+        run = self.create(tmp_path)
+        for number in (12, 3):
+            run.checkpoints("trainer").write(str(number), checkpoint(number))
+        stored = self.open(run).checkpoints("trainer")
+        assert stored.numbers() == [3, 12], "numbers() are the iterations, in order."
+        assert self.open(run).trainers() == ["trainer"], "trainers() are those that have checkpoints."
+        label, found = stored.newest(warnings.warn, _accept)
+        assert label == "12", "newest() returns the one of the last iteration."
+        expected = checkpoint(12)
+        assert found.arrays.keys() == expected.arrays.keys(), "arrays are missing, or were added."
+        for name, array in expected.arrays.items():
+            assert found.arrays[name].tobytes() == np.asarray(array).tobytes(), f"{name}: has other bits."
+            assert found.arrays[name].dtype == array.dtype, f"{name}: has another dtype."
+        assert found.values == expected.values, "values differ."
+
+    def test_a_missing_checkpoint_is_an_error(self, tmp_path: Path) -> None:
+        """Raise SigmaCheckpointError."""
+        stored = self.create(tmp_path).checkpoints("trainer")
+        with pytest.raises(SigmaCheckpointError):
+            stored.read("7", warnings.warn)
+        with pytest.raises(SigmaCheckpointError):
+            stored.newest(warnings.warn, _accept)
+
+    def test_a_refused_checkpoint_is_passed_over(self, tmp_path: Path) -> None:
+        """Return the next older one, and log why."""
+
+        def refuse(label: str, found: Checkpoint) -> None:
+            if label == "12":
+                raise SigmaCheckpointError("12: does not fit. Take another.")
+
+        run, told = self.create(tmp_path), list[str]()
+        for number in (3, 12):
+            run.checkpoints("trainer").write(str(number), checkpoint(number))
+        assert self.open(run).checkpoints("trainer").newest(told.append, refuse)[0] == "3"
+        assert told == ["12: does not fit. Take another."], "the log says why a checkpoint is passed over."
+
+    def test_checkpoints_that_are_set_aside_are_none_of_the_newest(self, tmp_path: Path) -> None:
+        """Leave the older ones, and label the others by their branch."""
+        run = self.create(tmp_path)
+        stored = run.checkpoints("trainer")
+        for number in (3, 12):
+            stored.write(str(number), checkpoint(number))
+        stored.set_aside(3, 1)
+        assert stored.numbers() == [3], "a checkpoint after the iteration is still among the newest."
+        assert stored.abandoned(12) == ["12.branch-1"], "abandoned() names the checkpoints that were set aside."
+        found = stored.read("12.branch-1", warnings.warn)
+        assert int(found.arrays["iteration"]) == 12, "a checkpoint that was set aside cannot be read."
+
+    def test_rows_of_the_journal_are_read_back_in_order(self, tmp_path: Path) -> None:
+        """Return every row that was durable, with its place."""
+        run = self.create(tmp_path)
+        rows = [row(number) for number in range(3)]
+        for each in rows:
+            run.journal.append(each)
+        assert run.journal.durable() is None, "durable() returns why rows could be lost (there is no reason)."
+        run.release()
+        part = self.open(run).excerpt(["trainer"], warnings.warn)
+        assert part.whole, "the whole journal was asked for."
+        found = part.rows("trainer")
+        assert [each["iteration"] for each in found] == [0, 1, 2], "rows are missing, or in another order."
+        assert part.rows("other") == [], "another trainer has no rows."
+
+    def test_named_bytes_are_whole(self, tmp_path: Path) -> None:
+        """Replace what has the name, and return where it is."""
+        run = self.create(tmp_path)
+        for text in ("first", "second, which is longer"):
+            place = run.write("summary.json", text)
+        assert place.read_text("utf-8") == "second, which is longer"
