@@ -52,7 +52,7 @@ class Advice:
             yield f"{self.sooner.name if close else few} starts and compiles {ahead} sooner."
 
     @property
-    def described(self) -> dict[str, Any]:
+    def entry(self) -> dict[str, Any]:
         """Return the entry of the JSON document."""
         sooner: dict[str, Any] | None = None
         if self.sooner is not None:
@@ -69,8 +69,8 @@ def begins(result: Result) -> float:
 def take(results: Sequence[Result], configured: str) -> Advice:
     """Return the advice for one network."""
     best, *others = sorted(results, key=lambda one: one.median_s)
-    sooner = max(others, key=lambda one: _even(best, one), default=None)
-    even = 0.0 if sooner is None else _even(best, sooner)
+    sooner = max(others, key=lambda one: _break_even(best, one), default=None)
+    even = 0.0 if sooner is None else _break_even(best, sooner)
     return Advice(best, others[0] if others else None, sooner if even >= 1 else None, ceil(min(even, 1e15)), configured)
 
 
@@ -79,7 +79,7 @@ def _close(best: Result, other: Result) -> bool:
     return other.median_s - best.median_s <= max(best.spread_s, other.spread_s)
 
 
-def _even(best: Result, other: Result) -> float:
+def _break_even(best: Result, other: Result) -> float:
     """Return the iterations after which both have taken equally long, 0 if the best one also begins first."""
     ahead = begins(best) - begins(other)
     if ahead <= 0:

@@ -13,12 +13,12 @@ import click
 
 from sigma_bench.advice import take
 from sigma_bench.chart import FORMATS, draw
-from sigma_bench.contestants import PEERS, chosen, installed
+from sigma_bench.contestants import PEERS, require_library, select_peers
 from sigma_bench.entry import Entry
 from sigma_bench.installed import installed_backends, named_backends, names
 from sigma_bench.remote import Process
-from sigma_bench.report import best, document as described, growth, lines, machine, saved, summary
-from sigma_bench.series import AXES, axes, drawn, grown, works
+from sigma_bench.report import best, document as described, growth, lines, machine, summary, to_document
+from sigma_bench.series import AXES, axes, draw_networks, grown, works
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_run.config import Document, override
@@ -59,35 +59,35 @@ def bench(
     nets = _nets(what, overrides, count, seed, growing)
     advised = what is not None and not backends and not peers
     measured = installed_backends(say) if advised else named_backends(backends) or [""]
-    entry = Entry(measured, names(",".join(chosen(names(peers), say))), rounds, chosen=not advised)
+    entry = Entry(measured, names(",".join(select_peers(names(peers), say))), rounds, chosen=not advised)
     on = machine() | ({"roofline": _roofline()} if roofline else {})
     every = []
     for name, wanted in nets:
         say(name)
-        every.append(entry.measured(name, wanted, say))
+        every.append(entry.run_contestants(name, wanted, say))
         for line in lines(every[-1]):
             say(line)
     for line in summary(every) if len(every) > 1 else ():
         say(line)
     for line in growth(every, works(growing)) if growing else ():
         say(line)
-    advice = take(every[0].backends, _configured(nets[0][1])) if advised else None
+    advice = take(every[0].backends, _backend_name(nets[0][1])) if advised else None
     if advice:
         say(str(advice))
     if roofline:
         say(best(on["roofline"]))
-    _keep(saved(every, on), save, chart)
+    _keep(to_document(every, on), save, chart)
     if as_json:
-        document(described(every, what is not None, on) | ({"advice": advice.described} if advice else {}))
+        document(described(every, what is not None, on) | ({"advice": advice.entry} if advice else {}))
 
 
 def _keep(everything: dict[str, Any], save: Path | None, chart: Path | None) -> None:
     """Write the results and the chart, if they are wanted."""
     if save:
-        with _written("--save", save):
+        with _report_unwritten("--save", save):
             save.write_text(json.dumps(everything, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     if chart:
-        with _written("--chart", chart):
+        with _report_unwritten("--chart", chart):
             draw(everything["results"], chart)
 
 
@@ -101,13 +101,13 @@ def _nets(
         )
     if what:
         return [(what, opened(what, overrides))]
-    nets = list(drawn(count, seed) if count else grown(growing))
+    nets = list(draw_networks(count, seed) if count else grown(growing))
     for assignment in overrides:
         nets = [(name, override(wanted, assignment)) for name, wanted in nets]
     return nets
 
 
-def _configured(wanted: Document) -> str:
+def _backend_name(wanted: Document) -> str:
     """Return the name of the backend that a configuration has, or that is used if it has none."""
     tables = [wanted.values.get(name, {}) for name in ("trainer", "run")]
     found = next((table["backend"] for table in tables if "backend" in table), None) or catalogue().default_backend()
@@ -123,7 +123,7 @@ def _check_file(option: str, path: Path | None) -> None:
 
 
 @contextmanager
-def _written(option: str, path: Path) -> Iterator[None]:
+def _report_unwritten(option: str, path: Path) -> Iterator[None]:
     """Report a file that could not be written in the end."""
     try:
         yield
@@ -139,7 +139,7 @@ def _check_chart(path: Path | None) -> None:
         return
     if path.suffix not in FORMATS:
         raise SigmaConfigError(f"--chart {path}: is neither {' nor '.join(FORMATS)}. End the name with one of them.")
-    installed(f"--chart {path}", "matplotlib")
+    require_library(f"--chart {path}", "matplotlib")
 
 
 def _roofline() -> Any:

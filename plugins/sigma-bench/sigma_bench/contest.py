@@ -103,7 +103,7 @@ class Result:
         return max(0.0, self.first - min(self.seconds) * self.unit)
 
 
-def whole(contestant: Contestant, iterations: int) -> int:
+def round_to_unit(contestant: Contestant, iterations: int) -> int:
     """Return the smallest multiple of the contestant's unit with at least this many iterations."""
     return ceil(iterations / contestant.unit) * contestant.unit
 
@@ -113,7 +113,7 @@ def first_losses(begin: Callable[[], Contestant]) -> tuple[str, np.ndarray]:
     """Return a contestant's name and the losses to compare; the contestant is started and closed for this."""
     contestant = begin()
     try:
-        contestant.run(whole(contestant, CHECKED))
+        contestant.run(round_to_unit(contestant, CHECKED))
         return contestant.name, contestant.losses[:CHECKED]
     finally:
         contestant.close()
@@ -143,7 +143,7 @@ def compare(backend: tuple[str, np.ndarray], peer: tuple[str, np.ndarray], toler
         )
 
 
-def same(first: str, other: str, expected: float, found: float) -> None:
+def check_first_losses(first: str, other: str, expected: float, found: float) -> None:
     """Raise SigmaTrainingError if the first losses of two backends differ by more than any rounding."""
     if not np.isclose(found, expected, rtol=GROSS, atol=GROSS, equal_nan=True):
         raise SigmaTrainingError(
@@ -182,8 +182,8 @@ def length(contestant: Contestant, per_epoch: int, least: float) -> int:
     """
     n = contestant.unit
     while (took := contestant.seconds(n)) < least:
-        n = whole(contestant, max(2 * n, ceil(n * least / max(took, least / 1000))))
-    epochs = whole(contestant, ceil(n / per_epoch) * per_epoch)
+        n = round_to_unit(contestant, max(2 * n, ceil(n * least / max(took, least / 1000))))
+    epochs = round_to_unit(contestant, ceil(n / per_epoch) * per_epoch)
     if epochs * took / n > WHOLE:
         return n
     contestant.run(epochs)

@@ -8,18 +8,18 @@ from functools import partial
 
 from attrs import evolve, frozen
 
-from sigma_bench.contest import CHECKED, ROUND, Result, Terms, agree, measure, same
+from sigma_bench.contest import CHECKED, ROUND, Result, Terms, agree, check_first_losses, measure
 from sigma_bench.contestants import PEERS
 from sigma_bench.contestants.sigma import SoleTrainer
 from sigma_bench.remote import Remote
-from sigma_bench.translation import translated
+from sigma_bench.translation import to_workload
 from sigma_bench.work import Workload
 from sigma_hooks.reference import Reference
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_run.config import Document, override, structured
 
-SIGMA = "sigma_bench.contestants.sigma:configured"
+SIGMA = "sigma_bench.contestants.sigma:make_contestant"
 
 
 @frozen
@@ -44,25 +44,25 @@ class Entry:
     least: float = ROUND
     chosen: bool = True
 
-    def measured(self, recipe: str, wanted: Document, tell: Callable[[str], None]) -> Measured:
+    def run_contestants(self, recipe: str, wanted: Document, tell: Callable[[str], None]) -> Measured:
         """Return the results for a configuration; SigmaTrainingError if a peer's losses differ.
 
         Mistakes of the configuration, and data that cannot be had, are raised before a process is started.
         """
         work = self._work(wanted)
         if work:
-            tell(self._agreed(override(wanted, "run.precision=float64")))
+            tell(self._check_losses(override(wanted, "run.precision=float64")))
         with ExitStack() as stack:
             begun = dict[str, float]()
             if self.chosen:
-                ours = [stack.enter_context(closing(self._ours(wanted, name))) for name in self.backends]
+                ours = [stack.enter_context(closing(self._begin_backend(wanted, name))) for name in self.backends]
             else:
                 ours = self._able(wanted, stack, begun, tell)
-            theirs = [stack.enter_context(closing(self._theirs(work, name))) for name in self.peers] if work else []
+            theirs = [stack.enter_context(closing(self._begin_peer(work, name))) for name in self.peers] if work else []
             rows, iterations = ours[0].process.ask("epoch")
             terms = Terms(rows, iterations, self.rounds, self.least)
             results = measure(ours, theirs, terms, [one for one in theirs if _comparable(work, one.name)], begun)
-        return Measured(recipe, results[: len(ours)], apart(results[: len(ours)], results[len(ours) :]))
+        return Measured(recipe, results[: len(ours)], distinguish_peers(results[: len(ours)], results[len(ours) :]))
 
     def _able(
         self, wanted: Document, stack: ExitStack, begun: dict[str, float], tell: Callable[[str], None]
@@ -76,7 +76,7 @@ class Entry:
         for name in self.backends:
             with ExitStack() as own:
                 try:
-                    one = own.enter_context(closing(self._ours(wanted, name)))
+                    one = own.enter_context(closing(self._begin_backend(wanted, name)))
                     begun[one.name] = one.seconds(one.unit)
                 except SigmaError as error:
                     errors[name] = error
@@ -90,20 +90,20 @@ class Entry:
         if not able:
             raise SigmaConfigError("bench: no installed backend trains this network. Run `sigma check` on it.")
         for one in able[1:]:
-            same(able[0].name, one.name, able[0].losses[0], one.losses[0])
+            check_first_losses(able[0].name, one.name, able[0].losses[0], one.losses[0])
         return able
 
-    def _agreed(self, wanted: Document) -> str:
+    def _check_losses(self, wanted: Document) -> str:
         """Compare the first losses, without dropout for PyTorch and JAX, which draw their own random numbers."""
         work = self._work(wanted)
         assert work
         same = [name for name in self.peers if _comparable(work, name)]
         apart = [name for name in self.peers if name not in same]
-        for drops, names, task in ((True, same, work), (False, apart, work.undropped())):
+        for drops, names, task in ((True, same, work), (False, apart, work.without_dropout())):
             if names:
                 agree(
-                    [partial(self._ours, wanted, name, drops) for name in self.backends],
-                    [partial(self._theirs, task, name) for name in names],
+                    [partial(self._begin_backend, wanted, name, drops) for name in self.backends],
+                    [partial(self._begin_peer, task, name) for name in names],
                 )
         without = f"; of {', '.join(apart)} without dropout, which they draw for themselves" if apart else ""
         return f"the first {CHECKED} losses of {', '.join(self.peers)} are Sigma's, in float64{without}"
@@ -111,12 +111,12 @@ class Entry:
     def _work(self, wanted: Document) -> Workload | None:
         """Return what peers compute, if there are any; raise for mistakes of the file, and for missing data."""
         with closing(SoleTrainer(structured(wanted, catalogue()), Reference(), dict, "bench")) as sole:
-            return translated(sole.trainer) if self.peers else None
+            return to_workload(sole.trainer) if self.peers else None
 
-    def _ours(self, wanted: Document, backend: str, drops: bool = True) -> Remote:
+    def _begin_backend(self, wanted: Document, backend: str, drops: bool = True) -> Remote:
         return Remote(backend or "sigma", SIGMA, wanted, backend, drops)
 
-    def _theirs(self, work: Workload, name: str) -> Remote:
+    def _begin_peer(self, work: Workload, name: str) -> Remote:
         return Remote(name, PEERS[name].path, work)
 
 
@@ -124,7 +124,7 @@ def _comparable(work: Workload | None, name: str) -> bool:
     return work is not None and (PEERS[name].same_draws or not work.drops)
 
 
-def apart(backends: Sequence[Result], peers: Sequence[Result]) -> list[Result]:
+def distinguish_peers(backends: Sequence[Result], peers: Sequence[Result]) -> list[Result]:
     """Return the peers, those with the name of a backend named as what they are: loops by hand."""
     taken = {one.name for one in backends}
     return [evolve(one, name=f"{one.name} by hand") if one.name in taken else one for one in peers]

@@ -22,7 +22,7 @@ KEPT = ("started_s", "unit")  # next to these, where results are saved
 LIBRARIES = ("numba", "torch", "jax")
 
 
-def described(measured: Measured) -> dict[str, Any]:
+def to_entry(measured: Measured) -> dict[str, Any]:
     """Return the document's entry for one recipe; times are seconds per iteration."""
     every = (*measured.backends, *measured.peers)
     return {
@@ -34,15 +34,15 @@ def described(measured: Measured) -> dict[str, Any]:
 
 def document(every: Sequence[Measured], single: bool, on: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON document: of one recipe, or of a series."""
-    results = [described(measured) for measured in every]
+    results = [to_entry(measured) for measured in every]
     return (
         {"recipe": results[0]["recipe"], "machine": on, **results[0]} if single else {"machine": on, "results": results}
     )
 
 
-def saved(every: Sequence[Measured], on: Mapping[str, Any]) -> dict[str, Any]:
+def to_document(every: Sequence[Measured], on: Mapping[str, Any]) -> dict[str, Any]:
     """Return the complete document for a file, with the time of each round."""
-    results = [described(measured) for measured in every]
+    results = [to_entry(measured) for measured in every]
     for measured, result in zip(every, results, strict=True):
         for one, into in zip((*measured.backends, *measured.peers), result["contestants"], strict=True):
             into |= {name: getattr(one, name) for name in KEPT} | {"rounds_s": list(one.seconds)}

@@ -72,7 +72,7 @@ class Net:
         return f"{'-'.join(map(str, self.widths))} {self.activation} {self.optimiser} batch {self.batch}"
 
 
-def drawn(count: int, seed: int) -> Iterator[tuple[str, Document]]:
+def draw_networks(count: int, seed: int) -> Iterator[tuple[str, Document]]:
     """Yield this many random dense networks by name; the same seed gives the same networks."""
     draws = np.random.default_rng(seed)
     for number in range(count):

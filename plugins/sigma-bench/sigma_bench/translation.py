@@ -51,7 +51,7 @@ RULES: dict[type, str] = {GradientDescent: "gradient_descent", Momentum: "moment
 Shape = tuple[int, ...]
 
 
-def translated(trainer: Trainer) -> Workload:
+def to_workload(trainer: Trainer) -> Workload:
     """Return the work of a prepared trainer that has not started; SigmaConfigError for what peers do not support."""
     session = trainer.session
     feed, model = session.setup.feed, session.setup.model
@@ -119,14 +119,14 @@ def _parts(model: Model, placed: Placed, shape: Shape | None = None) -> Iterator
         shape = model.shapes.outputs[placed.sources[0]].shape if placed.sources else ()
     for kind, settings in make(model, placed, shape):
         yield (part := Part(kind, placed.name, shape, settings))
-        shape = _made(model, part)
+        shape = _output_shape(model, part)
 
 
-def _made(model: Model, part: Part) -> Shape:
+def _output_shape(model: Model, part: Part) -> Shape:
     """Return the shape of what a part makes of a sample."""
     how, shape = part.settings, part.shape
     if part.kind == "residual":
-        return _made(model, how["body"][-1])
+        return _output_shape(model, how["body"][-1])
     if part.kind == "recurrence":
         return (*(shape[:1] if how["sequence"] else ()), how["units"])
     if part.kind in ("affine", "convolution"):
@@ -189,11 +189,11 @@ def _residual(model: Model, placed: Placed, shape: Shape) -> Made:
     layer, chains = placed.layer, dict[str, tuple[Part, ...]]()
     for name, chain in (("body", layer.chain), ("projection", layer.projection)):
         if chain is not None:
-            chains[name] = tuple(_owned(model, f"{placed.name}.{name}", chain, shape))
+            chains[name] = tuple(_parts_of_owned(model, f"{placed.name}.{name}", chain, shape))
     return [("residual", chains)]
 
 
-def _owned(model: Model, where: str, owned: Any, shape: Shape) -> Iterator[Part]:
+def _parts_of_owned(model: Model, where: str, owned: Any, shape: Shape) -> Iterator[Part]:
     """Yield the parts of a layer or a chain that a layer owns."""
     layers = Network.build(Input(*shape) + owned).layers
     if any(placed.sources != (before.name,) for before, placed in pairwise(layers)):
@@ -203,7 +203,7 @@ def _owned(model: Model, where: str, owned: Any, shape: Shape) -> Iterator[Part]
         address = where if isinstance(owned, Layer) else f"{where}.{name.replace('#', str(i))}"
         for part in _parts(model, evolve(placed, name=address), shape):
             yield part
-            shape = _made(model, part)
+            shape = _output_shape(model, part)
 
 
 def _activation(model: Model, placed: Placed, shape: Shape) -> Made:

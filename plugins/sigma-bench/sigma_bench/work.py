@@ -40,18 +40,18 @@ class Part:
         return {name: self.settings[name] for name in ("body", "projection") if name in self.settings}
 
 
-def every(parts: Iterable[Part]) -> Iterator[Part]:
+def walk_parts(parts: Iterable[Part]) -> Iterator[Part]:
     """Yield parts and those that they own."""
     for part in parts:
         yield part
-        yield from every(chain.from_iterable(part.inner.values()))
+        yield from walk_parts(chain.from_iterable(part.inner.values()))
 
 
-def undropped(parts: Iterable[Part]) -> tuple[Part, ...]:
+def without_dropout(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Return parts without dropout."""
     kept = (part for part in parts if part.kind != "dropout")
     return tuple(
-        evolve(part, settings={**part.settings, **{name: undropped(own) for name, own in part.inner.items()}})
+        evolve(part, settings={**part.settings, **{name: without_dropout(own) for name, own in part.inner.items()}})
         for part in kept
     )
 
@@ -86,11 +86,11 @@ class Workload:
     @property
     def drops(self) -> bool:
         """Return whether there is dropout."""
-        return any(part.settings["rate"] > 0 for part in every(self.parts) if part.kind == "dropout")
+        return any(part.settings["rate"] > 0 for part in walk_parts(self.parts) if part.kind == "dropout")
 
-    def undropped(self) -> Workload:
+    def without_dropout(self) -> Workload:
         """Return the same work without dropout."""
-        return evolve(self, parts=undropped(self.parts))
+        return evolve(self, parts=without_dropout(self.parts))
 
     @property
     def per_epoch(self) -> int:

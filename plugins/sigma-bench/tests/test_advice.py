@@ -9,8 +9,8 @@ import pytest
 
 from sigma_bench import installed
 from sigma_bench.advice import take
-from sigma_bench.command import _configured
-from sigma_bench.contest import Result, same
+from sigma_bench.command import _backend_name
+from sigma_bench.contest import Result, check_first_losses
 from sigma_bench.installed import installed_backends
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
@@ -24,7 +24,7 @@ def result(name: str, seconds: Sequence[float], begins: float = 0.0) -> Result:
 def test_the_fastest_is_advised_with_its_ratio_to_the_next() -> None:
     advice = take([result("slow", [0.1]), result("next", [440e-6]), result("quick", [200e-6])], "slow")
     assert str(advice) == ('quick: 200 us an iteration, 2.2 times as fast as the next (next).\nSet backend = "quick".')
-    assert advice.described == {"take": "quick", "close": False, "sooner": None}
+    assert advice.entry == {"take": "quick", "close": False, "sooner": None}
 
 
 def test_the_one_that_is_configured_needs_no_change() -> None:
@@ -51,7 +51,7 @@ def test_one_that_begins_sooner_is_named_with_the_iterations_that_make_up_for_it
     told = str(advice)
     assert "For fewer than 2,000 iterations, slow is done first: it starts and compiles 4 s\nsooner." in told
     assert max(map(len, told.splitlines())) <= 80
-    assert advice.described["sooner"] == {"name": "slow", "up_to_iterations": 2000}
+    assert advice.entry["sooner"] == {"name": "slow", "up_to_iterations": 2000}
 
 
 @pytest.mark.parametrize("seconds", [[0.1], [0.1, 0.101, 0.102]])
@@ -59,22 +59,22 @@ def test_equal_times_give_an_advice_without_a_number_of_iterations(seconds: Sequ
     advice = take([result("a", [0.1], 2.0), result("b", seconds, 1.0)], "a")
     assert (advice.best.name, advice.close) == ("a", True)
     assert str(advice).endswith("\nb starts and compiles 1 s sooner.")
-    assert advice.described["sooner"] == {"name": "b", "up_to_iterations": None}
+    assert advice.entry["sooner"] == {"name": "b", "up_to_iterations": None}
 
 
 def test_first_losses_that_no_rounding_explains_end_the_measurement() -> None:
-    same("a", "b", 2.0, 2.001)
-    same("a", "b", float("nan"), float("nan"))
+    check_first_losses("a", "b", 2.0, 2.001)
+    check_first_losses("a", "b", float("nan"), float("nan"))
     with pytest.raises(SigmaTrainingError, match="'b': its first loss is 2.1, that of 'a' is 2. .* `sigma diff`"):
-        same("a", "b", 2.0, 2.1)
+        check_first_losses("a", "b", 2.0, 2.1)
 
 
 def test_the_configured_backend_is_that_of_the_trainer_or_of_the_run_or_the_default(small: Path) -> None:
     document = read(small)
-    assert _configured(document) == catalogue().default_backend().rpartition(":")[2]
+    assert _backend_name(document) == catalogue().default_backend().rpartition(":")[2]
     document = override(document, "run.backend={ type = 'acme-naps:naps', seconds = 3 }")
-    assert _configured(document) == "naps"
-    assert _configured(override(document, "trainer.backend=numpy")) == "numpy"
+    assert _backend_name(document) == "naps"
+    assert _backend_name(override(document, "trainer.backend=numpy")) == "numpy"
 
 
 @pytest.mark.usefixtures("naps")

@@ -14,7 +14,7 @@ from sigma_bench.contest import agree
 from sigma_bench.contestants import numpy_loop
 from sigma_bench.contestants.sigma import Sigma
 from sigma_bench.entry import Entry
-from sigma_bench.translation import translated
+from sigma_bench.translation import to_workload
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaTrainingError
 from sigma_run.config import load
 from sigma_run.launcher import main
@@ -96,7 +96,7 @@ def test_a_peer_with_different_dropout_is_detected(small: Path, monkeypatch: pyt
 
 def compared(path: Path) -> None:
     configuration = load(path, ["run.precision=float64"])
-    work = translated(Sigma(configuration).trainer)
+    work = to_workload(Sigma(configuration).trainer)
     agree([lambda: Sigma(configuration)], [lambda: numpy_loop.NumpyLoop(work)])
 
 
@@ -225,13 +225,13 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
 
 
 def test_torch_replaces_torch_compile_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contestants, "installed", lambda where, library: None)
+    monkeypatch.setattr(contestants, "require_library", lambda where, library: None)
     monkeypatch.setattr(contestants, "which", lambda name: None)
     told: list[str] = []
-    assert list(contestants.chosen(["torch-compile"], told.append)) == ["torch"]
+    assert list(contestants.select_peers(["torch-compile"], told.append)) == ["torch"]
     assert "there is no C++ compiler; 'torch' takes its place" in told[0]
     monkeypatch.setattr(contestants, "which", lambda name: f"/bin/{name}")
-    assert list(contestants.chosen(["torch-compile"], told.append)) == ["torch-compile"]
+    assert list(contestants.select_peers(["torch-compile"], told.append)) == ["torch-compile"]
     assert len(told) == 1
 
 

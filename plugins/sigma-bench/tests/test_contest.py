@@ -7,7 +7,7 @@ import pytest
 from attrs import define, field
 
 from sigma_bench.contest import CHECKED, Contestant, Result, Terms, agree, alternate, length, measure
-from sigma_bench.entry import apart
+from sigma_bench.entry import distinguish_peers
 from sigma_kernel.errors import SigmaTrainingError
 
 
@@ -175,5 +175,5 @@ def test_a_peer_is_told_from_the_backend_of_the_same_framework():
         [Result(name, [1.0, 3.0], first=1.0, peak_bytes=0, rows=1.0) for name in names]
         for names in (["one", "two"], ["two", "three"])
     )
-    assert [one.name for one in apart(ours, theirs)] == ["two by hand", "three"]
-    assert [one.median_s for one in apart(ours, theirs)] == [2.0, 2.0]
+    assert [one.name for one in distinguish_peers(ours, theirs)] == ["two by hand", "three"]
+    assert [one.median_s for one in distinguish_peers(ours, theirs)] == [2.0, 2.0]

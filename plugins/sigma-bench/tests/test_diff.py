@@ -111,9 +111,9 @@ def found(path: Path, backend: Backend, steps: int = 6) -> tuple[list[Compared],
     every = []
     for one in Lockstep(load(path), {"planted": backend}, 32.0).steps(steps):
         every.append(one)
-        if one.first is not None:
+        if one.first_deviation is not None:
             break
-    return every, every[-1].first
+    return every, every[-1].first_deviation
 
 
 FAULTS: dict[str, tuple[Wrong, str, str, int]] = {
@@ -149,7 +149,7 @@ def test_a_fault_of_the_whole_step_is_found_if_every_op_alone_is_right(table: Pa
 def test_a_fault_that_is_smaller_than_the_tolerance_passes(table: Path) -> None:
     backend = Planted(slightly("tanh"))
     (one,) = Lockstep(load(table), {"planted": backend}, 1e5).steps(1)
-    assert one.first is None
+    assert one.first_deviation is None
     worst = max(one.ops, key=lambda each: each.share)
     assert (worst.op, round(worst.relative, 3)) == ("tanh", 0.001)
 
@@ -158,7 +158,7 @@ def test_a_fault_that_is_smaller_than_the_tolerance_passes(table: Path) -> None:
 def test_the_right_meanings_and_the_numpy_backend_agree(precision: str, table: Path) -> None:
     backends: dict[str, str | Backend] = {"meanings": Planted(), "numpy": NumpyBackend()}
     for one in Lockstep(load(table, [f"run.precision={precision}"]), backends, 32.0).steps(6):
-        assert one.first is None
+        assert one.first_deviation is None
         assert all(each.share == 0 for each in (*one.ops, *one.results) if each.backend == "meanings")
         assert one.apart["meanings"] == 0
         assert one.rounding > 0
@@ -168,12 +168,12 @@ def test_the_right_meanings_and_the_numpy_backend_agree(precision: str, table: P
 def test_runs_in_shards_are_compared_shard_by_shard(table: Path) -> None:
     shards = "run.operator={ type = 'local', shards = 2, workers = 1 }"
     (one,) = Lockstep(load(table, [shards]), {"planted": Planted()}, 32.0).steps(1)
-    assert one.first is None
+    assert one.first_deviation is None
     assert {each.order[0] for each in one.ops} == {0, 1, 2}  # two shards, and the update
     wrong = slightly("matmul", lambda x, y: x.shape == (5, 7))
     (one,) = Lockstep(load(table, [shards]), {"planted": Planted(wrong)}, 32.0).steps(1)
-    assert one.first is not None
-    assert (one.first.op, one.first.layer) == ("matmul", "3-dense")
+    assert one.first_deviation is not None
+    assert (one.first_deviation.op, one.first_deviation.layer) == ("matmul", "3-dense")
 
 
 def test_every_op_is_computed_once_and_loops_with_the_parts_that_are_read() -> None:

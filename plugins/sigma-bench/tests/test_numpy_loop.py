@@ -9,7 +9,7 @@ import pytest
 
 from sigma_bench.contestants.numpy_loop import NumpyLoop, cross_entropy
 from sigma_bench.contestants.sigma import Sigma
-from sigma_bench.translation import translated
+from sigma_bench.translation import to_workload
 from sigma_kernel import SigmaConfigError
 from sigma_run.config import load
 
@@ -44,7 +44,7 @@ REFUSED = {
 
 def pair(path: Path, *overrides: str) -> tuple[Sigma, NumpyLoop]:
     sigma = Sigma(load(path, overrides))
-    return sigma, NumpyLoop(translated(sigma.trainer))
+    return sigma, NumpyLoop(to_workload(sigma.trainer))
 
 
 @pytest.mark.parametrize("overrides", WORKS.values(), ids=WORKS)

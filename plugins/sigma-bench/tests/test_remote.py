@@ -20,7 +20,7 @@ from sigma_bench.worker import serve
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_run.config import read
 
-SIGMA = "sigma_bench.contestants.sigma:configured"
+SIGMA = "sigma_bench.contestants.sigma:make_contestant"
 
 
 def test_a_contestant_runs_in_its_own_process(small: Path) -> None:

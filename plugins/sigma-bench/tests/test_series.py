@@ -8,21 +8,23 @@ from sigma_bench.contest import Result
 from sigma_bench.entry import Measured
 from sigma_bench.report import growth
 from sigma_bench.roofline import Roofline
-from sigma_bench.series import GROWTH, axes, drawn, grown, works
+from sigma_bench.series import GROWTH, axes, draw_networks, grown, works
 from sigma_kernel import SigmaConfigError, catalogue
 from sigma_run.config import structured
 
 
 def test_ten_random_nets_are_valid_and_reproducible_by_seed() -> None:
-    nets = list(drawn(10, 0))
+    nets = list(draw_networks(10, 0))
     assert [structured(wanted, catalogue()).run.name for _, wanted in nets] == [f"random-{i}" for i in range(1, 11)]
-    assert [(name, wanted.values) for name, wanted in drawn(10, 0)] == [(name, wanted.values) for name, wanted in nets]
-    assert [wanted.values for _, wanted in drawn(10, 1)] != [wanted.values for _, wanted in nets]
-    assert [name for name, _ in drawn(3, 0)] == [name for name, _ in nets[:3]]
+    assert [(name, wanted.values) for name, wanted in draw_networks(10, 0)] == [
+        (name, wanted.values) for name, wanted in nets
+    ]
+    assert [wanted.values for _, wanted in draw_networks(10, 1)] != [wanted.values for _, wanted in nets]
+    assert [name for name, _ in draw_networks(3, 0)] == [name for name, _ in nets[:3]]
 
 
 def test_random_networks_vary_in_every_drawn_property() -> None:
-    values = [wanted.values for _, wanted in drawn(30, 0)]
+    values = [wanted.values for _, wanted in draw_networks(30, 0)]
     assert len({value["network"]["architecture"].count("dense") for value in values}) == 5
     assert len({value["trainer"]["optimiser"]["type"] for value in values}) == 4
     assert len({value["data"]["batch_size"] for value in values}) > 3

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sigma_bench.contestants.sigma import Sigma
-from sigma_bench.translation import translated
+from sigma_bench.translation import to_workload
 from sigma_bench.work import Workload
 from sigma_kernel import Dataset, Environment, SigmaConfigError
 from sigma_kernel.graph import Spec
@@ -69,7 +69,7 @@ REFUSED = {
 
 
 def work(path: Path, *overrides: str) -> Workload:
-    return translated(Sigma(load(path, overrides)).trainer)
+    return to_workload(Sigma(load(path, overrides)).trainer)
 
 
 @pytest.mark.parametrize(("what", "overrides"), REFUSED.items(), ids=REFUSED)
@@ -95,8 +95,8 @@ def test_every_layer_is_translated_to_parts_in_order(small: Path) -> None:
         "1-conv2d.weights": (4, 2, 3, 3), "1-conv2d.biases": (4,), "7-output.weights": (8, 3), "7-output.biases": (3,),
     }  # fmt: skip
     assert found.drops
-    assert not found.undropped().drops
-    assert len(found.undropped().parts) == 7
+    assert not found.without_dropout().drops
+    assert len(found.without_dropout().parts) == 7
 
 
 def test_parts_of_a_residual_connection_have_the_shapes_and_addresses_of_its_layers(small: Path) -> None:
@@ -117,7 +117,7 @@ def test_parts_of_a_residual_connection_have_the_shapes_and_addresses_of_its_lay
     assert [part.layer for part in inner] == ["1-residual.body.2-residual.body"] * 2
     assert {f"{part.layer}.weights" for part in (outer.inner["body"][0], inner[0])} < set(found.parameters)
     assert found.drops
-    assert [part.kind for part in found.undropped().parts[0].inner["body"]] == ["convolution", "residual"]
+    assert [part.kind for part in found.without_dropout().parts[0].inner["body"]] == ["convolution", "residual"]
 
 
 def test_peers_see_sigmas_row_orders_which_then_repeat(small: Path) -> None:
@@ -180,7 +180,7 @@ def test_data_in_several_blocks_is_refused(environment: Environment) -> None:
     trainer = environment.create_trainer(data=Halves(), optimiser=Adagrad(), batch_size=3)
     trainer.network = Input(2) + Output(3) + SoftmaxCrossEntropy()
     with pytest.raises(SigmaConfigError, match="2 blocks"):
-        translated(trainer)
+        to_workload(trainer)
 
 
 def test_branches_are_refused(environment: Environment) -> None:
@@ -188,7 +188,7 @@ def test_branches_are_refused(environment: Environment) -> None:
     start = Input(2)
     trainer.network = [start + Output(3) + SoftmaxCrossEntropy(), start + Dense(3) + SoftmaxCrossEntropy()]
     with pytest.raises(SigmaConfigError, match="branches"):
-        translated(trainer)
+        to_workload(trainer)
 
 
 def test_several_optimisers_are_refused(environment: Environment) -> None:
@@ -196,11 +196,11 @@ def test_several_optimisers_are_refused(environment: Environment) -> None:
     trainer.network = Input(2) + Output(3) + SoftmaxCrossEntropy()
     trainer.optimisers = {"one": {"type": "adam", "match": "**.weights"}, "two": {"type": "adam", "match": "**.biases"}}
     with pytest.raises(SigmaConfigError, match="peers: optimisers: they do not support several optimisers"):
-        translated(trainer)
+        to_workload(trainer)
 
 
 def test_a_custom_activation_is_refused_by_peers(environment: Environment) -> None:
     trainer = environment.create_trainer(data=One(), optimiser=GradientDescent(), batch_size=3)
     trainer.network = Input(2) + Output(3, activation=lambda x: x * 2.0) + SoftmaxCrossEntropy()
     with pytest.raises(SigmaConfigError, match="1-output: they do not support the activation"):
-        translated(trainer)
+        to_workload(trainer)

@@ -33,7 +33,7 @@ PEERS = {
 }
 
 
-def chosen(names: Iterable[str], tell: Callable[[str], None]) -> Iterator[str]:
+def select_peers(names: Iterable[str], tell: Callable[[str], None]) -> Iterator[str]:
     """Yield the peers of these names; without a compiler, torch replaces torch-compile, with a message.
 
     Raises SigmaConfigError for an unknown name, and SigmaPluginError if a library is not installed.
@@ -41,14 +41,14 @@ def chosen(names: Iterable[str], tell: Callable[[str], None]) -> Iterator[str]:
     for name in names:
         if name not in PEERS:
             raise SigmaConfigError(f"peer {name!r}: no such peer.{near(name, PEERS)} There are: {', '.join(PEERS)}.")
-        installed(f"peer {name!r}", PEERS[name].library)
+        require_library(f"peer {name!r}", PEERS[name].library)
         if name == "torch-compile" and not compiler():
             tell("peer 'torch-compile': there is no C++ compiler; 'torch' takes its place. Install g++, or set CXX.")
             name = "torch"
         yield name
 
 
-def installed(where: str, library: str) -> None:
+def require_library(where: str, library: str) -> None:
     """Raise SigmaPluginError, with the command to install it, if a library is missing."""
     if find_spec(library) is None:
         raise SigmaPluginError(f"{where}: {library} is not installed. Run: python -m pip install {library}")

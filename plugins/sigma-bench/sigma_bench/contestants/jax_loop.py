@@ -17,7 +17,7 @@ from jax import lax
 
 from sigma_bench.contest import CHECKED, Contestant
 from sigma_bench.contestants import jax_transformer as transformer
-from sigma_bench.work import Part, UpdateRule, Workload, every
+from sigma_bench.work import Part, UpdateRule, Workload, walk_parts
 
 Arrays = dict[str, Any]
 Carry = tuple[Arrays, Mapping[str, Any], Any, Any]  # parameters, slots, number of the step, key
@@ -32,7 +32,7 @@ class Jax(Contestant):
         jax.config.update("jax_enable_x64", work.precision == "float64")
         self.work = work
         self.inputs, self.labels = jnp.asarray(work.inputs), jnp.asarray(work.labels)
-        self.carry = begun(work)
+        self.carry = initial_carry(work)
         self.step = step(work)
         self.done, self.first = 0, list[Any]()
         self.prepare()
@@ -67,10 +67,10 @@ class JaxScan(Jax):
         """Compile, and load parameters and data."""
         self.unit = self.work.per_epoch
 
-        def scanned(carry: Carry, batches: Any, inputs: Any, labels: Any) -> Any:
+        def run_epoch(carry: Carry, batches: Any, inputs: Any, labels: Any) -> Any:
             return lax.scan(lambda c, rows: self.step(c, rows, inputs, labels), carry, batches)
 
-        self.one = jax.jit(scanned, donate_argnums=0)
+        self.one = jax.jit(run_epoch, donate_argnums=0)
         sized = [[list(same) for _, same in groupby(epoch, len)] for epoch in self.work.epochs()]
         self.calls = [[jnp.asarray(np.stack(same)) for same in epoch] for epoch in sized]
 
@@ -87,9 +87,9 @@ class JaxScan(Jax):
 
 
 # -- the step ----------------------------------------------------------------------------------------------------------
-def begun(work: Workload) -> Carry:
+def initial_carry(work: Workload) -> Carry:
     """Return the initial state of training; filters become ``(*window, channels, filters)``."""
-    filters = {f"{part.layer}.weights" for part in every(work.parts) if part.kind == "convolution"}
+    filters = {f"{part.layer}.weights" for part in walk_parts(work.parts) if part.kind == "convolution"}
     parameters = {
         name: jnp.array(np.moveaxis(x, (0, 1), (-1, -2)) if name in filters else x)
         for name, x in work.parameters.items()
@@ -102,7 +102,7 @@ def step(work: Workload) -> Callable[..., tuple[Carry, Any]]:
     """Return the whole iteration as a pure function."""
     update, rule = UPDATES[work.rule.name], work.rule
 
-    def one(carry: Carry, rows: Any, inputs: Any, labels: Any) -> tuple[Carry, Any]:
+    def iteration(carry: Carry, rows: Any, inputs: Any, labels: Any) -> tuple[Carry, Any]:
         parameters, slots, count, key = carry
         key, own = jax.random.split(key) if work.drops else (key, key)
         wanted = jax.value_and_grad(lambda p: cost(forward(work, p, inputs[rows], own), labels[rows]))
@@ -111,7 +111,7 @@ def step(work: Workload) -> Callable[..., tuple[Carry, Any]]:
         both = {name: update(slopes[name], x, slots[name], count, rule) for name, x in parameters.items()}
         return ({n: x for n, (x, _) in both.items()}, {n: s for n, (_, s) in both.items()}, count, key), loss
 
-    return one
+    return iteration
 
 
 def cost(scores: Any, labels: Any) -> Any:
@@ -122,10 +122,10 @@ def cost(scores: Any, labels: Any) -> Any:
 
 def forward(work: Workload, parameters: Arrays, x: Any, key: Any) -> Any:
     """Return the scores; channels are moved last for windows, and first again for the layers that follow."""
-    return through(work.parts, parameters, x, key, False)[0]
+    return apply_parts(work.parts, parameters, x, key, False)[0]
 
 
-def through(parts: Sequence[Part], parameters: Arrays, x: Any, key: Any, last: bool) -> tuple[Any, bool]:
+def apply_parts(parts: Sequence[Part], parameters: Arrays, x: Any, key: Any, last: bool) -> tuple[Any, bool]:
     """Return what a chain of parts makes of a value, and whether channels are last."""
     for number, part in enumerate(parts):
         own = jax.random.fold_in(key, number) if part.kind in ("dropout", "residual") else key
@@ -147,8 +147,8 @@ def laid(x: Any, last: bool, wanted: bool) -> tuple[Any, bool]:
 
 
 def _residual(part: Part, parameters: Arrays, x: Any, key: Any, last: bool) -> tuple[Any, bool]:
-    value, order = through(part.settings["body"], parameters, x, key, last)
-    way, other = through(part.inner.get("projection", ()), parameters, x, key, last)
+    value, order = apply_parts(part.settings["body"], parameters, x, key, last)
+    way, other = apply_parts(part.inner.get("projection", ()), parameters, x, key, last)
     return value + laid(way, other, order)[0], order
 
 
@@ -167,12 +167,12 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _biased(part: Part, parameters: Arrays, sums: Any) -> Any:
+def _add_biases(part: Part, parameters: Arrays, sums: Any) -> Any:
     return sums + parameters[f"{part.layer}.biases"] if part.settings["bias"] else sums
 
 
 def _affine(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
-    return _biased(part, parameters, x @ parameters[f"{part.layer}.weights"])
+    return _add_biases(part, parameters, x @ parameters[f"{part.layer}.weights"])
 
 
 def _convolution(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
@@ -181,7 +181,7 @@ def _convolution(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
     names = (f"N{sides}C", f"{sides}IO", f"N{sides}C")
     weights = parameters[f"{part.layer}.weights"]
     sums = lax.conv_general_dilated(x, weights, **how, dimension_numbers=names, feature_group_count=s["groups"])
-    return _biased(part, parameters, sums)
+    return _add_biases(part, parameters, sums)
 
 
 def _batch_norm(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
@@ -197,17 +197,17 @@ def _global_average_pool(part: Part, parameters: Arrays, x: Any, key: Any) -> An
     return x.mean(tuple(range(1, x.ndim - 1)))
 
 
-def _pooled(part: Part, x: Any, start: float, reduce: Any) -> Any:
+def _pool(part: Part, x: Any, start: float, reduce: Any) -> Any:
     window, stride = ((1, *part.settings[name], 1) for name in ("window", "stride"))
     return lax.reduce_window(x, start, reduce, window, stride, ((0, 0), *part.settings["padding"], (0, 0)))
 
 
 def _max_pool(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
-    return _pooled(part, x, -jnp.inf, lax.max)
+    return _pool(part, x, -jnp.inf, lax.max)
 
 
 def _average_pool(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
-    return _pooled(part, x, 0.0, lax.add) / float(np.prod(part.settings["window"]))
+    return _pool(part, x, 0.0, lax.add) / float(np.prod(part.settings["window"]))
 
 
 def _activation(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
@@ -273,7 +273,7 @@ PARTS = {
     "flatten": _flatten,
     "embedding": transformer.embedding,
     "positions": transformer.positions,
-    "layer_norm": transformer.normalised,
+    "layer_norm": transformer.normalise,
     "encoder": transformer.encoder(ACTIVATIONS),
     "recurrence": _recurrence,
 }

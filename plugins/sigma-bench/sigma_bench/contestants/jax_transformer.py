@@ -36,7 +36,7 @@ def positions(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
     return x + parameters[f"{part.layer}.weights"][: x.shape[1]]
 
 
-def normalised(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
+def normalise(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
     """Return layer normalisation."""
     return layer_norm(parameters, part.layer, part.settings["epsilon"], x)
 
@@ -54,7 +54,7 @@ def encoder(activations: Mapping[str, Callable[[Any], Any]]) -> Callable[[Part, 
     def block(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
         s, name = part.settings, part.layer
 
-        def attended(x: Any) -> Any:
+        def attend(x: Any) -> Any:
             shape = (*x.shape[:2], s["heads"], x.shape[2] // s["heads"])
             each = ("query", "key", "value")
             q, k, v = (affine(parameters, f"{name}.attention.{one}", x).reshape(shape) for one in each)
@@ -65,7 +65,7 @@ def encoder(activations: Mapping[str, Callable[[Any], Any]]) -> Callable[[Part, 
             hidden = activations[s["activation"]](affine(parameters, f"{name}.hidden", x))
             return affine(parameters, f"{name}.feed_forward", hidden)
 
-        for what, inner in (("attention", attended), ("feed_forward", fed)):
+        for what, inner in (("attention", attend), ("feed_forward", fed)):
             norm = f"{name}.{what}_norm"
             if s["norm"] == "pre":
                 x = x + inner(layer_norm(parameters, norm, s["epsilon"], x))

@@ -79,12 +79,12 @@ class Sigma(SoleTrainer, Contestant):
 
     def run(self, iterations: int) -> None:
         """Train for this many more iterations, continuing whenever a hook stops training."""
-        goal = self._done + iterations
-        while (left := goal - self._done) > 0:
+        goal = self._iteration + iterations
+        while (left := goal - self._iteration) > 0:
             self.trainer.fit(iterations=left)
 
     @property
-    def _done(self) -> int:
+    def _iteration(self) -> int:
         return self.trainer.session.moment.iteration
 
     @property
@@ -109,6 +109,6 @@ def _ends(hook: Hook) -> bool:
     return hook.ends or type(hook).over is not Hook.over
 
 
-def configured(document: Document, backend: str, drops: bool) -> Sigma:
+def make_contestant(document: Document, backend: str, drops: bool) -> Sigma:
     """Return the contestant for a configuration that is not validated yet."""
     return Sigma(structured(document, catalogue()), backend, drops)

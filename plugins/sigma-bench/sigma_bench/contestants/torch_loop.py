@@ -120,7 +120,7 @@ def modules(part: Part, work: Workload) -> Iterator[Any]:
         case "affine":
             yield affine(part, work)
         case "convolution":
-            pads, rest = padded(part)
+            pads, rest = make_padding(part)
             yield from pads
             yield convolution(part, work, rest)
         case "max_pool" | "average_pool":
@@ -153,7 +153,7 @@ def affine(part: Part, work: Workload) -> Any:
     """Return weighted sums."""
     weights = work.parameters[f"{part.layer}.weights"]
     made = nn.Linear(*weights.shape, bias=part.settings["bias"], dtype=getattr(torch, work.precision))
-    return filled(made, part, work, weights.T)
+    return set_parameters(made, part, work, weights.T)
 
 
 def convolution(part: Part, work: Workload, padding: Any) -> Any:
@@ -163,7 +163,7 @@ def convolution(part: Part, work: Workload, padding: Any) -> Any:
     how = {name: part.settings[name] for name in ("stride", "dilation", "groups", "bias")}
     make = getattr(nn, f"Conv{len(window)}d")
     made = make(channels * how["groups"], filters, window, padding=padding, **how, dtype=getattr(torch, work.precision))
-    return filled(made, part, work, weights)
+    return set_parameters(made, part, work, weights)
 
 
 def norm(part: Part, work: Workload) -> Any:
@@ -178,7 +178,7 @@ def norm(part: Part, work: Workload) -> Any:
     return made
 
 
-def filled(made: Any, part: Part, work: Workload, weights: np.ndarray) -> Any:
+def set_parameters(made: Any, part: Part, work: Workload, weights: np.ndarray) -> Any:
     """Set a module's initial parameters."""
     with torch.no_grad():
         made.weight.copy_(tensor(weights))
@@ -215,13 +215,13 @@ class Recurrence(nn.Module):  # type: ignore[misc]  # torch may not be installed
 def pool(part: Part) -> Iterator[Any]:
     """Yield the modules of a pooling layer over any number of spatial dimensions."""
     largest = part.kind == "max_pool"
-    pads, rest = padded(part, -float("inf") if largest else 0.0)
+    pads, rest = make_padding(part, -float("inf") if largest else 0.0)
     yield from pads
     make = getattr(nn, f"{'Max' if largest else 'Avg'}Pool{len(rest)}d")
     yield make(part.settings["window"], part.settings["stride"], rest)
 
 
-def padded(part: Part, value: float = 0.0) -> tuple[list[Any], tuple[int, ...]]:
+def make_padding(part: Part, value: float = 0.0) -> tuple[list[Any], tuple[int, ...]]:
     """Return a module for padding that the part's own module does not support, and the padding left to that."""
     pairs, window = part.settings["padding"], part.settings["window"]
     if all(low == high and 2 * low <= span for (low, high), span in zip(pairs, window, strict=True)):

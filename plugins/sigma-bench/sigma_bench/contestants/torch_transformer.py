@@ -74,7 +74,7 @@ class Encoder(nn.Module):  # type: ignore[misc]
             linear(work, f"{name}.hidden"), activation(), linear(work, f"{name}.feed_forward")
         )  # fmt: skip
 
-    def attended(self, x: Any) -> Any:
+    def attend(self, x: Any) -> Any:
         """Return what all heads find."""
         batch, time, width = x.shape
         parts = self.projected(x).view(batch, time, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
@@ -84,7 +84,7 @@ class Encoder(nn.Module):  # type: ignore[misc]
     def forward(self, x: Any) -> Any:
         """Return the sequence that leaves the block."""
         if self.before:
-            x = x + self.attended(self.first(x))
+            x = x + self.attend(self.first(x))
             return x + self.fed(self.second(x))
-        x = self.first(x + self.attended(x))
+        x = self.first(x + self.attend(x))
         return self.second(x + self.fed(x))

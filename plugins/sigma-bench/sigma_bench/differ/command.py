@@ -49,11 +49,11 @@ def diff(
         found.append(one)
         if not as_json:
             click.echo(_line(str(one.step), [f"{x:.2g}" for x in (one.rounding, *one.apart.values())]))
-        if one.first is not None:
+        if one.first_deviation is not None:
             break
-    first = found[-1].first
+    first = found[-1].first_deviation
     if as_json:
-        document(described(what, tolerance, found))
+        document(to_document(what, tolerance, found))
     else:
         click.echo(printable("\n".join(["", *table(found, worst)])))
     if first is not None:
@@ -66,21 +66,21 @@ def sentence(first: Deviation) -> str:
     return f"step {first.step}, {first.layer}: {first.backend} differs from the reference at {first.op}: {first.text}."
 
 
-def described(what: str, tolerance: float, found: Sequence[Compared]) -> dict[str, Any]:
+def to_document(what: str, tolerance: float, found: Sequence[Compared]) -> dict[str, Any]:
     """Return the JSON document: the greatest deviation of each op and result in each step, and of the state."""
-    first = found[-1].first
+    first = found[-1].first_deviation
     every = [one for step in found for one in (*step.ops, *step.results)]
     return {
         "recipe": what,
         "tolerance": tolerance,
         "agrees": first is None,
-        "first": None if first is None else {**_plain(first), "text": first.text},
+        "first": None if first is None else {**_to_plain(first), "text": first.text},
         "states": [{"step": one.step, "rounding": one.rounding, **one.apart} for one in found],
-        "ops": [_plain(one) for one in greatest(every, each_step=True)],
+        "ops": [_to_plain(one) for one in greatest(every, each_step=True)],
     }
 
 
-def _plain(one: Deviation) -> dict[str, Any]:
+def _to_plain(one: Deviation) -> dict[str, Any]:
     return {name: value for name, value in asdict(one).items() if name in KEPT}
 
 

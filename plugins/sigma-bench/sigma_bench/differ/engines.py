@@ -52,7 +52,7 @@ class Engine(Backend):
         """Return rows, on the device."""
         return self.own.take(array, rows)
 
-    def computed(self, graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def compute_on_host(self, graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the outputs of a graph on the host."""
         return [self.to_host(x) for x in self.lower(graph, {})(*map(self.to_device, arrays))]
 

@@ -89,7 +89,7 @@ class Isolated:
     _chunks: dict[int, tuple[Step, list[Chunk]]] = field(factory=dict, init=False)
     _noise: dict[tuple[int, float], Engine] = field(factory=dict, init=False)
 
-    def compared(self, step: Step, values: Values, backends: Sequence[Engine]) -> Iterator[list[OpDeviation]]:
+    def compare_ops(self, step: Step, values: Values, backends: Sequence[Engine]) -> Iterator[list[OpDeviation]]:
         """Yield, for each backend, the deviations of all ops from their values in the reference."""
         if id(step) not in self._chunks:
             self._chunks[id(step)] = step, chunks(step.graph)
@@ -104,12 +104,12 @@ class Isolated:
         arrays = [values[x] for unit in turn for x in unit.operands]
         nodes = [(unit.index, node) for unit in turn for node in unit.nodes]
         wanted = {str(i): values[node] for i, (_, node) in enumerate(nodes)}
-        results = backend.computed(graph, arrays)
+        results = backend.compute_on_host(graph, arrays)
         for (_, node), result in zip(nodes, results, strict=True):
             _check(node, result)
         found = dict(zip(wanted, results, strict=True))
         for seeds in (FEW, MANY):
-            moved = [dict(zip(wanted, self._moved(s, backend, graph, arrays), strict=True)) for s in seeds]
+            moved = [dict(zip(wanted, self._compute_perturbed(s, backend, graph, arrays), strict=True)) for s in seeds]
             all_ = deviations(found, wanted, moved, self.tolerance)
             if max((one.share for one in all_), default=0.0) <= 1:
                 break
@@ -117,11 +117,13 @@ class Isolated:
             index, node = nodes[int(one.address)]
             yield OpDeviation(index, node, evolve(one, address="its value"), magnitude(values[node]))
 
-    def _moved(self, seed: int, backend: Engine, graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _compute_perturbed(
+        self, seed: int, backend: Engine, graph: Graph, arrays: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
         key = seed, backend.function_error
         if key not in self._noise:
             self._noise[key] = Engine(Reference(*key))
-        return self._noise[key].computed(graph, arrays)
+        return self._noise[key].compute_on_host(graph, arrays)
 
 
 def magnitude(array: np.ndarray) -> float:

@@ -56,7 +56,7 @@ class Compared:
     rounding: float
 
     @property
-    def first(self) -> Deviation | None:
+    def first_deviation(self) -> Deviation | None:
         """Return the first deviation beyond tolerance: of an op, or of the step if all its ops are right."""
         for found in (self.ops, self.results):
             if wrong := [one for one in found if one.share > 1]:
@@ -97,41 +97,41 @@ class Lockstep:
         """Yield the comparison of each of the first steps."""
         with ExitStack() as stack:
 
-            def begun(backend: str | Backend, hooks: Mapping[str, Hook]) -> SoleTrainer:
+            def begin_trainer(backend: str | Backend, hooks: Mapping[str, Hook]) -> SoleTrainer:
                 return stack.enter_context(closing(SoleTrainer(self.configuration, backend, lambda _: hooks)))
 
-            exact = begun(Reference(), {"probe": Probe(seen=self._iterations.append)})
-            moved = begun(Reference(1), {})
-            own = {name: begun(backend, {}) for name, backend in self.backends.items()}
+            exact = begin_trainer(Reference(), {"probe": Probe(seen=self._iterations.append)})
+            moved = begin_trainer(Reference(1), {})
+            own = {name: begin_trainer(backend, {}) for name, backend in self.backends.items()}
             engines = {name: Engine(one.backend) for name, one in own.items()}
             for step in range(1, count + 1):
                 for trainer in (exact, moved, *own.values()):
                     trainer.fit(1)
                 wanted = exact.arrays
                 apart = {name: distance(one.arrays, wanted) for name, one in own.items()}
-                ops, results = self._compared(step, self._iterations.pop(), engines)
+                ops, results = self._compare_step(step, self._iterations.pop(), engines)
                 yield Compared(step, ops, results, apart, distance(moved.arrays, wanted))
 
-    def _compared(
+    def _compare_step(
         self, step: int, iteration: Repeatable, engines: Mapping[str, Engine]
     ) -> tuple[list[Deviation], list[Deviation]]:
         """Return the deviations of each op, and of what the step results in."""
         traced = Tracing()
         wanted, ops = iteration.repeated(traced), list[Deviation]()
         for place, (graph, values) in enumerate(traced.calls):
-            found = self._isolated.compared(graph, values, list(engines.values()))
+            found = self._isolated.compare_ops(graph, values, list(engines.values()))
             for number, (name, every_) in enumerate(zip(engines, found, strict=True)):
                 for one in every_:
                     ops.append(_of_op(step, name, one, nearest(graph, one.node), (place, one.index, number)))
         results = []
         for number, (name, engine) in enumerate(engines.items()):
-            found_ = self._whole(iteration, wanted, engine)
-            located = self._located(iteration, engine) if any(one.share > 1 for one in found_) else ""
+            found_ = self._compare_results(iteration, wanted, engine)
+            located = self._locate_fault(iteration, engine) if any(one.share > 1 for one in found_) else ""
             sizes = {one.address: magnitude(wanted[one.address]) for one in found_}
             results += [_of_step(step, name, one, sizes[one.address], located, number) for one in found_]
         return ops, results
 
-    def _whole(self, iteration: Repeatable, wanted: Records, engine: Engine) -> list[Difference]:
+    def _compare_results(self, iteration: Repeatable, wanted: Records, engine: Engine) -> list[Difference]:
         """Return how far the results of the step, compiled as a whole, are from the reference."""
         found = iteration.repeated(engine)
         for seeds in (FEW, MANY):
@@ -141,7 +141,7 @@ class Lockstep:
                 break
         return all_
 
-    def _located(self, iteration: Repeatable, engine: Engine) -> str:
+    def _locate_fault(self, iteration: Repeatable, engine: Engine) -> str:
         """Return the op at which a step goes wrong, as text, if it does so with all intermediate values kept."""
         locator = Locator(own=engine.own, tolerance=self.tolerance)
         iteration.repeated(locator)

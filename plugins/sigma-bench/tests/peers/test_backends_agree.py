@@ -30,6 +30,6 @@ def test_every_op_and_every_step_of_a_recipe_agrees_on_all_backends(recipe: str)
     assert all(find_spec(f"sigma_backend_{name}") for name in BACKENDS)
     configuration = structured(opened(recipe.partition(" ")[0], RECIPES[recipe]), catalogue())
     for one in Lockstep(configuration, {name: name for name in BACKENDS}, 32.0).steps(2):
-        assert one.first is None
+        assert one.first_deviation is None
         assert {each.backend for each in (*one.ops, *one.results)} == {*BACKENDS}
         assert max(one.apart.values()) < 100 * one.rounding

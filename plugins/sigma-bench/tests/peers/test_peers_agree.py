@@ -17,7 +17,7 @@ from sigma_bench import command  # noqa: E402
 from sigma_bench.contestants import compiler, jax_loop, torch_loop  # noqa: E402
 from sigma_bench.contestants.sigma import Sigma  # noqa: E402
 from sigma_bench.entry import Entry  # noqa: E402
-from sigma_bench.translation import translated  # noqa: E402
+from sigma_bench.translation import to_workload  # noqa: E402
 from sigma_bench.work import Workload  # noqa: E402
 from sigma_layers.plugin import ACTIVATIONS  # noqa: E402
 from sigma_run.config import load  # noqa: E402
@@ -132,7 +132,7 @@ def as_before() -> Iterator[None]:
 def sigma(*overrides: str) -> tuple[Workload, np.ndarray]:
     """Return the work and Sigma's first losses of it."""
     contestant = Sigma(load(CONFIGURATION, overrides))
-    work = translated(contestant.trainer)
+    work = to_workload(contestant.trainer)
     contestant.run(20)
     return work, contestant.losses
 
@@ -158,7 +158,7 @@ def test_compiled_peer_losses_equal_sigmas():
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
 def test_dropout_draws_new_elements_in_every_iteration(peer):
     work, _ = sigma(*net("flatten() + dropout(0.5)"), "trainer.optimiser.learning_rate=0.0")
-    contestant, still = peer(work), peer(work.undropped())
+    contestant, still = peer(work), peer(work.without_dropout())
     for one in (contestant, still):
         one.run(5 * one.unit)
     means = [one.losses[: 5 * (len(one.losses) // 5)].reshape(-1, 5).mean(axis=1) for one in (contestant, still)]
@@ -168,7 +168,7 @@ def test_dropout_draws_new_elements_in_every_iteration(peer):
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
 def test_they_compute_in_float32_for_float32(peer):
-    contestant = peer(translated(Sigma(load(CONFIGURATION, ["run.precision=float32"])).trainer))
+    contestant = peer(to_workload(Sigma(load(CONFIGURATION, ["run.precision=float32"])).trainer))
     contestant.run(contestant.unit)
     kinds = (
         {str(x.dtype) for x in contestant.carry[0].values()}
