@@ -83,7 +83,7 @@ def by_epoch(curve: Curve) -> Curve:
     return Curve(curve.iterations[ends], curve.epochs[ends], curve.seconds[ends], curve.values[ends], low, high)
 
 
-def branched(runs: Mapping[str, BranchedCurves], over: str) -> dict[str, list[Line]]:
+def lines_of_branches(runs: Mapping[str, BranchedCurves], over: str) -> dict[str, list[Line]]:
     """Return the lines of charts by measure, from what runs measured on all branches."""
     left = {run: measured.left() for run, measured in runs.items()}
     return panels({run: measured.curves() for run, measured in runs.items()}, over, left)
@@ -96,7 +96,7 @@ class Svg(Chart):
 
     def draw(self, title: str, runs: Mapping[str, BranchedCurves], over: str = "iteration") -> str:
         """Return the text of the document."""
-        return svg(title, dict(islice(branched(runs, over).items(), CHARTS)), over)
+        return svg(title, dict(islice(lines_of_branches(runs, over).items(), CHARTS)), over)
 
 
 @define(eq=False)
@@ -105,7 +105,7 @@ class Figure(Chart):
 
     def draw(self, title: str, runs: Mapping[str, BranchedCurves], over: str = "iteration") -> Any:
         """Return the figure; raises SigmaPluginError if matplotlib is not installed."""
-        return figure(title, branched(runs, over), over)
+        return figure(title, lines_of_branches(runs, over), over)
 
 
 def svg(title: str, panels: Mapping[str, Sequence[Line]], x: str = "iteration") -> str:
@@ -196,7 +196,7 @@ def _panel(name: str, lines: Sequence[Line], x: str, across: tuple[float, float]
     parts = [f'<text x="{8 - LEFT}" y="-14">{escape(name)}</text>', _grid(across, up, x)]
     keys = 0
     for line in lines:
-        shown, style = thinned(line, POINTS), f"s{colours[line.label]}"
+        shown, style = thin_line(line, POINTS), f"s{colours[line.label]}"
         along = (shown.x - across[0]) / (across[1] - across[0]) * WIDE
         if line.left:
             parts.append(f'<path class="line left {style}" d="{_path(along, place(shown.y))}"/>')
@@ -243,7 +243,7 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     return [round(n * step, digits) for n in range(first, last + 1)]
 
 
-def thinned(line: Line, most: int) -> Line:
+def thin_line(line: Line, most: int) -> Line:
     """Return a line of at most ``most`` points: of each stretch the last value, with the least and the greatest."""
     if len(line.x) <= most:
         return line

@@ -35,12 +35,12 @@ def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str, save: Pat
     Values with the same last name share a chart: training.loss and validation.loss. PATTERN is an address, in which
     `*` stands for any characters. Branches that were left by a rewind are dotted.
     """
-    found = {name: measured(run / "metrics.jsonl", say) for name, run in named(runs).items()}
-    curves = chosen({run: _by_name(own, BranchedCurves.curves) for run, own in found.items()}, patterns)
+    found = {name: measured(run / "metrics.jsonl", say) for name, run in shorten_run_names(runs).items()}
+    curves = select_curves({run: _by_name(own, BranchedCurves.curves) for run, own in found.items()}, patterns)
     joined = not as_json and (save is None or save.suffix.lower() != ".csv")
     left: Left = {run: _by_name(own, lambda one: one.left(joined)) for run, own in found.items()}
     if as_json:
-        document({"runs": {run: _listed(own, left[run]) for run, own in curves.items()}})
+        document({"runs": {run: _to_json(own, left[run]) for run, own in curves.items()}})
     elif save is None:
         coloured = sys.stdout.isatty() and colours() is not False
         drawn = terminal(panels(curves, over, left), over, get_terminal_size().columns, coloured)
@@ -49,7 +49,7 @@ def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str, save: Pat
         _write(save, _format(save)(curves, left, over))
 
 
-def named(runs: Sequence[Path]) -> dict[str, Path]:
+def shorten_run_names(runs: Sequence[Path]) -> dict[str, Path]:
     """Return runs by a short name: that of the folder, or the whole path if two have the same."""
     names = [run.resolve().name for run in runs]
     return {(name if names.count(name) == 1 else str(run)): run for name, run in zip(names, runs, strict=True)}
@@ -65,7 +65,7 @@ def _by_name(found: Mapping[str, BranchedCurves], what: Callable[[BranchedCurves
     }
 
 
-def chosen(curves: Curves, patterns: Sequence[str]) -> Curves:
+def select_curves(curves: Curves, patterns: Sequence[str]) -> Curves:
     """Return the curves whose names match a pattern, all of them without patterns.
 
     Raises SigmaConfigError for a pattern that matches nothing.
@@ -79,15 +79,18 @@ def chosen(curves: Curves, patterns: Sequence[str]) -> Curves:
     return {run: {name: found[name] for name in wanted if name in found} for run, found in curves.items()}
 
 
-def _listed(found: Mapping[str, Curve], left: Mapping[str, Sequence[Stretch]]) -> dict[str, dict[str, Any]]:
+def _to_json(found: Mapping[str, Curve], left: Mapping[str, Sequence[Stretch]]) -> dict[str, dict[str, Any]]:
     """Return curves as JSON values; a value that is not finite is None."""
     return {
-        name: {**_columns(curve), **({"left": [_left(one) for one in left[name]]} if left.get(name) else {})}
+        name: {
+            **_columns(curve),
+            **({"left": [_describe_stretch(one) for one in left[name]]} if left.get(name) else {}),
+        }
         for name, curve in found.items()
     }
 
 
-def _left(stretch: Stretch) -> dict[str, Any]:
+def _describe_stretch(stretch: Stretch) -> dict[str, Any]:
     return {"branch": stretch.branch, **_columns(stretch.curve)}
 
 

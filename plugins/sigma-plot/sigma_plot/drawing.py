@@ -12,7 +12,7 @@ from attrs import evolve
 
 from sigma_kernel.curves import FIELDS, Curve, Stretch
 from sigma_kernel.errors import printable
-from sigma_plot.charts import Line, figure, scale, series, thinned
+from sigma_plot.charts import Line, figure, scale, series, thin_line
 
 Panels = Mapping[str, Sequence[Line]]
 
@@ -45,12 +45,12 @@ def _chart(lines: Sequence[Line], over: str, width: int, styles: Mapping[str, in
     figure.set_y_limits(*scale([line.y for line in lines]))
     legend = []
     for line in (line for line in lines if line.left):
-        shown = finite(thinned(line, figure.width))
+        shown = finite(thin_line(line, figure.width))
         figure.scatter(shown.x.tolist(), shown.y.tolist(), lc=FAINT, marker=None if coloured else ".")
     counted = [line for line in lines if not line.left]
     for i, line in enumerate(counted):
         sign, colour = SIGNS[styles[line.label]], TERMINAL[styles[line.label]]
-        shown = finite(thinned(line, 4 * figure.width))
+        shown = finite(thin_line(line, 4 * figure.width))
         if shown.y.size:
             figure.plot(shown.x.tolist(), shown.y.tolist(), lc=colour)
             if not coloured and len(counted) > 1:

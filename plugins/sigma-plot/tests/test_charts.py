@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel.curves import Curve
-from sigma_plot.charts import HIGH, POINTS, WIDE, Line, by_epoch, panels, scale, series, svg, thinned, ticks
+from sigma_plot.charts import HIGH, POINTS, WIDE, Line, by_epoch, panels, scale, series, svg, thin_line, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -111,7 +111,7 @@ def test_a_scale_covers_the_finite_values_and_is_never_empty(
 def test_a_long_line_keeps_every_extreme() -> None:
     y = np.zeros(50_000)
     y[12_345], y[23_456] = 7.0, -7.0
-    short = thinned(Line("a", np.arange(y.size), y, y, y), POINTS)
+    short = thin_line(Line("a", np.arange(y.size), y, y, y), POINTS)
     assert len(short.x) == POINTS
     assert (short.high.max(), short.low.min()) == (7.0, -7.0)
     assert short.x[-1] == y.size - 1
