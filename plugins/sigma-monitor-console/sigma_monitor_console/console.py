@@ -16,7 +16,7 @@ from rich.text import Text
 
 from sigma_kernel.contracts import Monitor, View
 from sigma_kernel.settings import gt
-from sigma_monitor_console.keys import Keyboard, aside, terminal
+from sigma_monitor_console.keys import Keyboard, terminal, trains_in_thread
 from sigma_monitor_console.layout import Look, lines
 from sigma_monitor_console.notebook import NotebookWatch, notebook
 from sigma_monitor_console.steering import Steering
@@ -66,9 +66,9 @@ class PipeWatch(Watch):
             if over or time.monotonic() - last >= self.interval:
                 last = time.monotonic()
                 for look in self.look():
-                    self._line(self._told(look))
+                    self._line(self._format_look(look))
 
-    def _told(self, look: Look) -> str:
+    def _format_look(self, look: Look) -> str:
         reading = look.reading
         start = f"{reading.name}  {reading.progress()}  iteration {reading.iteration}"
         return "  ".join([start, reading.numbers(), *look.words])
@@ -101,7 +101,7 @@ class TerminalWatch(Watch):
     def run(self) -> None:
         """Draw until the run is over."""
         steering = Steering(self.view)
-        keys = Keyboard(terminal() if self.keyed else None, partial(aside, self.view.name))
+        keys = Keyboard(terminal() if self.keyed else None, partial(trains_in_thread, self.view.name))
         with keys, Live(Drawn([]), console=self.console, auto_refresh=False) as screen, shown_again(self.console):
             over = False
             while not over:

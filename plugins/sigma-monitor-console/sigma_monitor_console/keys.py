@@ -31,7 +31,7 @@ def terminal() -> int | None:
         return None
 
 
-def aside(name: str) -> bool:
+def trains_in_thread(name: str) -> bool:
     """Return whether an environment of a name trains in a thread, so that the main thread may read the terminal."""
     mine = threading.current_thread()
     return any(one.name == f"sigma-{name}" and one is not mine for one in threading.enumerate())
@@ -62,7 +62,7 @@ class Keyboard:
             atexit.unregister(self.restore)
 
     @property
-    def there(self) -> bool:
+    def can_read(self) -> bool:
         """Return whether keys can be read now: there is a terminal, and the process is in its foreground."""
         try:
             return self.number is not None and os.tcgetpgrp(self.number) == os.getpgrp()
@@ -72,7 +72,7 @@ class Keyboard:
     @property
     def heard(self) -> bool:
         """Return whether keys act now."""
-        return self.there and not self.busy()
+        return self.can_read and not self.busy()
 
     def read(self) -> str:
         """Return the keys that were pressed since the last time, without waiting."""
@@ -82,14 +82,14 @@ class Keyboard:
         try:
             self._take(self.number)
             ready, _, _ = select.select([self.number], [], [], 0)
-            return _typed(os.read(self.number, MOST)) if ready else ""
+            return _decode_keys(os.read(self.number, MOST)) if ready else ""
         except (OSError, termios.error):
             return ""
 
     def restore(self) -> None:
         """Give the terminal back, unless the process is in the background, where it is the shell's."""
         before, self._before = self._before, None
-        if before is not None and self.number is not None and self.there:
+        if before is not None and self.number is not None and self.can_read:
             try:
                 termios.tcsetattr(self.number, termios.TCSANOW, before)
             except (OSError, termios.error):
@@ -107,6 +107,6 @@ class Keyboard:
         termios.tcsetattr(number, termios.TCSANOW, changed)
 
 
-def _typed(found: bytes) -> str:
+def _decode_keys(found: bytes) -> str:
     """Return what was typed; nothing for the sequence of an arrow or of another special key."""
     return "" if found.startswith(b"\x1b") else found.decode("ascii", "ignore")

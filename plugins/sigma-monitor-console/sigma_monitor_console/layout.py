@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from attrs import evolve, frozen
 from rich.cells import cell_len, set_cell_size
 
-from sigma_monitor_console.reading import Reading, shown
-from sigma_monitor_console.sparks import drawn
+from sigma_monitor_console.reading import Reading, format_number
+from sigma_monitor_console.sparks import draw_bars
 
 GAP = "  "
 BAR, LEAST = 24, 8  # widths of a bar
@@ -44,11 +44,11 @@ class Look:
 def lines(looks: Sequence[Look], width: int, ascii_only: bool = False) -> list[Line]:
     """Return the lines of all trainers, none of them wider than ``width``."""
     if any(look.reading.curves for look in looks) and sum(len(look.reading.values) for look in looks) <= STACKED:
-        return _stacked(looks, width, ascii_only)
+        return _stack_lines(looks, width, ascii_only)
     return [line for found in _compact(looks, width, ascii_only) for line in found]
 
 
-def _stacked(looks: Sequence[Look], width: int, ascii_only: bool) -> list[Line]:
+def _stack_lines(looks: Sequence[Look], width: int, ascii_only: bool) -> list[Line]:
     """Return a line for each trainer, and one for each of its values: name, curve, number."""
     bare = [Look(evolve(look.reading, values={}, curves={}), look.words) for look in looks]
     named = [list(_values(look.reading)) for look in looks]
@@ -59,9 +59,11 @@ def _stacked(looks: Sequence[Look], width: int, ascii_only: bool) -> list[Line]:
         found += head
         for name, (key, value) in zip(names, look.reading.values.items(), strict=True):
             curve = look.reading.curves.get(key)
-            bars = "" if curve is None or room < LEAST else drawn(curve.bars(room), ascii_only)
+            bars = "" if curve is None or room < LEAST else draw_bars(curve.bars(room), ascii_only)
             space = [(set_cell_size(bars, room) + GAP, "bar.complete")] if room >= LEAST else []
-            found.append(_cropped([(f"{GAP}{set_cell_size(name, label)}{GAP}", ""), *space, (shown(value), "")], width))
+            found.append(
+                _crop_line([(f"{GAP}{set_cell_size(name, label)}{GAP}", ""), *space, (format_number(value), "")], width)
+            )
     return found
 
 
@@ -74,53 +76,53 @@ def _compact(looks: Sequence[Look], width: int, ascii_only: bool) -> list[list[L
         for names, look in zip(values, looks, strict=True)
     ]
     whole = max(taken, default=0) + LEAST <= room
-    after = max(taken if whole else [_width(_first(look.words, room - LEAST)) for look in looks], default=0)
+    after = max(taken if whole else [_width(_fitting_texts(look.words, room - LEAST)) for look in looks], default=0)
     bar = max(LEAST, min(BAR, room - after))
     found: list[list[Line]] = []
     for head, look, named in zip(heads, looks, values, strict=True):
         texts = [f"{name} {value}" for name, value in named.items()]
-        tail = [*texts, *look.words] if whole else _first(look.words, room - bar)
+        tail = [*texts, *look.words] if whole else _fitting_texts(look.words, room - bar)
         bars = _bar(look.reading, min(bar, max(0, room)), ascii_only)
-        found.append([_cropped([(head + GAP, ""), *bars, *((GAP + text, "") for text in tail)], width)])
+        found.append([_crop_line([(head + GAP, ""), *bars, *((GAP + text, "") for text in tail)], width)])
         below = [] if whole else [*texts, *look.words[len(tail) :]]
         if below:
-            found[-1].append(_cropped([(GAP + GAP.join(_counted(below, width - len(GAP))), "")], width))
+            found[-1].append(_crop_line([(GAP + GAP.join(_fit_texts(below, width - len(GAP))), "")], width))
     return found
 
 
 def _heads(looks: Sequence[Look], width: int) -> list[str]:
     """Return name and epoch of each trainer, aligned; a single trainer needs no name."""
-    epochs = _padded([look.reading.progress() for look in looks])
+    epochs = _pad_texts([look.reading.progress() for look in looks])
     if len(looks) < 2:
         return epochs
     most = max(4, width - cell_len(epochs[0]) - 2 * len(GAP) - LEAST)
-    names = _padded(distinct([look.reading.name for look in looks], most))
+    names = _pad_texts(distinct([look.reading.name for look in looks], most))
     return [name + GAP + epoch for name, epoch in zip(names, epochs, strict=True)]
 
 
-def _padded(texts: Sequence[str]) -> list[str]:
+def _pad_texts(texts: Sequence[str]) -> list[str]:
     return [set_cell_size(text, max(map(cell_len, texts))) for text in texts]
 
 
 def _values(reading: Reading) -> dict[str, str]:
     names = labels(reading.values)
-    return {names[name]: shown(value) for name, value in reading.values.items()}
+    return {names[name]: format_number(value) for name, value in reading.values.items()}
 
 
 def _width(texts: Iterable[str]) -> int:
     return sum(cell_len(GAP + text) for text in texts)
 
 
-def _first(texts: Sequence[str], room: int) -> list[str]:
+def _fitting_texts(texts: Sequence[str], room: int) -> list[str]:
     """Return the first texts, as many as fit with a gap before each."""
     return [text for i, text in enumerate(texts) if _width(texts[: i + 1]) <= room]
 
 
-def _counted(texts: Sequence[str], width: int) -> list[str]:
+def _fit_texts(texts: Sequence[str], width: int) -> list[str]:
     """Return the texts that fit in one line, and the number of the others."""
     if _width(texts) <= width + len(GAP):
         return list(texts)
-    kept = _first(texts, width + len(GAP) - len(f"{GAP}+{len(texts)}"))
+    kept = _fitting_texts(texts, width + len(GAP) - len(f"{GAP}+{len(texts)}"))
     return [*kept, f"+{len(texts) - len(kept)}"]
 
 
@@ -130,7 +132,7 @@ def _bar(reading: Reading, width: int, ascii_only: bool) -> Line:
     return [(full * done, "bar.complete"), (rest * (width - done), "bar.back" if reading.goal else "bar.pulse")]
 
 
-def _cropped(line: Line, width: int) -> Line:
+def _crop_line(line: Line, width: int) -> Line:
     """Return a line cut at a width."""
     found: Line = []
     for text, style in line:
@@ -160,14 +162,14 @@ def distinct(texts: Sequence[str], most: int) -> list[str]:
     """Return texts of at most ``most`` columns; long ones lose their middle, and equal ones are numbered."""
     found: list[str] = []
     for text in texts:
-        cut, number = _shortened(text, most), 2
+        cut, number = _shorten_text(text, most), 2
         while cut in found:
-            cut, number = _shortened(text, most - len(f"~{number}")) + f"~{number}", number + 1
+            cut, number = _shorten_text(text, most - len(f"~{number}")) + f"~{number}", number + 1
         found.append(cut)
     return found
 
 
-def _shortened(text: str, most: int) -> str:
+def _shorten_text(text: str, most: int) -> str:
     if cell_len(text) <= most:
         return text
     if most < 3:

@@ -47,17 +47,17 @@ class NotebookWatch(Watch):
 
     def run(self) -> None:
         """Update the output until the run is over."""
-        before = self._shown()
+        before = self._render()
         handle = self.ipython.display(before, display_id=True)
         over = False
         while not over:
             over = self.view.wait(PAUSE)
-            now = self._shown()
+            now = self._render()
             if now != before:
                 handle.update(now)
             before = now
 
-    def _shown(self) -> Shown:
+    def _render(self) -> Shown:
         self.latest.extend(self.news())
         drawn = ("".join(text for text, _ in line) for line in lines(self.look(), WIDTH))
         return Shown("\n".join([*self.latest, *drawn]))

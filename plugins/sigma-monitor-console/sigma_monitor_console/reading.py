@@ -31,7 +31,7 @@ class Reading:
 
     def numbers(self) -> str:
         """Return the measured values on one line."""
-        return "  ".join(f"{name} {shown(value)}" for name, value in self.values.items())
+        return "  ".join(f"{name} {format_number(value)}" for name, value in self.values.items())
 
 
 def read(view: View) -> list[Reading]:
@@ -49,7 +49,7 @@ def _reading(view: View, name: str) -> Reading:
     return Reading(name, iteration, epoch, goal, epochs, values)
 
 
-def shown(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a number with four significant digits."""
     return f"{value:.4g}" if math.isfinite(value) else str(value)
 
@@ -70,7 +70,7 @@ class Speed:
     seconds: float
     rate: float | None = None
 
-    def moved(self, iteration: int, seconds: float) -> Speed:
+    def advance(self, iteration: int, seconds: float) -> Speed:
         """Return the speed after a later reading, an exponential moving average."""
         passed = seconds - self.seconds
         if passed <= 0 or iteration < self.iteration:

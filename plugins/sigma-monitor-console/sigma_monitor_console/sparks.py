@@ -68,7 +68,7 @@ def _means(parts: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.asarray(means[np.unique(parts)])
 
 
-def drawn(bars: Sequence[float | None], ascii_only: bool = False) -> str:
+def draw_bars(bars: Sequence[float | None], ascii_only: bool = False) -> str:
     """Return bars between the least and the greatest of them; a blank for None, the middle for a constant."""
     signs = ASCII if ascii_only else BARS
     values = [bar for bar in bars if bar is not None and np.isfinite(bar)]

@@ -74,19 +74,19 @@ class Steering:
 def fate(ticket: Ticket) -> str:
     """Return what became of a command: pending, applied, or refused and why."""
     if ticket.state == "queued":
-        return f"{_said(ticket)}: pending"
+        return f"{_describe_command(ticket)}: pending"
     if ticket.state == "refused":
-        return f"{_said(ticket)} refused: {_plain(ticket.why)}"
+        return f"{_describe_command(ticket)} refused: {_to_one_line(ticket.why)}"
     moments = sorted({moment.iteration for moment in ticket.moments.values()})
-    return f"{_said(ticket)} applied" + (f" @ iteration {', '.join(map(str, moments))}" if moments else "")
+    return f"{_describe_command(ticket)} applied" + (f" @ iteration {', '.join(map(str, moments))}" if moments else "")
 
 
-def _said(ticket: Ticket) -> str:
+def _describe_command(ticket: Ticket) -> str:
     """Return a command with its first arguments."""
     values = [value for name, value in ticket.arguments.items() if name != "trainer" and value is not None]
-    return _plain(" ".join([ticket.command, *(str(value)[:40] for value in values[:2])]))
+    return _to_one_line(" ".join([ticket.command, *(str(value)[:40] for value in values[:2])]))
 
 
-def _plain(text: str) -> str:
+def _to_one_line(text: str) -> str:
     """Return text in one line, without characters that a terminal would obey."""
     return "".join(sign if sign.isprintable() else " " for sign in " ".join(text.split()))

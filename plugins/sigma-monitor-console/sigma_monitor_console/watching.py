@@ -30,7 +30,7 @@ class Watch:
         now, status, looks = time.monotonic(), self.view.status(), []
         for reading in read(self.view):
             last = self.speeds.get(reading.name, Speed(reading.iteration, now))
-            self.speeds[reading.name] = last.moved(reading.iteration, now)
+            self.speeds[reading.name] = last.advance(reading.iteration, now)
             words = self.speeds[reading.name].words(reading.goal)
             looks.append(Look(reading, words if status == "running" else (status,)))
         return looks

@@ -205,12 +205,12 @@ def test_a_notebook_without_ipython_gets_plain_lines(
 
 
 def test_speed_follows_recent_readings_and_gives_the_time_left() -> None:
-    speed = Speed(0, 0.0).moved(100, 1.0)
+    speed = Speed(0, 0.0).advance(100, 1.0)
     assert speed.rate == 100.0
     assert speed.words(1100) == ("100 it/s", "10 s left")
     assert speed.words(None) == ("100 it/s",)
-    assert speed.moved(100, 1.0) == speed
-    slow = Speed(0, 0.0).moved(1, 2.0)
+    assert speed.advance(100, 1.0) == speed
+    slow = Speed(0, 0.0).advance(1, 2.0)
     assert slow.words(None) == ("0.5 it/s",)
 
 
@@ -225,7 +225,7 @@ def test_an_empty_interval_is_refused() -> None:
 
 
 def test_a_non_finite_value_is_displayed_as_such() -> None:
-    from sigma_monitor_console.reading import shown
+    from sigma_monitor_console.reading import format_number
 
-    values: list[Any] = [shown(float("nan")), shown(float("inf")), shown(0.123456)]
+    values: list[Any] = [format_number(float("nan")), format_number(float("inf")), format_number(0.123456)]
     assert values == ["nan", "inf", "0.1235"]

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from sigma_monitor_console import keys
-from sigma_monitor_console.keys import LINES, Keyboard, aside, terminal
+from sigma_monitor_console.keys import LINES, Keyboard, terminal, trains_in_thread
 
 SCRIPT = """
 import sys
@@ -118,7 +118,7 @@ def test_without_a_terminal_there_are_no_keys(monkeypatch: pytest.MonkeyPatch) -
     with Keyboard(None) as found:
         assert found.read() == ""
         assert not found.heard
-    assert not aside("nothing of this name")
+    assert not trains_in_thread("nothing of this name")
 
 
 def test_an_interactive_interpreter_keeps_its_terminal(monkeypatch: pytest.MonkeyPatch, slave: tuple[int, int]) -> None:

@@ -14,7 +14,7 @@ from sigma_kernel.contracts import Stretch
 from sigma_kernel.curves import Curve
 from sigma_monitor_console.layout import Look, lines
 from sigma_monitor_console.reading import Reading
-from sigma_monitor_console.sparks import BARS, MOST, Trend, drawn
+from sigma_monitor_console.sparks import BARS, MOST, Trend, draw_bars
 from sigma_testing import FakeView
 
 
@@ -27,9 +27,9 @@ def _trend(values: Any, *more: Any) -> Trend:
 
 
 def test_bars_reach_from_the_least_value_to_the_greatest() -> None:
-    assert drawn(_trend(range(8)).bars(8)) == BARS
-    assert drawn(_trend([3.0, 0.0]).bars(2)) == "█▁"
-    assert drawn(_trend(range(8)).bars(8), ascii_only=True) == "_.,-=+*#"
+    assert draw_bars(_trend(range(8)).bars(8)) == BARS
+    assert draw_bars(_trend([3.0, 0.0]).bars(2)) == "█▁"
+    assert draw_bars(_trend(range(8)).bars(8), ascii_only=True) == "_.,-=+*#"
 
 
 def test_a_bar_is_the_mean_of_its_part_of_the_iterations() -> None:
@@ -45,7 +45,7 @@ def test_a_bar_is_the_mean_of_its_part_of_the_iterations() -> None:
     ],
 )  # fmt: skip
 def test_constant_empty_huge_and_non_finite_values_are_drawn(values: list[float], bars: str) -> None:
-    assert drawn(_trend(values).bars(4)) == bars
+    assert draw_bars(_trend(values).bars(4)) == bars
 
 
 def test_a_long_curve_keeps_its_shape_in_few_points() -> None:
