@@ -48,11 +48,11 @@ class Writing:
     def look(self) -> None:
         """Write measured values, commands and pictures that are new, and settings once values were measured."""
         for trainer in self.view.trainers():
-            self._measured(trainer)
+            self._write_metrics(trainer)
         self._commands()
         for trainer in self.view.trainers():
-            self._published(trainer)
-        self._drawn()
+            self._write_published(trainer)
+        self._write_image_files()
 
     def flush(self) -> None:
         """Write everything to the disk."""
@@ -72,7 +72,7 @@ class Writing:
         if (trainer, index) not in self._lines:
             number, twin = branches[index].number, sum(b.number == branches[index].number for b in branches[:index])
             name = trainer + (f".branch-{number}" if number else "") + (f".again-{twin}" if twin else "")
-            begun = self._begun(trainer) if any((self.folder / name).glob("events.*")) else None
+            begun = self._first_iteration(trainer) if any((self.folder / name).glob("events.*")) else None
             done = (
                 {} if begun is None else {one: min(last, begun) for one, last in last_steps(self.folder / name).items()}
             )
@@ -81,7 +81,7 @@ class Writing:
             )
         return self._lines[trainer, index]
 
-    def _begun(self, trainer: str) -> int:
+    def _first_iteration(self, trainer: str) -> int:
         """Return the iteration from which this run goes on: that of its checkpoint, after a resume."""
         rows = [row for _, row in self.view.journal() if row.get("event") in STARTS and row["trainer"] == trainer]
         return int(rows[-1]["iteration"]) if rows else 0
@@ -90,11 +90,11 @@ class Writing:
         branches = self.view.branches(trainer)
         return self._line(trainer, len(branches) - 1, branches).events
 
-    def _now(self, trainer: str, key: str) -> float:
+    def _read_number(self, trainer: str, key: str) -> float:
         return next((entry.value or 0 for entry in self.view.entries(f"{trainer}.{key}")), 0)
 
     # -- what --------------------------------------------------------------------------------------------------------
-    def _measured(self, trainer: str) -> None:
+    def _write_metrics(self, trainer: str) -> None:
         """Write measured values; read them again if training has left its branch meanwhile."""
         before: list[Branch] | None = None
         found: dict[str, tuple[int, list[Stretch]]] = {}
@@ -107,16 +107,16 @@ class Writing:
             }
         for address, (cursor, stretches) in found.items():
             self._cursors[address] = cursor
-            for index, stretch in _placed(stretches, branches):
+            for index, stretch in _place_stretches(stretches, branches):
                 self._scalars(trainer, address, stretch, self._line(trainer, index, branches))
-        if trainer not in self._told and self._now(trainer, "epoch") >= 1:
+        if trainer not in self._told and self._read_number(trainer, "epoch") >= 1:
             self._settings(trainer)
 
     def _scalars(self, trainer: str, address: str, stretch: Stretch, line: Written) -> None:
         """Write the values that no earlier file has, those which it lost when its process was killed among them."""
         curve, name = stretch.curve, address.removeprefix(f"{trainer}.")
         new = curve.iterations > line.done.get(tag(name), -1)
-        times = time.time() - np.maximum(0.0, self._now(trainer, "second") - curve.seconds[new])
+        times = time.time() - np.maximum(0.0, self._read_number(trainer, "second") - curve.seconds[new])
         line.events.scalars(name, curve.iterations[new], curve.values[new], times)
 
     def _settings(self, trainer: str) -> None:
@@ -133,18 +133,18 @@ class Writing:
         for number, row in self.view.journal(self._row):
             self._row = number
             if "command" in row and row.get("trainer") in self.view.trainers():
-                self._present(row["trainer"]).text("journal", int(row["iteration"]), _told(row))
+                self._present(row["trainer"]).text("journal", int(row["iteration"]), _format_row(row))
 
-    def _published(self, trainer: str) -> None:
+    def _write_published(self, trainer: str) -> None:
         """Write pictures that hooks published."""
         for entry in [one for one in self.view.entries(f"{trainer}.**") if _is_picture(one)][:PICTURES]:
             pixels = self.view.get(entry.address)
             if pixels.dtype == np.uint8 and not np.array_equal(self._pictures.get(entry.address, ()), pixels):
                 self._pictures[entry.address] = pixels
                 name = entry.address.removeprefix(f"{trainer}.")
-                self._present(trainer).picture(name, int(self._now(trainer, "iteration")), pixels)
+                self._present(trainer).picture(name, int(self._read_number(trainer, "iteration")), pixels)
 
-    def _drawn(self) -> None:
+    def _write_image_files(self) -> None:
         """Write pictures that hooks wrote into the run folder."""
         found = () if self.view.folder is None else sorted((self.view.folder / "images").rglob("*.png"))
         trainers, new = self.view.trainers(), 0
@@ -155,7 +155,7 @@ class Writing:
             pixels = _pixels(path)
             if pixels is not None and trainers:
                 new, self._pictures[str(path)] = new + 1, stamp
-                at = int(self._now(trainers[0], "iteration"))
+                at = int(self._read_number(trainers[0], "iteration"))
                 self._present(trainers[0]).picture(f"images.{path.stem}", at, pixels)
 
     def histograms(self) -> None:
@@ -164,10 +164,12 @@ class Writing:
             arrays = [one.address for one in self.view.entries(f"{trainer}.network.**") if one.type == "array"]
             for address in arrays[:ARRAYS]:
                 name = address.removeprefix(f"{trainer}.network.layers.")
-                self._present(trainer).histogram(name, int(self._now(trainer, "iteration")), self.view.get(address))
+                self._present(trainer).histogram(
+                    name, int(self._read_number(trainer, "iteration")), self.view.get(address)
+                )
 
 
-def _placed(stretches: list[Stretch], branches: list[Branch]) -> list[tuple[int, Stretch]]:
+def _place_stretches(stretches: list[Stretch], branches: list[Branch]) -> list[tuple[int, Stretch]]:
     """Return stretches with the indices of their branches; after a reset, several branches have one number."""
     found, index = [], len(branches) - 1
     for stretch in reversed(stretches):
@@ -201,7 +203,7 @@ def _pixels(path: Path) -> np.ndarray | None:
         return None
 
 
-def _told(row: Mapping[str, Any]) -> str:
+def _format_row(row: Mapping[str, Any]) -> str:
     """Return a row of the journal as Markdown."""
     rest = {key: value for key, value in row.items() if key not in (*MOMENT, "command")}
     return f"**{row['command']}** `{json.dumps(rest, default=str)}`" if rest else f"**{row['command']}**"
