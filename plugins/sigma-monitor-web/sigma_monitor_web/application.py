@@ -69,7 +69,7 @@ class Application:
     panels: Mapping[str, tuple[Panel, PageFile]] = field(factory=dict)
     lines: WebLines = field(factory=WebLines, init=False)
 
-    def guarded(self, host: str = "") -> ASGIApp:
+    def guard_application(self, host: str = "") -> ASGIApp:
         """Return the ASGI application, behind all checks."""
         routes = [
             Route("/panels/{name}.js", self._panel),
@@ -116,7 +116,7 @@ class Application:
             return JSONResponse({"error": "the body must be an object with a token."}, 400)
         entered = self.keys.enter(key)
         if entered is None:
-            self.keys.failed(peer)
+            self.keys.count_failure(peer)
             return DENIED
         answer = JSONResponse(self._introduction(entered[1]), headers=PRIVATE)
         answer.set_cookie(self.cookie, entered[0], httponly=True, samesite="strict", path="/")
@@ -130,17 +130,17 @@ class Application:
 
     # -- what is served ------------------------------------------------------------------------------------------------
     async def _index(self, request: Request) -> Response:
-        return sent(request, self.files.get("index.html"))
+        return send_file(request, self.files.get("index.html"))
 
     async def _file(self, request: Request) -> Response:
-        return sent(request, self.files.get(request.path_params["path"]))
+        return send_file(request, self.files.get(request.path_params["path"]))
 
     async def _panel(self, request: Request) -> Response:
         _, found = self.panels.get(request.path_params["name"], (None, None))
-        return sent(request, found) if self._scopes(request) else DENIED
+        return send_file(request, found) if self._scopes(request) else DENIED
 
     async def _layout(self, request: Request) -> Response:
-        return sent(request, self.layout.shown) if self._scopes(request) else DENIED
+        return send_file(request, self.layout.shown) if self._scopes(request) else DENIED
 
     async def _lay(self, request: Request) -> Response:
         """Write the layout to its file, for those who may steer."""
@@ -162,7 +162,7 @@ class Application:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or READ not in self.keys.scopes(key.strip()):
             return JSONResponse({"error": "send a key of the dashboard as bearer token."}, 401, BEARER)
-        (body, type_), worked = await asyncio.to_thread(_timed, self.served.metrics)
+        (body, type_), worked = await asyncio.to_thread(_measure_time, self.served.metrics)
         await asyncio.sleep(self.lines.budget.spend(worked))  # which it shares with sockets
         return Response(body, media_type=type_, headers=PRIVATE)
 
@@ -182,13 +182,13 @@ class Application:
 PRIVATE = {"Cache-Control": "no-store"}
 
 
-def _timed(make: Callable[[], T]) -> tuple[T, float]:
+def _measure_time(make: Callable[[], T]) -> tuple[T, float]:
     """Return what a function makes, and the seconds that it worked."""
     began = time.thread_time()
     return make(), time.thread_time() - began
 
 
-def sent(request: Request, file: PageFile | None) -> Response:
+def send_file(request: Request, file: PageFile | None) -> Response:
     """Return a file; nothing but its tag if the browser has it; 404 without one."""
     if file is None:
         return JSONResponse({"error": "there is no such file."}, 404)

@@ -60,12 +60,12 @@ class Archive(EndedRun):
 
     def status(self) -> str:
         """Return how the run ended; ``interrupted`` if its process did not say."""
-        said = "running" if is_locked(self.folder) else self._about().get("status", "unfinished")
+        said = "running" if is_locked(self.folder) else self._read_summary().get("status", "unfinished")
         return "interrupted" if said == "unfinished" else str(said)
 
     def why(self) -> str:
         """Return why training failed, as its summary tells it; empty if it did not."""
-        return str(self._about().get("why", ""))
+        return str(self._read_summary().get("why", ""))
 
     # -- files ---------------------------------------------------------------------------------------------------------
     def _read(self, name: str, parse: Callable[[Path], Any]) -> Any:
@@ -83,19 +83,19 @@ class Archive(EndedRun):
             self._held[name] = version, found
         return found
 
-    def _about(self) -> Mapping[str, Any]:
+    def _read_summary(self) -> Mapping[str, Any]:
         return self._read("summary.json", lambda path: described(path.parent)) or {}
 
     def _settings(self) -> Mapping[str, Any]:
         return self._read("config.toml", lambda path: configuration(path, regular=True).values) or {}
 
-    def _measured(self) -> Mapping[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
+    def _read_metrics(self) -> Mapping[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
         """Return what was measured of each trainer: on all branches, and what led to the result."""
-        return self._read("metrics.jsonl", _parsed) or {}
+        return self._read("metrics.jsonl", _parse_metrics) or {}
 
     def _curves(self) -> Mapping[str, Mapping[str, Curve]]:
         """Return the curves that led to the result, by trainer and name."""
-        return {trainer: curves for trainer, (_, curves) in self._measured().items()}
+        return {trainer: curves for trainer, (_, curves) in self._read_metrics().items()}
 
     def _rows(self) -> list[tuple[int, Mapping[str, Any]]]:
         return self._read("journal.jsonl", _parsed_rows) or []
@@ -138,7 +138,7 @@ class Archive(EndedRun):
     def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return the points of an address after a cursor, on all branches, and the next cursor."""
         trainer, _, name = address.partition(".")
-        known = self._measured().get(trainer)
+        known = self._read_metrics().get(trainer)
         found, end = [], 0
         for one in known[0].stretches(name) if known is not None else ():
             rest, end = part(one.curve, slice(max(0, after - end), None)), end + len(one.curve.values)
@@ -165,10 +165,10 @@ class Archive(EndedRun):
         with self._gate:
             if trainer not in self._trained:
                 with self.guard():
-                    self._trained[trainer] = self._loaded(trainer)
+                    self._trained[trainer] = self._load_network(trainer)
             return self._trained[trainer]
 
-    def _loaded(self, trainer: str) -> Trained:
+    def _load_network(self, trainer: str) -> Trained:
         if self.data is not None:
             with suppress(SigmaConfigError):  # of a run whose data are in no file
                 return load(self.folder, trainer=trainer, data=self.data)
@@ -270,7 +270,7 @@ class Archive(EndedRun):
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-def _parsed(path: Path) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
+def _parse_metrics(path: Path) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
     return {trainer: (found, found.curves()) for trainer, found in measured(path, lambda text: None).items()}
 
 

@@ -43,15 +43,15 @@ class EndedRun:
 
     def log(self, text: str) -> None:
         """Raise SigmaStateError: nothing is written to a run that has ended."""
-        raise self._over()
+        raise self._ended_error()
 
-    def _over(self) -> SigmaStateError:
+    def _ended_error(self) -> SigmaStateError:
         return SigmaStateError(self.reason or f"{self.folder}: {OVER}")
 
     # -- values --------------------------------------------------------------------------------------------------------
     def get(self, address: str) -> Any:
         """Raise SigmaAddressError: there are no values."""
-        raise SigmaAddressError(f"{address}: was not measured. {self._over()}")
+        raise SigmaAddressError(f"{address}: was not measured. {self._ended_error()}")
 
     def find(self, pattern: str) -> list[tuple[str, Any]]:
         """Return the last values at the addresses that match a pattern."""
@@ -88,7 +88,7 @@ class EndedRun:
 
     def splits(self, trainer: str) -> dict[str, int]:
         """Raise SigmaStateError, as the rest does that needs the data or the network."""
-        raise self._over()
+        raise self._ended_error()
 
     def classes(self, trainer: str) -> list[Any]:
         """Return none."""
@@ -104,19 +104,19 @@ class EndedRun:
 
     def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Raise SigmaStateError."""
-        raise self._over()
+        raise self._ended_error()
 
     def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
         """Raise SigmaStateError."""
-        raise self._over()
+        raise self._ended_error()
 
     def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Raise SigmaStateError."""
-        raise self._over()
+        raise self._ended_error()
 
     def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Raise SigmaStateError."""
-        raise self._over()
+        raise self._ended_error()
 
     def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
         """Return none."""

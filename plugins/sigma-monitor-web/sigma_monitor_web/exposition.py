@@ -34,7 +34,7 @@ class Collector:
         yield values
 
 
-def exposed(view: View) -> tuple[bytes, str]:
+def expose_view(view: View) -> tuple[bytes, str]:
     """Return the exposition of a view, and its media type."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Collector(view))

@@ -72,10 +72,10 @@ class Guard:
         if scope["type"] == "websocket":
             await self._websocket(scope, receive, send, refusal)
         elif refusal is not None:
-            await JSONResponse({"error": refusal.why}, refusal.status)(scope, receive, _dressed(send))
+            await JSONResponse({"error": refusal.why}, refusal.status)(scope, receive, _add_headers(send))
         else:
             with suppress(ClientDisconnect):  # it left in the middle of its request
-                await self.app(scope, _bounded(receive), _dressed(send))
+                await self.app(scope, _limit_body(receive), _add_headers(send))
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send, refusal: Refusal | None) -> None:
         if refusal is None:
@@ -120,27 +120,27 @@ def _foreign(headers: Headers, host: str, websocket: bool) -> Refusal | None:
     return None
 
 
-def _bounded(receive: Receive) -> Receive:
+def _limit_body(receive: Receive) -> Receive:
     """Return a function that receives a body up to the limit, and then says that the client is gone."""
     taken = 0
 
-    async def bounded() -> Message:
+    async def receive_limited() -> Message:
         nonlocal taken
         message = await receive()
         taken += len(message.get("body", b""))
         return {"type": "http.disconnect"} if taken > MOST_BODY else message
 
-    return bounded
+    return receive_limited
 
 
-def _dressed(send: Send, more: Mapping[str, str] = HEADERS) -> Send:
+def _add_headers(send: Send, more: Mapping[str, str] = HEADERS) -> Send:
     """Return a function that sends answers with the policy."""
 
-    async def dressed(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers: Any = MutableHeaders(scope=message)
             for name, value in more.items():
                 headers[name] = value
         await send(message)
 
-    return dressed
+    return send_with_headers

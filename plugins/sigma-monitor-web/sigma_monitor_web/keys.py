@@ -21,7 +21,7 @@ PEERS = 1000  # whose wrong keys are counted
 TRIES, PER_SECOND = 10, 1.0  # wrong keys that are answered at once, and how fast that number recovers
 
 
-def made() -> str:
+def generate_key() -> str:
     """Return a new key of 256 random bits."""
     return secrets.token_urlsafe(BYTES)
 
@@ -36,8 +36,8 @@ class Keys:
         clock: The seconds of a steady clock.
     """
 
-    steer: str = field(factory=made)
-    read: str = field(factory=made)
+    steer: str = field(factory=generate_key)
+    read: str = field(factory=generate_key)
     clock: Callable[[], float] = time.monotonic
     _sessions: OrderedDict[str, frozenset[str]] = field(factory=OrderedDict, init=False)
     _tries: OrderedDict[str, tuple[float, float]] = field(factory=OrderedDict, init=False)  # left, and when, by peer
@@ -54,7 +54,7 @@ class Keys:
         scopes = self.scopes(key)
         if not scopes:
             return None
-        cookie = made()
+        cookie = generate_key()
         self._sessions[cookie] = scopes
         while len(self._sessions) > SESSIONS:
             self._sessions.popitem(last=False)
@@ -70,16 +70,16 @@ class Keys:
 
     def may_try(self, peer: str = "") -> bool:
         """Return whether a peer may try another key now: wrong ones are limited, for each peer on its own."""
-        return self._left(peer) >= 1
+        return self._seconds_left(peer) >= 1
 
-    def failed(self, peer: str = "") -> None:
+    def count_failure(self, peer: str = "") -> None:
         """Count a wrong key of a peer; of many peers, the one whose last is longest ago is forgotten."""
-        self._tries[peer] = (self._left(peer) - 1, self.clock())
+        self._tries[peer] = (self._seconds_left(peer) - 1, self.clock())
         self._tries.move_to_end(peer)
         while len(self._tries) > PEERS:
             self._tries.popitem(last=False)
 
-    def _left(self, peer: str) -> float:
+    def _seconds_left(self, peer: str) -> float:
         now = self.clock()
         left, since = self._tries.get(peer, (TRIES, now))
         return min(TRIES, left + (now - since) * PER_SECOND)

@@ -49,7 +49,7 @@ class RunList:
         """Return, later, status, length, settings and results of all runs, oldest first."""
         return self._waiter.do(self._runs)
 
-    def exposed(self, path: Path) -> tuple[bytes, str]:
+    def expose_run(self, path: Path) -> tuple[bytes, str]:
         """Return what Prometheus reads of a run, and its media type; raise SigmaStateError if it cannot be read."""
         body, type_ = self._reader.do(lambda: self.lister.ask("expose", path)).result()
         return body.encode(), type_
@@ -66,7 +66,7 @@ class RunList:
             self._began, self._reading = time.monotonic(), self._reader.do(lambda: self._read(paths))
         with suppress(TimeoutError):
             self._reading.result(max(0.0, self._began + PROMPT - time.monotonic()))
-        return [self._shown(path) for path in paths]
+        return [self._present_description(path) for path in paths]
 
     def _read(self, paths: Sequence[Path]) -> None:
         """Read the runs whose files are not those that were read, some failed ones again, and forget those gone."""
@@ -76,15 +76,15 @@ class RunList:
             before, found, since = self._known.get(path, ((), {}, 0.0))
             failed_long_ago = found.get("status") == UNREADABLE and time.monotonic() - since > AGAIN
             if before != versions or failed_long_ago:
-                self._known[path] = versions, self._described(path), time.monotonic()
+                self._known[path] = versions, self._ask_description(path), time.monotonic()
 
-    def _described(self, path: Path) -> dict[str, Any]:
+    def _ask_description(self, path: Path) -> dict[str, Any]:
         try:
             return dict(self.lister.ask("describe", path))
         except SigmaStateError as error:
             return _unread(path, str(error))
 
-    def _shown(self, path: Path) -> dict[str, Any]:
+    def _present_description(self, path: Path) -> dict[str, Any]:
         _, found, _ = self._known.get(path, ((), _unread(path, f"{path}: is being read."), 0.0))
         return {**found, "name": path.name, **({"status": "running"} if is_locked(path) else {})}
 

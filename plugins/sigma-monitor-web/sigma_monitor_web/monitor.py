@@ -20,9 +20,9 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.protocol import Conversation
 from sigma_monitor_web.application import Application
-from sigma_monitor_web.exposition import exposed
+from sigma_monitor_web.exposition import expose_view
 from sigma_monitor_web.files import page
-from sigma_monitor_web.keys import Keys, made
+from sigma_monitor_web.keys import Keys, generate_key
 from sigma_monitor_web.layout import NAME, PageLayout, panels
 from sigma_monitor_web.serving import WebServer, is_loopback, listening
 from sigma_monitor_web.talk import Talk, WebLines
@@ -78,11 +78,11 @@ class WebMonitor(Monitor):
 
     def watch(self, view: View) -> None:
         """Serve until the run is over."""
-        with self._served(view, Keys(self.key()), self.port) as server:
+        with self._serve_view(view, Keys(self.key()), self.port) as server:
             view.log(f"dashboard: {server.link()}")
             if self.layout and not Path(self.layout).exists():
                 view.log(f"dashboard: {self.layout} does not exist yet. Saving the layout in the page writes it.")
-            opened = self.open and shown(server.link())
+            opened = self.open and open_browser(server.link())
             self._last, self._opened = server, time.monotonic() if opened else -math.inf
             server.run(view.wait)
             self._seen = opened or server.application.lines.seen
@@ -99,12 +99,12 @@ class WebMonitor(Monitor):
         over = self._waited and view.status() == "failed"  # for as long as anybody looked
         if self._last is None or not self._seen or over:
             return
-        with self._served(view, self._last.application.keys, self._last.port) as server:
+        with self._serve_view(view, self._last.application.keys, self._last.port) as server:
             print("The dashboard stays open until you close its page, or press Ctrl-C.", file=sys.stderr, flush=True)
             server.run(Left(server.application.lines))
 
     @contextmanager
-    def _served(self, view: View, keys: Keys, port: int) -> Iterator[WebServer]:
+    def _serve_view(self, view: View, keys: Keys, port: int) -> Iterator[WebServer]:
         run, own = OneRun(view), panels()
         inside = None if view.folder is None else view.folder / NAME
         layout = PageLayout(Path(self.layout) if self.layout else inside, own)
@@ -118,7 +118,7 @@ class WebMonitor(Monitor):
         Raises SigmaConfigError for an environment variable that is missing, or too short.
         """
         if not self.token.startswith("$"):
-            return self.token or made()
+            return self.token or generate_key()
         found = os.environ.get(self.token[1:], "")
         if len(found) < SHORTEST:
             raise SigmaConfigError(
@@ -128,7 +128,7 @@ class WebMonitor(Monitor):
         return found
 
 
-def shown(link: str) -> bool:
+def open_browser(link: str) -> bool:
     """Open a link in the browser; return whether there is one with a window, as another would cover the terminal."""
     windows = not sys.platform.startswith("linux") or any(
         map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
@@ -179,4 +179,4 @@ class OneRun:
 
     def metrics(self) -> tuple[bytes, str]:
         """Return what Prometheus reads."""
-        return exposed(self.view)
+        return expose_view(self.view)

@@ -136,7 +136,7 @@ class RunReader:
     _ended: float | None = field(default=None, init=False)  # when that was seen
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Return whether something has ended it, other than that nobody needed it."""
         return self.process.exitcode not in (None, 0)
 
@@ -146,7 +146,7 @@ class RunReader:
             return False
         self.door.close()
         self._ended = self._ended or self.clock()
-        return not self.failed or self.clock() - self._ended > AGAIN
+        return not self.has_failed or self.clock() - self._ended > AGAIN
 
     def connect(self) -> Client:
         """Return a new connection; raises OSError if the process has just ended."""
@@ -184,7 +184,7 @@ class RunReaders:
     def _reader(self, folder: Path) -> RunReader:
         self._readers = {path: one for path, one in self._readers.items() if not one.is_over()}
         reader = self._readers.get(folder)
-        if reader is not None and reader.failed:
+        if reader is not None and reader.has_failed:
             raise unreadable(folder, describe_exit(reader.process, self.limits))
         self._readers[folder] = reader = reader or self._start_reader(folder)
         return reader

@@ -18,7 +18,7 @@ from typing import Any
 from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_control.server import Server
 from sigma_monitor_web.archive import Archive
-from sigma_monitor_web.exposition import exposed
+from sigma_monitor_web.exposition import expose_view
 from sigma_monitor_web.readers import Limits
 from sigma_run.launcher import described
 
@@ -32,17 +32,17 @@ def describe_runs(pipe: Connection, limits: Limits) -> None:
     with suppress(EOFError):
         while True:
             do, folder = json.loads(pipe.recv_bytes())
-            with limited(limits.seconds):
+            with limit_time(limits.seconds):
                 answer = DESCRIBES[do](Path(folder))
             pipe.send_bytes(json.dumps(answer).encode())
 
 
-def _exposed(folder: Path) -> list[str]:
-    body, type_ = exposed(Archive(folder))
+def _expose_folder(folder: Path) -> list[str]:
+    body, type_ = expose_view(Archive(folder))
     return [body.decode(), type_]
 
 
-DESCRIBES = {"describe": described, "expose": _exposed}
+DESCRIBES = {"describe": described, "expose": _expose_folder}
 
 
 def serve_run(door: socket.socket, folder: Path, data: Path | None, limits: Limits) -> None:
@@ -51,7 +51,7 @@ def serve_run(door: socket.socket, folder: Path, data: Path | None, limits: Limi
     bound(limits.memory)
     listener = Door(fileno=door.detach())
     listener.setblocking(False)
-    view = Archive(folder, data=data, guard=partial(limited, limits.seconds))
+    view = Archive(folder, data=data, guard=partial(limit_time, limits.seconds))
     server = Server(view, listener, os.getuid(), budget=WorkBudget(rest=0.0))  # nothing trains here
     server.open()
     needed = time.monotonic()
@@ -79,7 +79,7 @@ class Door(socket.socket):
 
 # -- limits ------------------------------------------------------------------------------------------------------------
 @contextmanager
-def limited(seconds: float) -> Iterator[None]:
+def limit_time(seconds: float) -> Iterator[None]:
     """End this process, whatever it does, unless the body is done in time."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:

@@ -11,7 +11,7 @@ from attrs import define, field
 from sigma_kernel.errors import SigmaError, SigmaStateError
 from sigma_monitor_control.client import Client
 from sigma_monitor_control.protocol import STEERS, Conversation
-from sigma_monitor_control.protocol.documents import failed, identity, loaded
+from sigma_monitor_control.protocol.documents import error_line, identity, parse_document
 from sigma_monitor_web.keys import STEER
 
 PIECE = 1 << 18  # bytes read at a time
@@ -42,19 +42,19 @@ class Relay:
     def receive(self, text: str) -> list[str]:
         """Pass a document on, or answer it."""
         try:
-            document = loaded(text)
+            document = parse_document(text)
             do, id = document.get("do"), identity(document)
         except SigmaError:
             return self.local.receive(text)  # which says what is wrong
         if do in self.own:
             return self.local.receive(text)
         if do in STEERS and STEER not in self.scopes:
-            return [failed(id, SigmaStateError(f"{do}: not allowed here, as this connection may only read."))]
+            return [error_line(id, SigmaStateError(f"{do}: not allowed here, as this connection may only read."))]
         if do == "hello":
             self._hello.add(id)
-        return self._sent(text)
+        return self._forward(text)
 
-    def _sent(self, text: str) -> list[str]:
+    def _forward(self, text: str) -> list[str]:
         socket = self.client.socket
         try:
             socket.settimeout(5.0)
@@ -81,12 +81,12 @@ class Relay:
         end = self._data.rfind(b"\n") + 1
         lines = bytes(self._data[:end]).decode().splitlines(keepends=True)
         del self._data[:end]
-        found = [*map(self._told, lines), *self.local.answers()]
+        found = [*map(self._narrow_hello, lines), *self.local.answers()]
         if self._over and not found:
             raise ConnectionResetError("the process of the run has ended")
         return found
 
-    def _told(self, line: str) -> str:
+    def _narrow_hello(self, line: str) -> str:
         """Return a line as the client sees it: the answer to ``hello`` tells its own scopes."""
         if not self._hello:
             return line
@@ -101,7 +101,7 @@ class Relay:
         """Return nothing: events come with the answers."""
         return []
 
-    def last(self) -> list[str]:
+    def last_lines(self) -> list[str]:
         """Return nothing: its process has the last word."""
         return []
 

@@ -82,7 +82,7 @@ class WebServer:
     async def _serve(self, over: Callable[[float], bool]) -> None:
         server = QuietServer(
             uvicorn.Config(
-                self.application.guarded(self.host),
+                self.application.guard_application(self.host),
                 log_config=None,
                 access_log=False,
                 lifespan="off",

@@ -22,7 +22,7 @@ from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.client import Client
 from sigma_monitor_control.protocol import Conversation
 from sigma_monitor_web.ended import EndedRun
-from sigma_monitor_web.exposition import exposed
+from sigma_monitor_web.exposition import expose_view
 from sigma_monitor_web.keys import STEER
 from sigma_monitor_web.listing import RunList
 from sigma_monitor_web.readers import RunReaders
@@ -84,7 +84,7 @@ class Shelf:
         if not run and not (paths := self.list.paths()):
             return self._local(EndedRun(self.folder), scopes)
         path = self.path(run or paths[-1].name)
-        local, own = self._local(EndedRun(path), scopes), self._more(scopes).keys()
+        local, own = self._local(EndedRun(path), scopes), self._directory_requests(scopes).keys()
         try:
             return Relay(self._connect(path), local, scopes, own)
         except (SigmaError, OSError) as error:
@@ -97,9 +97,9 @@ class Shelf:
         return self.readers.connect(path)
 
     def _local(self, view: View, scopes: frozenset[str]) -> Conversation:
-        return Conversation(view, scopes, self.aside.do, self._more(scopes))
+        return Conversation(view, scopes, self.aside.do, self._directory_requests(scopes))
 
-    def _more(self, scopes: frozenset[str]) -> Mapping[str, Callable[..., Any]]:
+    def _directory_requests(self, scopes: frozenset[str]) -> Mapping[str, Callable[..., Any]]:
         """Return the requests that a directory answers beside those of a run."""
         read: dict[str, Callable[..., Any]] = {"runs": self.runs}
         steer: dict[str, Callable[..., Any]] = {"delete": self.delete, "resume": self.resume, "replay": self.replay}
@@ -108,11 +108,11 @@ class Shelf:
     def metrics(self) -> tuple[bytes, str]:
         """Return what Prometheus reads of the newest run."""
         if not (paths := self.list.paths()):
-            return exposed(EndedRun(self.folder))
+            return expose_view(EndedRun(self.folder))
         try:
-            return self.list.exposed(paths[-1])
+            return self.list.expose_run(paths[-1])
         except SigmaStateError as error:
-            return exposed(EndedRun(paths[-1], str(error)))
+            return expose_view(EndedRun(paths[-1], str(error)))
 
     # -- requests ------------------------------------------------------------------------------------------------------
     def runs(self, view: Any) -> Any:
@@ -141,20 +141,20 @@ class Shelf:
         """
         path = self.path(run)
         self._idle(run)
-        return self.aside.do(lambda: _resumed(path, [] if epochs is None else ["--epochs", str(epochs)]))
+        return self.aside.do(lambda: _resume_run(path, [] if epochs is None else ["--epochs", str(epochs)]))
 
     def replay(self, view: Any, run: str) -> Any:
         """Replay a run in a process of its own, and return what ``sigma replay --check`` says."""
         path = self.path(run)
         self._idle(run)
-        return self.aside.do(lambda: _replayed(path))
+        return self.aside.do(lambda: _replay_run(path))
 
     def _idle(self, run: str) -> None:
         if is_locked(self.folder / run):
             raise SigmaStateError(f"{run}: a process writes to it. Stop that first.")
 
 
-def _resumed(path: Path, more: list[str]) -> int | None:
+def _resume_run(path: Path, more: list[str]) -> int | None:
     command = [sys.executable, "-m", "sigma_run", "resume", str(path), "--quiet", *more]
     with TemporaryFile() as told:  # the process lives on when this one has ended
         process = subprocess.Popen(
@@ -172,7 +172,7 @@ def _resumed(path: Path, more: list[str]) -> int | None:
     return None
 
 
-def _replayed(path: Path) -> dict[str, Any]:
+def _replay_run(path: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "sigma_run", "replay", str(path), "--check"]
     done = subprocess.run(
         command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False

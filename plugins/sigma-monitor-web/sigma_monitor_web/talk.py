@@ -50,7 +50,7 @@ class Talk(Protocol):
     def events(self, now: float) -> list[str]:
         """Return the events that are due."""
 
-    def last(self) -> list[str]:
+    def last_lines(self) -> list[str]:
         """Return what there is to say at the end."""
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class WebLine:
         """Send the last events, as the run is over."""
         self._over = True
         with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
-            await asyncio.wait_for(self._say(self.talk.last()), 1.0)
+            await asyncio.wait_for(self._say(self.talk.last_lines()), 1.0)
         await self._close(OVER)
 
     async def _read(self) -> None:
@@ -129,10 +129,10 @@ class WebLine:
         lines = [*(self.talk.receive(text) if text else []), *self.talk.answers()]
         lines += self.talk.events(time.monotonic()) if self._inbox.empty() else []
         await self._say(lines)
-        await self._rest(self.budget.spend_thread(began))
+        await self._rest_from_requests(self.budget.spend_thread(began))
         return True
 
-    async def _rest(self, seconds: float) -> None:
+    async def _rest_from_requests(self, seconds: float) -> None:
         """Rest from requests and events; an answer that becomes ready meanwhile is sent at once."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:

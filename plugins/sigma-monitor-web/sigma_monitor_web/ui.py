@@ -11,7 +11,7 @@ from sigma_monitor_web.application import Application
 from sigma_monitor_web.files import page
 from sigma_monitor_web.keys import Keys
 from sigma_monitor_web.layout import NAME, PageLayout, panels
-from sigma_monitor_web.monitor import WebMonitor, shown
+from sigma_monitor_web.monitor import WebMonitor, open_browser
 from sigma_monitor_web.serving import WebServer, listening
 from sigma_monitor_web.shelf import Shelf
 from sigma_run.launcher import say
@@ -39,7 +39,7 @@ def ui(folder: Path, data: Path | None, host: str, port: int, token: str, opens:
         server = WebServer(application, listener, host)
         say(f"dashboard of {folder}: {server.link()}")
         if opens:
-            shown(server.link())
+            open_browser(server.link())
         try:
             server.run(threading.Event().wait)
         except KeyboardInterrupt:

@@ -147,7 +147,7 @@ def application(tmp_path: Path) -> Application:
 
 @pytest.fixture
 def client(application: Application) -> Iterator[TestClient]:
-    with TestClient(application.guarded(), base_url=BASE, raise_server_exceptions=False) as made:
+    with TestClient(application.guard_application(), base_url=BASE, raise_server_exceptions=False) as made:
         yield made
 
 

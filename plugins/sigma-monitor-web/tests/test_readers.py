@@ -90,7 +90,7 @@ def test_a_page_of_a_run_that_ends_its_reader_says_why(shelf: Shelf) -> None:
     with pytest.raises(ConnectionError):
         asked(talk, do="hello")
     talk.close()
-    until(lambda: shelf.readers._readers[shelf.folder / "slow"].failed)
+    until(lambda: shelf.readers._readers[shelf.folder / "slow"].has_failed)
     told = asked(shelf.talk("slow", BOTH), do="status")
     assert (told["status"], "takes longer than 1.5 seconds" in told["why"]) == ("interrupted", True)
     assert asked(shelf.talk("slow", BOTH), do="delete", run="slow")

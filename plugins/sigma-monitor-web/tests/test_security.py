@@ -21,7 +21,7 @@ from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_control.protocol import Conversation
 from sigma_monitor_web import application as application_module
 from sigma_monitor_web.application import Application
-from sigma_monitor_web.exposition import exposed
+from sigma_monitor_web.exposition import expose_view
 from sigma_monitor_web.files import file
 from sigma_monitor_web.guard import MOST_BODY, POLICY, name_of
 from sigma_monitor_web.keys import TRIES, Keys
@@ -64,7 +64,7 @@ class Run:
 
     def metrics(self) -> tuple[bytes, str]:
         """Return the exposition of the fake view."""
-        return exposed(self.view)
+        return expose_view(self.view)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def application(tmp_path: Path) -> Application:
 
 @pytest.fixture
 def client(application: Application) -> Iterator[TestClient]:
-    with TestClient(application.guarded(), base_url=BASE, raise_server_exceptions=False) as made:
+    with TestClient(application.guard_application(), base_url=BASE, raise_server_exceptions=False) as made:
         yield made
 
 
@@ -200,7 +200,7 @@ def test_wrong_keys_are_limited_and_right_ones_too_meanwhile() -> None:
     now = [0.0]
     keys = Keys(clock=lambda: now[0])
     application = Application(Run(), keys, {}, PageLayout())
-    client = TestClient(application.guarded(), base_url=BASE)
+    client = TestClient(application.guard_application(), base_url=BASE)
     wrong = [client.post("/session", json={"token": "wrong"}, headers=OWN).status_code for _ in range(TRIES + 5)]
     assert wrong == [401] * TRIES + [429] * 5
     assert client.post("/session", json={"token": keys.steer}, headers=OWN).status_code == 429
@@ -211,7 +211,8 @@ def test_wrong_keys_are_limited_and_right_ones_too_meanwhile() -> None:
 def test_wrong_keys_of_one_peer_do_not_keep_another_out() -> None:
     application = Application(Run(), Keys(clock=lambda: 0.0), {}, PageLayout())
     near, far = (
-        TestClient(application.guarded(), base_url=BASE, client=(host, 1)) for host in ("127.0.0.1", "192.0.2.7")
+        TestClient(application.guard_application(), base_url=BASE, client=(host, 1))
+        for host in ("127.0.0.1", "192.0.2.7")
     )
     tried = [far.post("/session", json={"token": "wrong"}, headers=OWN).status_code for _ in range(12)]
     assert tried == [401] * 10 + [429] * 2
@@ -222,7 +223,7 @@ def test_peers_that_tried_wrong_keys_are_counted_up_to_a_number() -> None:
     keys = Keys(clock=lambda: 0.0)
     for peer in range(1001):
         for _ in range(10):
-            keys.failed(str(peer))
+            keys.count_failure(str(peer))
     assert [keys.may_try(str(peer)) for peer in (0, 1, 1000)] == [True, False, False]
 
 
@@ -240,7 +241,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_request_raises_nothing(applicat
         "type": "http", "method": "POST", "path": "/session", "query_string": b"", "client": ("127.0.0.1", 1),
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
     }  # fmt: skip
-    asyncio.run(application.guarded()(scope, receive, send))
+    asyncio.run(application.guard_application()(scope, receive, send))
     assert [one["status"] for one in sent if "status" in one] in ([], [500])
 
 
@@ -312,7 +313,7 @@ def test_a_host_is_read_strictly(host: str, name: str) -> None:
 
 
 def test_a_named_host_is_let_in_beside_the_loopback(application: Application) -> None:
-    client = TestClient(application.guarded("Train.example"), base_url=BASE)
+    client = TestClient(application.guard_application("Train.example"), base_url=BASE)
     assert client.get("/", headers={"host": "train.example:8470"}).status_code == 200
     assert client.get("/", headers={"host": "other.example:8470"}).status_code == 421
 

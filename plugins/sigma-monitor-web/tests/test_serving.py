@@ -25,7 +25,7 @@ from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
 from sigma_monitor_control.budget import PROCESS
 from sigma_monitor_control.server import Server
 from sigma_monitor_web import serving, talk
-from sigma_monitor_web.monitor import Left, WebMonitor, shown
+from sigma_monitor_web.monitor import Left, WebMonitor, open_browser
 from sigma_monitor_web.serving import listening
 from sigma_testing import Descent, Do, FakeView, MonitorSuite, Slow, Sweep, small_environment
 
@@ -468,9 +468,9 @@ def test_no_browser_covers_the_terminal_where_there_are_no_windows(monkeypatch: 
     monkeypatch.setattr("webbrowser.open", lambda link: opened.append(link) or True)
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         monkeypatch.delenv(name, raising=False)
-    assert not shown("http://127.0.0.1:8470/")
+    assert not open_browser("http://127.0.0.1:8470/")
     monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
-    assert shown("http://127.0.0.1:8470/")
+    assert open_browser("http://127.0.0.1:8470/")
     assert opened == ["http://127.0.0.1:8470/"]
 
 

@@ -315,7 +315,7 @@ def test_a_run_that_trains_is_steered_through_its_process(tmp_path: Path, monkey
         assert sigma.get("trainer.optimiser.learning_rate") == 0.25
         assert [one["status"] for one in asked(talk, do="runs")] == ["running"]
         for one in (talk, reader):
-            one.last()
+            one.last_lines()
         handle.stop()
         handle.result(PATIENCE)
 
