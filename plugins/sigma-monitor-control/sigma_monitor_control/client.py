@@ -20,20 +20,20 @@ from attrs import define, field
 
 from sigma_kernel import errors
 from sigma_kernel.errors import SigmaError, SigmaStateError
-from sigma_monitor_control.protocol.documents import NOT_FINITE, asked, sendable
+from sigma_monitor_control.protocol.documents import NOT_FINITE, request_line, sendable
 from sigma_monitor_control.protocol.naming import is_pattern
 
 PIECE = 1 << 16  # bytes read at a time
 
 
-def raised(error: Mapping[str, Any]) -> SigmaError:
+def to_error(error: Mapping[str, Any]) -> SigmaError:
     """Return the error that a document describes."""
     known = getattr(errors, str(error.get("kind")), None)
     made = known if isinstance(known, type) and issubclass(known, SigmaError) else SigmaStateError
     return made(str(error.get("message")))
 
 
-def valued(value: Any) -> Any:
+def to_value(value: Any) -> Any:
     """Return a value, with the strings that stand for numbers that are not finite as these."""
     return NOT_FINITE.get(value, value) if isinstance(value, str) else value
 
@@ -82,7 +82,7 @@ class Client:
     def find(self, pattern: str, trainer: str | None = None) -> dict[str, Any]:
         """Return the values that a pattern or a short name means, by their addresses."""
         found = self.request("get", pattern=pattern, trainer=trainer)
-        return {address: valued(value) for address, value in found.items()}
+        return {address: to_value(value) for address, value in found.items()}
 
     def entries(self, pattern: str = "**", trainer: str | None = None) -> list[dict[str, Any]]:
         """Return addresses with the kind of their values: type, range, unit, and whether they can be set."""
@@ -94,31 +94,31 @@ class Client:
         """Yield seconds of training and the values that have changed, all of them first, until the run ends."""
         id = self._ask("watch", {"patterns": list(patterns), "every": every, "trainer": trainer})
         try:
-            while (event := self._next(id)) is not None:
+            while (event := self._next_document(id)) is not None:
                 found = event["event"]
-                yield found["second"], {address: valued(value) for address, value in found["values"].items()}
+                yield found["second"], {address: to_value(value) for address, value in found["values"].items()}
         finally:
             self._cancel(id)
 
     # -- steering ------------------------------------------------------------------------------------------------------
     def set(self, pattern: str, value: Any, trainer: str | None = None) -> dict[str, dict[str, int]]:
         """Set what a pattern or a short name means; return the moment at which each trainer applied it."""
-        return self._applied(self.request("set", pattern=pattern, value=value, trainer=trainer))
+        return self._read_moments(self.request("set", pattern=pattern, value=value, trainer=trainer))
 
     def send(self, command: str, trainer: str | None = None, **arguments: Any) -> dict[str, dict[str, int]]:
         """Send a command, such as ``pause`` or ``rewind``; return the moment at which each trainer applied it."""
-        return self._applied(self.request("command", name=command, arguments=arguments, trainer=trainer))
+        return self._read_moments(self.request("command", name=command, arguments=arguments, trainer=trainer))
 
-    def _applied(self, ticket: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    def _read_moments(self, ticket: Mapping[str, Any]) -> dict[str, dict[str, int]]:
         if ticket["state"] == "refused":
-            raise raised({"kind": ticket["kind"], "message": ticket["why"]})
+            raise to_error({"kind": ticket["kind"], "message": ticket["why"]})
         return dict(ticket["moments"])
 
     # -- documents -----------------------------------------------------------------------------------------------------
     def request(self, do: str, **arguments: Any) -> Any:
         """Return the result of any request of the protocol; raises what the run answers instead."""
         id = self._ask(do, {name: sendable(value) for name, value in arguments.items()})
-        while (answer := self._next(id)) is not None:
+        while (answer := self._next_document(id)) is not None:
             if "result" in answer:  # else a command is acknowledged, which was queued
                 return answer["result"]
         raise SigmaStateError("the run has ended, or has closed the connection.")
@@ -133,14 +133,14 @@ class Client:
     def _ask(self, do: str, arguments: Mapping[str, Any]) -> int:
         self._ids += 1
         given = {name: value for name, value in arguments.items() if value is not None}
-        line = asked(self._ids, do, given).encode()
+        line = request_line(self._ids, do, given).encode()
         try:
             self.socket.sendall(line)
         except (BrokenPipeError, ConnectionError):
             raise SigmaStateError("the run has ended, or has closed the connection.") from None
         return self._ids
 
-    def _next(self, id: int) -> dict[str, Any] | None:
+    def _next_document(self, id: int) -> dict[str, Any] | None:
         """Return the next document with an id; None once the run has ended.  Raises the error that it describes."""
         waiting = self._others.get(id)
         while not waiting:
@@ -153,7 +153,7 @@ class Client:
                 self._others.setdefault(document["id"], deque()).append(document)
         found = waiting.popleft()
         if "error" in found:
-            raise raised(found["error"])
+            raise to_error(found["error"])
         return found
 
     def _read(self) -> dict[str, Any] | None:

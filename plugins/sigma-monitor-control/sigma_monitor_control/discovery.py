@@ -59,7 +59,7 @@ class Found:
 
 
 # -- connecting --------------------------------------------------------------------------------------------------------
-def opened(path: Path) -> socket.socket | None:
+def open_connection(path: Path) -> socket.socket | None:
     """Return a connection to a socket of this user; None if nobody listens: it is removed then.
 
     Raises SigmaStateError if another user listens there.
@@ -72,7 +72,7 @@ def opened(path: Path) -> socket.socket | None:
         connection.connect(str(path))
     except (ConnectionRefusedError, FileNotFoundError):
         connection.close()
-        places.removed(path)
+        places.remove_file(path)
         return None
     except OSError as error:  # such as a full queue of a stopped process
         connection.close()
@@ -83,7 +83,7 @@ def opened(path: Path) -> socket.socket | None:
     return connection
 
 
-def introduced(connection: socket.socket) -> Client | None:
+def introduce_client(connection: socket.socket) -> Client | None:
     """Return a client that knows the run; None if the run does not answer in time, or has ended."""
     client = Client(connection)
     try:
@@ -100,12 +100,12 @@ def running() -> list[Found]:
     found: list[tuple[Path, socket.socket | None]] = []
     for path in places.sockets():
         try:
-            connection = opened(path)
+            connection = open_connection(path)
         except SigmaError:
             found.append((path, None))
         else:
             found += [] if connection is None else [(path, connection)]
-    return [Found(path, None if connection is None else introduced(connection)) for path, connection in found]
+    return [Found(path, None if connection is None else introduce_client(connection)) for path, connection in found]
 
 
 # -- choosing ----------------------------------------------------------------------------------------------------------
@@ -118,26 +118,26 @@ def connect(run: str | Path | None = None, wait: float = 0.0) -> Client:
     end = time.monotonic() + wait
     while True:
         try:
-            return _connected(run)
+            return _find_client(run)
         except SigmaStateError:
             if time.monotonic() >= end:
                 raise
         time.sleep(AGAIN)
 
 
-def _connected(run: str | Path | None) -> Client:
+def _find_client(run: str | Path | None) -> Client:
     if run is not None and Path(run).is_dir():
         return _in_folder(Path(run))
     found = running()
     named = [one for one in found if run is None or one.is_called(run)]
     try:
-        return _only(named, found, run)
+        return _select_client(named, found, run)
     except SigmaError:
         _close(found)
         raise
 
 
-def _only(named: Sequence[Found], found: Sequence[Found], run: Any) -> Client:
+def _select_client(named: Sequence[Found], found: Sequence[Found], run: Any) -> Client:
     """Return the client of the only one of the runs that are meant, and close the others."""
     if not named and run is not None:
         there = f" There is: {', '.join(one.title for one in found)}." if found else f" {NONE}"
@@ -162,19 +162,19 @@ def _in_folder(run: Path) -> Client:
     """Return a client of the run of a folder, whose ``control.json`` names the socket; a dead one is removed."""
     about = places.read(run)
     if about and places.is_dead(about):
-        places.removed(run / places.CONTROL)
+        places.remove_file(run / places.CONTROL)
     path = about.get("socket")
-    connection = opened(Path(path)) if isinstance(path, str) and os.path.isabs(path) else None
-    client = introduced(connection) if connection is not None else _among_all(run)
+    connection = open_connection(Path(path)) if isinstance(path, str) and os.path.isabs(path) else None
+    client = introduce_client(connection) if connection is not None else _among_all(run)
     if client is None:
         raise SigmaStateError(f"{run}: does not train now, or does not answer. {NONE}")
     if not _is_same(client.about["folder"], run):
         client.close()
-        raise _misplaced(run, client.about["folder"])
+        raise _misplaced_error(run, client.about["folder"])
     return client
 
 
-def _misplaced(run: Path, folder: str | None) -> SigmaStateError:
+def _misplaced_error(run: Path, folder: str | None) -> SigmaStateError:
     """Return the error about a folder whose ``control.json`` names the socket of a run that writes to another."""
     if folder is None:
         return SigmaStateError(f"{run}: {places.CONTROL} names the socket of another run. Remove that file.")

@@ -32,18 +32,18 @@ class ControlMonitor(Monitor):
     def watch(self, view: View) -> None:
         """Serve until the run is over; raises SigmaStateError if no socket can be made, once in a process."""
         try:
-            listener, path = places.made()
+            listener, path = places.open_listener()
         except SigmaStateError as error:
             if str(error) not in _TOLD:
                 _TOLD.add(str(error))
                 raise
             return
-        file = None if view.folder is None else places.announced(view.folder, path)
+        file = None if view.folder is None else places.announce_run(view.folder, path)
         try:
             self._server = Server(view, listener, os.getuid())
             self._server.run()
         finally:
             listener.close()
-            places.removed(path)
+            places.remove_file(path)
             if file is not None and places.read(file.parent).get("socket") == str(path):
-                places.removed(file)
+                places.remove_file(file)

@@ -39,7 +39,7 @@ def is_private(directory: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
 
 
-def made() -> tuple[socket.socket, Path]:
+def open_listener() -> tuple[socket.socket, Path]:
     """Return a socket that listens, and its path; raises SigmaStateError, with the reasons, if none can be made."""
     problems = []
     for directory in directories():
@@ -71,7 +71,7 @@ def _listening(directory: Path) -> tuple[socket.socket, Path]:
         early.rename(path)
     except OSError:
         listener.close()
-        removed(early)
+        remove_file(early)
         raise
     return listener, path
 
@@ -99,7 +99,7 @@ def is_own_socket(path: Path) -> bool:
     return stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid() and is_private(path.parent)
 
 
-def removed(path: Path) -> None:
+def remove_file(path: Path) -> None:
     """Remove a file, if it is there."""
     with suppress(OSError):
         path.unlink()
@@ -119,7 +119,7 @@ def user(connection: socket.socket) -> int | None:
     return int(found)
 
 
-def started(process: int) -> int | None:
+def read_start_time(process: int) -> int | None:
     """Return when a process started, in ticks since the system did; None if it is not there, or cannot be told."""
     try:
         text = Path(f"/proc/{process}/stat").read_text()
@@ -129,7 +129,7 @@ def started(process: int) -> int | None:
 
 
 # -- the run folder ----------------------------------------------------------------------------------------------------
-def announced(run: Path, path: Path) -> Path | None:
+def announce_run(run: Path, path: Path) -> Path | None:
     """Write ``control.json`` to a run folder, and return its path; None if the folder cannot be written to.
 
     The run is then found through the directory of its socket alone.
@@ -139,18 +139,18 @@ def announced(run: Path, path: Path) -> Path | None:
         "format": FORMAT,
         "socket": str(path),
         "process": process,
-        "started": started(process),
+        "started": read_start_time(process),
         "host": socket.gethostname(),
     }
     temporary = run / f".{CONTROL}.{process}.part"
     try:
-        removed(temporary)
+        remove_file(temporary)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with open(handle, "w", encoding="utf-8") as opened:
             opened.write(json.dumps(values, indent=1) + "\n")
         temporary.replace(file)
     except (OSError, UnicodeError):
-        removed(temporary)
+        remove_file(temporary)
         return None
     return file
 
@@ -171,4 +171,4 @@ def is_dead(about: Mapping[str, Any]) -> bool:
     process, begun = about.get("process"), about.get("started")
     if about.get("host") != socket.gethostname() or not isinstance(process, int) or isinstance(process, bool):
         return False
-    return isinstance(begun, int) and started(process) != begun
+    return isinstance(begun, int) and read_start_time(process) != begun

@@ -20,7 +20,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_monitor_control import places, protocol  # whose conversation is imported with the first client
 from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.budget import PROCESS, WorkBudget
-from sigma_monitor_control.protocol.documents import LONGEST, failed
+from sigma_monitor_control.protocol.documents import LONGEST, error_line
 
 PIECE = 1 << 18  # bytes read, or written, at a time
 REQUESTS = 100  # of one client that are answered in one turn
@@ -47,7 +47,7 @@ class Connection:
     closing: bool = False  # once the outbox is written
 
     @property
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         """Return the bytes that it holds."""
         return len(self.inbox) + len(self.outbox)
 
@@ -87,7 +87,7 @@ class Connection:
 
     def leave(self, why: Exception) -> None:
         """Say why it is dropped, and close once that is written."""
-        self.say([failed(None, why)])
+        self.say([error_line(None, why)])
         self.closing = True
 
     def forget(self) -> None:
@@ -134,9 +134,9 @@ class Server:
         return len(self._connections)
 
     @property
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         """Return the bytes that all connections hold."""
-        return sum(one.held for one in self._connections.values())
+        return sum(one.held_bytes for one in self._connections.values())
 
     @property
     def pause(self) -> float:
@@ -228,8 +228,8 @@ class Server:
 
     def _bound(self) -> None:
         """Drop those who hold most until all hold little enough."""
-        while self.held > HELD:
-            self._drop(max(self._connections.values(), key=lambda one: one.held))
+        while self.held_bytes > HELD:
+            self._drop(max(self._connections.values(), key=lambda one: one.held_bytes))
 
     def _drop(self, connection: Connection) -> None:
         if self._connections.pop(connection.socket.fileno(), None) is not None:
@@ -242,6 +242,6 @@ class Server:
         while any(one.conversation.steers for one in self._connections.values()) and time.monotonic() < end:
             time.sleep(BUSY)
         for connection in self._connections.values():
-            connection.say(connection.conversation.last())
+            connection.say(connection.conversation.last_lines())
             with suppress(OSError):
                 connection.write(self.clock())

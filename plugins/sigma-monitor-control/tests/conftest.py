@@ -83,7 +83,7 @@ class Bench:
 
 @pytest.fixture
 def bench(home: Path) -> Iterator[Bench]:
-    listener, path = places.made()
+    listener, path = places.open_listener()
     now = [0.0]
     shown = view()
     server = Server(shown, listener, os.getuid(), lambda: now[0], WorkBudget())
@@ -103,9 +103,9 @@ def serve(home: Path) -> Iterator[Callable[..., FakeView]]:
 
     def begin(shown: FakeView | None = None) -> FakeView:
         shown = shown or view()
-        listener, path = places.made()
+        listener, path = places.open_listener()
         if shown.folder is not None:
-            places.announced(shown.folder, path)
+            places.announce_run(shown.folder, path)
         thread = threading.Thread(target=Server(shown, listener, os.getuid()).run)
         thread.start()
 
@@ -113,7 +113,7 @@ def serve(home: Path) -> Iterator[Callable[..., FakeView]]:
             shown.over.set()
             thread.join(60)
             listener.close()
-            places.removed(path)
+            places.remove_file(path)
 
         ends.append(end)
         return shown

@@ -10,7 +10,7 @@ import pytest
 
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError
 from sigma_monitor_control import connect
-from sigma_monitor_control.client import raised
+from sigma_monitor_control.client import to_error
 
 
 def test_values_are_read_by_short_names_and_patterns(serve: Any) -> None:
@@ -41,9 +41,9 @@ def test_errors_are_those_of_the_run(serve: Any) -> None:
 
 
 def test_an_unknown_kind_of_error_is_a_state_error() -> None:
-    assert type(raised({"kind": "ZeroDivisionError", "message": "x"})) is SigmaStateError
-    assert type(raised({"kind": "near", "message": "x"})) is SigmaStateError
-    assert str(raised({"kind": "SigmaAddressError", "message": "x: gone."})) == "x: gone."
+    assert type(to_error({"kind": "ZeroDivisionError", "message": "x"})) is SigmaStateError
+    assert type(to_error({"kind": "near", "message": "x"})) is SigmaStateError
+    assert str(to_error({"kind": "SigmaAddressError", "message": "x: gone."})) == "x: gone."
 
 
 def test_commands_return_the_moment_at_which_they_were_applied(serve: Any) -> None:

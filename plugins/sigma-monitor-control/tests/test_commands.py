@@ -13,7 +13,7 @@ import pytest
 
 from sigma_monitor_control import plugin
 from sigma_monitor_control.commands import options, reading, steering
-from sigma_monitor_control.commands.options import applied, columns, literal, numbers, show
+from sigma_monitor_control.commands.options import columns, literal, numbers, print_moments, show
 from sigma_run.launcher import main
 from sigma_testing import CommandSuite, FakeView
 
@@ -286,7 +286,7 @@ def test_values_are_shown_on_one_line() -> None:
 
 def test_control_characters_of_names_and_values_are_written_out(capsys: pytest.CaptureFixture[str]) -> None:
     columns([("a\x1b[2J", "b\x9b"), ("\u202ename", "value")])
-    applied("set \x07", {"tr\x1bainer": {"iteration": 1, "epoch": 0}}, False)
+    print_moments("set \x07", {"tr\x1bainer": {"iteration": 1, "epoch": 0}}, False)
     out = capsys.readouterr().out
     assert out.splitlines() == [
         "a\\u001b[2J  b\\u009b",

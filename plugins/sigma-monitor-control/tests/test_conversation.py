@@ -474,7 +474,7 @@ def test_at_the_end_every_request_is_answered() -> None:
     conversation = Conversation(shown)
     conversation.receive('{"id": 1, "do": "watch", "patterns": ["loss"]}')
     conversation.receive('{"id": 2, "do": "command", "name": "pause"}')
-    event, answer = map(json.loads, conversation.last())
+    event, answer = map(json.loads, conversation.last_lines())
     assert event["event"]["values"] == {"trainer.training.loss": 0.25}
     assert answer == {"id": 2, "error": {"kind": "SigmaStateError", "message": "the run has ended."}}
 

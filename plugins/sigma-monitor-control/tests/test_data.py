@@ -14,7 +14,7 @@ import pytest
 
 from sigma_kernel.contracts import AddressEntry, LayerEntry, RowLosses
 from sigma_monitor_control.protocol import Conversation
-from sigma_monitor_control.protocol.pictures import drawn, is_picture, picture
+from sigma_monitor_control.protocol.pictures import decode_picture, is_picture, picture
 from sigma_testing import FakeView
 
 Ask = Callable[..., Any]
@@ -101,7 +101,7 @@ def test_channels_lie_beside_each_other_in_the_bytes_of_a_picture() -> None:
 @pytest.mark.parametrize("shape", [(2, 3), (1, 2, 3), (3, 2, 3)])
 def test_a_picture_that_is_drawn_is_the_array_again(shape: tuple[int, ...]) -> None:
     values = np.random.default_rng(0).integers(0, 256, shape).astype(float)
-    assert (drawn(picture(values, 0.0, 255.0), shape, 0.0, 255.0) == values).all()
+    assert (decode_picture(picture(values, 0.0, 255.0), shape, 0.0, 255.0) == values).all()
 
 
 def test_pictures_have_two_dimensions_or_one_or_three_channels() -> None:

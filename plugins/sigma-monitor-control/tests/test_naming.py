@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sigma_kernel.errors import SigmaAddressError
-from sigma_monitor_control.protocol.naming import is_pattern, leading, meant, within
+from sigma_monitor_control.protocol.naming import is_pattern, leading, meant, qualify_name
 
 ADDRESSES = [
     "trainer.optimiser.1-output.weights.learning_rate",
@@ -69,7 +69,7 @@ def test_stars_and_tags_make_a_pattern() -> None:
 
 
 def test_a_name_within_a_trainer_may_begin_with_it() -> None:
-    assert within("learning_rate", None) == "learning_rate"
-    assert within("optimiser.learning_rate", "critic") == "critic.optimiser.learning_rate"
-    assert within("critic.optimiser.learning_rate", "critic") == "critic.optimiser.learning_rate"
-    assert within("**.frozen", "critic") == "critic.**.frozen"
+    assert qualify_name("learning_rate", None) == "learning_rate"
+    assert qualify_name("optimiser.learning_rate", "critic") == "critic.optimiser.learning_rate"
+    assert qualify_name("critic.optimiser.learning_rate", "critic") == "critic.optimiser.learning_rate"
+    assert qualify_name("**.frozen", "critic") == "critic.**.frozen"

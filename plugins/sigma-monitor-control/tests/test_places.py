@@ -25,7 +25,7 @@ def mode(path: Path) -> int:
 
 
 def test_the_directory_and_the_socket_are_the_users_alone(home: Path) -> None:
-    listener, path = places.made()
+    listener, path = places.open_listener()
     listener.close()
     assert (mode(home), mode(path)) == (0o700, 0o600)
     assert path.parent == home
@@ -60,7 +60,7 @@ def spoil_with_an_open_directory(home: Path) -> None:
 def test_a_directory_that_others_could_use_is_not_used(home: Path, spoil: Any) -> None:
     spoil(home)
     with pytest.raises(SigmaStateError, match="no socket can be made .*is not a directory of this user alone"):
-        places.made()
+        places.open_listener()
     assert [*(home.parent / "elsewhere").glob("*")] == []
     assert [*places.sockets()] == []
 
@@ -70,12 +70,12 @@ def test_a_directory_of_another_user_is_not_used(home: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "getuid", lambda: home.lstat().st_uid + 1)
     assert not places.is_private(home)
     with pytest.raises(SigmaStateError, match="is not a directory of this user alone"):
-        places.made()
+        places.open_listener()
 
 
 def test_the_second_directory_is_used_where_the_first_cannot_be(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "directories", lambda: [home.parent / "none" / "sigma", home])
-    listener, path = places.made()
+    listener, path = places.open_listener()
     listener.close()
     assert path.parent == home
 
@@ -83,11 +83,11 @@ def test_the_second_directory_is_used_where_the_first_cannot_be(home: Path, monk
 def test_a_path_that_is_too_long_for_a_socket_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "directories", lambda: [home.parent / ("x" * 100)])
     with pytest.raises(SigmaStateError, match="is too long a path for a socket"):
-        places.made()
+        places.open_listener()
 
 
 def test_a_socket_that_nobody_listens_to_is_removed(home: Path) -> None:
-    listener, path = places.made()
+    listener, path = places.open_listener()
     listener.close()
     assert [*places.sockets()] == [path]
     assert running() == []
@@ -115,7 +115,7 @@ def test_the_run_folder_names_socket_process_and_its_start_while_it_trains(home:
     ControlMonitor().watch(Watched(folder=tmp_path))
     (about,) = seen
     assert (about["format"], about["process"], about["host"]) == (1, os.getpid(), socket.gethostname())
-    assert about["started"] == places.started(os.getpid())
+    assert about["started"] == places.read_start_time(os.getpid())
     assert Path(about["socket"]).parent == home
     assert [*tmp_path.iterdir()] == [*home.iterdir()] == []  # both are removed at the end
 
@@ -159,7 +159,7 @@ def test_control_of_a_process_that_is_gone_is_removed(home: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "other", [{"host": "elsewhere"}, {"process": os.getpid(), "started": places.started(os.getpid())}]
+    "other", [{"host": "elsewhere"}, {"process": os.getpid(), "started": places.read_start_time(os.getpid())}]
 )
 def test_control_of_a_process_elsewhere_or_alive_is_kept(home: Path, tmp_path: Path, other: dict[str, Any]) -> None:
     about = {"socket": str(home / "1-a.sock"), "process": 1, "started": -1, "host": socket.gethostname(), **other}
@@ -170,7 +170,7 @@ def test_control_of_a_process_elsewhere_or_alive_is_kept(home: Path, tmp_path: P
 
 
 def test_an_id_that_another_process_has_by_now_does_not_make_a_run_alive() -> None:
-    here = {"process": os.getpid(), "started": places.started(os.getpid()), "host": socket.gethostname()}
+    here = {"process": os.getpid(), "started": places.read_start_time(os.getpid()), "host": socket.gethostname()}
     assert not places.is_dead(here)
     assert places.is_dead({**here, "started": 1})
 
@@ -283,7 +283,7 @@ def test_a_run_whose_folder_was_moved_is_named_by_the_place_to_which_it_writes(
 
 def test_a_run_that_does_not_answer_is_listed_as_such(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sigma_monitor_control.discovery.PATIENCE", 0.05)
-    listener, path = places.made()
+    listener, path = places.open_listener()
     (found,) = running()
     assert (found.client, found.title) == (None, f"process {os.getpid()} (no answer)")
     with pytest.raises(SigmaStateError, match="does not answer. Is it stopped, or busy?"):
@@ -301,10 +301,10 @@ def test_a_socket_is_found_only_once_it_listens(home: Path, monkeypatch: pytest.
             super().listen(*backlog)
 
     monkeypatch.setattr(socket, "socket", Slow)
-    listener, path = places.made()
+    listener, path = places.open_listener()
     with listener:
         assert seen == [[]]  # who connects now would be refused, and take it for a dead one
         assert [*places.sockets()] == [path]
         assert [one.name for one in path.parent.iterdir()] == [path.name]
         assert path.stat().st_mode & 0o777 == 0o600
-    places.removed(path)
+    places.remove_file(path)

@@ -73,7 +73,7 @@ def test_a_half_written_line_of_one_who_leaves_is_forgotten(bench: Any) -> None:
     bench.turn(2)
     client.close()
     bench.turn(2)
-    assert bench.server.held == 0
+    assert bench.server.held_bytes == 0
     assert bench.server.count == 0
 
 
@@ -96,7 +96,7 @@ def test_a_line_that_is_too_long_ends_its_connection_alone(bench: Any, end: byte
         bench.turn()
     assert said(client)[0]["error"]["message"] == "document: is longer than 4,194,304 bytes. Send less at a time."
     assert ended(client)
-    assert bench.server.held == 0
+    assert bench.server.held_bytes == 0
     other.send(b'{"id": 1, "do": "hello"}\n')
     bench.turn()
     assert said(other)[0]["id"] == 1
@@ -109,10 +109,10 @@ def test_one_who_never_reads_is_heard_no_more_and_then_dropped(bench: Any) -> No
         with suppress(BlockingIOError):
             client.send(b'{"id": 1, "do": "messages"}\n' * 50)
         bench.turn()
-    assert module.UNREAD <= bench.server.held < module.UNREAD + 2 * LONGEST
+    assert module.UNREAD <= bench.server.held_bytes < module.UNREAD + 2 * LONGEST
     bench.wait(module.STALLED + 1)
     bench.turn()
-    assert bench.server.count == bench.server.held == 0
+    assert bench.server.count == bench.server.held_bytes == 0
 
 
 def test_one_who_reads_a_byte_at_a_time_gets_fewer_events_and_no_memory(bench: Any) -> None:
@@ -127,7 +127,7 @@ def test_one_who_reads_a_byte_at_a_time_gets_fewer_events_and_no_memory(bench: A
         bench.wait(1.0)
         bench.turn()
         client.recv(1)
-        held.append(bench.server.held)
+        held.append(bench.server.held_bytes)
     assert max(held) < 2 * module.UNREAD
     assert bench.server.count == 0  # it was dropped in the end
 
@@ -139,7 +139,7 @@ def test_one_who_has_not_read_for_long_as_nothing_came_is_not_dropped(bench: Any
     client.send(b'{"id": 1, "do": "messages"}\n')
     bench.view.texts = ["x" * 1000] * 1000  # more than the system takes at once
     bench.turn()
-    assert bench.server.held > 0
+    assert bench.server.held_bytes > 0
     bench.wait(module.STALLED - 1)
     bench.turn()
     assert bench.server.count == 1
@@ -155,7 +155,7 @@ def test_all_together_hold_a_bounded_number_of_bytes(bench: Any, monkeypatch: py
             with suppress(BlockingIOError, ConnectionError):
                 rests[i] = rests[i][client.send(rests[i]) :]
         bench.turn()
-        most = max(most, bench.server.held)
+        most = max(most, bench.server.held_bytes)
     assert most <= 3_000_000
     assert ended(clients[3])  # which held most
     assert 5 <= bench.server.count < 8

@@ -77,22 +77,22 @@ def columns(rows: Iterable[tuple[str, ...]]) -> None:
     found = [tuple(map(printable, row)) for row in rows]
     if sys.stdout.isatty():
         most = get_terminal_size().columns
-        found = [(cropped(first, most * 2 // 3), *rest) for first, *rest in found]
-        lines = [cropped(line, most) for line in aligned(found)]
+        found = [(crop_text(first, most * 2 // 3), *rest) for first, *rest in found]
+        lines = [crop_text(line, most) for line in align_columns(found)]
     else:
-        lines = aligned(found)
+        lines = align_columns(found)
     for line in lines:
         click.echo(line)
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows as lines with aligned columns; the last column is not padded."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
     padded = ([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]] for row in rows)
     return ["  ".join(row).rstrip() for row in padded]
 
 
-def cropped(text: str, most: int) -> str:
+def crop_text(text: str, most: int) -> str:
     """Return a text without its middle if it is longer than ``most``."""
     if len(text) <= most:
         return text
@@ -100,7 +100,7 @@ def cropped(text: str, most: int) -> str:
     return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
 
 
-def applied(what: str, moments: Mapping[str, Mapping[str, int]], as_json: bool) -> None:
+def print_moments(what: str, moments: Mapping[str, Mapping[str, int]], as_json: bool) -> None:
     """Print at which moment each trainer applied a command."""
     if as_json:
         document({"applied": moments})

@@ -25,7 +25,7 @@ def list_runs(as_json: bool) -> None:
 
     Each has its folder or its name, its state, how far it is, and its process.
     """
-    found = [described(one) for one in running()]
+    found = [describe_run(one) for one in running()]
     if as_json:
         document({"runs": found})
     elif not found:
@@ -34,7 +34,7 @@ def list_runs(as_json: bool) -> None:
         columns([("RUN", "STATE", "EPOCH", "ITERATION", "PROCESS"), *map(_row, found)])
 
 
-def described(found: Found) -> dict[str, Any]:
+def describe_run(found: Found) -> dict[str, Any]:
     """Return what there is to say of a run, and close the connection to it."""
     about: dict[str, Any] = {"title": found.title, "state": "no answer", "trainers": {}, "process": None}
     if found.client is None:
@@ -68,14 +68,14 @@ def get_values(patterns: tuple[str, ...], run: str | None, trainer: str | None, 
     any part and `**` for any number of levels: 'trainer*.optimiser.*'. Arrays are summarised.
     """
     with connect(run) as client:
-        found = {address: value for one in patterns for address, value in _found(client, one, trainer).items()}
+        found = {address: value for one in patterns for address, value in _read_values(client, one, trainer).items()}
     if as_json:
         document(found)
     else:
         columns((address, show(value)) for address, value in found.items())
 
 
-def _found(client: Any, pattern: str, trainer: str | None) -> dict[str, Any]:
+def _read_values(client: Any, pattern: str, trainer: str | None) -> dict[str, Any]:
     """Return values as JSON holds them: numbers that are not finite are strings."""
     return dict(client.request("get", pattern=pattern, trainer=trainer))
 

@@ -7,16 +7,16 @@ from typing import Any
 import click
 
 from sigma_monitor_control.client import Client
-from sigma_monitor_control.commands.options import applied, literal, numbers, scale_argument, show, steering
+from sigma_monitor_control.commands.options import literal, numbers, print_moments, scale_argument, show, steering
 from sigma_monitor_control.discovery import connect
 
 rows_argument = click.argument("rows", metavar="ROW...", nargs=-1, required=True)
 split_option = click.option("--split", default="training", show_default=True, help="The split that has the rows.")
 
 
-def _sent(command: str, run: str | None, trainer: str | None, as_json: bool, **arguments: Any) -> None:
+def _send_command(command: str, run: str | None, trainer: str | None, as_json: bool, **arguments: Any) -> None:
     with connect(run) as client:
-        applied(command, client.send(command, trainer, **arguments), as_json)
+        print_moments(command, client.send(command, trainer, **arguments), as_json)
 
 
 @click.command("set")
@@ -31,12 +31,12 @@ def set_values(pattern: str, value: str, run: str | None, trainer: str | None, a
     true, "2 epochs"; where the value is a text, the quotes can be left out.
     """
     with connect(run) as client:
-        typed = _typed(client, pattern, trainer, value)
+        typed = _parse_typed(client, pattern, trainer, value)
         moments = client.set(pattern, typed, trainer)
-    applied(f"{pattern} = {show(typed)}", moments, as_json)
+    print_moments(f"{pattern} = {show(typed)}", moments, as_json)
 
 
-def _typed(client: Client, pattern: str, trainer: str | None, text: str) -> Any:
+def _parse_typed(client: Client, pattern: str, trainer: str | None, text: str) -> Any:
     """Return a value of the type that an address has: a text needs no quotes."""
     found = literal(text)
     types = {one["type"] for one in client.entries(pattern, trainer)}
@@ -47,14 +47,14 @@ def _typed(client: Client, pattern: str, trainer: str | None, text: str) -> Any:
 @steering
 def pause_run(run: str | None, trainer: str | None, as_json: bool) -> None:
     """Pause training after the current burst; `sigma go` continues."""
-    _sent("pause", run, trainer, as_json)
+    _send_command("pause", run, trainer, as_json)
 
 
 @click.command("go")
 @steering
 def continue_run(run: str | None, trainer: str | None, as_json: bool) -> None:
     """Continue training after a pause."""
-    _sent("go", run, trainer, as_json)
+    _send_command("go", run, trainer, as_json)
 
 
 @click.command("step")
@@ -66,14 +66,14 @@ def step_run(count: int, scale: str, run: str | None, trainer: str | None, as_js
 
     Training has to be paused.
     """
-    _sent("step", run, trainer, as_json, count=count, scale=scale.removesuffix("s"))
+    _send_command("step", run, trainer, as_json, count=count, scale=scale.removesuffix("s"))
 
 
 @click.command("save")
 @steering
 def save_run(run: str | None, trainer: str | None, as_json: bool) -> None:
     """Write a checkpoint, which is kept whatever hooks delete."""
-    _sent("save", run, trainer, as_json)
+    _send_command("save", run, trainer, as_json)
 
 
 @click.command("rewind")
@@ -85,14 +85,14 @@ def rewind_run(to: int, scale: str, run: str | None, trainer: str | None, as_jso
 
     Training continues from there on a new branch.
     """
-    _sent("rewind", run, trainer, as_json, to=to, scale=scale.removesuffix("s"))
+    _send_command("rewind", run, trainer, as_json, to=to, scale=scale.removesuffix("s"))
 
 
 @click.command("undo")
 @steering
 def undo_command(run: str | None, trainer: str | None, as_json: bool) -> None:
     """Undo the last command that set, attached, detached or swapped something, or edited rows."""
-    _sent("undo", run, trainer, as_json)
+    _send_command("undo", run, trainer, as_json)
 
 
 @click.command("attach")
@@ -104,7 +104,7 @@ def attach_hook(name: str, hook: str, run: str | None, trainer: str | None, as_j
 
     HOOK is the name of a component, or a table with its settings: '{type = "loss", every = "1 epoch"}'.
     """
-    _sent("attach", run, trainer, as_json, name=name, hook=literal(hook))
+    _send_command("attach", run, trainer, as_json, name=name, hook=literal(hook))
 
 
 @click.command("detach")
@@ -112,7 +112,7 @@ def attach_hook(name: str, hook: str, run: str | None, trainer: str | None, as_j
 @steering
 def detach_hook(name: str, run: str | None, trainer: str | None, as_json: bool) -> None:
     """Remove the hook called NAME, and its memory."""
-    _sent("detach", run, trainer, as_json, name=name)
+    _send_command("detach", run, trainer, as_json, name=name)
 
 
 @click.command("swap")
@@ -124,7 +124,7 @@ def swap_component(slot: str, component: str, run: str | None, trainer: str | No
 
     COMPONENT is a name, or a table with its settings: '{type = "adam", learning_rate = 0.01}'.
     """
-    _sent("swap", run, trainer, as_json, slot=slot, component=literal(component))
+    _send_command("swap", run, trainer, as_json, slot=slot, component=literal(component))
 
 
 @click.command("exclude")
@@ -136,7 +136,7 @@ def exclude_rows(rows: tuple[str, ...], split: str, run: str | None, trainer: st
 
     Rows are numbered in their split before shuffling, from 0.
     """
-    _sent("exclude", run, trainer, as_json, rows=numbers(rows), split=split)
+    _send_command("exclude", run, trainer, as_json, rows=numbers(rows), split=split)
 
 
 @click.command("include")
@@ -145,7 +145,7 @@ def exclude_rows(rows: tuple[str, ...], split: str, run: str | None, trainer: st
 @steering
 def include_rows(rows: tuple[str, ...], split: str, run: str | None, trainer: str | None, as_json: bool) -> None:
     """Take rows that were excluded in again, from the next epoch on."""
-    _sent("include", run, trainer, as_json, rows=numbers(rows), split=split)
+    _send_command("include", run, trainer, as_json, rows=numbers(rows), split=split)
 
 
 @click.command("relabel")
@@ -157,11 +157,11 @@ def relabel_rows(
     rows: tuple[str, ...], label: str, split: str, run: str | None, trainer: str | None, as_json: bool
 ) -> None:
     """Give rows of a split another LABEL, as it stands in the data, from the next epoch on."""
-    _sent("relabel", run, trainer, as_json, rows=numbers(rows), label=literal(label), split=split)
+    _send_command("relabel", run, trainer, as_json, rows=numbers(rows), label=literal(label), split=split)
 
 
 @click.command("stop")
 @steering
 def stop_run(run: str | None, trainer: str | None, as_json: bool) -> None:
     """End training; the run is saved as after its last epoch."""
-    _sent("stop", run, trainer, as_json)
+    _send_command("stop", run, trainer, as_json)

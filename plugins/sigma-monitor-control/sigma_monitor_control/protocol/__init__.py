@@ -21,6 +21,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "reading": "Later READS",
         "steering": "COMMANDS STEERS",
         "subscriptions": "SUBSCRIBES Subscription",
-        "values": "plain",
+        "values": "to_json",
     },
 )

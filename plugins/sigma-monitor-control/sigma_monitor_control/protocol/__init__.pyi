@@ -15,4 +15,4 @@ from sigma_monitor_control.protocol.steering import COMMANDS as COMMANDS
 from sigma_monitor_control.protocol.steering import STEERS as STEERS
 from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES as SUBSCRIBES
 from sigma_monitor_control.protocol.subscriptions import Subscription as Subscription
-from sigma_monitor_control.protocol.values import plain as plain
+from sigma_monitor_control.protocol.values import to_json as to_json

@@ -14,7 +14,7 @@ from sigma_kernel.errors import SigmaConfigError, refuse_unknown
 WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", dict: "an object"}
 
 
-def checked(do: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def check_arguments(do: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a request if they fit a function, whose first parameter is its own.
 
     Raises SigmaConfigError for one that is unknown, missing or of another type; null stands for one that is left out,

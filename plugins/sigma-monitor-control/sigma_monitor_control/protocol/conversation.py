@@ -11,7 +11,7 @@ from attrs import define, field
 from sigma_kernel.contracts import Ticket, View
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
 from sigma_monitor_control.protocol import documents
-from sigma_monitor_control.protocol.arguments import checked
+from sigma_monitor_control.protocol.arguments import check_arguments
 from sigma_monitor_control.protocol.data import DATA
 from sigma_monitor_control.protocol.documents import ClientRequest, Id
 from sigma_monitor_control.protocol.layers import LAYERS
@@ -84,39 +84,39 @@ class Conversation:
         """Take a document; return the documents to send at once: an answer, or none if it is to wait for."""
         id: Id = None
         try:
-            document = documents.loaded(text)
+            document = documents.parse_document(text)
             id = documents.identity(document)
             request = documents.request(document)
             if id in self._waiting or id in self._subscriptions:
                 raise SigmaStateError(f"request {id!r}: another one of this id is not over. Number your requests.")
-            return self._answered(request)
+            return self._answer_request(request)
         except Exception as error:  # also a component's; a client must not end what serves others
-            return [documents.failed(id, error)]
+            return [documents.error_line(id, error)]
 
-    def _answered(self, request: ClientRequest) -> list[str]:
+    def _answer_request(self, request: ClientRequest) -> list[str]:
         """Do what is asked for; return the answer, if there is one yet."""
         if request.do == "cancel":
-            return [documents.answered(request.id, self._cancel(request))]
+            return [documents.answer_line(request.id, self._cancel(request))]
         do = self._function(request.do)
         if len(self._waiting) + len(self._subscriptions) >= MOST:
             raise SigmaStateError(f"{request.do}: {MOST} requests are not over yet. Wait, or cancel some.")
-        found = do(self.view, **checked(request.do, do, request.arguments))
+        found = do(self.view, **check_arguments(request.do, do, request.arguments))
         if request.do in SUBSCRIBES:
             self._subscriptions[request.id], self._due[request.id] = found, float("-inf")
             return []
         if isinstance(found, Later):
             found = self.later(found.act)
         if isinstance(found, Ticket):
-            return self._acknowledged(request.id, found)
+            return self._acknowledge_command(request.id, found)
         if isinstance(found, Future):
             self._wait(request.id, found, found)
             return self.answers()
-        return [documents.answered(request.id, self._introduced(found) if request.do == "hello" else found)]
+        return [documents.answer_line(request.id, self._add_scopes(found) if request.do == "hello" else found)]
 
-    def _acknowledged(self, id: Id, found: Ticket) -> list[str]:
+    def _acknowledge_command(self, id: Id, found: Ticket) -> list[str]:
         """Wait for a command; tell that it is queued, unless it is done by now."""
         self._wait(id, found, found.answer)
-        return self.answers() or [documents.told(id, {"ticket": ticket(found)})]
+        return self.answers() or [documents.event_line(id, {"ticket": ticket(found)})]
 
     def _wait(self, id: Id, found: Future[Any] | Ticket, done: Future[Any]) -> None:
         self._waiting[id] = found
@@ -132,7 +132,7 @@ class Conversation:
             raise SigmaStateError(f"{do}: not allowed here, as this connection may only {' and '.join(self.scopes)}.")
         return known[do]
 
-    def _introduced(self, hello: Mapping[str, Any]) -> dict[str, Any]:
+    def _add_scopes(self, hello: Mapping[str, Any]) -> dict[str, Any]:
         return {**hello, "scopes": sorted(self.scopes)}
 
     def _cancel(self, request: ClientRequest) -> bool:
@@ -166,18 +166,18 @@ class Conversation:
                 event = subscription.event(now)
             except Exception as error:
                 self._cancel(ClientRequest(None, "cancel", {"of": id}))
-                yield documents.failed(id, error)
+                yield documents.error_line(id, error)
             else:
                 if event is not None:
-                    yield documents.told(id, event)
+                    yield documents.event_line(id, event)
 
-    def last(self) -> list[str]:
+    def last_lines(self) -> list[str]:
         """Return what there is to say when the run has ended: the last events, and an answer to each request."""
         events = self.events(float("inf"))
         over = SigmaStateError("the run has ended.")
         unanswered = [*self._waiting]
         found = [*self.answers(), *events]
-        return [*found, *(documents.failed(id, over) for id in unanswered if id in self._waiting)]
+        return [*found, *(documents.error_line(id, over) for id in unanswered if id in self._waiting)]
 
     def close(self) -> None:
         """Forget what is not answered: the client has left."""
@@ -193,8 +193,8 @@ def _is_done(one: Future[Any] | Ticket) -> bool:
 def _answer(id: Id, one: Future[Any] | Ticket) -> str:
     """Return the line of an answer that is ready."""
     if isinstance(one, Ticket):
-        return documents.answered(id, ticket(one))
+        return documents.answer_line(id, ticket(one))
     try:
-        return documents.answered(id, one.result())
+        return documents.answer_line(id, one.result())
     except Exception as error:
-        return documents.failed(id, error)
+        return documents.error_line(id, error)

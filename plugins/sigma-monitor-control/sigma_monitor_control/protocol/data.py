@@ -12,9 +12,9 @@ from attrs import evolve, frozen
 
 from sigma_kernel.contracts import RowLosses, View
 from sigma_kernel.errors import SigmaConfigError, SigmaError, near
-from sigma_monitor_control.protocol.pictures import drawn, is_picture, picture
-from sigma_monitor_control.protocol.reading import Later, chosen
-from sigma_monitor_control.protocol.values import numbers, plain
+from sigma_monitor_control.protocol.pictures import decode_picture, is_picture, picture
+from sigma_monitor_control.protocol.reading import Later, select_trainer
+from sigma_monitor_control.protocol.values import numbers, to_json
 
 MOST_ROWS = 200  # in one answer
 COUNTED = 20_000  # rows whose classes are counted; of more, evenly spaced ones
@@ -26,14 +26,14 @@ TEXT = "OUST"  # kinds of dtypes
 # -- rows --------------------------------------------------------------------------------------------------------------
 def edits(view: View, trainer: str | None = None) -> dict[str, Any]:
     """Return the rows that commands have excluded, and the labels that they have changed, by split."""
-    return dict(plain(view.edits(chosen(view, trainer))))
+    return dict(to_json(view.edits(select_trainer(view, trainer))))
 
 
 def rows(view: View, split: str, rows: list[int], trainer: str | None = None) -> Later:
     """Return numbered rows of a split, as they are in the data: pictures, tables or texts, with their labels."""
     if len(rows) > MOST_ROWS:
         raise SigmaConfigError(f"rows: asks for {len(rows)} rows, more than {MOST_ROWS}. Ask for fewer.")
-    name = chosen(view, trainer)
+    name = select_trainer(view, trainer)
     check_rows(view, name, split, rows)
     return Later(lambda: [*_rows(view, name, split, rows)])
 
@@ -59,11 +59,11 @@ def _rows(view: View, trainer: str, split: str, rows: Sequence[int]) -> Iterator
             "excluded": row in edited.get("excluded", ()),
             "label": names.label(row, values),
             "relabelled": row in edited.get("labels", {}),
-            **_shown({name: values[name] for name in shapes if name in values}, ranges),
+            **_describe_inputs({name: values[name] for name in shapes if name in values}, ranges),
         }
 
 
-def _shown(inputs: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
+def _describe_inputs(inputs: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
     """Return the inputs of a row: the first picture as ``picture``, texts as ``text``, all else as ``table``."""
     found: dict[str, Any] = {}
     rest = {name: np.asarray(value) for name, value in inputs.items() if name not in ranges}
@@ -71,7 +71,7 @@ def _shown(inputs: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]])
         found["picture"] = picture(np.asarray(inputs[drawable[0]]), *ranges[drawable[0]])
     if texts := [str(value) for value in rest.values() if value.dtype.kind in TEXT]:
         found["text"] = " ".join(texts)
-    if table := {name: plain(value.tolist()) for name, value in rest.items() if value.dtype.kind not in TEXT}:
+    if table := {name: to_json(value.tolist()) for name, value in rest.items() if value.dtype.kind not in TEXT}:
         found["table"] = table
     return found
 
@@ -87,16 +87,16 @@ class _Names:
     def label(self, row: int, values: Mapping[str, Any]) -> Any:
         """Return the label of a row; None if its data have no targets."""
         if row in self.changed:
-            return plain(self.changed[row])
+            return to_json(self.changed[row])
         targets = [value for name, value in values.items() if name not in (*self.inputs, "weights")]
-        return self.named(targets[0]) if targets else None
+        return self.class_name(targets[0]) if targets else None
 
-    def named(self, target: Any) -> Any:
+    def class_name(self, target: Any) -> Any:
         """Return the class name of an index, or a value as JSON."""
         value = np.asarray(target)
         if value.size == 1 and value.dtype.kind in "iu" and 0 <= int(value.item()) < len(self.classes):
-            return plain(self.classes[int(value.item())])
-        return plain(value.tolist())
+            return to_json(self.classes[int(value.item())])
+        return to_json(value.tolist())
 
 
 # -- losses ------------------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ _computed: WeakKeyDictionary[Any, dict[tuple[str, str], _Computed]] = WeakKeyDic
 def _losses(view: View, trainer: str, split: str, again: bool) -> _Computed:
     """Return the losses of a split: those of the last request while one reads on, or nothing has changed."""
     kept = _computed.setdefault(view, {})
-    found, at, edited = kept.get((trainer, split)), iteration(view, trainer), plain(view.edits(trainer))
+    found, at, edited = kept.get((trainer, split)), iteration(view, trainer), to_json(view.edits(trainer))
     if found is None or found.edited != edited or (again and found.at != at):
         kept[trainer, split] = found = _Computed(at, edited, view.losses(trainer, split))
     return found
@@ -141,7 +141,7 @@ def losses(
     Only rows of a class, or those that are predicted as one, if these are given.  From ``start`` 0, the losses are
     computed anew; later pages keep that order.
     """
-    name = chosen(view, trainer)
+    name = select_trainer(view, trainer)
     check_rows(view, name, split)
     if order not in ("worst", "best") or start < 0 or not 0 < count <= MOST_ROWS:
         raise SigmaConfigError(f"losses: 'order' is worst or best, 'start' from 0 on, 'count' 1 to {MOST_ROWS}.")
@@ -156,23 +156,23 @@ def _by_loss(view: View, trainer: str, split: str, order: str, part: slice, want
         if name is not None:
             index = _class(names.classes, name)
             kept &= (values == index) if values is not None and values.ndim == 1 else False
-    found = _picked(found, np.flatnonzero(kept))
+    found = _select_rows(found, np.flatnonzero(kept))
     found = found.worst(len(found.rows))
     places = np.arange(len(found.rows))[:: 1 if order == "worst" else -1]
-    total, shown = len(places), _picked(found, places[part])
-    return {"at": computed.at, "total": total, "rows": [*_judged(shown, names)]}
+    total, shown = len(places), _select_rows(found, places[part])
+    return {"at": computed.at, "total": total, "rows": [*_describe_rows(shown, names)]}
 
 
-def _picked(found: RowLosses, places: np.ndarray) -> RowLosses:
+def _select_rows(found: RowLosses, places: np.ndarray) -> RowLosses:
     kept = {name: None if (v := getattr(found, name)) is None else v[places] for name in ("predicted", "targets")}
     return evolve(found, rows=found.rows[places], losses=found.losses[places], **kept)
 
 
-def _judged(found: RowLosses, names: _Names) -> Iterator[dict[str, Any]]:
+def _describe_rows(found: RowLosses, names: _Names) -> Iterator[dict[str, Any]]:
     for i, (row, loss) in enumerate(zip(found.rows.tolist(), found.losses.tolist(), strict=True)):
-        label = None if found.targets is None else names.named(found.targets[i])
-        predicted = None if found.predicted is None else names.named(found.predicted[i])
-        yield {"row": row, "loss": plain(loss), "label": label, "predicted": predicted}
+        label = None if found.targets is None else names.class_name(found.targets[i])
+        predicted = None if found.predicted is None else names.class_name(found.predicted[i])
+        yield {"row": row, "loss": to_json(loss), "label": label, "predicted": predicted}
 
 
 def _class(classes: Sequence[Any], name: str | int) -> int:
@@ -187,7 +187,7 @@ def _class(classes: Sequence[Any], name: str | int) -> int:
 
 def confusion(view: View, split: str = "validation", trainer: str | None = None) -> Later:
     """Return how many rows of each class (down) were predicted as each class (across)."""
-    name = chosen(view, trainer)
+    name = select_trainer(view, trainer)
     check_rows(view, name, split)
     return Later(lambda: _confusion(view, name, split))
 
@@ -200,14 +200,14 @@ def _confusion(view: View, trainer: str, split: str) -> dict[str, Any]:
     names = view.classes(trainer)
     size = max([len(names), *(int(values.max(initial=-1)) + 1 for values in (targets, predicted))])
     matrix = np.bincount(targets * size + predicted, minlength=size * size).reshape(size, size)
-    classes = plain(list(names)) if len(names) == size else [*range(size)]
+    classes = to_json(list(names)) if len(names) == size else [*range(size)]
     wrong = int(matrix.sum() - np.trace(matrix))
     return {"classes": classes, "matrix": matrix.tolist(), "rows": len(found.rows), "wrong": wrong}
 
 
 def balance(view: View, split: str = "training", trainer: str | None = None) -> Later:
     """Return how many rows each class has, after edits; of many rows, evenly spaced ones are counted."""
-    name = chosen(view, trainer)
+    name = select_trainer(view, trainer)
     check_rows(view, name, split)
     return Later(lambda: _balance(view, name, split))
 
@@ -258,12 +258,12 @@ def _typical(view: View, trainer: str) -> dict[str, np.ndarray]:
 
 def columns(view: View, trainer: str | None = None) -> dict[str, Any]:
     """Return the names of the columns of each section of inputs that has any."""
-    return dict(plain(view.columns(chosen(view, trainer))))
+    return dict(to_json(view.columns(select_trainer(view, trainer))))
 
 
 def inputs(view: View, trainer: str | None = None) -> Later:
     """Return the inputs of the network, from which a form can be built, and the names of its outputs."""
-    name = chosen(view, trainer)
+    name = select_trainer(view, trainer)
     return Later(lambda: _inputs(view, name))
 
 
@@ -285,7 +285,7 @@ def _input(view: View, trainer: str, section: str, shape: Sequence[int], values:
     flat = np.zeros((0, prod(shape))) if values is None else values.reshape(len(values), -1).astype(np.float64)
     ends = ({"low": low, "high": high, "middle": middle} for low, middle, high in _ends(flat))
     known = dict(enumerate(view.columns(trainer).get(section, ())))
-    named = [plain({"name": known.get(i, str(i)), **one}) for i, one in enumerate(ends)]
+    named = [to_json({"name": known.get(i, str(i)), **one}) for i, one in enumerate(ends)]
     return {**about, "kind": "table", "columns": named}
 
 
@@ -298,14 +298,14 @@ def _ends(values: np.ndarray) -> Iterator[list[float]]:
 
 def predict(view: View, inputs: dict[str, Any], trainer: str | None = None) -> Later:
     """Return what the network says to one sample: numbers, nested lists, a picture or a text for each section."""
-    name = chosen(view, trainer)
-    return Later(lambda: _predicted(view, name, samples(view, name, inputs)))
+    name = select_trainer(view, trainer)
+    return Later(lambda: _predict_sample(view, name, samples(view, name, inputs)))
 
 
-def _predicted(view: View, trainer: str, sample: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def _predict_sample(view: View, trainer: str, sample: Mapping[str, np.ndarray]) -> dict[str, Any]:
     classes, columns = view.classes(trainer), view.targets(trainer)
     return {
-        output: {**_said(values[0], classes), "columns": columns.get(output, [])}
+        output: {**_describe_prediction(values[0], classes), "columns": columns.get(output, [])}
         for output, values in view.predict(trainer, sample).items()
     }
 
@@ -329,7 +329,7 @@ def row_of(view: View, trainer: str, split: str, row: int) -> dict[str, np.ndarr
 def _sample(value: Any, section: str, shape: Sequence[int], ends: tuple[float, float] | None) -> np.ndarray:
     """Return one sample as a batch."""
     if isinstance(value, Mapping) and ends is not None:
-        return drawn(value, shape, *ends)[None]
+        return decode_picture(value, shape, *ends)[None]
     if isinstance(value, str):
         return np.array([value])
     found = numbers(value, section)
@@ -338,15 +338,15 @@ def _sample(value: Any, section: str, shape: Sequence[int], ends: tuple[float, f
     return found.reshape(1, *shape)
 
 
-def _said(values: np.ndarray, classes: Sequence[Any]) -> dict[str, Any]:
+def _describe_prediction(values: np.ndarray, classes: Sequence[Any]) -> dict[str, Any]:
     """Return a prediction, with the class that it chooses and how sure it is, if it chooses among classes."""
     flat = np.asarray(values, np.float64).reshape(-1)
-    found = {"values": plain(flat.tolist()), "classes": plain(list(classes)), "chosen": None, "sure": None}
+    found = {"values": to_json(flat.tolist()), "classes": to_json(list(classes)), "chosen": None, "sure": None}
     if len(classes) == 2 and flat.size == 1:
         index = int(flat[0] > 0.5)
-        return {**found, "chosen": plain(classes[index]), "sure": plain(float(flat[0] if index else 1 - flat[0]))}
+        return {**found, "chosen": to_json(classes[index]), "sure": to_json(float(flat[0] if index else 1 - flat[0]))}
     if flat.size > 1 and flat.size == len(classes):
-        return {**found, "chosen": plain(classes[int(flat.argmax())]), "sure": plain(float(flat.max()))}
+        return {**found, "chosen": to_json(classes[int(flat.argmax())]), "sure": to_json(float(flat.max()))}
     return {**found, "classes": []}
 
 

@@ -29,7 +29,7 @@ class ClientRequest:
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-def loaded(text: str | bytes) -> dict[str, Any]:
+def parse_document(text: str | bytes) -> dict[str, Any]:
     """Return the JSON object that a line or a message holds; raises SigmaConfigError for anything else."""
     try:
         found = json.loads(text, parse_constant=_refuse_constant)
@@ -83,31 +83,31 @@ def sendable(value: Any) -> Any:
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
-def asked(id: Id, do: str, arguments: Mapping[str, Any]) -> str:
+def request_line(id: Id, do: str, arguments: Mapping[str, Any]) -> str:
     """Return the line of a request."""
     return _line({**arguments, "id": id, "do": do})
 
 
-def answered(id: Id, result: Any) -> str:
+def answer_line(id: Id, result: Any) -> str:
     """Return the line of an answer; instead of one that is too long, that of an error."""
-    return _bounded(id, "result", result)
+    return _limit_line(id, "result", result)
 
 
-def told(id: Id, event: Any) -> str:
+def event_line(id: Id, event: Any) -> str:
     """Return the line of an event of a subscription."""
-    return _bounded(id, "event", event)
+    return _limit_line(id, "event", event)
 
 
-def failed(id: Id, error: BaseException) -> str:
+def error_line(id: Id, error: BaseException) -> str:
     """Return the line of an error."""
     return _line({"id": id, "error": {"kind": type(error).__name__, "message": said(error)}})
 
 
-def _bounded(id: Id, key: str, value: Any) -> str:
+def _limit_line(id: Id, key: str, value: Any) -> str:
     line = _line({"id": id, key: value})
     if len(line) <= LONGEST:
         return line
-    return failed(id, SigmaConfigError(f"the answer has {len(line):,} bytes, more than {LONGEST:,}. Ask for less."))
+    return error_line(id, SigmaConfigError(f"the answer has {len(line):,} bytes, more than {LONGEST:,}. Ask for less."))
 
 
 def _line(document: Mapping[str, Any]) -> str:

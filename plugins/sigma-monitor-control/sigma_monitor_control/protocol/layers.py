@@ -13,8 +13,8 @@ from sigma_kernel.contracts import LayerEntry, View
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
 from sigma_monitor_control.protocol.data import check_rows, iteration, row_of, samples, sections
 from sigma_monitor_control.protocol.pictures import is_picture, picture
-from sigma_monitor_control.protocol.reading import Later, chosen
-from sigma_monitor_control.protocol.values import column, plain, summary
+from sigma_monitor_control.protocol.reading import Later, select_trainer
+from sigma_monitor_control.protocol.values import column, summary, to_json
 
 BINS = 30
 MOST_FILTERS = 64  # pictures of one layer
@@ -24,12 +24,12 @@ MOST_FILES, LARGEST = 50, 1 << 20  # pictures in the run folder, and bytes of ea
 
 def layer(view: View, layer: str, trainer: str | None = None) -> Later:
     """Return histograms of a layer's parameters, those of gradients and updates that hooks publish, and its filters."""
-    name = chosen(view, trainer)
-    found = _known(view, name, layer)
+    name = select_trainer(view, trainer)
+    found = _find_layer(view, name, layer)
     return Later(lambda: _layer(view, name, found))
 
 
-def _known(view: View, trainer: str, layer: str) -> LayerEntry:
+def _find_layer(view: View, trainer: str, layer: str) -> LayerEntry:
     """Return a layer; raise SigmaAddressError if it is not there."""
     known = {one.name: one for one in view.network(trainer)}
     if layer not in known:
@@ -40,7 +40,9 @@ def _known(view: View, trainer: str, layer: str) -> LayerEntry:
 def _layer(view: View, trainer: str, layer: LayerEntry) -> dict[str, Any]:
     arrays = {address: np.asarray(view.get(address)) for address in layer.parameters}
     parameters = {address: {**summary(values), "histogram": histogram(values)} for address, values in arrays.items()}
-    published = {kind: _published(view, trainer, kind, layer.name) for kind in ("gradients", "updates", "activations")}
+    published = {
+        kind: _published_histograms(view, trainer, kind, layer.name) for kind in ("gradients", "updates", "activations")
+    }
     filters = [one for values in arrays.values() for one in _filters(values, sections(view, trainer).values())]
     return {"parameters": parameters, **published, "filters": filters[:MOST_FILTERS]}
 
@@ -52,14 +54,14 @@ def histogram(values: np.ndarray) -> dict[str, Any]:
     return {"edges": edges.tolist(), "counts": counts.tolist()}
 
 
-def _published(view: View, trainer: str, kind: str, layer: str) -> dict[str, Any]:
+def _published_histograms(view: View, trainer: str, kind: str, layer: str) -> dict[str, Any]:
     """Return the histograms that hooks have published of a layer, by address."""
     head, found = f"{trainer}.histogram.{kind}.", dict[str, Any]()
     for edges, values in view.find(f"{head}**.edges"):
         address = edges.removesuffix(".edges")
         if layer in address.removeprefix(head).split("."):
             counts = dict(view.find(f"{address}.counts")).get(f"{address}.counts", [])
-            found[address] = {"histogram": {"edges": plain(values), "counts": plain(counts)}}
+            found[address] = {"histogram": {"edges": to_json(values), "counts": to_json(counts)}}
     return found
 
 
@@ -72,10 +74,10 @@ def _filters(values: np.ndarray, inputs: Any) -> Iterator[dict[str, Any]]:
         shape = next((one for one in inputs if is_picture(one) and np.prod(one) == len(values)), None)
         found = None if shape is None else values.T.reshape(-1, *shape)
     if found is not None and is_picture(found.shape[1:]):
-        yield from _signed(found)
+        yield from _signed_pictures(found)
 
 
-def _signed(found: np.ndarray) -> list[dict[str, Any]]:
+def _signed_pictures(found: np.ndarray) -> list[dict[str, Any]]:
     """Return arrays as pictures of one scale, whose middle is 0."""
     finite = np.abs(found[np.isfinite(found)])
     most = float(finite.max()) if finite.size else 1.0
@@ -91,8 +93,8 @@ def activations(
     trainer: str | None = None,
 ) -> Later:
     """Return what a layer makes of one sample, given by section as in ``predict``, or a row of a split."""
-    name = chosen(view, trainer)
-    _known(view, name, layer)
+    name = select_trainer(view, trainer)
+    _find_layer(view, name, layer)
     if inputs is not None:
         return Later(lambda: _activations(view, name, layer, samples(view, name, inputs)))
     if split is None or row is None:
@@ -108,14 +110,14 @@ def _activations(view: View, trainer: str, layer: str, sample: Mapping[str, np.n
     values = np.asarray(found[layer][0], np.float64)
     planes = values[None] if values.ndim == 2 else values
     drawable = planes.ndim == 3 and is_picture(planes.shape[1:])
-    shown = {"pictures": _signed(planes)} if drawable else {"values": column(values.reshape(-1)[:MOST_VALUES])}
+    shown = {"pictures": _signed_pictures(planes)} if drawable else {"values": column(values.reshape(-1)[:MOST_VALUES])}
     about = {"at": iteration(view, trainer), "size": values.size, "silent": int((values == 0).sum())}
     return {"pictures": [], "values": [], **summary(values), **about, **shown}
 
 
 def pictures(view: View, trainer: str | None = None) -> Later:
     """Return the pictures that hooks have made, the newest first: the PNG files in the run folder."""
-    chosen(view, trainer)
+    select_trainer(view, trainer)
     return Later(lambda: [*_files(view.folder)])
 
 

@@ -16,7 +16,7 @@ def is_pattern(name: str) -> bool:
     return _PATTERN.search(name) is not None
 
 
-def within(name: str, trainer: str | None) -> str:
+def qualify_name(name: str, trainer: str | None) -> str:
     """Return an address or a pattern of one trainer, which may begin with its name, from the root."""
     if trainer is None or name.startswith(f"{trainer}."):
         return name
@@ -38,7 +38,7 @@ def meant(name: str, addresses: Sequence[str]) -> str:
         known = {level for address in addresses for level in address.split(".")}
         hint = near(name.rpartition(".")[2], known) or " `sigma get '**'` lists all."
         raise SigmaAddressError(f"{name}: no address is called that, or ends so.{hint}")
-    raise SigmaAddressError(f"{name}: could be {listed(found)}. Write more of its levels, or a pattern.")
+    raise SigmaAddressError(f"{name}: could be {list_addresses(found)}. Write more of its levels, or a pattern.")
 
 
 def leading(name: str, addresses: Iterable[str]) -> list[str]:
@@ -53,7 +53,7 @@ def leading(name: str, addresses: Iterable[str]) -> list[str]:
     ]
 
 
-def listed(found: Sequence[str]) -> str:
+def list_addresses(found: Sequence[str]) -> str:
     """Return addresses for a message, the first dozen of them."""
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return ", ".join(found[:SHOWN]) + more

@@ -33,7 +33,7 @@ def picture(values: np.ndarray, low: float, high: float) -> dict[str, Any]:
     return {"width": width, "height": height, "channels": count, "pixels": b64encode(pixels.tobytes()).decode()}
 
 
-def drawn(found: Mapping[str, Any], shape: Sequence[int], low: float, high: float) -> np.ndarray:
+def decode_picture(found: Mapping[str, Any], shape: Sequence[int], low: float, high: float) -> np.ndarray:
     """Return a picture as an array of a shape, whose values reach from ``low`` to ``high``.
 
     Raises SigmaConfigError if its size is another one.

@@ -13,8 +13,8 @@ from sigma_kernel import Component, catalogue
 from sigma_kernel.contracts import AddressEntry, Stretch, Ticket, View
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
 from sigma_monitor_control.protocol.documents import PROTOCOL
-from sigma_monitor_control.protocol.naming import is_pattern, leading, meant, within
-from sigma_monitor_control.protocol.values import column, plain
+from sigma_monitor_control.protocol.naming import is_pattern, leading, meant, qualify_name
+from sigma_monitor_control.protocol.values import column, to_json
 
 POINTS, MOST_POINTS = 2000, 20_000  # of one series in an answer
 MOST_SERIES = 100  # in one request
@@ -54,29 +54,29 @@ def status(view: View) -> dict[str, Any]:
 def _trainer(view: View, name: str) -> dict[str, Any]:
     head = f"{name}."
     entries = {one.address.removeprefix(head): one for one in view.entries(f"{name}.*")}
-    moment = {key: plain(entries[key].value) if key in entries else None for key in ("iteration", "epoch", "second")}
-    goals = {key: plain(entries[key].value) if key in entries else None for key in ("epochs", "goal", "batch_size")}
+    moment = {key: to_json(entries[key].value) if key in entries else None for key in ("iteration", "epoch", "second")}
+    goals = {key: to_json(entries[key].value) if key in entries else None for key in ("epochs", "goal", "batch_size")}
     branches = view.branches(name)
     return {
         **moment,
         **goals,
         "branch": branches[-1].number if branches else 0,
-        "rows": next((plain(one.value) for one in view.entries(f"{name}.data.training.rows")), None),
-        "values": _measured(view, name),
+        "rows": next((to_json(one.value) for one in view.entries(f"{name}.data.training.rows")), None),
+        "values": _latest_values(view, name),
     }
 
 
-def _measured(view: View, name: str) -> dict[str, Any]:
+def _latest_values(view: View, name: str) -> dict[str, Any]:
     """Return what a trainer measured last, by address."""
     found = (one for split in MEASURED for one in view.entries(f"{name}.{split}.**"))
-    return {one.address: plain(one.value) for one in found if _is_number(one)}
+    return {one.address: to_json(one.value) for one in found if _is_number(one)}
 
 
 def _is_number(entry: AddressEntry) -> bool:
     return entry.type in ("number", "whole") and entry.value is not None
 
 
-def chosen(view: View, name: str | None) -> str:
+def select_trainer(view: View, name: str | None) -> str:
     """Return the name of a trainer, by default that of the only one."""
     known = view.trainers()
     if name is None and len(known) == 1:
@@ -91,15 +91,15 @@ def chosen(view: View, name: str | None) -> str:
 # -- values ------------------------------------------------------------------------------------------------------------
 def entries(view: View, pattern: str = "**", trainer: str | None = None) -> list[Any]:
     """Return the addresses that a pattern matches, each with its kind; a plain value as well, arrays never."""
-    return [plain(one) for one in matched(view, pattern, trainer)]
+    return [to_json(one) for one in match_entries(view, pattern, trainer)]
 
 
-def matched(view: View, pattern: str, trainer: str | None = None, settable: bool = False) -> list[AddressEntry]:
+def match_entries(view: View, pattern: str, trainer: str | None = None, settable: bool = False) -> list[AddressEntry]:
     """Return the entries that a pattern or a short name means, those alone that can be set if ``settable``.
 
     Raises SigmaAddressError if there is none, or if a short name could be several.
     """
-    full = within(pattern, trainer)
+    full = qualify_name(pattern, trainer)
     if is_pattern(full):
         found = view.entries(full)
         if not found:
@@ -115,14 +115,14 @@ def matched(view: View, pattern: str, trainer: str | None = None, settable: bool
 
 def get(view: View, pattern: str, trainer: str | None = None) -> dict[str, Any] | Later:
     """Return the values that a pattern or a short name means, by their addresses; arrays as their summaries."""
-    found = matched(view, pattern, trainer)
+    found = match_entries(view, pattern, trainer)
     if any(one.type == "array" for one in found):
         return Later(lambda: _values(view, found))
     return _values(view, found)
 
 
 def _values(view: View, entries: Iterable[AddressEntry]) -> dict[str, Any]:
-    return {one.address: plain(_value(view, one)) for one in entries}
+    return {one.address: to_json(_value(view, one)) for one in entries}
 
 
 def _value(view: View, entry: AddressEntry) -> Any:
@@ -169,7 +169,7 @@ def ticket(made: Ticket) -> dict[str, Any]:
     return {
         "number": made.number,
         "command": made.command,
-        "arguments": {name: plain(value) for name, value in made.arguments.items() if name != "trainer"},
+        "arguments": {name: to_json(value) for name, value in made.arguments.items() if name != "trainer"},
         "trainer": made.arguments.get("trainer"),
         "state": made.state,
         "moments": {name: {"iteration": at.iteration, "epoch": at.epoch} for name, at in made.moments.items()},
@@ -185,7 +185,7 @@ def tickets(view: View, after: int = 0) -> list[Any]:
 
 def journal(view: View, after: int = 0) -> list[Any]:
     """Return the rows of the journal after a number, with their numbers."""
-    return [[number, plain(row)] for number, row in view.journal(after)]
+    return [[number, to_json(row)] for number, row in view.journal(after)]
 
 
 def messages(view: View, after: int = 0) -> list[Any]:
@@ -196,50 +196,50 @@ def messages(view: View, after: int = 0) -> list[Any]:
 # -- trainers ----------------------------------------------------------------------------------------------------------
 def branches(view: View, trainer: str | None = None) -> list[Any]:
     """Return the branches of a trainer's history."""
-    return [plain(one) for one in view.branches(chosen(view, trainer))]
+    return [to_json(one) for one in view.branches(select_trainer(view, trainer))]
 
 
 def network(view: View, trainer: str | None = None) -> list[Any]:
     """Return the layers of a trainer."""
-    return [plain(one) for one in view.network(chosen(view, trainer))]
+    return [to_json(one) for one in view.network(select_trainer(view, trainer))]
 
 
 def hooks(view: View, trainer: str | None = None) -> list[Any]:
     """Return the hooks of a trainer in callback order."""
-    return [plain(one) for one in view.hooks(chosen(view, trainer))]
+    return [to_json(one) for one in view.hooks(select_trainer(view, trainer))]
 
 
 def states(view: View, trainer: str | None = None) -> list[Any]:
     """Return the states that a trainer can be rewound to, oldest first."""
-    return [plain(one) for one in view.states(chosen(view, trainer))]
+    return [to_json(one) for one in view.states(select_trainer(view, trainer))]
 
 
 def splits(view: View, trainer: str | None = None) -> Later:
     """Return the number of rows of each split of a trainer's data, which may have to be read first."""
-    name = chosen(view, trainer)
+    name = select_trainer(view, trainer)
     return Later(lambda: dict(view.splits(name)))
 
 
 def classes(view: View, trainer: str | None = None) -> list[Any]:
     """Return the class names of a trainer's data by index."""
-    return [plain(one) for one in view.classes(chosen(view, trainer))]
+    return [to_json(one) for one in view.classes(select_trainer(view, trainer))]
 
 
 def components(view: View, kind: str) -> Later:
     """Return the components of a kind that can be chosen while training, with their summaries and settings."""
     if kind not in KINDS:
         raise SigmaConfigError(f"components: 'kind' must be one of {', '.join(KINDS)} (got {kind!r:.100}).")
-    return Later(lambda: [_described(one) for one in catalogue().components(kind)])
+    return Later(lambda: [_describe_component(one) for one in catalogue().components(kind)])
 
 
-def _described(component: Component) -> dict[str, Any]:
+def _describe_component(component: Component) -> dict[str, Any]:
     """Return what there is to say of a component; without settings if it cannot be loaded."""
     found = {"name": component.name, "summary": component.summary}
     try:
         settings = sigma_run.describe(component.kind, component.full_name)["settings"]
     except SigmaError:
         return {**found, "settings": []}
-    return {**found, "settings": plain([{key: one[key] for key in DESCRIBED} for one in settings])}
+    return {**found, "settings": to_json([{key: one[key] for key in DESCRIBED} for one in settings])}
 
 
 READS: Mapping[str, Callable[..., Any]] = {

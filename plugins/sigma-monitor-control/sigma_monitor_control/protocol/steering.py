@@ -7,85 +7,85 @@ from typing import Any
 
 from sigma_kernel.contracts import Ticket, View
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
-from sigma_monitor_control.protocol.arguments import checked
-from sigma_monitor_control.protocol.naming import within
-from sigma_monitor_control.protocol.reading import chosen, matched
-from sigma_monitor_control.protocol.values import given
+from sigma_monitor_control.protocol.arguments import check_arguments
+from sigma_monitor_control.protocol.naming import qualify_name
+from sigma_monitor_control.protocol.reading import match_entries, select_trainer
+from sigma_monitor_control.protocol.values import parse_value
 
 
 def set(view: View, pattern: str, value: Any, trainer: str | None = None) -> Ticket:
     """Set what a pattern or a short name means."""
-    found = matched(view, pattern, trainer, settable=True)
+    found = match_entries(view, pattern, trainer, settable=True)
     if not any(one.settable for one in found):
         raise SigmaAddressError(f"{', '.join(one.address for one in found[:3])}: is read-only.")
-    full = found[0].address if len(found) == 1 else within(pattern, trainer)
-    return view.send("set", pattern=full, value=given(value, found[0].type))
+    full = found[0].address if len(found) == 1 else qualify_name(pattern, trainer)
+    return view.send("set", pattern=full, value=parse_value(value, found[0].type))
 
 
 # What ``command`` sends.  The parameters after the first are the arguments.
 def pause(view: View, trainer: str | None = None) -> Ticket:
     """Pause after the current burst."""
-    return _sent(view, "pause", trainer)
+    return _send_command(view, "pause", trainer)
 
 
 def go(view: View, trainer: str | None = None) -> Ticket:
     """Continue after a pause."""
-    return _sent(view, "go", trainer)
+    return _send_command(view, "go", trainer)
 
 
 def step(view: View, count: int = 1, scale: str = "iteration", trainer: str | None = None) -> Ticket:
     """Train for some iterations or epochs, then pause again."""
-    return _sent(view, "step", trainer, count=count, scale=scale)
+    return _send_command(view, "step", trainer, count=count, scale=scale)
 
 
 def stop(view: View, trainer: str | None = None) -> Ticket:
     """End training."""
-    return _sent(view, "stop", trainer)
+    return _send_command(view, "stop", trainer)
 
 
 def save(view: View, trainer: str | None = None) -> Ticket:
     """Write a checkpoint."""
-    return _sent(view, "save", trainer)
+    return _send_command(view, "save", trainer)
 
 
 def rewind(view: View, to: int, scale: str = "iteration", trainer: str | None = None) -> Ticket:
     """Restore the newest state at or before a moment."""
-    return _sent(view, "rewind", trainer, to=to, scale=scale)
+    return _send_command(view, "rewind", trainer, to=to, scale=scale)
 
 
 def reset(view: View, trainer: str | None = None) -> Ticket:
     """Restore the initial state."""
-    return _sent(view, "reset", trainer)
+    return _send_command(view, "reset", trainer)
 
 
 def undo(view: View, trainer: str | None = None) -> Ticket:
     """Undo the last change."""
-    return _sent(view, "undo", trainer)
+    return _send_command(view, "undo", trainer)
 
 
 def attach(view: View, name: str, hook: str | dict[str, Any], trainer: str | None = None) -> Ticket:
     """Add a hook."""
-    return _sent(view, "attach", trainer, name=name, hook=hook)
+    return _send_command(view, "attach", trainer, name=name, hook=hook)
 
 
 def detach(view: View, name: str, trainer: str | None = None) -> Ticket:
     """Remove a hook."""
-    return _sent(view, "detach", trainer, name=name)
+    return _send_command(view, "detach", trainer, name=name)
 
 
 def swap(view: View, slot: str, component: str | dict[str, Any], trainer: str | None = None) -> Ticket:
     """Replace a component."""
-    return _sent(view, "swap", trainer, slot=slot, component=component)
+    return _send_command(view, "swap", trainer, slot=slot, component=component)
 
 
 def exclude(view: View, rows: list[int], split: str = "training", trainer: str | None = None) -> Ticket:
     """Leave rows of a split out from the next epoch on."""
-    return _sent(view, "exclude", trainer, rows=rows, split=split)
+    return _send_command(view, "exclude", trainer, rows=rows, split=split)
 
 
 def include(view: View, rows: list[int], split: str = "training", trainer: str | None = None) -> Ticket:
     """Take rows that were excluded in again."""
-    return _sent(view, "include", trainer, rows=rows, split=split)
+    return _send_command(view, "include", trainer, rows=rows, split=split)
 
 
 def relabel(
@@ -96,11 +96,11 @@ def relabel(
     trainer: str | None = None,
 ) -> Ticket:
     """Give rows of a split another label, as it stands in the data; null for that of the data again."""
-    return _sent(view, "relabel", trainer, rows=rows, label=label, split=split)
+    return _send_command(view, "relabel", trainer, rows=rows, label=label, split=split)
 
 
-def _sent(view: View, command: str, trainer: str | None, **arguments: Any) -> Ticket:
-    which = {} if trainer is None else {"trainer": chosen(view, trainer)}
+def _send_command(view: View, command: str, trainer: str | None, **arguments: Any) -> Ticket:
+    which = {} if trainer is None else {"trainer": select_trainer(view, trainer)}
     return view.send(command, **arguments, **which)
 
 
@@ -119,7 +119,7 @@ def command(view: View, name: str, arguments: dict[str, Any] | None = None, trai
             f"command {name!r:.100}: unknown.{near(name, COMMANDS)} Known are {', '.join(COMMANDS)}."
         )
     called, everything = COMMANDS[name], {"trainer": trainer, **(arguments or {})}
-    return called(view, **checked(name, called, everything))
+    return called(view, **check_arguments(name, called, everything))
 
 
 STEERS: Mapping[str, Callable[..., Ticket]] = {"set": set, "command": command}

@@ -12,8 +12,8 @@ from sigma_kernel.contracts import View
 from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control.protocol import reading
 from sigma_monitor_control.protocol.data import edits
-from sigma_monitor_control.protocol.naming import is_pattern, within
-from sigma_monitor_control.protocol.values import plain
+from sigma_monitor_control.protocol.naming import is_pattern, qualify_name
+from sigma_monitor_control.protocol.values import to_json
 
 LEAST, MOST = 0.1, 3600.0  # seconds between two events
 MOST_PATTERNS = 100
@@ -42,7 +42,7 @@ class Watching:
     def event(self, now: float) -> dict[str, Any] | None:
         """Return the values that are new or have changed; those that are not published yet and arrays are left out."""
         found = {one.address: one for pattern in self.patterns for one in _present(self.view, pattern)}
-        values = {address: plain(one.value) for address, one in found.items() if one.value is not None}
+        values = {address: to_json(one.value) for address, one in found.items() if one.value is not None}
         new = {address: value for address, value in values.items() if self._known.get(address) != value}
         self._known = values
         return {"second": reading.status(self.view)["seconds"], "values": new} if new else None
@@ -56,13 +56,13 @@ def watch(view: View, patterns: list[str], every: float = 1.0, trainer: str | No
     """Send the values that patterns or short names mean, whenever one of them has changed."""
     if not 0 < len(patterns) <= MOST_PATTERNS:
         raise SigmaConfigError(f"watch: needs 1 to {MOST_PATTERNS} patterns (got {len(patterns)}).")
-    return Watching(view, [_resolved(view, pattern, trainer) for pattern in patterns], _interval("watch", every))
+    return Watching(view, [_resolve_pattern(view, pattern, trainer) for pattern in patterns], _interval("watch", every))
 
 
-def _resolved(view: View, pattern: str, trainer: str | None) -> str:
+def _resolve_pattern(view: View, pattern: str, trainer: str | None) -> str:
     """Return a pattern from the root, or the address that a short name means."""
-    full = within(pattern, trainer)
-    return full if is_pattern(full) else reading.matched(view, pattern, trainer)[0].address
+    full = qualify_name(pattern, trainer)
+    return full if is_pattern(full) else reading.match_entries(view, pattern, trainer)[0].address
 
 
 def _interval(do: str, every: float) -> float:
@@ -90,7 +90,7 @@ class Following:
     def event(self, now: float) -> dict[str, Any] | None:
         """Return what is new; the status alone if nothing has been for a while."""
         news = {
-            **self._changed("status", reading.status(self.view)),
+            **self._describe_change("status", reading.status(self.view)),
             **self._history(now),
             **self._edits(),
             **self._rows("journal", reading.journal),
@@ -103,7 +103,7 @@ class Following:
         self._told = now if "status" in news else self._told
         return news or None
 
-    def _changed(self, name: str, now: Any) -> dict[str, Any]:
+    def _describe_change(self, name: str, now: Any) -> dict[str, Any]:
         known, before = name in self._seen, self._seen.get(name)
         self._seen[name] = now
         return {} if known and before == now else {name: now}
@@ -114,15 +114,17 @@ class Following:
             return {}
         self._looked = now
         if self.trainer is None:
-            return self._changed("states", {name: reading.states(self.view, name) for name in self.view.trainers()})
+            return self._describe_change(
+                "states", {name: reading.states(self.view, name) for name in self.view.trainers()}
+            )
         states, branches = (read(self.view, self.trainer) for read in (reading.states, reading.branches))
-        return {**self._changed("states", states), **self._changed("branches", branches)}
+        return {**self._describe_change("states", states), **self._describe_change("branches", branches)}
 
     def _edits(self) -> dict[str, Any]:
         if self.trainer is None:
             return {}
         self._seen.setdefault("edits", {})
-        return self._changed("edits", edits(self.view, self.trainer))
+        return self._describe_change("edits", edits(self.view, self.trainer))
 
     def _rows(self, name: str, read: Callable[[View, int], list[Any]]) -> dict[str, Any]:
         found = read(self.view, self.numbers[name])
@@ -161,7 +163,7 @@ def follow(
     """Send all that a dashboard shows, as far as it is newer than the cursors and numbers that are given."""
     wanted = addresses or []
     reading.series(view, wanted, dict.fromkeys(wanted, 2**62), 1)  # which raises for too many, or an unknown one
-    shown = reading.chosen(view, trainer) if trainer is not None or len(view.trainers()) == 1 else None
+    shown = reading.select_trainer(view, trainer) if trainer is not None or len(view.trainers()) == 1 else None
     numbers = {"journal": journal, "messages": messages, "tickets": tickets}
     return Following(view, _interval("follow", every), shown, wanted, most, dict(after or {}), numbers)
 

@@ -15,26 +15,26 @@ from sigma_monitor_control.protocol.documents import NOT_FINITE, number
 LONGEST_TEXT = 10_000  # characters of a value that is no JSON value
 
 
-def plain(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Return a value as JSON: a number that is not finite as a string, an array as its summary."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, np.ndarray):
         return {"array": summary(value)}
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return to_json(value.item())
     if isinstance(value, int | float):
         return number(value)
     if isinstance(value, Mapping):
-        return {str(name): plain(inner) for name, inner in value.items()}
+        return {str(name): to_json(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(inner) for inner in value]
+        return [to_json(inner) for inner in value]
     if has(type(value)):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(type(value))}
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(type(value))}
     return str(value)[:LONGEST_TEXT]
 
 
-def given(value: Any, type: str) -> Any:
+def parse_value(value: Any, type: str) -> Any:
     """Return a value that was sent, for an address of this type; a string may stand for a number that is not finite."""
     return NOT_FINITE.get(value, value) if type == "number" and isinstance(value, str) else value
 
