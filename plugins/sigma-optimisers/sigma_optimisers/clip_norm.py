@@ -8,7 +8,7 @@ from attrs import define
 
 from sigma_kernel.contracts import Objective, Transform, live
 from sigma_kernel.graph import Node
-from sigma_optimisers.clip_global_norm import shortened
+from sigma_optimisers.clip_global_norm import limit_norm
 
 
 @define(eq=False)
@@ -27,6 +27,6 @@ class ClipNorm(Transform):
         """Return the gradients, each clipped by itself."""
         limit = objective.setting(owner, "limit")
         clipped = [
-            shortened({address: gradient}, limit) for address, gradient in self.concerned(gradients, objective).items()
+            limit_norm({address: gradient}, limit) for address, gradient in self.concerned(gradients, objective).items()
         ]
         return {**gradients, **{address: gradient for one in clipped for address, gradient in one.items()}}

@@ -61,7 +61,7 @@ class LBFGS(Optimiser):
         scaled = {a: x * objective.setting(a, "learning_rate") for a, x in pairs.direction(slopes).items()}
         descent = _dot(slopes, scaled)
         moving = f.logical_and(f.greater(_largest(slopes), FLAT), f.less(descent, 0.0))
-        first = f.where(pairs.any, 1.0, f.minimum(1.0, 1.0 / _sum([f.sum(f.abs(x)) for x in slopes.values()])))
+        first = f.where(pairs.has_pairs, 1.0, f.minimum(1.0, 1.0 / _sum([f.sum(f.abs(x)) for x in slopes.values()])))
 
         def evaluate(at: Node) -> tuple[Node, Sequence[Node], Node]:
             there = {address: here[address] + at * scaled[address] for address in names}
@@ -84,31 +84,31 @@ class _Pairs:
     changes: Nodes
 
     @property
-    def any(self) -> Node:
+    def has_pairs(self) -> Node:
         """Return whether there are pairs; the last entry is the last to be empty."""
         return f.greater(self._curvature(-1), 0.0)
 
-    def _at(self, number: int) -> tuple[Nodes, Nodes]:
+    def _read_pair(self, number: int) -> tuple[Nodes, Nodes]:
         first, second = ({a: _entry(x, number) for a, x in held.items()} for held in (self.steps, self.changes))
         return first, second
 
     def _curvature(self, number: int) -> Node:
-        return _dot(*self._at(number))
+        return _dot(*self._read_pair(number))
 
     def direction(self, slopes: Nodes) -> dict[str, Node]:
         """Return the negative product of the estimated inverse Hessian and the gradients."""
         count = next(iter(self.steps.values())).shape[0]
         weights, shares, found = {}, {}, {address: -slope for address, slope in slopes.items()}
         for number in reversed(range(count)):
-            step, change = self._at(number)
+            step, change = self._read_pair(number)
             weights[number] = _inverse(_dot(step, change))
             shares[number] = weights[number] * _dot(step, found)
             found = {a: x - shares[number] * change[a] for a, x in found.items()}
-        step, change = self._at(count - 1)
-        scale = f.where(self.any, _dot(step, change) * _inverse(_dot(change, change)), 1.0)
+        step, change = self._read_pair(count - 1)
+        scale = f.where(self.has_pairs, _dot(step, change) * _inverse(_dot(change, change)), 1.0)
         found = {a: x * scale for a, x in found.items()}
         for number in range(count):
-            step, change = self._at(number)
+            step, change = self._read_pair(number)
             share = shares[number] - weights[number] * _dot(change, found)
             found = {a: x + share * step[a] for a, x in found.items()}
         return found
@@ -119,7 +119,7 @@ class _Pairs:
         kept = f.greater(_dot(step, change), rounding * _dot(change, change))
         new = {("steps", a): (self.steps[a], step[a]) for a in step}
         new |= {("changes", a): (self.changes[a], change[a]) for a in step}
-        return {(a, slot): f.where(kept, _shifted(*pair), pair[0]) for (slot, a), pair in new.items()}
+        return {(a, slot): f.where(kept, _shift_in(*pair), pair[0]) for (slot, a), pair in new.items()}
 
 
 def _entry(held: Node, number: int) -> Node:
@@ -127,7 +127,7 @@ def _entry(held: Node, number: int) -> Node:
     return f.squeeze(f.narrow(held, 0, at, at + 1), 0)
 
 
-def _shifted(held: Node, new: Node) -> Node:
+def _shift_in(held: Node, new: Node) -> Node:
     return f.concat(f.narrow(held, 0, 1, held.shape[0]), f.expand(new, 0), axis=0)
 
 

@@ -57,9 +57,9 @@ def strong_wolfe(
     def body(*nodes: Node) -> tuple[Sequence[Node], Sequence[Node]]:
         state, best, (number,) = _search(nodes[:10]), nodes[10:-1], nodes[-1:]
         loss, slopes, slope = evaluate(state.trial)
-        new, better = _next(state, Point(state.trial, loss, slope), start, number, size)
+        new, better = _advance_search(state, Point(state.trial, loss, slope), start, number, size)
         kept = [f.where(better, slope, old) for slope, old in zip(slopes, best, strict=True)]
-        return [*_flat(_chosen(state.done, state, new)), *kept], []
+        return [*_flat(_select_search(state.done, state, new)), *kept], []
 
     numbers = f.iota((count,), 0, "int32")
     after, _ = f.scan(body, [*_flat(before), *gradients], [numbers])
@@ -74,7 +74,7 @@ def _search(nodes: Sequence[Node]) -> Search:
     return Search(nodes[0], Point(*nodes[1:4]), Point(*nodes[4:7]), *nodes[7:10])
 
 
-def _chosen(when: Node, this: Search, other: Search) -> Search:
+def _select_search(when: Node, this: Search, other: Search) -> Search:
     return _search([f.where(when, x, y) for x, y in zip(_flat(this), _flat(other), strict=True)])
 
 
@@ -82,7 +82,7 @@ def _either(when: Node, this: Point, other: Point) -> Point:
     return Point(*(f.where(when, x, y) for x, y in zip(this, other, strict=True)))
 
 
-def _next(state: Search, new: Point, start: Point, number: Node, size: Node) -> tuple[Search, Node]:
+def _advance_search(state: Search, new: Point, start: Point, number: Node, size: Node) -> tuple[Search, Node]:
     """Return the state after an evaluation, and whether the new point has become the low one."""
     low, high = state.low, state.high
     enough = f.less_equal(new.loss, start.loss + DECREASE * new.at * start.slope)  # false if it is not a number
@@ -103,19 +103,19 @@ def _next(state: Search, new: Point, start: Point, number: Node, size: Node) -> 
     after = Search(
         new.at, _either(better, new, low), _either(state.bracketed, narrowed, opened), bracketed, done, state.stuck
     )
-    inside, stuck = _within(after)
-    trial = f.where(bracketed, inside, _beyond(low, new))
+    inside, stuck = _interpolate_trial(after)
+    trial = f.where(bracketed, inside, _extrapolate_trial(low, new))
     close = f.logical_and(bracketed, f.less(f.abs(after.high.at - after.low.at) * size, CLOSE))
     return after._replace(trial=trial, stuck=stuck, done=f.logical_or(done, close)), better
 
 
-def _beyond(before: Point, new: Point) -> Node:
+def _extrapolate_trial(before: Point, new: Point) -> Node:
     """Return the next trial if the loss still falls: at 1 to 10 times the distance."""
     low, high = new.at + 0.01 * (new.at - before.at), new.at * 10.0
     return _cubic(before, new, low, high)
 
 
-def _within(state: Search) -> tuple[Node, Node]:
+def _interpolate_trial(state: Search) -> tuple[Node, Node]:
     """Return the next trial in the bracket, and whether it is near an end for the first time."""
     one, other = state.low.at, state.high.at
     low, high = f.minimum(one, other), f.maximum(one, other)

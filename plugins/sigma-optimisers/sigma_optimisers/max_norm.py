@@ -10,7 +10,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Modifier, Objective, live
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import whole
-from sigma_optimisers.units import norms, others
+from sigma_optimisers.units import norms, other_axes
 
 
 @define(eq=False)
@@ -30,7 +30,7 @@ class MaxNorm(Modifier):
 
     def apply(self, parameter: Node, address: str, objective: Objective, owner: str) -> tuple[Node, Mapping[str, Node]]:
         """Return the modified parameter and no slots; raises SigmaNetworkError with its address."""
-        others(f"{address}: max_norm", parameter.shape, self.axis)
+        other_axes(f"{address}: max_norm", parameter.shape, self.axis)
         return super().apply(parameter, address, objective, owner)
 
     def modify(self, parameter: Node, settings: Mapping[str, Node]) -> Node:

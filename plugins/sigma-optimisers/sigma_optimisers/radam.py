@@ -46,12 +46,12 @@ class RAdam(Moments):
         bound = 2.0 / (1.0 - beta2) - 1.0
         length = bound - 2.0 * step * (1.0 - left) / left
         sure = f.greater(length, 5.0)
-        factor = _rectified(f.where(sure, length, 6.0), f.where(sure, bound, 6.0)) * f.sqrt(left)
+        factor = _rectification(f.where(sure, length, 6.0), f.where(sure, bound, 6.0)) * f.sqrt(left)
         scale = hyper["learning_rate"] / correction("beta1", step, hyper)
         root = f.where(sure, (f.sqrt(after["second_moment"]) + hyper["epsilon"]) / factor, 1.0)
         return parameter - scale * after["first_moment"] / root, after
 
 
-def _rectified(length: Node, bound: Node) -> Node:
+def _rectification(length: Node, bound: Node) -> Node:
     """Return the paper's rectification of an average of this length, at most ``bound``; both exceed 4."""
     return f.sqrt((length - 4.0) * (length - 2.0) * bound / ((bound - 4.0) * (bound - 2.0) * length))

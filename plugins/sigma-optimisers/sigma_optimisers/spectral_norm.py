@@ -11,7 +11,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Modifier, Objective, Slot, live
 from sigma_kernel.graph import Draw, Node, Spec, constant
 from sigma_kernel.settings import ge, whole
-from sigma_optimisers.units import has, others
+from sigma_optimisers.units import has, other_axes
 
 
 @define(eq=False)
@@ -44,7 +44,7 @@ class SpectralNorm(Modifier):
 
     def apply(self, parameter: Node, address: str, objective: Objective, owner: str) -> tuple[Node, Mapping[str, Node]]:
         """Return the parameter with the given norm, and the new vector; raises SigmaNetworkError with its address."""
-        rest = others(f"{address}: spectral_norm", parameter.shape, self.axis)
+        rest = other_axes(f"{address}: spectral_norm", parameter.shape, self.axis)
         units = [i for i in range(len(parameter.shape)) if i not in rest]
         matrix = f.reshape(f.permute(parameter, (*units, *rest)), self._matrix(parameter.shape))
         right, value = self._largest(matrix, objective.slot(address, f"{owner}.vector"))
@@ -53,7 +53,7 @@ class SpectralNorm(Modifier):
         return parameter * factor, {"vector": right}
 
     def _matrix(self, shape: tuple[int, ...]) -> tuple[int, int]:
-        length = prod(shape[i] for i in others("spectral_norm", shape, self.axis))
+        length = prod(shape[i] for i in other_axes("spectral_norm", shape, self.axis))
         return prod(shape) // max(1, length), length
 
     def _largest(self, matrix: Node, right: Node) -> tuple[Node, Node]:

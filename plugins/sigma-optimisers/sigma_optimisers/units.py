@@ -7,7 +7,7 @@ from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node, Shape
 
 
-def others(who: str, shape: Shape, axis: int) -> tuple[int, ...]:
+def other_axes(who: str, shape: Shape, axis: int) -> tuple[int, ...]:
     """Return all axes but that of the units; a vector is one unit.
 
     Raises SigmaNetworkError, naming the modifier, if there is no such axis.
@@ -28,4 +28,4 @@ def has(shape: Shape, axis: int) -> bool:
 
 def norms(who: str, parameter: Node, axis: int) -> Node:
     """Return the Euclidean norm of each unit, broadcastable to the parameter."""
-    return f.norm(parameter, axis=others(who, parameter.shape, axis), keepdims=True)
+    return f.norm(parameter, axis=other_axes(who, parameter.shape, axis), keepdims=True)

@@ -34,9 +34,13 @@ class WarmUp(Schedule):
         """Return one factor for each iteration."""
         passed = intervals(self.duration, iterations, epochs)
         rise = self.start + (1.0 - self.start) * np.minimum(passed, 1.0)
-        return rise if self.then is None else np.where(passed < 1.0, rise, self._later(self.then, iterations, epochs))
+        return (
+            rise
+            if self.then is None
+            else np.where(passed < 1.0, rise, self._delay_factors(self.then, iterations, epochs))
+        )
 
-    def _later(self, then: Schedule, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+    def _delay_factors(self, then: Schedule, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         count, scale = duration(self.duration)
         if scale is TimeScale.EPOCH:
             return then.factors(iterations, np.maximum(epochs - count, 0))
