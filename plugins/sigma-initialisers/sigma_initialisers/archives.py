@@ -30,7 +30,7 @@ def check_sizes(path: Path) -> None:
             if member.file_size > MOST * min(member.compress_size, whole):
                 raise SigmaDataError(f"{where} declares {member.file_size} bytes, more than there are. {DAMAGED}")
             with archive.open(member) as stream:
-                declared = _declared(stream)
+                declared = _declared_bytes(stream)
             if declared > member.file_size:
                 raise SigmaDataError(f"{where} declares {declared} bytes and has {member.file_size}. {DAMAGED}")
         total = sum(member.file_size for member in archive.infolist())
@@ -40,7 +40,7 @@ def check_sizes(path: Path) -> None:
             )
 
 
-def _declared(stream: IO[bytes]) -> int:
+def _declared_bytes(stream: IO[bytes]) -> int:
     """Return the bytes of the array that a header declares."""
     version = npy.read_magic(stream)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0

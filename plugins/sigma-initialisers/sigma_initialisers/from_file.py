@@ -15,7 +15,7 @@ import safetensors.numpy
 from attrs import define, field
 
 from sigma_initialisers.archives import check_sizes
-from sigma_initialisers.naming import fitting, there
+from sigma_initialisers.naming import fitting, translate_address
 from sigma_kernel import catalogue
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, near
@@ -49,7 +49,7 @@ class FromFile(Initialiser):
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
         """Return the values in the file, in float64."""
-        name, arrays = there(address, self.map), self.arrays()
+        name, arrays = translate_address(address, self.map), self.arrays()
         if name not in arrays:
             raise SigmaConfigError(
                 f"{address}: {self.path} has no array {name!r}.{near(name, arrays)} Give its name there in `map`, or "

@@ -10,7 +10,7 @@ from sigma_kernel.contracts import Parameter
 from sigma_kernel.errors import SigmaConfigError
 
 
-def there(address: str, names: Mapping[str, str]) -> str:
+def translate_address(address: str, names: Mapping[str, str]) -> str:
     """Return the name of an address elsewhere; the longest matching entry of ``names`` applies."""
     heads = [head for head in names if f"{address}.".startswith(f"{head}.")]
     head = max(heads, key=len, default="")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import define, field
 
-from sigma_initialisers.naming import fitting, there
+from sigma_initialisers.naming import fitting, translate_address
 from sigma_kernel import read_saved
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaCheckpointError, near
@@ -40,7 +40,7 @@ class WarmStart(Initialiser):
 
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
         """Return the saved values, in float64."""
-        name, saved = there(address, self.map), self.saved()
+        name, saved = translate_address(address, self.map), self.load_parameters()
         if name not in saved:
             raise SigmaCheckpointError(
                 f"{address}: {self.run} has no parameter {name!r}.{near(name, saved)} "
@@ -53,7 +53,7 @@ class WarmStart(Initialiser):
         """Return the columns and the classes of the run."""
         return self._read()[1]
 
-    def saved(self) -> Mapping[str, np.ndarray]:
+    def load_parameters(self) -> Mapping[str, np.ndarray]:
         """Return the parameters of the newest intact checkpoint by address."""
         return self._read()[0]
 
