@@ -40,7 +40,7 @@ class LocalOperator(Operator):
         with self._pool() as pool:
             compute = Sharding(self.shards, self.workers, self.merger, pool) if self.shards > 1 else None
             while work.boundary():
-                n = pace.bounded(work.distance())
+                n = pace.limit_burst(work.distance())
                 began = time.perf_counter()
                 done = work.advance(n, compute)
                 pace.learn(done, time.perf_counter() - began)

@@ -16,7 +16,7 @@ class Pace:
     seconds: float
     most: int = 1
 
-    def bounded(self, n: int) -> int:
+    def limit_burst(self, n: int) -> int:
         """Return ``n``, or fewer iterations if no more are expected to fit."""
         return min(n, self.most)
 

@@ -72,7 +72,7 @@ class Sharding:
             shards = cut(rows, self.shards)
             shares = self._shares(steps, arrays, batches.block, rows, offset, shards)
             published |= self._local(shares)
-            weighted = [_weighted(share, len(s.rows) / len(rows)) for share, s in zip(shares, shards, strict=True)]
+            weighted = [_weigh_share(share, len(s.rows) / len(rows)) for share, s in zip(shares, shards, strict=True)]
             merged = tree(weighted, partial(self._pair, steps.metrics))
             arrays = steps.updated(arrays, merged.gradients, merged.state, offset)
             rings.append(merged.records)
@@ -104,19 +104,19 @@ class Sharding:
         return {f"workers.{worker}.training.loss": loss for worker, loss in losses.items()}
 
     def _pair(self, metrics: Mapping[str, Metric], a: Share, b: Share) -> Share:
-        records = {n: _both(metrics, n, a.records[n], b.records[n]) for n in a.records}
+        records = {n: _merge_records(metrics, n, a.records[n], b.records[n]) for n in a.records}
         with inside("merger", self.merger):
-            gradients = {n: self._merged(a.gradients[n], b.gradients[n]) for n in a.gradients}
+            gradients = {n: self._merge_gradients(a.gradients[n], b.gradients[n]) for n in a.gradients}
         return Share(records, gradients, {n: a.state[n] + b.state[n] for n in a.state})
 
-    def _merged(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def _merge_gradients(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         found = self.merger.merge(a, b)
         right = isinstance(found, np.ndarray | np.generic) and (found.shape, found.dtype) == (a.shape, a.dtype)
         expect(right, f"merge() must return {a.dtype} of shape {a.shape}, like its operands", found)
         return read_only(np.asarray(found))
 
 
-def _both(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _merge_records(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Merge the records of two shards."""
     if not name.startswith(METRICS):
         return np.asarray(a + b)
@@ -125,11 +125,11 @@ def _both(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray
         return read_only(np.asarray(metrics[own].merge(a, b)))
 
 
-def _weighted(share: Share, weight: float) -> Share:
+def _weigh_share(share: Share, weight: float) -> Share:
     """Return a share weighted by its rows; totals of metrics are sums already."""
 
-    def scaled(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def scale_values(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         found = {n: v if n.startswith(METRICS) else v * v.dtype.type(weight) for n, v in values.items()}
         return {n: read_only(np.asarray(v)) for n, v in found.items()}
 
-    return Share(scaled(share.records), scaled(share.gradients), scaled(share.state))
+    return Share(scale_values(share.records), scale_values(share.gradients), scale_values(share.state))

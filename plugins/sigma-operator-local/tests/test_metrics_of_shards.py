@@ -36,6 +36,6 @@ def test_an_array_of_a_merger_of_its_own_stays_its_own() -> None:
         def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
             return np.add(a, b, out=kept)
 
-    merged = Sharding(2, 1, Kept(), None)._merged(np.ones(2), np.ones(2))
+    merged = Sharding(2, 1, Kept(), None)._merge_gradients(np.ones(2), np.ones(2))
     assert kept.flags.writeable
     assert not merged.flags.writeable
