@@ -8,7 +8,7 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.graph import Node
-from sigma_layers.settings import ACTIVATION, activation, applied
+from sigma_layers.settings import ACTIVATION, activation, call_function
 
 
 @define(eq=False)
@@ -30,4 +30,4 @@ class Activation(Layer):
     def forward(self, context: Context, x: Node) -> Node:
         """Return the function's value."""
         function: Callable[[Node], Node] = context.resolve("activation", self.function)
-        return applied(function, x)
+        return call_function(function, x)

@@ -9,7 +9,7 @@ from attrs import define, field
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.graph import Node
-from sigma_layers.pooling import adapted, counted, divided, even, unfolded
+from sigma_layers.pooling import adaptive_sides, even_windows, unfold_windows, window_counts, window_entries
 from sigma_layers.windows import Sides, sides
 
 
@@ -31,8 +31,10 @@ class AdaptiveAveragePool(Layer):
 
     def forward(self, context: Context, x: Node) -> Node:
         """Return the means; raises SigmaNetworkError if a sample has other sides."""
-        size = adapted("adaptive_average_pool", x.shape[1:], self.size)
-        if window := even(x.shape[2:], size):
+        size = adaptive_sides("adaptive_average_pool", x.shape[1:], self.size)
+        if window := even_windows(x.shape[2:], size):
             return f.sum_pool(x, window) / float(prod(window))
-        entries = [divided(*one) for one in zip(x.shape[2:], size, strict=True)]
-        return f.sum_pool(unfolded(x, entries, 0.0), [at.shape[1] for at in entries]) / counted(x.shape, entries)
+        entries = [window_entries(*one) for one in zip(x.shape[2:], size, strict=True)]
+        return f.sum_pool(unfold_windows(x, entries, 0.0), [at.shape[1] for at in entries]) / window_counts(
+            x.shape, entries
+        )

@@ -7,7 +7,7 @@ from attrs import define, field
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.graph import Node
-from sigma_layers.pooling import adapted, divided, even, unfolded
+from sigma_layers.pooling import adaptive_sides, even_windows, unfold_windows, window_entries
 from sigma_layers.windows import Sides, sides
 
 
@@ -30,8 +30,8 @@ class AdaptiveMaxPool(Layer):
 
     def forward(self, context: Context, x: Node) -> Node:
         """Return the maxima; raises SigmaNetworkError if a sample has other sides."""
-        size = adapted("adaptive_max_pool", x.shape[1:], self.size)
-        if window := even(x.shape[2:], size):
+        size = adaptive_sides("adaptive_max_pool", x.shape[1:], self.size)
+        if window := even_windows(x.shape[2:], size):
             return f.max_pool(x, window)
-        entries = [divided(*one) for one in zip(x.shape[2:], size, strict=True)]
-        return f.max_pool(unfolded(x, entries, -float("inf")), [at.shape[1] for at in entries])
+        entries = [window_entries(*one) for one in zip(x.shape[2:], size, strict=True)]
+        return f.max_pool(unfold_windows(x, entries, -float("inf")), [at.shape[1] for at in entries])

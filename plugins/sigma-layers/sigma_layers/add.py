@@ -27,6 +27,6 @@ class Add(Merging):
 
     called: ClassVar[str] = "add"
 
-    def merged(self, inputs: Sequence[Node]) -> Node:
+    def merge(self, inputs: Sequence[Node]) -> Node:
         """Return the sum."""
         return reduce(add, inputs)

@@ -16,7 +16,7 @@ from sigma_kernel.settings import and_, ge, gt, lt
 from sigma_layers.dense import Dense
 from sigma_layers.dropout import Dropout
 from sigma_layers.masks import keys_of
-from sigma_layers.positions import check_sequence, rotated
+from sigma_layers.positions import check_sequence, rotate_pairs
 from sigma_layers.settings import architecture, count, flag
 
 
@@ -85,8 +85,8 @@ class Attention(Layer):
         k = self._split(context, "key", keys.sequence, pairs, size)
         v = self._split(context, "value", keys.sequence, pairs, self.value_size or size)
         if self.rotary is not None:
-            q, k = (rotated(context, one, self.rotary) for one in (q, k))
-        k, v, mask, memory = keys.remembered(context, k, v)
+            q, k = (rotate_pairs(context, one, self.rotary) for one in (q, k))
+        k, v, mask, memory = keys.extend_memory(context, k, v)
         causal = keys.causal and context.continuation is None  # which has a mask instead
         found, weights = self._heads(context, q, k, v, mask, causal)
         joined = f.reshape(f.swap_axes(found, 1, 2), (*x.shape[:2], prod(found.shape[1::2])))

@@ -12,7 +12,7 @@ from attrs.validators import optional
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.graph import Node
-from sigma_layers.pooling import counted, places, pooled
+from sigma_layers.pooling import places, window_counts, window_settings
 from sigma_layers.settings import flag
 from sigma_layers.windows import Padding, Sides, padding, sides
 
@@ -46,7 +46,7 @@ class AveragePool(Layer):
 
     def window(self, shape: tuple[int, ...]) -> dict[str, Any]:
         """Return window, stride and padding for a sample; raises SigmaNetworkError if they do not fit its shape."""
-        how = pooled("average_pool", shape, self.size, self.stride, self.padding, ceil_mode=self.ceil_mode)
+        how = window_settings("average_pool", shape, self.size, self.stride, self.padding, ceil_mode=self.ceil_mode)
         del how["dilation"]
         return how
 
@@ -64,4 +64,4 @@ class AveragePool(Layer):
             sides = tuple(n + sum(pair) - more for n, pair, more in zip(sides, pairs, beyond, strict=True))
             pairs = tuple((0, more) for more in beyond)
         entries = [places(*one) for one in zip(sides, how["window"], how["stride"], pairs, strict=True)]
-        return counted((*shape[:2], *sides), entries)
+        return window_counts((*shape[:2], *sides), entries)

@@ -10,7 +10,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer, Outputs, Parameter, live
 from sigma_kernel.graph import Node, Spec
 from sigma_layers.axes import place
-from sigma_layers.norms import scale_and_shift, scaled
+from sigma_layers.norms import apply_scale_and_shift, scale_and_shift
 from sigma_layers.settings import flag, positive, whole
 
 
@@ -62,15 +62,15 @@ class BatchNorm(Layer):
         wide = tuple(side if k == at else 1 for k, side in enumerate(x.shape))
         if not context.training:
             mean, variance = (f.reshape(context.state[name], wide) for name in ("mean", "variance"))
-            return scaled(context, (x - mean) / f.sqrt(variance + self.epsilon), wide)
+            return apply_scale_and_shift(context, (x - mean) / f.sqrt(variance + self.epsilon), wide)
         axes = tuple(k for k in range(len(x.shape)) if k != at)
         mean = f.mean(x, axes, keepdims=True)
         centred = x - mean
         variance = f.mean(f.square(centred), axes, keepdims=True)
-        y = scaled(context, centred / f.sqrt(variance + self.epsilon), wide)
-        return Outputs(y, self._moved(context, mean, variance, prod(x.shape) // wide[at]))
+        y = apply_scale_and_shift(context, centred / f.sqrt(variance + self.epsilon), wide)
+        return Outputs(y, self._update_statistics(context, mean, variance, prod(x.shape) // wide[at]))
 
-    def _moved(self, context: Context, mean: Node, variance: Node, n: int) -> dict[str, Node]:
+    def _update_statistics(self, context: Context, mean: Node, variance: Node, n: int) -> dict[str, Node]:
         """Return the running statistics after a batch with ``n`` values of each feature."""
         found = {"mean": mean, "variance": variance * (n / (n - 1))} if n > 1 else {"mean": mean}
         state = dict(context.state)

@@ -14,7 +14,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node, Spec
-from sigma_layers.settings import ACTIVATION, activation, applied, count, flag
+from sigma_layers.settings import ACTIVATION, activation, call_function, count, flag
 from sigma_layers.windows import Padding, Sides, padding, sides, window
 
 _SAMPLES = {  # by rank: the word for a sample, for several, and its axes
@@ -40,7 +40,7 @@ class Sliding(Layer):
     dilation: Sides
 
     @abstractmethod
-    def divided(self, channels: int) -> tuple[int, int]:
+    def filters_and_groups(self, channels: int) -> tuple[int, int]:
         """Return the number of filters, and of groups, for so many channels."""
 
     @abstractmethod
@@ -50,7 +50,7 @@ class Sliding(Layer):
     def parameters(self, x: Spec) -> dict[str, Parameter]:
         """Return weights and biases; raises SigmaNetworkError if a sample has another rank, or is too small."""
         covered = self.window(x.shape)["window"]
-        filters, groups = self.divided(x.shape[0])
+        filters, groups = self.filters_and_groups(x.shape[0])
         shape, area = self.kernel(x.shape[0], filters, groups), prod(covered)
         fans = x.shape[0] // groups * area, filters // groups * area
         weights = Parameter((*shape, *covered), "glorot_uniform", *fans)
@@ -60,12 +60,12 @@ class Sliding(Layer):
         """Return the sides of the weights before those of a window."""
         return filters, channels // groups
 
-    def finished(self, context: Context, sums: Node) -> Node:
+    def activate(self, context: Context, sums: Node) -> Node:
         """Return the activation of sums and biases."""
         if self.bias:
             sums = sums + f.reshape(context.parameters["biases"], (-1, *(1,) * self.rank))
         activation: Callable[[Node], Node] = context.resolve("activation", self.activation)
-        return applied(activation, sums)
+        return call_function(activation, sums)
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise SigmaNetworkError unless a sample has channels and as many sides as filters have."""
@@ -94,15 +94,15 @@ class Convolving(Sliding):
     def window(self, shape: tuple[int, ...]) -> dict[str, Any]:
         """Return window, stride, padding and dilation for a sample; SigmaNetworkError if they do not fit its shape."""
         self.check(shape)
-        self.divisible(shape, *self.divided(shape[0]))
+        self.divisible(shape, *self.filters_and_groups(shape[0]))
         return window(self.called, shape, self.size, self.stride, self.padding, self.dilation)
 
     def forward(self, context: Context, x: Node) -> Node:
         """Return the activation of the weighted sums."""
         _warn_of_channels_last(context.address, x, self.rank)
-        how, (_, groups) = self.window(x.shape[1:]), self.divided(x.shape[1])
+        how, (_, groups) = self.window(x.shape[1:]), self.filters_and_groups(x.shape[1])
         del how["window"]
-        return self.finished(context, f.convolution(x, context.parameters["weights"], **how, groups=groups))
+        return self.activate(context, f.convolution(x, context.parameters["weights"], **how, groups=groups))
 
 
 @define(eq=False)
@@ -129,7 +129,7 @@ class Convolution(Convolving):
     dilation: Sides = field(default=1, validator=sides)
     groups: int = field(default=1, validator=count)
 
-    def divided(self, channels: int) -> tuple[int, int]:
+    def filters_and_groups(self, channels: int) -> tuple[int, int]:
         """Return filters and groups."""
         return self.filters, self.groups
 

@@ -125,13 +125,13 @@ def _likelihood(logs: Node, labels: Node, count: Node, lengths: Node | None, bla
     around = f.pad(labels, (0, 1), (0, 1), (0, 1), blank)  # blank, label, blank, label, blank
     flat = f.reshape(f.permute(logs, (1, 0, 2)), (time, batch * classes))
     said = f.take(flat, f.cast(around, "int32") + f.iota(around.shape, 0) * classes, axis=1)
-    new = f.logical_and(f.not_equal(around, blank), f.not_equal(around, _later(around, 2, blank)))
+    new = f.logical_and(f.not_equal(around, blank), f.not_equal(around, _shift_later(around, 2, blank)))
     place, steps = f.iota(around.shape, 1), f.iota((time,), 0)
     ends = f.full(time, (batch,), "int32") if lengths is None else lengths
 
     def step(before: Node, said: Node, now: Node, new: Node, ends: Node) -> tuple[list[Node], list[Node]]:
-        skipped = f.where(new, _later(before, 2, NEVER), NEVER)
-        after = f.log_sum_exp(f.stack(before, _later(before, 1, NEVER), skipped), axis=0) + said
+        skipped = f.where(new, _shift_later(before, 2, NEVER), NEVER)
+        after = f.log_sum_exp(f.stack(before, _shift_later(before, 1, NEVER), skipped), axis=0) + said
         return [f.where(f.expand(f.greater(ends, now), 1), after, before)], []
 
     start = f.where(f.equal(place, 0), f.zeros(around.shape, logs.dtype), NEVER)
@@ -141,6 +141,6 @@ def _likelihood(logs: Node, labels: Node, count: Node, lengths: Node | None, bla
     return f.log_sum_exp(f.where(over, found, NEVER), axis=1)
 
 
-def _later(x: Node, by: int, fill: float) -> Node:
+def _shift_later(x: Node, by: int, fill: float) -> Node:
     """Return x moved by some places along axis 1, with fill in front."""
     return f.concat(f.full(fill, (x.shape[0], by), x.dtype), f.narrow(x, 1, 0, x.shape[1] - by), axis=1)

@@ -9,7 +9,7 @@ from attrs import define, field
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node, Spec
-from sigma_layers.settings import ACTIVATION, activation, applied, count, flag
+from sigma_layers.settings import ACTIVATION, activation, call_function, count, flag
 
 
 @define(eq=False)
@@ -44,4 +44,4 @@ class Dense(Layer):
         sums = x @ context.parameters["weights"]
         sums = sums + context.parameters["biases"] if self.bias else sums
         activation: Callable[[Node], Node] = context.resolve("activation", self.activation)
-        return applied(activation, sums)
+        return call_function(activation, sums)

@@ -34,6 +34,6 @@ class DepthwiseConvolution(Convolving):
     dilation: Sides = field(default=1, validator=sides)
     multiplier: int = field(default=1, validator=count)
 
-    def divided(self, channels: int) -> tuple[int, int]:
+    def filters_and_groups(self, channels: int) -> tuple[int, int]:
         """Return ``multiplier`` filters for each channel, and a group for each channel."""
         return channels * self.multiplier, channels

@@ -39,7 +39,7 @@ class Dot(Layer):
 
     def forward(self, context: Context, x: Node, y: Node) -> Node:
         """Return the products; raises SigmaNetworkError unless both have this axis, equally long."""
-        left, right = (self._last(one) for one in (x, y))
+        left, right = (self._move_axis_last(one) for one in (x, y))
         if left.shape[-1] != right.shape[-1]:
             raise SigmaNetworkError(
                 f"dot({x.shape[1:]}, {y.shape[1:]}): axis {self.axis} has sides {left.shape[-1]} and "
@@ -50,7 +50,7 @@ class Dot(Layer):
         rows, columns = (f.reshape(one, (one.shape[0], -1, one.shape[-1])) for one in (left, right))
         return f.reshape(rows @ f.swap_axes(columns, 1, 2), (*left.shape[:-1], *right.shape[1:-1]))
 
-    def _last(self, x: Node) -> Node:
+    def _move_axis_last(self, x: Node) -> Node:
         """Return x with the axis as the last one, and with vectors along it of length 1 for a cosine."""
         at = place("dot", x.shape[1:], self.axis)
         turned = f.permute(x, (*(k for k in range(len(x.shape)) if k != at), at))

@@ -8,7 +8,7 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.graph import Node
-from sigma_layers.settings import applied, function
+from sigma_layers.settings import call_function, function
 
 
 @define(eq=False)
@@ -28,4 +28,4 @@ class Function(Layer):
 
     def forward(self, context: Context, *inputs: Node) -> Node:
         """Return the function's value."""
-        return applied(self.function, *inputs)
+        return call_function(self.function, *inputs)

@@ -8,7 +8,7 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Context, CostLayer, Totals
 from sigma_kernel.graph import Node
-from sigma_layers.settings import applied, check_takes, function
+from sigma_layers.settings import call_function, check_takes, function
 
 
 @define(eq=False)
@@ -31,4 +31,4 @@ class FunctionCost(CostLayer):
         """Return the function's value; it is also given the sample weights, ``(batch,)``, if the data has them."""
         given = {"output": output, "targets": targets} | ({} if weights is None else {"weights": weights})
         check_takes(self.function, *given)
-        return applied(self.function, *given.values())
+        return call_function(self.function, *given.values())

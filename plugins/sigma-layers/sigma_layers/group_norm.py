@@ -10,7 +10,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node, Spec
-from sigma_layers.norms import scale_and_shift, scaled, several, standardised
+from sigma_layers.norms import apply_scale_and_shift, require_several, scale_and_shift, standardise
 from sigma_layers.settings import count, flag, positive
 
 
@@ -42,11 +42,11 @@ class GroupNorm(Layer):
                 f"group_norm({x.shape}): its channels, on the first axis, cannot be divided into {self.groups} groups. "
                 "Use a number that divides them."
             )
-        several("group_norm", x.shape, prod(x.shape) // self.groups, "a group")
+        require_several("group_norm", x.shape, prod(x.shape) // self.groups, "a group")
         return scale_and_shift(x.shape[:1]) if self.affine else {}
 
     def forward(self, context: Context, x: Node) -> Node:
         """Return the normalised samples."""
         groups = f.reshape(x, (x.shape[0], self.groups, -1))
-        normal = f.reshape(standardised(groups, (2,), self.epsilon), x.shape)
-        return scaled(context, normal, (x.shape[1], *(1,) * (len(x.shape) - 2)))
+        normal = f.reshape(standardise(groups, (2,), self.epsilon), x.shape)
+        return apply_scale_and_shift(context, normal, (x.shape[1], *(1,) * (len(x.shape) - 2)))

@@ -11,7 +11,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Parameter
 from sigma_kernel.graph import Node
 from sigma_layers.recurrent import Cell, Function, Recurrent, gate
-from sigma_layers.settings import applied, flag
+from sigma_layers.settings import call_function, flag
 
 
 @define(eq=False)
@@ -55,19 +55,19 @@ class GRU(Recurrent):
         gated, activation = (context.resolve("activation", x) for x in (self.gate_activation, self.activation))
         both, third = f.split(p["recurrent"], (2 * self.units, self.units))
 
-        def after(now: Node, h: Node) -> tuple[list[Node], list[Node]]:
+        def step_after(now: Node, h: Node) -> tuple[list[Node], list[Node]]:
             x, xn = f.split(now, (2 * self.units, self.units))
             product, hn = f.split(h @ p["recurrent"], (2 * self.units, self.units))
-            rz, inside = applied(gated, x + product), hn + p["recurrent_biases"]
+            rz, inside = call_function(gated, x + product), hn + p["recurrent_biases"]
             r, z = f.split(rz, 2)
-            n = applied(activation, xn + r * inside)
+            n = call_function(activation, xn + r * inside)
             return [n + z * (h - n)], [rz, inside, n]
 
-        def before(now: Node, h: Node) -> tuple[list[Node], list[Node]]:
+        def step_before(now: Node, h: Node) -> tuple[list[Node], list[Node]]:
             x, xn = f.split(now, (2 * self.units, self.units))
-            rz = applied(gated, x + h @ both)
+            rz = call_function(gated, x + h @ both)
             r, z = f.split(rz, 2)
-            n = applied(activation, xn + (r * h) @ third)
+            n = call_function(activation, xn + (r * h) @ third)
             return [n + z * (h - n)], [rz, n]
 
-        return after if self.reset_after else before
+        return step_after if self.reset_after else step_before

@@ -11,7 +11,7 @@ from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import and_, deep_iterable, optional
-from sigma_layers.settings import apart, count
+from sigma_layers.settings import check_separate_sides, count
 
 
 @define(eq=False, init=False)
@@ -29,7 +29,7 @@ class Input(Layer):
         dtype: Dtype to cast values to, such as ``"int32"`` for indices; by default the precision of the network.
     """
 
-    shape: tuple[int | None, ...] = field(validator=and_(apart, deep_iterable(optional(count))))
+    shape: tuple[int | None, ...] = field(validator=and_(check_separate_sides, deep_iterable(optional(count))))
     section: str = "inputs"
     dtype: str | None = None
 

@@ -9,7 +9,7 @@ from attrs import define, field
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node, Spec
-from sigma_layers.norms import scale_and_shift, scaled, several, standardised
+from sigma_layers.norms import apply_scale_and_shift, require_several, scale_and_shift, standardise
 from sigma_layers.settings import flag, positive
 
 
@@ -39,11 +39,11 @@ class InstanceNorm(Layer):
             raise SigmaNetworkError(
                 f"instance_norm({x.shape}): a sample must have channels and sides. Use layer_norm or batch_norm."
             )
-        several("instance_norm", x.shape, prod(x.shape[1:]), "a channel")
+        require_several("instance_norm", x.shape, prod(x.shape[1:]), "a channel")
         return scale_and_shift(x.shape[:1]) if self.affine else {}
 
     def forward(self, context: Context, x: Node) -> Node:
         """Return the normalised samples."""
         rank = len(x.shape)
-        normal = standardised(x, range(2, rank), self.epsilon)
-        return scaled(context, normal, (x.shape[1], *(1,) * (rank - 2)))
+        normal = standardise(x, range(2, rank), self.epsilon)
+        return apply_scale_and_shift(context, normal, (x.shape[1], *(1,) * (rank - 2)))

@@ -9,7 +9,7 @@ from attrs import define, field
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.graph import Node, Spec
-from sigma_layers.norms import scale_and_shift, several, trailing
+from sigma_layers.norms import require_several, scale_and_shift, trailing
 from sigma_layers.settings import count, flag, positive
 
 
@@ -37,7 +37,7 @@ class LayerNorm(Layer):
     def parameters(self, x: Spec) -> dict[str, Parameter]:
         """Return scale and shift; raises SigmaNetworkError if a sample has fewer axes."""
         sides = trailing("layer_norm", x.shape, self.axes)
-        several("layer_norm", x.shape, prod(sides), "what is normalised together")
+        require_several("layer_norm", x.shape, prod(sides), "what is normalised together")
         return scale_and_shift(sides) if self.affine else {}
 
     def forward(self, context: Context, x: Node) -> Node:

@@ -14,7 +14,7 @@ from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import is_finite, must
 from sigma_layers.recurrent import Cell, Function, Recurrent, gate
-from sigma_layers.settings import applied
+from sigma_layers.settings import call_function
 
 
 @frozen
@@ -74,10 +74,10 @@ class LSTM(Recurrent):
 
         def step(now: Node, h: Node, c: Node) -> tuple[list[Node], list[Node]]:
             both, g, o = f.split(now + h @ p["recurrent"], (2 * self.units, self.units, self.units))
-            both, g, o = applied(gated, both), applied(activation, g), applied(gated, o)
+            both, g, o = call_function(gated, both), call_function(activation, g), call_function(gated, o)
             i, forget = f.split(both, 2)
             c = forget * c + i * g
-            out = applied(activation, c)
+            out = call_function(activation, c)
             return [o * out, c], [both, g, o, out]
 
         return step

@@ -27,16 +27,16 @@ class Attended:
     causal: bool
     own: bool
 
-    def remembered(self, context: Context, k: Node, v: Node) -> Remembered:
+    def extend_memory(self, context: Context, k: Node, v: Node) -> Remembered:
         """Return keys, values and their mask, together with those of earlier pieces, and what to remember of them."""
         there = context.continuation
         if there is None or not self.own:
             return k, v, self._mask(self.present, k.shape[-2]), {}
         if not self.causal:
             raise SigmaNetworkError("attention: continues a sequence only if it is causal, as others look ahead.")
-        memory = {"keys": _written(context, "keys", k, 2), "values": _written(context, "values", v, 2)}
+        memory = {"keys": _update_cache(context, "keys", k, 2), "values": _update_cache(context, "values", v, 2)}
         if self.present is not None:
-            memory["present"] = _written(context, "present", self.present, 1)
+            memory["present"] = _update_cache(context, "present", self.present, 1)
         rows = f.iota((k.shape[-2], 1), axis=0) + there.position
         seen = f.reshape(rows >= f.iota((there.length,)), (1, 1, k.shape[-2], there.length))
         mask = self._mask(memory.get("present"), there.length)
@@ -75,7 +75,7 @@ def keys_of(where: str, x: Node, others: Sequence[Node], causal: bool) -> Attend
     return Attended(sequence, lengths, present, causal, sequence is x)
 
 
-def _written(context: Context, name: str, new: Node, axis: int) -> Node:
+def _update_cache(context: Context, name: str, new: Node, axis: int) -> Node:
     """Return what is remembered along an axis of whole sequences, with a new piece at its positions."""
     there = context.continuation
     assert there is not None

@@ -10,7 +10,7 @@ from attrs.validators import optional
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.graph import Node
-from sigma_layers.pooling import places, pooled, unfolded
+from sigma_layers.pooling import places, unfold_windows, window_settings
 from sigma_layers.settings import flag
 from sigma_layers.windows import Padding, Sides, padding, sides
 
@@ -43,13 +43,13 @@ class MaxPool(Layer):
 
     def window(self, shape: tuple[int, ...]) -> dict[str, Any]:
         """Return window, stride, padding and dilation for a sample; SigmaNetworkError if they do not fit its shape."""
-        return pooled("max_pool", shape, self.size, self.stride, self.padding, self.dilation, self.ceil_mode)
+        return window_settings("max_pool", shape, self.size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
     def forward(self, context: Context, x: Node) -> Node:
         """Return the maxima."""
         how = self.window(x.shape[1:])
         if max(how["dilation"]) > 1:
             entries = [places(*one) for one in zip(x.shape[2:], *how.values(), strict=True)]
-            return f.max_pool(unfolded(x, entries, -float("inf")), how["window"])
+            return f.max_pool(unfold_windows(x, entries, -float("inf")), how["window"])
         del how["dilation"]
         return f.max_pool(x, **how)

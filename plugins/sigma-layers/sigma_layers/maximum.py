@@ -28,6 +28,6 @@ class Maximum(Merging):
 
     called: ClassVar[str] = "maximum"
 
-    def merged(self, inputs: Sequence[Node]) -> Node:
+    def merge(self, inputs: Sequence[Node]) -> Node:
         """Return the maximum."""
         return f.max(f.stack(*inputs, axis=1), 1)

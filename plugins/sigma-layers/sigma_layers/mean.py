@@ -27,6 +27,6 @@ class Mean(Merging):
 
     called: ClassVar[str] = "mean"
 
-    def merged(self, inputs: Sequence[Node]) -> Node:
+    def merge(self, inputs: Sequence[Node]) -> Node:
         """Return the mean."""
         return reduce(add, inputs) / float(len(inputs))

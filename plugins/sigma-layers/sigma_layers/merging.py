@@ -31,7 +31,7 @@ class Merging(Layer):
     def forward(self, context: Context, *inputs: Node) -> Node:
         """Return the merged values; raises SigmaNetworkError if shapes do not fit."""
         self.check([x.shape[1:] for x in inputs])
-        return self.merged(inputs)
+        return self.merge(inputs)
 
     def check(self, shapes: Sequence[tuple[int, ...]]) -> None:
         """Raise SigmaNetworkError unless the shapes are equal: there is no broadcasting."""
@@ -41,5 +41,5 @@ class Merging(Layer):
             )
 
     @abstractmethod
-    def merged(self, inputs: Sequence[Node]) -> Node:
+    def merge(self, inputs: Sequence[Node]) -> Node:
         """Return one value for all inputs."""

@@ -40,6 +40,6 @@ class Multiply(Merging):
                 "Use Dense or Reshape before."
             )
 
-    def merged(self, inputs: Sequence[Node]) -> Node:
+    def merge(self, inputs: Sequence[Node]) -> Node:
         """Return the product."""
         return reduce(mul, inputs)

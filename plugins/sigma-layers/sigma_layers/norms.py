@@ -10,13 +10,13 @@ from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
 
 
-def standardised(x: Node, axes: Sequence[int], epsilon: float) -> Node:
+def standardise(x: Node, axes: Sequence[int], epsilon: float) -> Node:
     """Return x with mean 0 and variance 1 over axes."""
     centred = x - f.mean(x, axes, keepdims=True)
     return centred / f.sqrt(f.mean(f.square(centred), axes, keepdims=True) + epsilon)
 
 
-def scaled(context: Context, x: Node, shape: Sequence[int]) -> Node:
+def apply_scale_and_shift(context: Context, x: Node, shape: Sequence[int]) -> Node:
     """Return x times the scale, plus the shift, both reshaped; x itself if the layer has neither."""
     for name, combine in (("scale", f.mul), ("shift", f.add)):
         if name in context.parameters:
@@ -39,7 +39,7 @@ def trailing(where: str, shape: Sequence[int], axes: int) -> tuple[int, ...]:
     return tuple(shape[len(shape) - axes :])
 
 
-def several(where: str, shape: Sequence[int], values: int, what: str) -> None:
+def require_several(where: str, shape: Sequence[int], values: int, what: str) -> None:
     """Raise SigmaNetworkError unless several values are normalised together: a single one becomes 0."""
     if values < 2:
         raise SigmaNetworkError(

@@ -9,7 +9,7 @@ from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import and_, deep_iterable
-from sigma_layers.settings import apart, count
+from sigma_layers.settings import check_separate_sides, count
 
 
 @define(eq=False, init=False)
@@ -24,7 +24,7 @@ class Permute(Layer):
         axes: The axes of the input in their new order, each once, counted from 1; the batch is axis 0 and stays.
     """
 
-    axes: tuple[int, ...] = field(validator=and_(apart, deep_iterable(count)))
+    axes: tuple[int, ...] = field(validator=and_(check_separate_sides, deep_iterable(count)))
 
     def __init__(self, *axes: int, name: str | None = None) -> None:
         self.__attrs_init__(axes, name=name)

@@ -10,12 +10,12 @@ import numpy as np
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
-from sigma_layers.windows import Padding, Sides, each, reach, window
+from sigma_layers.windows import Padding, Sides, reach, values_per_side, window
 
 Places = Sequence[np.ndarray]  # for each side, the entries in its windows ``(windows, length)``; beyond it lies padding
 
 
-def pooled(
+def window_settings(
     where: str, shape: tuple[int, ...], size: Sides, stride: Sides | None, around: Padding, dilation: Sides = 1,
     ceil_mode: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
@@ -25,7 +25,7 @@ def pooled(
     """
     check(where, shape)
     how = window(where, shape, size, size if stride is None else stride, around, dilation, ceil_mode)
-    if not all(map(_covered, shape[1:], *how.values())):
+    if not all(map(_is_covered, shape[1:], *how.values())):
         raise SigmaNetworkError(
             f"{where}({shape}): windows of {how['window']} with padding {around!r} could hold padding only. "
             "Use less padding."
@@ -48,11 +48,11 @@ def places(n: int, span: int, step: int, pair: tuple[int, int], gap: int = 1) ->
     return np.where((found < 0) | (found >= n), n, found)
 
 
-def _covered(n: int, span: int, step: int, pair: tuple[int, int], gap: int) -> bool:
+def _is_covered(n: int, span: int, step: int, pair: tuple[int, int], gap: int) -> bool:
     return max(pair) < reach(span, gap) and bool((places(n, span, step, pair, gap) < n).any(axis=1).all())
 
 
-def divided(n: int, parts: int) -> np.ndarray:
+def window_entries(n: int, parts: int) -> np.ndarray:
     """Return the entries of a side in each of so many windows, which cover it evenly; a shorter one ends in n.
 
     Window i of m begins at ``floor(i * n / m)`` and ends before ``ceil((i + 1) * n / m)``.
@@ -63,7 +63,7 @@ def divided(n: int, parts: int) -> np.ndarray:
     return np.where(found < ends[:, None], found, n)
 
 
-def unfolded(x: Node, sides: Places, fill: float) -> Node:
+def unfold_windows(x: Node, sides: Places, fill: float) -> Node:
     """Return the entries of windows side by side, padding being ``fill``; a pool then has a stride of its size."""
     outside = tuple(int((at == n).any()) for at, n in zip(sides, x.shape[2:], strict=True))
     if any(outside):
@@ -73,7 +73,7 @@ def unfolded(x: Node, sides: Places, fill: float) -> Node:
     return x
 
 
-def counted(shape: Sequence[int], sides: Places) -> np.ndarray:
+def window_counts(shape: Sequence[int], sides: Places) -> np.ndarray:
     """Return the number of entries in each window that are not padding, ``(1, 1, *windows)``."""
     total = np.ones((1,) * len(shape))
     for axis, (n, at) in enumerate(zip(shape[2:], sides, strict=True), 2):
@@ -82,13 +82,13 @@ def counted(shape: Sequence[int], sides: Places) -> np.ndarray:
 
 
 # -- adaptive pools ----------------------------------------------------------------------------------------------------
-def adapted(where: str, shape: tuple[int, ...], size: Sides) -> tuple[int, ...]:
+def adaptive_sides(where: str, shape: tuple[int, ...], size: Sides) -> tuple[int, ...]:
     """Return the sides of the result for a sample; raises SigmaNetworkError if it has others."""
     check(where, shape)
-    return each(where, shape, "size", size)
+    return values_per_side(where, shape, "size", size)
 
 
-def even(shape: Iterable[int], size: Iterable[int]) -> tuple[int, ...] | None:
+def even_windows(shape: Iterable[int], size: Iterable[int]) -> tuple[int, ...] | None:
     """Return the windows that divide the sides into equal parts, or None if none do."""
     pairs = [*zip(shape, size, strict=True)]
     return tuple(n // m for n, m in pairs) if all(n % m == 0 for n, m in pairs) else None

@@ -37,7 +37,7 @@ def angles(length: int, features: int, base: float) -> np.ndarray:
     return np.asarray(np.arange(length)[:, None] * base ** (-2.0 * pairs / features))
 
 
-def rotated(context: Context, x: Node, base: float) -> Node:
+def rotate_pairs(context: Context, x: Node, base: float) -> Node:
     """Rotate pairs of neighbouring features of ``(..., time, features)`` by angles that grow with the position.
 
     Products of two rotated vectors depend on the distance of their positions alone (Su et al., RoFormer,

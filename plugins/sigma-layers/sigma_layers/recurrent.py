@@ -102,15 +102,15 @@ class Recurrent(Layer):
         mask = [] if lengths is None else [_mask(context, x, lengths)]
         steps = f.where(mask[0], steps, 0.0) if mask else steps  # padding may be anything, NaN included
         carries = self.carried > 0 and context.training and not context.declares
-        first = self._before(context, x.shape[0]) if carries else self._first(context, x)
+        first = self._read_carried(context, x.shape[0]) if carries else self._initial_state(context, x)
         ways = [self._walk(context, head, steps, mask, first) for head in DIRECTIONS[self.direction]]
         found = f.concat(*(outputs if self.sequence else state[0] for state, outputs in ways))
         if self.sequence:
             found = f.swap_axes(f.where(mask[0], found, 0.0) if mask else found, 0, 1)
-        kept = self._after(context, ways[0][0]) if carries else {}
+        kept = self._carry_state(context, ways[0][0]) if carries else {}
         return Outputs(found, kept, memory=dict(zip(self.states, ways[0][0], strict=True)))
 
-    def _first(self, context: Context, x: Node) -> list[Node]:
+    def _initial_state(self, context: Context, x: Node) -> list[Node]:
         """Return zeros, or the state after what came before in a sequence that is continued."""
         shape = x.shape[0], self.units
         if context.continuation is None:
@@ -120,7 +120,7 @@ class Recurrent(Layer):
         return [context.recall(name, shape) for name in self.states]
 
     # -- from batch to batch -------------------------------------------------------------------------------------------
-    def _before(self, context: Context, batch: int) -> list[Node]:
+    def _read_carried(self, context: Context, batch: int) -> list[Node]:
         """Return the state after the batch before, of the rows of this one."""
         if batch > self.carried:
             raise SigmaNetworkError(
@@ -129,21 +129,21 @@ class Recurrent(Layer):
             )
         kept, part = [context.state[name] for name in self.states], context.state["part"]
         kept = [one / f.where(part > 0.0, part, 1.0) for one in kept]
-        return kept if self._whole(context, batch) else [f.take(one, _rows(context, batch)) for one in kept]
+        return kept if self._has_all_rows(context, batch) else [f.take(one, _rows(context, batch)) for one in kept]
 
-    def _after(self, context: Context, last: Sequence[Node]) -> dict[str, Node]:
+    def _carry_state(self, context: Context, last: Sequence[Node]) -> dict[str, Node]:
         """Return the state to be carried; in a shard of a batch, rows of other shards are 0.
 
         The state of a whole batch is the mean over its shards, weighted by their rows: a part of what each row had.
         """
         batch = last[0].shape[0]
         new = dict(zip((*self.states, "part"), (*last, f.ones((batch, 1), last[0].dtype)), strict=True))
-        if self._whole(context, batch):
+        if self._has_all_rows(context, batch):
             return new
         rows = _rows(context, batch)
         return {name: f.scatter_add(f.zeros((self.carried, *x.shape[1:]), x.dtype), rows, x) for name, x in new.items()}
 
-    def _whole(self, context: Context, batch: int) -> bool:
+    def _has_all_rows(self, context: Context, batch: int) -> bool:
         """Return whether a batch has all rows that are carried, and is no shard."""
         return batch == self.carried and (context.key is None or context.key.row.op == "constant")
 

@@ -12,7 +12,7 @@ from sigma_kernel.contracts import Context, Layer
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import and_, deep_iterable
-from sigma_layers.settings import apart, count
+from sigma_layers.settings import check_separate_sides, count
 
 
 @define(eq=False, init=False)
@@ -28,7 +28,7 @@ class Reshape(Layer):
     """
 
     reshapes: ClassVar[bool] = True
-    shape: tuple[int, ...] = field(validator=and_(apart, deep_iterable(count)))
+    shape: tuple[int, ...] = field(validator=and_(check_separate_sides, deep_iterable(count)))
 
     def __init__(self, *shape: int, name: str | None = None) -> None:
         self.__attrs_init__(shape, name=name)

@@ -7,7 +7,7 @@ from attrs import define, field
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, Layer, Parameter
 from sigma_kernel.graph import Node, Spec
-from sigma_layers.norms import scaled, trailing
+from sigma_layers.norms import apply_scale_and_shift, trailing
 from sigma_layers.settings import count, flag, positive
 
 
@@ -41,4 +41,4 @@ class RMSNorm(Layer):
         """Return the normalised samples."""
         axes = tuple(range(len(x.shape) - self.axes, len(x.shape)))
         squares = f.mean(f.square(x), axes, keepdims=True)
-        return scaled(context, x / f.sqrt(squares + self.epsilon), x.shape[-self.axes :])
+        return apply_scale_and_shift(context, x / f.sqrt(squares + self.epsilon), x.shape[-self.axes :])

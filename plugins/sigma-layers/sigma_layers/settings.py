@@ -36,7 +36,7 @@ architecture = must(lambda value: isinstance(value, Architecture), "a layer or a
 function = must(callable, "a function of nodes", SigmaNetworkError)
 
 
-def apart(owner: Any, attribute: Attribute[Any], value: Any) -> None:
+def check_separate_sides(owner: Any, attribute: Attribute[Any], value: Any) -> None:
     """Raise SigmaNetworkError for a shape that is given as one tuple, instead of its sides one by one."""
     if value and isinstance(value[0], tuple | list):
         name, sides = type(owner).__name__, ", ".join(map(str, value[0]))
@@ -55,7 +55,7 @@ def check_takes(function: Callable[..., Any], *given: str) -> None:
         ) from None
 
 
-def applied(function: Callable[..., Result], *nodes: Node) -> Result:
+def call_function(function: Callable[..., Result], *nodes: Node) -> Result:
     """Call a user's function on nodes; its exceptions become SigmaNetworkErrors that say what it must accept."""
     try:
         return function(*nodes)

@@ -9,7 +9,7 @@ from attrs import define
 from sigma_kernel.contracts import Context
 from sigma_kernel.graph import Node
 from sigma_layers.recurrent import Cell, Recurrent
-from sigma_layers.settings import applied
+from sigma_layers.settings import call_function
 
 
 @define(eq=False)
@@ -30,7 +30,7 @@ class SimpleRNN(Recurrent):
         activation = context.resolve("activation", self.activation)
 
         def step(now: Node, h: Node) -> tuple[list[Node], list[Node]]:
-            h = applied(activation, now + h @ p["recurrent"])
+            h = call_function(activation, now + h @ p["recurrent"])
             return [h], [h]
 
         return step

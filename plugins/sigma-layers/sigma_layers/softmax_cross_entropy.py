@@ -85,7 +85,7 @@ class SoftmaxCrossEntropy(CostLayer):
         weighted = losses if each is None else losses * each
         if self.label_smoothing:
             spread = f.log_softmax(output) if classes is None else f.log_softmax(output) * classes
-            weighted = self._smoothed(weighted, -f.mean(spread, axis=-1))
+            weighted = self._smooth_labels(weighted, -f.mean(spread, axis=-1))
         if each is None and counted is None:
             return mean(weighted, weights)
         each = f.ones(losses.shape, losses.dtype) if each is None else each
@@ -103,14 +103,14 @@ class SoftmaxCrossEntropy(CostLayer):
             )
         targets = targets if targets.dtype == output.dtype else f.cast(targets, output.dtype)
         if self.label_smoothing:
-            targets = self._smoothed(targets, 1.0 / output.shape[-1])
+            targets = self._smooth_labels(targets, 1.0 / output.shape[-1])
         terms, classes = f.log_softmax(output) * targets, self._class_weights(output)
         terms = terms if classes is None else terms * classes
         if weights is not None:
             return mean(-f.sum(terms, axis=-1), weights)
         return -f.sum(terms) / float(prod(output.shape[:-1]))
 
-    def _smoothed(self, own: Node, even: Node | float) -> Node:
+    def _smooth_labels(self, own: Node, even: Node | float) -> Node:
         return own * (1.0 - self.label_smoothing) + even * self.label_smoothing
 
     def _class_weights(self, output: Node) -> Node | None:

@@ -43,17 +43,17 @@ class TransformerBlock(Layer):
     rotary: float | None = field(default=None, validator=optional(gt(0)))
     epsilon: float = field(default=1e-5, validator=gt(0))
 
-    def _around(self, context: Context, name: str, x: Node, part: Callable[[Node], Node]) -> Node:
+    def _add_part(self, context: Context, name: str, x: Node, part: Callable[[Node], Node]) -> Node:
         """Return the sum of x and what a part makes of it, normalised before the part or after the sum."""
         norm = LayerNorm(epsilon=self.epsilon)
         found = part(context.run(f"{name}_norm", norm, x) if self.norm == "pre" else x)
-        total = x + self._dropped(context, f"{name}_dropout", found)
+        total = x + self._drop_features(context, f"{name}_dropout", found)
         return total if self.norm == "pre" else context.run(f"{name}_norm", norm, total)
 
-    def _dropped(self, context: Context, name: str, x: Node) -> Node:
+    def _drop_features(self, context: Context, name: str, x: Node) -> Node:
         return context.run(name, Dropout(self.dropout), x) if self.dropout else x
 
-    def _attended(
+    def _attend(
         self, context: Context, name: str, heads: int, x: Node, *others: Node, causal: bool = False, own: bool = True
     ) -> Node:
         check_sequence(context.address, x.shape[1:])
@@ -61,7 +61,7 @@ class TransformerBlock(Layer):
             heads, key_value_heads=self.key_value_heads, causal=causal, dropout=self.dropout, bias=self.bias,
             rotary=self.rotary if own else None,
         )  # fmt: skip
-        return self._around(context, name, x, lambda inner: context.run(name, layer, inner, *others))
+        return self._add_part(context, name, x, lambda inner: context.run(name, layer, inner, *others))
 
     def _fed_forward(self, context: Context, x: Node) -> Node:
         """Return the sum of x and a network of one hidden layer, applied to each entry of the sequence."""
@@ -69,7 +69,7 @@ class TransformerBlock(Layer):
         wide = Dense(self.hidden or 4 * features, activation=self.activation, bias=self.bias)
 
         def part(inner: Node) -> Node:
-            hidden = self._dropped(context, "hidden_dropout", context.run("hidden", wide, inner))
+            hidden = self._drop_features(context, "hidden_dropout", context.run("hidden", wide, inner))
             return context.run("feed_forward", Dense(features, bias=self.bias), hidden)
 
-        return self._around(context, "feed_forward", x, part)
+        return self._add_part(context, "feed_forward", x, part)

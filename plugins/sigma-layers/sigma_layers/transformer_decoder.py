@@ -44,25 +44,25 @@ class TransformerDecoder(TransformerBlock):
     memory_mask: Architecture | None = field(default=None, validator=optional(architecture), kw_only=True)
     causal: bool = field(default=True, validator=flag, kw_only=True)
 
-    def _given(self) -> dict[str, Architecture]:
+    def _named_inputs(self) -> dict[str, Architecture]:
         known = {"mask": self.mask, "memory": self.memory, "memory_mask": self.memory_mask}
         return {name: one for name, one in known.items() if one is not None}
 
     @property
     def branches(self) -> tuple[Architecture, ...]:
         """Return the architectures of its further inputs."""
-        return tuple(self._given().values())
+        return tuple(self._named_inputs().values())
 
     def forward(self, context: Context, x: Node, *others: Node) -> Node:
         """Return the sequence that leaves the block; raises SigmaNetworkError if there is no memory."""
-        own, memory, masks = self._sorted(others)
-        attended = self._attended(context, "attention", self.heads, x, *own, causal=self.causal)
-        crossed = self._attended(context, "cross_attention", self.heads, attended, memory, *masks, own=False)
+        own, memory, masks = self._sort_inputs(others)
+        attended = self._attend(context, "attention", self.heads, x, *own, causal=self.causal)
+        crossed = self._attend(context, "cross_attention", self.heads, attended, memory, *masks, own=False)
         return self._fed_forward(context, crossed)
 
-    def _sorted(self, others: Sequence[Node]) -> tuple[list[Node], Node, list[Node]]:
+    def _sort_inputs(self, others: Sequence[Node]) -> tuple[list[Node], Node, list[Node]]:
         """Return masks of the own sequence, the memory, and masks of it."""
-        names = [*self._given()]
+        names = [*self._named_inputs()]
         found = dict(zip(names, others, strict=False))
         own, masks = ([found[name]] if name in found else [] for name in ("mask", "memory_mask"))
         memory = found.get("memory")

@@ -42,5 +42,5 @@ class TransformerEncoder(TransformerBlock):
 
     def forward(self, context: Context, x: Node, *masks: Node) -> Node:
         """Return the sequence that leaves the block."""
-        attended = self._attended(context, "attention", self.heads, x, *masks, causal=self.causal)
+        attended = self._attend(context, "attention", self.heads, x, *masks, causal=self.causal)
         return self._fed_forward(context, attended)

@@ -13,7 +13,7 @@ from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_layers.convolutions import Sliding
 from sigma_layers.settings import ACTIVATION, activation, count, flag
-from sigma_layers.windows import Padding, Sides, each, padding, reach, sides, widths
+from sigma_layers.windows import Padding, Sides, padding, reach, sides, values_per_side, widths
 
 
 @define(eq=False)
@@ -42,7 +42,7 @@ class TransposedConvolution(Sliding):
     dilation: Sides = field(default=1, validator=sides)
     groups: int = field(default=1, validator=count)
 
-    def divided(self, channels: int) -> tuple[int, int]:
+    def filters_and_groups(self, channels: int) -> tuple[int, int]:
         """Return filters and groups."""
         return self.filters, self.groups
 
@@ -61,7 +61,9 @@ class TransposedConvolution(Sliding):
             "size": self.size, "stride": self.stride, "dilation": self.dilation,
             "padding": 0 if same else self.padding, "output_padding": self.output_padding,
         }  # fmt: skip
-        spans, steps, gaps, cuts, added = (each(self.called, shape, name, value) for name, value in given.items())
+        spans, steps, gaps, cuts, added = (
+            values_per_side(self.called, shape, name, value) for name, value in given.items()
+        )
         reaches = [reach(*one) for one in zip(spans, gaps, strict=True)]
         pairs = tuple((cut, cut) for cut in cuts)
         if same and not any(added):
@@ -92,6 +94,6 @@ class TransposedConvolution(Sliding):
         """Return the activation of the sums."""
         how = self.window(x.shape[1:])
         del how["window"]
-        return self.finished(
+        return self.activate(
             context, f.convolution_transpose(x, context.parameters["weights"], **how, groups=self.groups)
         )

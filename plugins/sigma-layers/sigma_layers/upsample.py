@@ -12,7 +12,7 @@ from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import in_
 from sigma_layers.settings import flag
-from sigma_layers.windows import Sides, each, sides
+from sigma_layers.windows import Sides, sides, values_per_side
 
 
 @define(eq=False)
@@ -60,8 +60,8 @@ class Upsample(Layer):
                 f"upsample({shape}): a sample must have channels and sides. Put a Reshape before it."
             )
         if self.size is not None:
-            return each("upsample", shape, "size", self.size)
-        factors = each("upsample", shape, "factor", self.factor)
+            return values_per_side("upsample", shape, "size", self.size)
+        factors = values_per_side("upsample", shape, "factor", self.factor)
         return tuple(n * factor for n, factor in zip(shape[1:], factors, strict=True))
 
     def _nearest(self, x: Node, axis: int, m: int) -> Node:

@@ -15,18 +15,18 @@ Sides = int | Sequence[int]  # for all spatial dimensions, or for each
 Padding = Sides | str
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _as_sequence(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) and value else (value,)
 
 
 def sides(layer: Any, attribute: Attribute[Any], value: Any) -> None:
     """Require a positive integer, or one for each spatial dimension."""
-    for side in _listed(value):
+    for side in _as_sequence(value):
         count(layer, attribute, side)
 
 
 def _is_padding(value: Any) -> bool:
-    numbers = _listed(0 if value == "same" else value)
+    numbers = _as_sequence(0 if value == "same" else value)
     return all(isinstance(side, int) and not isinstance(side, bool) and side >= 0 for side in numbers)
 
 
@@ -52,13 +52,13 @@ def window(
     """
     sides = shape[1:]
     given = {"size": size, "stride": stride, "dilation": dilation, "padding": 0 if around == "same" else around}
-    spans, steps, gaps, pads = (each(where, shape, name, value) for name, value in given.items())
+    spans, steps, gaps, pads = (values_per_side(where, shape, name, value) for name, value in given.items())
     reaches = [reach(*one) for one in zip(spans, gaps, strict=True)]
     pairs = tuple((side, side) for side in pads)
     if around == "same":
-        pairs = tuple(_same(*one) for one in zip(sides, reaches, steps, strict=True))
+        pairs = tuple(_same_padding(*one) for one in zip(sides, reaches, steps, strict=True))
     elif ceil_mode:
-        pairs = tuple(_extended(*one) for one in zip(sides, reaches, steps, pairs, strict=True))
+        pairs = tuple(_extend_padding(*one) for one in zip(sides, reaches, steps, pairs, strict=True))
     for n, covered, pair in zip(sides, reaches, pairs, strict=True):
         if covered > n + sum(pair):
             raise SigmaNetworkError(
@@ -68,7 +68,7 @@ def window(
     return {"window": spans, "stride": steps, "padding": pairs, "dilation": gaps}
 
 
-def each(where: str, shape: Sequence[int], name: str, value: Any) -> tuple[int, ...]:
+def values_per_side(where: str, shape: Sequence[int], name: str, value: Any) -> tuple[int, ...]:
     """Return a setting for each side of ``(channels, *spatial)``; raises SigmaNetworkError if their numbers differ."""
     rank = len(shape) - 1
     entries = (value,) * rank if isinstance(value, int) else tuple(value)
@@ -85,12 +85,12 @@ def reach(span: int, gap: int) -> int:
     return (span - 1) * gap + 1
 
 
-def _same(side: int, covered: int, step: int) -> tuple[int, int]:
+def _same_padding(side: int, covered: int, step: int) -> tuple[int, int]:
     missing = max((-(-side // step) - 1) * step + covered - side, 0)
     return missing // 2, missing - missing // 2
 
 
-def _extended(side: int, covered: int, step: int, pair: tuple[int, int]) -> tuple[int, int]:
+def _extend_padding(side: int, covered: int, step: int, pair: tuple[int, int]) -> tuple[int, int]:
     """Return padding for one more window, unless it would begin in the padding after the side."""
     before, after = pair
     room = side + before + after

@@ -24,7 +24,7 @@ from sigma_layers import (
     SquaredDifference,
     Subnetwork,
 )
-from sigma_layers.positions import rotated
+from sigma_layers.positions import rotate_pairs
 from sigma_run import load
 from sigma_testing import LayerSuite, by_name, traced
 
@@ -57,7 +57,7 @@ class Turned(Layer):
     """Rotate the features of a sequence."""
 
     def forward(self, context: Context, x: Node) -> Node:
-        return rotated(context, x, 100.0)
+        return rotate_pairs(context, x, 100.0)
 
 
 # -- embedding ---------------------------------------------------------------------------------------------------------
