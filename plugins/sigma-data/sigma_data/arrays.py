@@ -34,9 +34,9 @@ class Arrays(Dataset):
 
     def __init__(self, **sections: npt.ArrayLike | Labels | Framed | Titled | NamedTargets) -> None:
         given = {name: x.values if isinstance(x, NamedTargets) else x for name, x in sections.items()}
-        known = [name for values in given.values() for name in named(values)]
+        known = [name for values in given.values() for name in frame_columns(values)]
         found = {name: _section(name, values, known) for name, values in given.items()}
-        self._named = {name: NamedTargets.of(values) for name, values in sections.items() if name != "inputs"}
+        self._named = {name: NamedTargets.from_values(values) for name, values in sections.items() if name != "inputs"}
         self._labels = {name: values for name, values in found.items() if isinstance(values, Labels)}
         self._framed = {name: values for name, values in found.items() if isinstance(values, Framed)}
         self._titled = {name: values for name, values in found.items() if isinstance(values, Titled)}
@@ -69,18 +69,20 @@ class Arrays(Dataset):
             if classes is None or values.ndim != 1 or values.dtype.kind not in "iu" or not labels:
                 return self
             codes = Codes(values, f"data: section {section!r}")  # of numbers that were the labels of the training
-            return self._but({section: Labels(codes, values).encoded(section, classes, names)})
-        changed = self._labels[section].encoded(section, classes, names)
+            return self._but({section: Labels(codes, values).encode(section, classes, names)})
+        changed = self._labels[section].encode(section, classes, names)
         return self._but({section: changed})
 
     def aligned(self, training: Dataset) -> Arrays:
         """Return a copy with the named columns in the order of the training split, and with its categories."""
         tables = getattr(training, "tables", {})
-        found = {name: x.aligned(tables.get(name), training.column_names(name)) for name, x in self._columned.items()}
-        return self._but({name: one for name, one in found.items() if one is not self._columned[name]})
+        found = {
+            name: x.aligned(tables.get(name), training.column_names(name)) for name, x in self._column_sections.items()
+        }
+        return self._but({name: one for name, one in found.items() if one is not self._column_sections[name]})
 
     @property
-    def _columned(self) -> dict[str, Framed | Titled]:
+    def _column_sections(self) -> dict[str, Framed | Titled]:
         """Return the sections with named columns."""
         return {**self._framed, **self._titled}
 
@@ -92,12 +94,12 @@ class Arrays(Dataset):
     @property
     def tables(self) -> dict[str, Table]:
         """Return what extracts the sections that were frames, or tables in files."""
-        return {name: one.table for name, one in self._columned.items() if one.table is not None}
+        return {name: one.table for name, one in self._column_sections.items() if one.table is not None}
 
     @property
     def learned(self) -> dict[str, Any]:
         """Return the columns of frames, in plain values, to predict from frames with, and the names of targets."""
-        frames = {name: table.plain() for name, table in self.tables.items()}
+        frames = {name: table.to_plain() for name, table in self.tables.items()}
         targets = {name: [*one.names] for name, one in self._named.items() if one.names}
         return {name: held for name, held in (("frames", frames), ("targets", targets)) if held}
 
@@ -112,7 +114,7 @@ class Arrays(Dataset):
 
     def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> tuple[str, ...]:
         """Return what is odd about columns with names, and about classes that a split lacks."""
-        columns = tuple(text for one in self._columned.values() for text in one.findings)
+        columns = tuple(text for one in self._column_sections.values() for text in one.findings)
         return columns + classes_lacking({"training": self, **others}, classes)
 
     def column(self, section: str) -> np.ndarray | None:
@@ -181,7 +183,7 @@ class Framed:
         return self if table in (None, self.table) else evolve(self, table=table)
 
     @classmethod
-    def of(cls, name: str, frame: Any, others: Sequence[str]) -> Framed | np.ndarray:
+    def from_frame(cls, name: str, frame: Any, others: Sequence[str]) -> Framed | np.ndarray:
         """Return all columns of a frame, those of a categorical type encoded; a single column of words as such."""
         columns = columns_of(frame, f"data: section {name!r}")
         table = Table(tuple(columns), tuple(others), section=name)
@@ -231,12 +233,12 @@ class NamedTargets:
     names: Sequence[str] = ()
 
     @classmethod
-    def of(cls, values: Any) -> NamedTargets:
+    def from_values(cls, values: Any) -> NamedTargets:
         """Return values with their own names, if they have any."""
-        return values if isinstance(values, NamedTargets) else cls(values, named(values))
+        return values if isinstance(values, NamedTargets) else cls(values, frame_columns(values))
 
 
-def named(values: Any) -> list[str]:
+def frame_columns(values: Any) -> list[str]:
     """Return the names of the columns of a frame, or of a series; none for others."""
     if is_frame(values):
         return [*columns_of(values)]
@@ -250,12 +252,12 @@ def _section(name: str, values: Any, known: Sequence[str]) -> np.ndarray | Label
     order = order_of(values)
     if is_frame(values):
         order = order_of(next(iter(columns_of(values).values()), None))
-        values = Framed.of(name, values, [one for one in known if one not in named(values)])
+        values = Framed.from_frame(name, values, [one for one in known if one not in frame_columns(values)])
         if isinstance(values, Framed):
             return values
-    array = _converted(name, values)
+    array = _to_array(name, values)
     if (words := as_words(array)) is not None:
-        return Labels.settled(Codes(words, f"data: section {name!r}", order=order))
+        return Labels.from_codes(Codes(words, f"data: section {name!r}", order=order))
     numbers(name, array)
     if array.dtype.kind == "b" and array.ndim == 1:
         return Labels(Codes(array, f"data: section {name!r}"), array)
@@ -263,7 +265,7 @@ def _section(name: str, values: Any, known: Sequence[str]) -> np.ndarray | Label
     return array
 
 
-def _converted(name: str, values: Any) -> np.ndarray:
+def _to_array(name: str, values: Any) -> np.ndarray:
     array = as_array("data", name, values)
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
         array = np.asarray(values, object)  # in which numbers and missing values among words are still such
@@ -297,7 +299,7 @@ def finite(name: str, array: np.ndarray, rows: Iterable[int]) -> None:
         )
 
 
-def converted(values: np.ndarray, dtype: npt.DTypeLike, where: str) -> np.ndarray:
+def cast_values(values: np.ndarray, dtype: npt.DTypeLike, where: str) -> np.ndarray:
     """Return values cast to a dtype, floats rounded; SigmaDataError for values that an integer or bool cannot hold."""
     with np.errstate(invalid="ignore", over="ignore"):
         changed = values.astype(dtype)
@@ -310,7 +312,7 @@ def converted(values: np.ndarray, dtype: npt.DTypeLike, where: str) -> np.ndarra
     return changed
 
 
-def scaled(values: np.ndarray, factor: float) -> np.ndarray:
+def scale_numbers(values: np.ndarray, factor: float) -> np.ndarray:
     """Return numbers times a factor: float32, or float64 if that has no room for the numbers' own type."""
     dtype = np.result_type(values.dtype, np.float32)
     return values if factor == 1.0 else np.multiply(values, factor, dtype=np.float64).astype(dtype, copy=False)

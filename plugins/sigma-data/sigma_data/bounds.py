@@ -11,16 +11,16 @@ from sigma_kernel import SigmaDataError
 CHUNK = 1 << 20  # bytes requested at once: the most that a wrong header can cost
 
 
-def exactly(stream: IO[bytes], count: int, where: str) -> bytearray:
+def read_exactly(stream: IO[bytes], count: int, where: str) -> bytearray:
     """Return the next ``count`` bytes; SigmaDataError if there are fewer, without allocating more than there are."""
     there = remaining(stream)
     if there is not None and there < count:
-        raise _truncated(where, count, there)
+        raise _truncation_error(where, count, there)
     data = bytearray()
     while len(data) < count:
         chunk = stream.read(min(CHUNK, count - len(data)))
         if not chunk:
-            raise _truncated(where, count, len(data))
+            raise _truncation_error(where, count, len(data))
         data += chunk
     return data
 
@@ -35,7 +35,7 @@ def remaining(stream: IO[bytes]) -> int | None:
     return end - here
 
 
-def finished(stream: IO[bytes], where: str) -> None:
+def check_end(stream: IO[bytes], where: str) -> None:
     """Raise SigmaDataError if anything follows."""
     if stream.read(1):
         raise SigmaDataError(
@@ -43,7 +43,7 @@ def finished(stream: IO[bytes], where: str) -> None:
         )
 
 
-def shaped(
+def to_array(
     data: bytearray, dtype: np.dtype, shape: tuple[int, ...], order: Literal["C", "F"], where: str
 ) -> np.ndarray:
     """Return bytes as an array, in C order and native byte order; SigmaDataError for an impossible shape."""
@@ -54,7 +54,7 @@ def shaped(
     return np.ascontiguousarray(values, dtype.newbyteorder("="))
 
 
-def _truncated(where: str, count: int, there: int) -> SigmaDataError:
+def _truncation_error(where: str, count: int, there: int) -> SigmaDataError:
     return SigmaDataError(
         f"{where}: {count} bytes should follow, {there} are there. The file is cut off: fetch it again."
     )

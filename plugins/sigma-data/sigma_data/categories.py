@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sigma_data.labels import Row, check_blanks, in_order, indices, listed
+from sigma_data.labels import Row, check_blanks, in_order, indices, list_first
 from sigma_kernel import SigmaDataError
 
 CELLS = 1 << 28  # elements that one encoded column may have: 2 GiB
@@ -23,7 +23,7 @@ def categories(words: np.ndarray, where: str, row: Row = "row {}".format, order:
     return tuple(map(str, indices(there, where, order=order)[1]))
 
 
-def recalled(saved: Any, columns: int, size: int, where: str) -> dict[str, tuple[str, ...]]:
+def parse_categories(saved: Any, columns: int, size: int, where: str) -> dict[str, tuple[str, ...]]:
     """Return the categories that a run saved, by the index of their column.
 
     Raises SigmaDataError unless they are those of this many ``columns``, each in order, in samples of ``size`` numbers.
@@ -62,7 +62,7 @@ def one_hot(words: np.ndarray, names: Sequence[str], place: Callable[[int], str]
     if unknown is not None:
         raise SigmaDataError(
             f"{place(unknown)}: column {column!r}: {cells[unknown]!r} is not one of the {len(names)} categories "
-            f"of the training data: {listed(names)}. Correct it, or leave the row out."
+            f"of the training data: {list_first(names)}. Correct it, or leave the row out."
         )
     codes = np.array([places.get(cell, -1) for cell in cells], np.intp)
     found = np.equal(codes[:, None], np.arange(len(names))).astype(np.float64)

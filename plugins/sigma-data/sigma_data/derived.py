@@ -19,7 +19,7 @@ class Derived(Dataset):
         self.starts = [0, *accumulate(dataset.rows(block) for block in range(dataset.blocks))]  # of its blocks
 
     @abstractmethod
-    def over(self, dataset: Dataset) -> Dataset:
+    def with_dataset(self, dataset: Dataset) -> Dataset:
         """Return the same view of another data set."""
 
     @property
@@ -39,14 +39,14 @@ class Derived(Dataset):
 
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
         """Return the view of the encoded data set, whose classes are those of all its rows."""
-        return self._over(self.dataset.encode(section, classes, names))
+        return self._with_dataset(self.dataset.encode(section, classes, names))
 
     def aligned(self, training: Dataset) -> Dataset:
         """Return the view of the data set with the columns of the training split."""
-        return self._over(self.dataset.aligned(training))
+        return self._with_dataset(self.dataset.aligned(training))
 
-    def _over(self, dataset: Dataset) -> Dataset:
-        return self if dataset is self.dataset else self.over(dataset)
+    def _with_dataset(self, dataset: Dataset) -> Dataset:
+        return self if dataset is self.dataset else self.with_dataset(dataset)
 
     @property
     def tables(self) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from sigma_data.labels import listed
+from sigma_data.labels import list_first
 from sigma_kernel import Label
 
 MOST = 1 << 20  # values of a column that are looked at
@@ -41,7 +41,7 @@ def examine_columns(
     ]
     if len(kinds) < WIDE and (same := [name for name, kind in kinds.items() if kind == "constant"]):
         several = "columns {} have" if len(same) > 1 else "column {} has"
-        found.append(f"{several.format(listed(same))} one value in all rows, from which nothing can be learned.")
+        found.append(f"{several.format(list_first(same))} one value in all rows, from which nothing can be learned.")
     return tuple(found)
 
 
@@ -84,7 +84,7 @@ def examine_classes(splits: Mapping[str, np.ndarray], names: Sequence[Label]) ->
     """Return a sentence for each split without rows of some class; ``splits`` have its indices, negative if ignored."""
     if len(splits) < 2 or sum(map(len, splits.values())) < FEW:
         return ()
-    counts = {split: _counted(values[values >= 0]) for split, values in splits.items()}
+    counts = {split: _count_values(values[values >= 0]) for split, values in splits.items()}
     total = sum(counts.values(), Counter[int]())
     lacking = {split: sorted(total.keys() - one.keys()) for split, one in counts.items()}
     return tuple(
@@ -95,13 +95,13 @@ def examine_classes(splits: Mapping[str, np.ndarray], names: Sequence[Label]) ->
     )
 
 
-def _counted(values: np.ndarray) -> Counter[int]:
+def _count_values(values: np.ndarray) -> Counter[int]:
     found, counts = np.unique(values, return_counts=True)
     return Counter(dict(zip(found.tolist(), counts.tolist(), strict=True)))
 
 
 def _lacking(split: str, labels: Sequence[Label]) -> str:
-    which = f"classes {listed(labels)} have" if len(labels) > 1 else f"class {labels[0]!r} has"
+    which = f"classes {list_first(labels)} have" if len(labels) > 1 else f"class {labels[0]!r} has"
     effect = "nothing is learned about such rows" if split == "training" else "nothing there measures such rows"
     return f"{which} no row in the split {split!r}: {effect}. "
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sigma_data.labels import EXACT, listed
+from sigma_data.labels import EXACT, list_first
 from sigma_kernel import SigmaConfigError, SigmaDataError, as_numpy
 
 Place = Callable[[int], str]  # the name of a row in an error message
@@ -47,17 +47,19 @@ def named_columns(given: Any, there: Mapping[str, Any], where: str) -> tuple[str
     from 0, or from the end if it is negative.  Raises SigmaConfigError for anything else.
     """
     if isinstance(given, str | Integral):
-        return (_named(given, [*there], where),)
+        return (_column_name(given, [*there], where),)
     if not isinstance(given, Sequence) or not all(isinstance(one, str | Integral) for one in given):
         raise SigmaConfigError(f"{where}: must be the name of a column, or several (got {given!r}).")
-    return tuple(_named(one, [*there], where) for one in given)
+    return tuple(_column_name(one, [*there], where) for one in given)
 
 
-def _named(column: str | Integral, names: Sequence[str], where: str) -> str:
+def _column_name(column: str | Integral, names: Sequence[str], where: str) -> str:
     if isinstance(column, str) or str(column) in names:
         return str(column)
     if any(name.isdecimal() for name in names) or not -len(names) <= int(column) < len(names):
-        raise SigmaDataError(f"{where}: there is no column {column}; it has {listed([*names])}. Choose one of these.")
+        raise SigmaDataError(
+            f"{where}: there is no column {column}; it has {list_first([*names])}. Choose one of these."
+        )
     return names[int(column)]
 
 
@@ -108,7 +110,7 @@ def _of_objects(values: list[Any], where: str) -> np.ndarray:
     found = {kind: kinds.index(kind) for kind in kinds if kind is not None}
     if len(found) > 1:
         (one, first), (other, second) = [*found.items()][:2]
-        shown = f"row {first} holds {_shown(values[first])}, row {second} {_shown(values[second])}"
+        shown = f"row {first} holds {_format_name(values[first])}, row {second} {_format_name(values[second])}"
         raise SigmaDataError(f"{where}: mixes {one} and {other}: {shown}. Make them alike.")
     if "words" in found:
         return np.array(["" if gap else value for gap, value in zip(gaps, values, strict=True)], WORDS)
@@ -130,10 +132,12 @@ def _float(value: Any, where: str) -> float:
     try:
         return float(value)
     except (ValueError, OverflowError) as error:  # of a Decimal or a Fraction
-        raise SigmaDataError(f"{where} holds {_shown(value)}: {error}. Give numbers that floats can hold.") from None
+        raise SigmaDataError(
+            f"{where} holds {_format_name(value)}: {error}. Give numbers that floats can hold."
+        ) from None
 
 
-def _shown(value: Any) -> str:
+def _format_name(value: Any) -> str:
     return repr(str(value) if isinstance(value, str) else value)
 
 
@@ -160,9 +164,11 @@ def check_names(
 ) -> None:
     """Raise SigmaDataError for columns that are missing, and for those that are neither ``wanted`` nor ``others``."""
     if missing := [name for name in wanted if name not in there]:
-        raise SigmaDataError(f"{where}: there is no column {listed(missing)}; it has {listed([*there])}. Add it.")
+        raise SigmaDataError(
+            f"{where}: there is no column {list_first(missing)}; it has {list_first([*there])}. Add it."
+        )
     if more := [name for name in there if name not in {*wanted, *others}]:
         remedy = remedy or f"Leave it out: frame.drop(columns={more!r}), or select those."
         raise SigmaDataError(
-            f"{where}: the network was not trained on column {listed(more)}, but on {listed(wanted)}. {remedy}"
+            f"{where}: the network was not trained on column {list_first(more)}, but on {list_first(wanted)}. {remedy}"
         )

@@ -31,7 +31,7 @@ class Codes:
     order: Sequence[Any] = ()
 
     @cached_property
-    def found(self) -> tuple[np.ndarray, tuple[Label, ...]]:
+    def indices_and_names(self) -> tuple[np.ndarray, tuple[Label, ...]]:
         """Return the class of each row as an index, and the labels of the classes."""
         if self.values.dtype.kind == "b":
             return self.values.astype(np.int32), (False, True)
@@ -52,9 +52,9 @@ class Labels:
     names: tuple[Label, ...] = ()
 
     @classmethod
-    def settled(cls, codes: Codes, numbers: bool = False) -> Labels:
+    def from_codes(cls, codes: Codes, numbers: bool = False) -> Labels:
         """Return labels that are settled as classes; with ``numbers``, their indices may also be used as numbers."""
-        found, names = codes.found
+        found, names = codes.indices_and_names
         return cls(codes, found if numbers else None, found, names)
 
     @property
@@ -64,7 +64,7 @@ class Labels:
         assert found is not None
         return found
 
-    def encoded(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Labels:
+    def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Labels:
         """Return the labels with their classes settled, or as numbers if ``classes`` is None.
 
         ``classes`` is the number of classes, 0 if unknown; integers below it keep their values as indices.  ``names``
@@ -79,13 +79,13 @@ class Labels:
                 )
             check_exact(self.codes.values, self.codes.where, self.codes.row, "Give such numbers as floats.")
             return evolve(self, indices=None, names=())
-        found, own = self.codes.found
+        found, own = self.codes.indices_and_names
         order = tuple(names) or _fitting(section, own, classes)
         places = {name: i for i, name in enumerate(order)}
         if unknown := next((name for name in own if name not in places), None):
             raise SigmaDataError(
                 f"data: section {section!r} holds the class {unknown!r}, which the training split does not have: "
-                f"{listed(order)}. Correct it, or cut both from one data set."
+                f"{list_first(order)}. Correct it, or cut both from one data set."
             )
         return evolve(self, indices=np.array([places[name] for name in own], np.int32)[found], names=order)
 
@@ -107,13 +107,13 @@ def _fitting(section: str, own: tuple[Label, ...], classes: int) -> tuple[Label,
         return numbered
     if classes not in (0, len(own)):
         raise SigmaDataError(
-            f"data: section {section!r} holds {len(own)} classes: {listed(own)}; the network has {classes}. "
+            f"data: section {section!r} holds {len(own)} classes: {list_first(own)}; the network has {classes}. "
             f"Make both equal: Output({len(own)}) with SoftmaxCrossEntropy() takes these."
         )
     return own
 
 
-def listed(names: Sequence[Label]) -> str:
+def list_first(names: Sequence[Label]) -> str:
     """Return the first names or labels, for an error message."""
     return ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
 
@@ -128,7 +128,7 @@ def indices(
     """
     if values.ndim != 1:
         raise SigmaDataError(f"{where}: classes have shape {values.shape[1:]} per row. There must be one value.")
-    names = _words(values, where, row) if values.dtype.kind in "TUS" else _whole(values, where, row)
+    names = _words(values, where, row) if values.dtype.kind in "TUS" else _to_whole_labels(values, where, row)
     there = {*names}
     found = tuple(one for one in order if one in there) if there <= {*order} else in_order(names)
     places = {name: i for i, name in enumerate(found)}
@@ -171,18 +171,18 @@ def in_order(names: Iterable[T]) -> tuple[T, ...]:
     return tuple(sorted(set(names), key=_rank))
 
 
-def _whole(values: np.ndarray, where: str, row: Row) -> list[Label]:
+def _to_whole_labels(values: np.ndarray, where: str, row: Row) -> list[Label]:
     wrong = np.flatnonzero(~np.isfinite(values) | (values != np.rint(values)))
     if len(wrong):
         raise SigmaDataError(
             f"{where}: {row(wrong[0])} holds {values[wrong[0]]}, which is not a class. Use integers or names."
         )
     if values.dtype.kind == "f":
-        _apart(values, where, row)
+        _check_distinct(values, where, row)
     return values.tolist() if values.dtype.kind != "f" else [value + 0.0 for value in values.tolist()]  # no -0.0
 
 
-def _apart(values: np.ndarray, where: str, row: Row) -> None:
+def _check_distinct(values: np.ndarray, where: str, row: Row) -> None:
     """Raise SigmaDataError for integers that this float type cannot distinguish from their neighbours."""
     limit = 2.0 ** (np.finfo(values.dtype).nmant + 1)
     merged = np.flatnonzero(np.abs(values) >= limit)

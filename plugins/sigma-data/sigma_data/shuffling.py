@@ -9,6 +9,6 @@ from sigma_kernel.graph import permutation
 SPLIT, SHUFFLE = 0xFFFF_FFFF, 0xFFFF_FFFE  # streams; minibatches have those of their blocks, 0, 1, ...
 
 
-def shuffled(seed: int, stream: int, rows: int, epoch: int = 0) -> np.ndarray:
+def permute_rows(seed: int, stream: int, rows: int, epoch: int = 0) -> np.ndarray:
     """Return a permutation of ``range(rows)``, int64, determined by the arguments."""
     return permutation(seed, stream, epoch, rows)

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from sigma_data.shuffling import SPLIT, shuffled
+from sigma_data.shuffling import SPLIT, permute_rows
 from sigma_data.subset import Subset
 from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
 
@@ -38,16 +38,16 @@ def split(
     one class each, and raises SigmaDataError for others.
     """
     check(shares)
-    units = None if groups is None else _numbered(groups, len(dataset))
+    units = None if groups is None else _number_groups(groups, len(dataset))
     count, what = (len(dataset), "rows") if units is None else (int(units.max()) + 1, "groups")
     if by == "block":
         parts = cut(np.arange(count), allot(count, shares))
     elif by == "record":
-        parts = cut(shuffled(seed, SPLIT, count), allot(count, shares))
+        parts = cut(permute_rows(seed, SPLIT, count), allot(count, shares))
     elif by == "stratified":
         classes = _classes(dataset, section)
         classes = classes if units is None or groups is None else _of_groups(classes, units, groups)
-        parts = _stratified(classes, shares, seed)
+        parts = _divide_classes(classes, shares, seed)
     else:
         raise SigmaConfigError(f"split: unknown method {by!r}. Use one of {', '.join(KINDS)}.")
     for name, part in parts.items():
@@ -58,7 +58,7 @@ def split(
     return {name: Subset(dataset, _rows(part, units), groups) for name, part in parts.items()}
 
 
-def _numbered(groups: Sequence[Hashable], rows: int) -> np.ndarray:
+def _number_groups(groups: Sequence[Hashable], rows: int) -> np.ndarray:
     """Return the number of the group of each row; groups are numbered in the order of their first rows."""
     if len(groups) != rows:
         raise SigmaDataError(f"split: there are {len(groups)} groups for {rows} rows. Name the group of each row.")
@@ -130,8 +130,8 @@ def _classes(dataset: Dataset, section: str) -> np.ndarray:
     return np.concatenate([dataset.block(block)[section] for block in range(dataset.blocks)])
 
 
-def _stratified(classes: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
-    order = shuffled(seed, SPLIT, len(classes))
+def _divide_classes(classes: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
+    order = permute_rows(seed, SPLIT, len(classes))
     parts: dict[str, list[np.ndarray]] = {name: [] for name in shares}
     fractions = np.array([*shares.values(), max(0.0, 1.0 - sum(shares.values()))])
     owed, sizes = np.zeros(len(fractions)), Counter(classes[order].tolist())  # in the order of the draw
@@ -142,13 +142,13 @@ def _stratified(classes: np.ndarray, shares: Mapping[str, float], seed: int) -> 
         counts = allot(len(members), shares, owed + _bonus(len(members), fractions, extra))
         given = np.array(list(counts.values()))
         owed += len(members) * fractions - given
-        extra -= given - _whole(len(members), fractions)
+        extra -= given - _round_counts(len(members), fractions)
         for name, piece in cut(members, counts).items():
             parts[name].append(piece)
     return {name: np.concatenate(pieces) for name, pieces in parts.items()}
 
 
-def _whole(rows: int, fractions: np.ndarray) -> np.ndarray:
+def _round_counts(rows: int, fractions: np.ndarray) -> np.ndarray:
     """Return the rows of each part, rounded down."""
     return np.floor(rows * fractions + ROUNDING * max(rows, 1)).astype(int)
 
@@ -156,11 +156,11 @@ def _whole(rows: int, fractions: np.ndarray) -> np.ndarray:
 def _extra(sizes: Collection[int], shares: Mapping[str, float]) -> np.ndarray:
     """Return how many rows each part gets in all beyond its shares of the classes rounded down."""
     fractions = np.array([*shares.values(), max(0.0, 1.0 - sum(shares.values()))])
-    return np.array(list(allot(sum(sizes), shares).values())) - sum(_whole(size, fractions) for size in sizes)
+    return np.array(list(allot(sum(sizes), shares).values())) - sum(_round_counts(size, fractions) for size in sizes)
 
 
 def _bonus(rows: int, fractions: np.ndarray, extra: np.ndarray) -> np.ndarray:
     """Return what puts parts first that would have no row of a class of two rows or more, as far as shares allow."""
-    bare = (_whole(rows, fractions) == 0) & (fractions > ROUNDING) & (extra > 0) & (rows > 1)
+    bare = (_round_counts(rows, fractions) == 0) & (fractions > ROUNDING) & (extra > 0) & (rows > 1)
     bare[-1] = False  # what is left out
     return np.where(bare, float(rows) * len(fractions) + extra.sum(), 0.0)

@@ -117,21 +117,21 @@ class Stream(Dataset):
         kept: list[Block] | None = [] if self.keep == "blocks" else None
         held, sizes = 0, list[int]()
         for block in self.read_anew():
-            self._same(block, sum(sizes))
+            self._check_specs(block, sum(sizes))
             sizes.append(len(next(iter(block.values()))))
             if kept is not None:
                 kept.append(block)
                 held += sum(values.nbytes for values in block.values())
-                self._within(held)
+                self._check_limit(held)
         if not sizes:
             raise SigmaDataError("stream: the iterable yields nothing.")
         self._kept, self._sizes = kept, sizes
 
-    def _within(self, held: int) -> None:
+    def _check_limit(self, held: int) -> None:
         if self.limit is not None and held > self.limit:
             raise SigmaDataError(f"stream: more than {self.limit} bytes. Raise `limit`, or set keep='one'.")
 
-    def _same(self, block: Block, before: int) -> None:
+    def _check_specs(self, block: Block, before: int) -> None:
         found = specs(block)
         self._specs = self._specs or found
         if found != self._specs:
@@ -180,14 +180,15 @@ class Stream(Dataset):
     def _of_samples(self) -> Iterator[Block]:
         samples, before = self._items(), 0
         while part := [
-            self._named(sample, "sample", before + i) for i, sample in enumerate(islice(samples, self.block_rows))
+            self._name_sections(sample, "sample", before + i)
+            for i, sample in enumerate(islice(samples, self.block_rows))
         ]:
             if odd := next((i for i, sample in enumerate(part) if sample.keys() - part[0].keys()), None):
                 raise SigmaDataError(
                     f"stream: sample {before + odd} has {', '.join(part[odd])}; sample {before}, {', '.join(part[0])}. "
                     "Make them alike."
                 )
-            yield {name: _stacked(name, [sample.get(name) for sample in part], before) for name in part[0]}
+            yield {name: _stack_values(name, [sample.get(name) for sample in part], before) for name in part[0]}
             before += len(part)
 
     def _of_batches(self) -> Iterator[Block]:
@@ -195,19 +196,20 @@ class Stream(Dataset):
         count = before = 0
         for i, batch in enumerate(self._items()):
             arrays = {
-                name: _array(name, values, before + count) for name, values in self._named(batch, "batch", i).items()
+                name: _array(name, values, before + count)
+                for name, values in self._name_sections(batch, "batch", i).items()
             }
             count += equal_length(arrays, f"stream: batch {i}")
             waiting.append(arrays)
             while count >= self.block_rows:
-                whole = _joined(waiting, before)
+                whole = _join_blocks(waiting, before)
                 yield {name: values[: self.block_rows] for name, values in whole.items()}
                 count, before = count - self.block_rows, before + self.block_rows
                 waiting = [{name: values[self.block_rows :] for name, values in whole.items()}] if count else []
         if waiting:
-            yield _joined(waiting, before)
+            yield _join_blocks(waiting, before)
 
-    def _named(self, item: Any, what: str, number: int) -> Mapping[str, Any]:
+    def _name_sections(self, item: Any, what: str, number: int) -> Mapping[str, Any]:
         if isinstance(item, Mapping):
             return item
         values: Sequence[Any] = item if isinstance(item, tuple) else (item,)
@@ -217,7 +219,7 @@ class Stream(Dataset):
         return dict(zip(self.names, values, strict=False))
 
 
-def _stacked(name: str, values: list[Any], before: int) -> np.ndarray:
+def _stack_values(name: str, values: list[Any], before: int) -> np.ndarray:
     shapes = [np.shape(value) if value is not None else None for value in values]
     if (odd := next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)) is not None:
         found = "is missing" if shapes[odd] is None else f"has shape {shapes[odd]}"
@@ -242,7 +244,7 @@ def _array(name: str, values: Any, before: int) -> np.ndarray:
     return array
 
 
-def _joined(batches: list[Block], before: int) -> Block:
+def _join_blocks(batches: list[Block], before: int) -> Block:
     try:
         return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
     except (KeyError, ValueError):

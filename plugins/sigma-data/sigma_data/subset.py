@@ -24,14 +24,14 @@ class Subset(Derived):
         super().__init__(dataset)
         self._groups = groups
         self._chosen, starts = rows, self.starts
-        chosen = _checked(np.asarray(rows), starts[-1])
+        chosen = _check_rows(np.asarray(rows), starts[-1])
         homes = np.searchsorted(starts, chosen, side="right") - 1
         self._parts = [(int(home), chosen[homes == home] - starts[home]) for home in np.flatnonzero(np.bincount(homes))]
 
     def __repr__(self) -> str:
         return f"Subset({self.dataset!r}, {len(self)} rows)"
 
-    def over(self, dataset: Dataset) -> Subset:
+    def with_dataset(self, dataset: Dataset) -> Subset:
         """Return the same rows of another data set."""
         return Subset(dataset, self._chosen, self._groups)
 
@@ -73,7 +73,7 @@ class Subset(Derived):
         return {name: values[where] for name, values in self.dataset.block(home).items()}
 
 
-def _checked(rows: np.ndarray, count: int) -> np.ndarray:
+def _check_rows(rows: np.ndarray, count: int) -> np.ndarray:
     if rows.ndim != 1 or not len(rows) or rows.dtype.kind not in "iu":
         raise SigmaDataError("subset: rows must be integers, at least one of them.")
     wrong = rows[(rows < 0) | (rows >= count)]

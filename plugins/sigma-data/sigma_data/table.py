@@ -10,7 +10,7 @@ from attrs import asdict, field, frozen
 
 from sigma_data.categories import categories, one_hot
 from sigma_data.frames import as_categories, cells, check_names, columns_of, order_of
-from sigma_data.labels import check_exact, listed
+from sigma_data.labels import check_exact, list_first
 from sigma_kernel import Extractor, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import SHAPE, finite, is_finite, must, optional
 
@@ -83,7 +83,7 @@ class Table(Extractor):
         return [name for name in self.columns for _ in self.categories.get(name, " ")]
 
     @property
-    def encoded(self) -> dict[str, tuple[str, ...]]:
+    def categories_of_encoded(self) -> dict[str, tuple[str, ...]]:
         """Return the categories by the index of their column."""
         return {str(i): self.categories[name] for i, name in enumerate(self.columns) if name in self.categories}
 
@@ -110,7 +110,7 @@ class Table(Extractor):
             if new := [one for one in own if one not in known]:
                 raise SigmaDataError(
                     f"{where}: column {name!r}: {new[0]!r} is not one of the {len(known)} categories of the training "
-                    f"data: {listed(known)}. Correct it, or leave such rows out."
+                    f"data: {list_first(known)}. Correct it, or leave such rows out."
                 )
         if self.scale != trained.scale:
             raise SigmaDataError(f"{where}: scale is {self.scale:g}; in the training, {trained.scale:g}. Set that.")
@@ -139,10 +139,10 @@ class Table(Extractor):
                 raise SigmaConfigError(f"Frame.encode: column {name!r} is not among the inputs. Name it there, too.")
         return {name: _categories(columns[name], f"frame: column {name!r}") for name in encode}
 
-    def plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         """Return the settings as a table of plain values."""
         own = asdict(self, filter=lambda one, value: value != one.default and value not in ({}, ()))
-        return {"type": "sigma-data:table", **_listed(own)}
+        return {"type": "sigma-data:table", **_to_lists(own)}
 
 
 def _categories(column: Any, where: str) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def _categories(column: Any, where: str) -> tuple[str, ...]:
     return categories(as_categories(cells(column, where)), where, order=[text.strip() for text in texts])
 
 
-def restored(learned: Mapping[str, Any], section: str, where: str) -> Table | None:
+def read_table(learned: Mapping[str, Any], section: str, where: str) -> Table | None:
     """Return the table of a section that a run saved, None if it saved none; raise SigmaDataError if it is damaged."""
     try:
         if section not in learned.get("frames", {}):
@@ -166,8 +166,8 @@ def restored(learned: Mapping[str, Any], section: str, where: str) -> Table | No
         ) from error
 
 
-def _listed(value: Any) -> Any:
+def _to_lists(value: Any) -> Any:
     """Return tuples as lists."""
     if isinstance(value, Mapping):
-        return {key: _listed(inner) for key, inner in value.items()}
+        return {key: _to_lists(inner) for key, inner in value.items()}
     return list(value) if isinstance(value, tuple) else value

@@ -10,17 +10,17 @@ from typing import Any, Literal
 import numpy as np
 from attrs import define, field
 
-from sigma_data.arrays import Arrays, NamedTargets, Titled, scaled
-from sigma_data.categories import categories, one_hot, recalled
+from sigma_data.arrays import Arrays, NamedTargets, Titled, scale_numbers
+from sigma_data.categories import categories, one_hot, parse_categories
 from sigma_data.datasets.csv_target import CsvTarget, missing_values
 from sigma_data.datasets.splits import Divided
 from sigma_data.examination import examine_columns
-from sigma_data.extractors.columns import cut, listed
+from sigma_data.extractors.columns import as_tuple, cut
 from sigma_data.readers.csv import DELIMITER, REST, CsvReader, place
 from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
-from sigma_data.table import Table, restored
+from sigma_data.table import Table, read_table
 from sigma_kernel import Label, SigmaConfigError, SigmaDataError, Source
 from sigma_kernel.settings import SHAPE, finite, in_, is_finite, min_len, must, optional
 
@@ -101,20 +101,20 @@ class Csv(Divided):
             raise SigmaConfigError(
                 "Csv.group_before: there is no `group`. Set `group` to the column with the groups, too."
             )
-        if listed(self.exclude) and REST not in self.inputs:
+        if as_tuple(self.exclude) and REST not in self.inputs:
             raise SigmaConfigError("Csv.exclude: `inputs` names the columns already. Leave one of both out.")
-        for column in listed(self.encode):
-            if column in (*self._others, *listed(self.exclude)) or not {column, REST} & {*self.inputs}:
+        for column in as_tuple(self.encode):
+            if column in (*self._columns_aside, *as_tuple(self.exclude)) or not {column, REST} & {*self.inputs}:
                 raise _no_input(column)
 
     @property
     def learned(self) -> dict[str, Any]:
         """Return the names of columns, and the categories of encoded ones, by index, for samples to predict from."""
-        if not listed(self.encode) and (self._loaded is None or not self.header):
+        if not as_tuple(self.encode) and (self._loaded is None or not self.header):
             return {}
-        self._once()
+        self._load_once()
         kept = {"categories": {place: list(names) for place, names in self._categories.items()}}
-        frames = {"frames": {"inputs": self._table().plain()}} if self.header else {}
+        frames = {"frames": {"inputs": self._table().to_plain()}} if self.header else {}
         return {**(kept if self._categories else {}), **frames}
 
     def _table(self) -> Table:
@@ -127,19 +127,19 @@ class Csv(Divided):
     def whole(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return all rows that are not dropped."""
         lines, chosen, words = self._columns()
-        groups = {} if self.group is None else self._grouped(words.pop(), lines)
-        names = [*listed(self.target), self.weights]  # weights are numbers already
-        target = CsvTarget(self.path, listed(self.target), self.targets, Figures(self.decimal, self.thousands))
+        groups = {} if self.group is None else self._group_names(words.pop(), lines)
+        names = [*as_tuple(self.target), self.weights]  # weights are numbers already
+        target = CsvTarget(self.path, as_tuple(self.target), self.targets, Figures(self.decimal, self.thousands))
         targets = [
             target.parse(column, lines, f"column {name!r}: the target") if column.dtype.kind == "T" else column
             for name, column in zip(names, words, strict=False)
         ]
-        inputs, targets, lines = self._present(self._encoded(chosen, lines), targets, lines)
-        shaped = cut(scaled(inputs, self.scale), self.shape, str(self.path))
+        inputs, targets, lines = self._present(self._encode_inputs(chosen, lines), targets, lines)
+        shaped = cut(scale_numbers(inputs, self.scale), self.shape, str(self.path))
         weights = {} if self.weights is None else {"weights": targets.pop()}  # the last
         self._groups = tuple(groups[line] for line in lines.tolist()) if groups else None
         table = self._table() if self.header else None
-        titled = Titled(shaped, table.titles if table else (), table, str(self.path), self._examined(chosen))
+        titled = Titled(shaped, table.titles if table else (), table, str(self.path), self._examine_inputs(chosen))
         rows = Arrays(inputs=titled, targets=NamedTargets(target.labels(targets, lines), self._predicted), **weights)
         return rows, rows.class_names("targets")
 
@@ -161,13 +161,13 @@ class Csv(Divided):
         """
         missing = None if isinstance(self.missing, str) else self.missing
         if learned is None:
-            learned = self.learned if listed(self.encode) else {}
-        table = restored(learned, "inputs", str(self.path))
-        saved = learned.get("categories", {}) if table is None else table.encoded
+            learned = self.learned if as_tuple(self.encode) else {}
+        table = read_table(learned, "inputs", str(self.path))
+        saved = learned.get("categories", {}) if table is None else table.categories_of_encoded
         names = self._names() if table is None else table.columns
-        known = recalled(saved, len(listed(self.encode)), prod(shape), str(self.path))
+        known = parse_categories(saved, len(as_tuple(self.encode)), prod(shape), str(self.path))
         reader = SamplesReader(
-            shape, white, self.scale, names, (*self._others, *listed(self.exclude)), missing, self.delimiter,
+            shape, white, self.scale, names, (*self._columns_aside, *as_tuple(self.exclude)), missing, self.delimiter,
             categories=known, header=self.header, **self._form,
         )  # fmt: skip
         return reader.read(local(path))["values"]
@@ -176,18 +176,18 @@ class Csv(Divided):
         """Return the columns of the inputs, by name if this file has a header."""
         if REST not in self.inputs or not self.header or not self.path.is_file():
             return self.inputs
-        return self._rest()
+        return self._remaining_columns()
 
-    def _rest(self) -> tuple[str, ...]:
+    def _remaining_columns(self) -> tuple[str, ...]:
         """Return the columns of this file that no setting takes out of the inputs."""
         names = [cell.strip() if self.header else str(i) for i, cell in enumerate(self._top())]
-        others = [place(other, names, str(self.path)) for other in (*self._others, *listed(self.exclude))]
+        others = [place(other, names, str(self.path)) for other in (*self._columns_aside, *as_tuple(self.exclude))]
         return tuple(name for i, name in enumerate(names) if i not in others)
 
     @property
-    def _others(self) -> tuple[str | int, ...]:
+    def _columns_aside(self) -> tuple[str | int, ...]:
         """Return the columns that are no inputs: the target, the weights, and the groups."""
-        return (*listed(self.target), *(one for one in (self.weights, self.group) if one is not None))
+        return (*as_tuple(self.target), *(one for one in (self.weights, self.group) if one is not None))
 
     def _source(self) -> Source:
         """Return the file; SigmaDataError, with its origin, if it is missing."""
@@ -207,18 +207,18 @@ class Csv(Divided):
 
     def _columns(self) -> tuple[np.ndarray, dict[str, np.ndarray], list[np.ndarray]]:
         """Return the line number of each row, the columns of the inputs, and those of the target as words."""
-        targets, rest = self._others, tuple(self.inputs) == (REST,) and not listed(self.exclude)
-        if not listed(self.target):
+        targets, rest = self._columns_aside, tuple(self.inputs) == (REST,) and not as_tuple(self.exclude)
+        if not as_tuple(self.target):
             raise SigmaDataError(f"{self.path}: there is no target. Name a column as `target`.")
-        wanted = None if rest else (*(self._rest() if listed(self.exclude) else self.inputs), *targets)
+        wanted = None if rest else (*(self._remaining_columns() if as_tuple(self.exclude) else self.inputs), *targets)
         gaps: Literal["refuse", "nan"] = "refuse" if self.missing == "refuse" else "nan"
-        text = (*listed(self.target), *listed(self.encode), *(() if self.group is None else (self.group,)))
+        text = (*as_tuple(self.target), *as_tuple(self.encode), *(() if self.group is None else (self.group,)))
         reader = _Table(wanted, text, self.header, self.delimiter, gaps, **self._form)
         lines, columns = reader.table(self._source())
         names = list(columns)
         if rest:
             outputs = [names[place(target, names, str(self.path))] for target in targets]
-            if both := [column for column in listed(self.encode) if names[place(column, names, "")] in outputs]:
+            if both := [column for column in as_tuple(self.encode) if names[place(column, names, "")] in outputs]:
                 raise _no_input(both[0])
         else:
             outputs = names[len(names) - len(targets) :]
@@ -226,10 +226,10 @@ class Csv(Divided):
             raise SigmaDataError(f"{self.path}: there is no column except the target. Add some to predict it from.")
         inputs = {name: values for name, values in columns.items() if name not in outputs}
         self._found = tuple(inputs), tuple(name for name in self._header() if name not in inputs)
-        self._predicted = tuple(outputs[: len(listed(self.target))]) if self.header else ()
+        self._predicted = tuple(outputs[: len(as_tuple(self.target))]) if self.header else ()
         return lines, inputs, [columns[name] for name in outputs]
 
-    def _grouped(self, cells: np.ndarray, lines: np.ndarray) -> dict[int, str]:
+    def _group_names(self, cells: np.ndarray, lines: np.ndarray) -> dict[int, str]:
         """Return the name of the group of each line; SigmaDataError if there is none."""
         found = [cell.strip() for cell in cells.tolist()]
         if self.group_before:
@@ -242,7 +242,7 @@ class Csv(Divided):
             )
         return dict(zip(lines.tolist(), found, strict=True))
 
-    def _encoded(self, columns: Mapping[str, np.ndarray], lines: np.ndarray) -> np.ndarray:
+    def _encode_inputs(self, columns: Mapping[str, np.ndarray], lines: np.ndarray) -> np.ndarray:
         """Return the input columns as one array, categorical ones one-hot encoded; remember their categories."""
         parts, self._categories = [], {}
         for i, (name, values) in enumerate(columns.items()):
@@ -251,11 +251,11 @@ class Csv(Divided):
                 self._categories[str(i)] = found = categories(values, where, lambda row: f"line {lines[row]}")
                 values = one_hot(values, found, lambda row: f"{self.path}:{lines[row]}", name)
             parts.append(values)
-        if len(self._categories) < len(listed(self.encode)):
-            raise SigmaConfigError(f"Csv.encode: names a column twice (got {listed(self.encode)}). Name each once.")
+        if len(self._categories) < len(as_tuple(self.encode)):
+            raise SigmaConfigError(f"Csv.encode: names a column twice (got {as_tuple(self.encode)}). Name each once.")
         return np.column_stack(parts)
 
-    def _examined(self, columns: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+    def _examine_inputs(self, columns: Mapping[str, np.ndarray]) -> tuple[str, ...]:
         """Return what is odd about the columns of the inputs."""
         numbers = {name: values for name, values in columns.items() if values.dtype.kind == "f"}
         counts = {name: len(self._categories[str(i)]) for i, name in enumerate(columns) if name not in numbers}

@@ -10,7 +10,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from sigma_data.labels import EXACT, Codes, Labels, check_exact
-from sigma_data.readers.csv import STRINGS, is_gap, merged
+from sigma_data.readers.csv import STRINGS, inexact_integer_error, is_gap
 from sigma_data.readers.figures import Figures, has_only_digits, truth
 from sigma_kernel import SigmaDataError
 
@@ -33,7 +33,7 @@ class CsvTarget:
         """Return words parsed as numbers, NaN for missing ones; as words if they may be classes."""
         figures, cells = self.figures, words.tolist()
         with suppress(ValueError):
-            if figures.plain and has_only_digits(cells):
+            if figures.is_plain and has_only_digits(cells):
                 return self._exact(words, words.astype(np.float64), lines, what)
         gaps = np.array([is_gap(cell) for cell in cells])
         if (truths := _truths(cells, gaps)) is not None:
@@ -59,16 +59,18 @@ class CsvTarget:
             return np.asarray(words.astype(np.int64))
         for line, cell, value in zip(lines, words.tolist(), numbers.tolist(), strict=True):
             if self.figures.merges(cell, value):
-                raise merged(f"{self.path}:{line}: {what}", cell, value, "or put a letter before it if it is a name")
+                raise inexact_integer_error(
+                    f"{self.path}:{line}: {what}", cell, value, "or put a letter before it if it is a name"
+                )
         return numbers
 
     def labels(self, targets: list[np.ndarray], lines: np.ndarray) -> np.ndarray | Labels:
         """Return the targets as rows of numbers, or as labels for words and integers in one column."""
         first = targets[0]
-        codes = Codes(_typed(first), f"{self.path}: the target", lambda row: f"line {lines[row]}")
+        codes = Codes(_restore_types(first), f"{self.path}: the target", lambda row: f"line {lines[row]}")
         words = first.dtype.kind not in "fi"
         if self.may_be_classes and (words or self.targets == "classes"):
-            found = Labels.settled(codes, self.targets == "classes")
+            found = Labels.from_codes(codes, self.targets == "classes")
             if codes.values.dtype.kind == "b" and self.targets == "auto":
                 return evolve(found, numbers=codes.values.astype(np.float64)[:, None])
             return found
@@ -89,7 +91,7 @@ def _numbers(truths: np.ndarray) -> np.ndarray:
     return np.where(truths < 0, np.nan, truths)
 
 
-def _typed(values: np.ndarray) -> np.ndarray:
+def _restore_types(values: np.ndarray) -> np.ndarray:
     """Return whole numbers that were read as floats as integers, and True and False as booleans; others unchanged."""
     if values.dtype.kind == "f":
         whole = (np.abs(values) < 2.0**53).all() and np.array_equal(values, np.rint(values))

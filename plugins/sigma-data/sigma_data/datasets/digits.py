@@ -9,7 +9,7 @@ from attrs import define, field
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided
-from sigma_data.datasets.table import features, shipped
+from sigma_data.datasets.table import features, read_shipped_table
 from sigma_data.splitting import KINDS, By
 from sigma_kernel.settings import in_
 
@@ -27,6 +27,6 @@ class Digits(Divided):
 
     def whole(self) -> tuple[Arrays, tuple[int, ...]]:
         """Return all digits."""
-        columns = shipped("digits.csv.gz")
+        columns = read_shipped_table("digits.csv.gz")
         images = features(columns).shown.reshape(-1, 8, 8) / np.float32(16)
         return Arrays(inputs=images, targets=columns["target"].astype(np.int32)), tuple(range(10))

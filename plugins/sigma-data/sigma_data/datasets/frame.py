@@ -64,7 +64,7 @@ class Frame(Divided):
     def whole(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return all rows that are not dropped."""
         there = columns_of(self.frame)
-        targets, weights, group = (self._given(one, there) for one in ("target", "weights", "group"))
+        targets, weights, group = (self._column_setting(one, there) for one in ("target", "weights", "group"))
         others = (*targets, *weights, *group)
         check_names(there, others, tuple(there), "frame")
         if not targets:
@@ -97,8 +97,8 @@ class Frame(Divided):
         return self._groups
 
     def _table(self, there: Mapping[str, Any], others: Sequence[str]) -> Table:
-        named, encoded = self._given("inputs", there), self._given("encode", there)
-        gone = {*others, *named, *self._given("exclude", there)}
+        named, encoded = self._column_setting("inputs", there), self._column_setting("encode", there)
+        gone = {*others, *named, *self._column_setting("exclude", there)}
         rest = [name for name in there if name not in gone]
         columns = tuple(name for one in named for name in (rest if one == REST else [one]))
         if not columns:
@@ -110,7 +110,7 @@ class Frame(Divided):
         categorical = [name for name in columns if is_categorical(there[name])]
         return evolve(table, categories=table.encoding(there, [*dict.fromkeys([*encoded, *categorical])]))
 
-    def _given(self, setting: str, there: Mapping[str, Any]) -> tuple[str, ...]:
+    def _column_setting(self, setting: str, there: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the names of the columns of a setting."""
         given = getattr(self, setting)
         if given is None and setting != "target":
@@ -126,7 +126,7 @@ class Frame(Divided):
         first, codes = found[0], Codes(found[0], where, lambda row: f"row {rows[row]}", order)
         if len(found) == 1 and self.targets != "numbers":
             if first.dtype.kind == "T" or self.targets == "classes":
-                return Labels.settled(codes, first.dtype.kind != "T")
+                return Labels.from_codes(codes, first.dtype.kind != "T")
             if tight(np.asarray(next(iter(columns.values())))).dtype.kind == "b":
                 return Labels(Codes(first.astype(bool), codes.where), first[:, None])
             if np.array_equal(first, np.rint(first)):

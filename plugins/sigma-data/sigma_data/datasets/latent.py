@@ -46,9 +46,11 @@ class Latent(Splits):
     def load(self) -> Loaded:
         """Return the splits, and the names of the classes."""
         splits = self.of if isinstance(self.of, Mapping) else {"training": self.of}
-        return {name: self._beside(i, splits[name]) for i, name in enumerate(splits)}, getattr(splits, "classes", ())
+        return {name: self._add_section(i, splits[name]) for i, name in enumerate(splits)}, getattr(
+            splits, "classes", ()
+        )
 
-    def _beside(self, number: int, rows: Dataset) -> Beside:
+    def _add_section(self, number: int, rows: Dataset) -> Beside:
         if self.section in rows.sections:
             raise SigmaConfigError(f"Latent.section: the data has a section {self.section!r}. Choose another name.")
         drawn = Draw(self.seed, FIRST + number).normal((len(rows), *self.shape))
@@ -66,7 +68,7 @@ class Beside(Derived):
     def __repr__(self) -> str:
         return f"Beside({self.dataset!r}, {self._section}={self._values.shape})"
 
-    def over(self, dataset: Dataset) -> Beside:
+    def with_dataset(self, dataset: Dataset) -> Beside:
         """Return another data set with the section."""
         return Beside(dataset, self._section, self._values)
 

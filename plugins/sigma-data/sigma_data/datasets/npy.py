@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_data.arrays import Arrays, scaled
+from sigma_data.arrays import Arrays, scale_numbers
 from sigma_data.datasets.splits import Divided
 from sigma_data.readers.npy import NpyReader
 from sigma_data.readers.samples import SamplesReader
@@ -33,7 +33,7 @@ class Npy(Divided):
     def whole(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows."""
         inputs, targets = (NpyReader().read(local(path))["values"] for path in (self.inputs, self.targets))
-        return Arrays(inputs=scaled(inputs, self.scale), targets=targets), ()
+        return Arrays(inputs=scale_numbers(inputs, self.scale), targets=targets), ()
 
     def samples(
         self,

@@ -54,7 +54,7 @@ class Saved(Splits):
         if hashlib.sha256(data).hexdigest() != self.sha256:
             raise SigmaDataError(f"{self.path}: is damaged: its checksum differs. {AGAIN}")
         try:
-            return {name: _split(name, about, data) for name, about in _about(data).items()}, ()
+            return {name: _split(name, about, data) for name, about in _read_header(data).items()}, ()
         except (SafetensorError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise SigmaDataError(f"{self.path}: cannot be read: {error!r:.200}. {AGAIN}") from error
 
@@ -69,7 +69,7 @@ class Saved(Splits):
             header[split] |= {"columns": columns} if columns else {}
             for block in range(rows.blocks):
                 found = rows.block(block)
-                arrays |= {f"{split}/{block}/{name}": _plain(found[name]) for name in names}
+                arrays |= {f"{split}/{block}/{name}": _to_storable(found[name]) for name in names}
         return safetensors.numpy.save(arrays, {ABOUT: json.dumps(header)})
 
 
@@ -108,7 +108,7 @@ class Blocks(Dataset):
         return tuple(self.columns.get(section, ()))
 
 
-def _about(data: bytes) -> dict[str, Any]:
+def _read_header(data: bytes) -> dict[str, Any]:
     """Return what the header says about each split."""
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     return dict(json.loads(header["__metadata__"][ABOUT]))
@@ -120,6 +120,6 @@ def _split(name: str, about: Mapping[str, Any], data: bytes) -> Blocks:
     return Blocks(held, about["classes"], about.get("columns", {}))
 
 
-def _plain(values: Any) -> np.ndarray:
+def _to_storable(values: Any) -> np.ndarray:
     array = np.asarray(values, order="C")
     return array.astype(array.dtype.newbyteorder("="), copy=False)

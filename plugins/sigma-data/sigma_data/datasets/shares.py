@@ -24,7 +24,7 @@ def _with_validation(value: Any) -> Any:
     return {"training": 1 - float(value), "validation": float(value)}
 
 
-def _undivided(value: Any) -> Any:
+def _single_dataset(value: Any) -> Any:
     """Return a data set that can be divided; of splits, the only one."""
     if not isinstance(value, Mapping) or isinstance(value, Divided):
         return value
@@ -42,7 +42,7 @@ class Shares(Divided):
         split: Share of the rows of each split, by its name; or a number, the share of the split ``validation``.
     """
 
-    dataset: Dataset = field(converter=_undivided)
+    dataset: Dataset = field(converter=_single_dataset)
     split: Mapping[str, float] = field(
         factory=lambda: _with_validation(0.2), converter=_with_validation, validator=shares, kw_only=True
     )

@@ -13,7 +13,7 @@ from attrs import Attribute, define, field
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_data.splitting import KINDS, By, check, split
-from sigma_data.table import restored
+from sigma_data.table import read_table
 from sigma_kernel import Dataset, Label, SigmaConfigError
 from sigma_kernel.settings import ge, in_, lt
 
@@ -43,7 +43,7 @@ class Splits(Mapping[str, Dataset], ABC):
     @property
     def classes(self) -> tuple[Label, ...]:
         """Return the labels of the classes in the order of their indices; empty if the targets are not classes."""
-        return self._once()[1]
+        return self._load_once()[1]
 
     def samples(
         self,
@@ -56,16 +56,16 @@ class Splits(Mapping[str, Dataset], ABC):
 
         Columns are found by name, if a run on columns with names has ``learned`` these.
         """
-        table = restored(learned or {}, "inputs", str(path))
+        table = read_table(learned or {}, "inputs", str(path))
         names = (learned or {}).get("columns", {}).get("inputs", ())
         settings: dict[str, Any] = {"inputs": tuple(names)} if names else {}
         if table is not None:
-            known = {"scale": table.scale, "categories": table.encoded}
+            known = {"scale": table.scale, "categories": table.categories_of_encoded}
             settings = {"inputs": table.columns, "missing": table.missing, **known}
         reader = SamplesReader(shape, self.white if white is None else white, **settings)
         return reader.read(local(path))["values"]
 
-    def _once(self) -> Loaded:
+    def _load_once(self) -> Loaded:
         if self._loaded is None:
             self._loaded = self.load()
         return self._loaded
@@ -73,7 +73,7 @@ class Splits(Mapping[str, Dataset], ABC):
     def __getitem__(self, name: str) -> Dataset:
         if name not in self.names:
             raise KeyError(name)
-        return self._once()[0][name]
+        return self._load_once()[0][name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)

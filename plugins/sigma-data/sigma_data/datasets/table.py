@@ -12,7 +12,7 @@ from sigma_data.readers.csv import CsvReader
 from sigma_data.sources import local
 
 
-def shipped(name: str) -> Mapping[str, np.ndarray]:
+def read_shipped_table(name: str) -> Mapping[str, np.ndarray]:
     """Return the columns of a file that comes with this package."""
     with as_file(files("sigma_data") / "files" / name) as path:
         return CsvReader().read(local(path))

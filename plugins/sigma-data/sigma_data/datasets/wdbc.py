@@ -7,7 +7,7 @@ from attrs import define, field
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided
-from sigma_data.datasets.table import features, shipped
+from sigma_data.datasets.table import features, read_shipped_table
 from sigma_data.splitting import KINDS, By
 from sigma_kernel.settings import in_
 
@@ -23,5 +23,5 @@ class Wdbc(Divided):
 
     def whole(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all tumours."""
-        columns = shipped("wdbc.csv.gz")
+        columns = read_shipped_table("wdbc.csv.gz")
         return Arrays(inputs=features(columns), targets=columns["target"].astype(np.int32)), ("malignant", "benign")

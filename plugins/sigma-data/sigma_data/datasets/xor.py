@@ -7,7 +7,7 @@ from attrs import define
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Loaded, Splits
-from sigma_data.datasets.table import features, shipped
+from sigma_data.datasets.table import features, read_shipped_table
 
 
 @define(eq=False, kw_only=True)
@@ -24,6 +24,6 @@ class Xor(Splits):
 
     def load(self) -> Loaded:
         """Return the four cases twice."""
-        columns = shipped("xor.csv")
+        columns = read_shipped_table("xor.csv")
         cases = Arrays(inputs=features(columns), targets=columns["target"].astype(np.int32))
         return dict.fromkeys(self.names, cases), (0, 1)

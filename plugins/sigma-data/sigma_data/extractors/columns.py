@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from attrs import field, frozen
 
-from sigma_data.arrays import converted
+from sigma_data.arrays import cast_values
 from sigma_data.labels import check_exact, indices
 from sigma_data.readers.csv import REST, place
 from sigma_kernel import Extractor, SigmaConfigError, SigmaDataError
@@ -54,12 +54,12 @@ class Columns(Extractor):
     def extract(self, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the sections."""
         names = list(records)
-        named = {place(c, names, f"section {s!r}") for s, one in self.sections.items() for c in _named(one)}
+        named = {place(c, names, f"section {s!r}") for s, one in self.sections.items() for c in _columns_by_name(one)}
         rest = [i for i in range(len(names)) if i not in named]
         return {section: _section(section, column, records, rest) for section, column in self.sections.items()}
 
 
-def listed(columns: str | int | tuple[str | int, ...]) -> tuple[str | int, ...]:
+def as_tuple(columns: str | int | tuple[str | int, ...]) -> tuple[str | int, ...]:
     """Return columns as a tuple, even if there is only one."""
     return (columns,) if isinstance(columns, str | int) else tuple(columns)
 
@@ -76,23 +76,23 @@ def cut(values: np.ndarray, shape: tuple[int, ...] | None, where: str) -> np.nda
     return values.reshape(len(values), *shape)
 
 
-def _named(column: Column) -> list[str | int]:
-    return [one for one in listed(column.columns) if one != REST]
+def _columns_by_name(column: Column) -> list[str | int]:
+    return [one for one in as_tuple(column.columns) if one != REST]
 
 
 def _section(section: str, column: Column, records: Mapping[str, np.ndarray], rest: list[int]) -> np.ndarray:
     names, where = list(records), f"section {section!r}"
-    wanted = [i for one in listed(column.columns) for i in (rest if one == REST else [place(one, names, where)])]
+    wanted = [i for one in as_tuple(column.columns) for i in (rest if one == REST else [place(one, names, where)])]
     if not wanted:
         raise SigmaDataError(f"{where}: there is no column left for it. Name some.")
     alone = isinstance(column.columns, str | int) and column.columns != REST
     if alone and column.dtype == "auto" and _are_words(records[names[wanted[0]]]):
         return records[names[wanted[0]]]
-    parts = [_typed(records[names[i]], column, f"{where}, column {names[i]!r}") for i in wanted]
+    parts = [_to_column_type(records[names[i]], column, f"{where}, column {names[i]!r}") for i in wanted]
     return cut(parts[0] if alone else np.stack(parts, axis=1), column.shape, where)
 
 
-def _typed(values: np.ndarray, column: Column, where: str) -> np.ndarray:
+def _to_column_type(values: np.ndarray, column: Column, where: str) -> np.ndarray:
     if column.dtype == "class":
         return indices(values, where)[0]
     if _are_words(values):
@@ -100,7 +100,7 @@ def _typed(values: np.ndarray, column: Column, where: str) -> np.ndarray:
     dtype = "float64" if column.dtype == "auto" else column.dtype
     if dtype.startswith("float"):
         check_exact(values, where, "row {}".format, "Give such numbers as floats, or leave the column out.")
-    return converted(values * column.scale if column.scale != 1.0 else values, dtype, where)
+    return cast_values(values * column.scale if column.scale != 1.0 else values, dtype, where)
 
 
 def _are_words(values: np.ndarray) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import Attribute, field, frozen
 
-from sigma_data.arrays import converted
+from sigma_data.arrays import cast_values
 from sigma_kernel import Extractor, SigmaDataError
 from sigma_kernel.settings import ge, min_len
 
@@ -72,6 +72,6 @@ def _cut(name: str, one: Field, records: np.ndarray) -> np.ndarray:
         )
     raw: np.ndarray = np.ascontiguousarray(records[:, one.offset : end]).view(dtype).reshape(len(records), *one.shape)
     if one.scale is not None:
-        return converted(raw * one.scale, np.float32, f"section {name!r}")
+        return cast_values(raw * one.scale, np.float32, f"section {name!r}")
     wide = dtype.kind == "f" or dtype.itemsize == 8
-    return converted(raw, dtype.newbyteorder("=") if wide else np.int32, f"section {name!r}")
+    return cast_values(raw, dtype.newbyteorder("=") if wide else np.int32, f"section {name!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from attrs import frozen
 
-from sigma_data.shuffling import shuffled
+from sigma_data.shuffling import permute_rows
 from sigma_kernel import Iterator
 
 
@@ -15,4 +15,4 @@ class Minibatch(Iterator):
 
     def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
         """Return a permutation of ``range(rows)``."""
-        return shuffled(seed, block, rows, epoch)
+        return permute_rows(seed, block, rows, epoch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from attrs import field, frozen
 
-from sigma_data.shuffling import SHUFFLE, shuffled
+from sigma_data.shuffling import SHUFFLE, permute_rows
 from sigma_kernel import Iterator
 from sigma_kernel.settings import ge, lt
 
@@ -25,4 +25,4 @@ class Shuffle(Iterator):
 
     def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
         """Return a permutation of ``range(rows)``, whatever the run's seed and the epoch."""
-        return shuffled(self.seed, SHUFFLE, rows, block)
+        return permute_rows(self.seed, SHUFFLE, rows, block)

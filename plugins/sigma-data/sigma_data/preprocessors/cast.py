@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from attrs import field, frozen
 
-from sigma_data.arrays import converted
+from sigma_data.arrays import cast_values
 from sigma_kernel import Preprocessor, functions as f
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import in_
@@ -34,7 +34,7 @@ class Cast(Preprocessor):
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the values in the new dtype."""
-        return converted(values, self.dtype, f"cast: section {self.section!r}")
+        return cast_values(values, self.dtype, f"cast: section {self.section!r}")
 
     def graph(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
         """Return the values in the new dtype, as a node; those that it cannot hold are not refused."""

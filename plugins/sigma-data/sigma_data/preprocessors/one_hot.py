@@ -35,7 +35,7 @@ class OneHot(Preprocessor):
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return one-hot vectors, float32."""
-        self._whole(values)
+        self._check_whole_numbers(values)
         classes = int(state["classes"])
         wrong = np.argwhere((values < 0) | (values >= classes))
         if len(wrong):
@@ -52,9 +52,9 @@ class OneHot(Preprocessor):
         return f.cast(f.equal(places, np.arange(int(state["classes"]))), "float32")
 
     def _greatest(self, values: np.ndarray) -> int:
-        self._whole(values)
+        self._check_whole_numbers(values)
         return int(values.max())
 
-    def _whole(self, values: np.ndarray) -> None:
+    def _check_whole_numbers(self, values: np.ndarray) -> None:
         if values.dtype.kind not in "iub":
             raise SigmaDataError(f"one_hot: section {self.section!r} holds {values.dtype}. It takes class indices.")

@@ -29,7 +29,7 @@ class Standardise(Preprocessor):
 
     def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
         """Return ``mean`` and ``deviation``, float64, of a sample's shape."""
-        found = reduce(_Moments.merged, map(_Moments.of, blocks))
+        found = reduce(_Moments.merge, map(_Moments.from_block, blocks))
         low, high = found.ends
         constant = low == high  # by the values: rounding can make the deviation of equal numbers nonzero
         mean = np.where(constant, low, found.mean)
@@ -61,12 +61,12 @@ class _Moments:
     ends: Ends
 
     @classmethod
-    def of(cls, values: np.ndarray) -> _Moments:
+    def from_block(cls, values: np.ndarray) -> _Moments:
         """Return the statistics of one block."""
         mean, variance = values.mean(axis=0, dtype=np.float64), values.var(axis=0, dtype=np.float64)
         return cls(len(values), mean, variance, (values.min(axis=0), values.max(axis=0)))
 
-    def merged(self, other: _Moments) -> _Moments:
+    def merge(self, other: _Moments) -> _Moments:
         """Return the statistics of the rows of both."""
         rows = self.rows + other.rows
         share, apart = other.rows / rows, other.mean - self.mean

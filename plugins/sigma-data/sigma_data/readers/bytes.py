@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from attrs import field, frozen
 
-from sigma_data.bounds import CHUNK, exactly, shaped
+from sigma_data.bounds import CHUNK, read_exactly, to_array
 from sigma_kernel import Reader, SigmaDataError, Source
 from sigma_kernel.settings import ge
 
@@ -29,7 +29,7 @@ class BytesReader(Reader):
         """Return ``{"records": array}`` of shape ``(rows, size)``."""
         data = bytearray()
         with source.open() as stream:
-            exactly(stream, self.skip, f"{source.name}: the header")
+            read_exactly(stream, self.skip, f"{source.name}: the header")
             while chunk := stream.read(CHUNK):
                 data += chunk
         rows, rest = divmod(len(data), self.size)
@@ -38,4 +38,4 @@ class BytesReader(Reader):
                 f"{source.name}: byte {self.skip + rows * self.size}: record {rows} has {rest} bytes instead of "
                 f"{self.size}. The file is cut off, or `size` or `skip` is wrong."
             )
-        return {"records": shaped(data, np.dtype("u1"), (rows, self.size), "C", source.name)}
+        return {"records": to_array(data, np.dtype("u1"), (rows, self.size), "C", source.name)}

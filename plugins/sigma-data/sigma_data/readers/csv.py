@@ -78,16 +78,16 @@ class CsvReader(Reader):
 
     def top(self, source: Source) -> list[str]:
         """Return the cells of the first line."""
-        with self._opened(source) as text:
-            return _first(_rows(text, self.delimiter, source.name), source.name)[1]
+        with self._open_text(source) as text:
+            return _read_first(_rows(text, self.delimiter, source.name), source.name)[1]
 
     def table(self, source: Source) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return the line number of each row, and the columns."""
         name = source.name
-        with self._opened(source) as text:
-            line, first = _first(rows := _rows(text, self.delimiter, name), name)
+        with self._open_text(source) as text:
+            line, first = _read_first(rows := _rows(text, self.delimiter, name), name)
             names, advice = self._names(line, first, name), self._advice(first)
-            chosen = self._chosen(names, name, advice)
+            chosen = self._select_columns(names, name, advice)
             words = {place(column, names, name, advice) for column in self.text}
             truths = _truths(rows if self.header else chain([(line, first)], rows), {*chosen} - words)
         read = names, chosen, words | truths
@@ -100,7 +100,7 @@ class CsvReader(Reader):
         return lines, {names[i]: column for i, column in found.items()}
 
     @contextmanager
-    def _opened(self, source: Source) -> Iterator[TextIOWrapper]:
+    def _open_text(self, source: Source) -> Iterator[TextIOWrapper]:
         with source.open() as stream, as_text(stream, self.encoding, newline="") as text:
             yield text
 
@@ -131,7 +131,7 @@ class CsvReader(Reader):
             return " If the first line holds values instead of names, set header = false."
         return ""
 
-    def _chosen(self, names: list[str], name: str, advice: str) -> Sequence[int]:
+    def _select_columns(self, names: list[str], name: str, advice: str) -> Sequence[int]:
         if self.columns is None:
             return range(len(names))
         chosen = [place(column, names, name, advice) for column in self.columns]
@@ -150,7 +150,10 @@ class CsvReader(Reader):
         kinds = [(i in words) if i in chosen else None for i in range(len(names))]
         layout = TableLayout(kinds, self.delimiter, self.decimal, gaps=self.missing == "nan")
         before = line if self.header else line - 1
-        with suppress(ValueError, NotImplementedError, SigmaDataError), self._opened(source) as text:  # reported later
+        with (
+            suppress(ValueError, NotImplementedError, SigmaDataError),
+            self._open_text(source) as text,
+        ):  # reported later
             for _ in range(before):
                 text.readline()
             return [self._part(piece, chosen) for piece in pieces(text, layout, before + 1, LONGEST)]
@@ -166,7 +169,7 @@ class CsvReader(Reader):
     def _carefully(
         self, source: Source, names: list[str], chosen: Sequence[int], words: set[int]
     ) -> list[list[np.ndarray]]:
-        with self._opened(source) as text:
+        with self._open_text(source) as text:
             rows = _rows(text, self.delimiter, source.name)
             if self.header:
                 next(rows)
@@ -175,7 +178,7 @@ class CsvReader(Reader):
     def _parts(
         self, rows: Iterator[Row], name: str, names: list[str], chosen: Sequence[int], words: set[int]
     ) -> Iterator[list[np.ndarray]]:
-        rows = _even(rows, len(names), name)
+        rows = _check_widths(rows, len(names), name)
         while part := list(islice(rows, max(1, CELLS // len(names)))):
             numbers = [line for line, _ in part]
             columns = list(zip(*(row for _, row in part), strict=True))
@@ -213,7 +216,7 @@ class CsvReader(Reader):
         if not np.isfinite(value):
             raise SigmaDataError(f"{where}: {cell!r} is not a finite number. Correct it.")
         if self.figures.merges(cell, value):
-            raise merged(where, cell, value, self.words_advice)
+            raise inexact_integer_error(where, cell, value, self.words_advice)
         return value
 
     def _from_truths(self, cells: Sequence[str], lines: np.ndarray, column: str, name: str) -> np.ndarray:
@@ -243,7 +246,7 @@ def _truths(rows: Iterator[Row], wanted: set[int]) -> set[int]:
     return found
 
 
-def merged(where: str, cell: str, value: float, advice: str) -> SigmaDataError:
+def inexact_integer_error(where: str, cell: str, value: float, advice: str) -> SigmaDataError:
     """Return the error for an integer that a float cannot tell from its neighbours."""
     return SigmaDataError(
         f"{where}: floats cannot tell {cell.strip()} from its neighbours, as it is beyond 2**53. Write it as a float, "
@@ -294,13 +297,13 @@ def _rows(text: TextIOWrapper, delimiter: str, name: str) -> Iterator[Row]:
         raise SigmaDataError(f"{name}:{reader.line_num}: is not a table: {error}. Correct the quotes there.") from None
 
 
-def _first(rows: Iterator[Row], name: str) -> Row:
+def _read_first(rows: Iterator[Row], name: str) -> Row:
     if (first := next(rows, None)) is None:
         raise SigmaDataError(f"{name}: the file is empty. Check the path.")
     return first
 
 
-def _even(rows: Iterator[Row], width: int, name: str) -> Iterator[Row]:
+def _check_widths(rows: Iterator[Row], width: int, name: str) -> Iterator[Row]:
     for line, row in rows:
         if len(row) != width:
             raise SigmaDataError(

@@ -53,17 +53,17 @@ class Figures:
     thousands: str | None = field(default=None, validator=THOUSANDS)
 
     @property
-    def plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Return whether the format is Python's."""
         return self.decimal == "." and self.thousands is None
 
     def value(self, cell: str) -> float:
         """Return the number in a cell; raises ValueError if it is not a number."""
-        if self.plain:
+        if self.is_plain:
             return _as_float(cell)
         text = cell.strip()
         if self.thousands is not None and self.thousands in text:
-            if not self._grouped.fullmatch(text):
+            if not self._grouping_pattern.fullmatch(text):
                 raise ValueError("groups of thousands have three digits")
             text = text.replace(self.thousands, "")
         if self.decimal != ".":
@@ -74,7 +74,7 @@ class Figures:
 
     def values(self, cells: Sequence[str]) -> np.ndarray:
         """Return the numbers in cells, float64; raises ValueError if one is not a number."""
-        plain = self.plain and has_only_digits(cells)
+        plain = self.is_plain and has_only_digits(cells)
         return np.array(cells if plain else [self.value(cell) for cell in cells], np.float64)
 
     def merges(self, cell: str, value: float) -> bool:
@@ -94,15 +94,15 @@ class Figures:
 
     def advice(self, cell: str) -> str:
         """Return the setting to change if the commas of a cell could be decimal marks or separators."""
-        marked = self.plain and "," in cell and Figures(",").is_number(cell.replace(",", "", cell.count(",") - 1))
-        grouped = self.plain and Figures(thousands=",").is_number(cell) and "," in cell
-        if self.plain and "_" in cell and Figures(thousands="_").is_number(cell):
+        marked = self.is_plain and "," in cell and Figures(",").is_number(cell.replace(",", "", cell.count(",") - 1))
+        grouped = self.is_plain and Figures(thousands=",").is_number(cell) and "," in cell
+        if self.is_plain and "_" in cell and Figures(thousands="_").is_number(cell):
             return " If _ stands between thousands, set thousands = '_'."
         if grouped and "." in cell:
             return " If commas stand between thousands, set thousands = ','."
         return " If a comma stands before the fraction, set decimal = ','." if marked else ""
 
     @cached_property
-    def _grouped(self) -> re.Pattern[str]:
+    def _grouping_pattern(self) -> re.Pattern[str]:
         mark, point = re.escape(str(self.thousands)), re.escape(self.decimal)
         return re.compile(rf"[+-]?\d{{1,3}}(?:{mark}\d{{3}})++(?:{point}\d*+)?(?:[eE][+-]?\d++)?", re.ASCII)

@@ -9,7 +9,7 @@ from typing import IO
 import numpy as np
 from attrs import frozen
 
-from sigma_data.bounds import exactly, finished, shaped
+from sigma_data.bounds import check_end, read_exactly, to_array
 from sigma_kernel import Reader, SigmaDataError, Source
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -30,16 +30,16 @@ class IdxReader(Reader):
             dtype, shape = self._header(stream, source.name)
             sides = " x ".join(map(str, shape))
             where = f"{source.name}: byte {4 + 4 * len(shape)}: {sides} values of {dtype.itemsize} bytes"
-            data = exactly(stream, prod(shape) * dtype.itemsize, where)
-            finished(stream, source.name)
-        return {"values": shaped(data, dtype, shape, "C", f"{source.name}: byte 4")}
+            data = read_exactly(stream, prod(shape) * dtype.itemsize, where)
+            check_end(stream, source.name)
+        return {"values": to_array(data, dtype, shape, "C", f"{source.name}: byte 4")}
 
     def _header(self, stream: IO[bytes], name: str) -> tuple[np.dtype, tuple[int, ...]]:
-        zeros, code, sides = struct.unpack(">HBB", exactly(stream, 4, f"{name}: byte 0: the header"))
+        zeros, code, sides = struct.unpack(">HBB", read_exactly(stream, 4, f"{name}: byte 0: the header"))
         if zeros or code not in TYPES:
             magic = zeros << 16 | code << 8 | sides
             raise SigmaDataError(f"{name}: byte 0: the magic number {magic:#010x} is not that of an IDX file.")
         if not 0 < sides <= SIDES:
             raise SigmaDataError(f"{name}: byte 3: the file declares {sides} axes. There may be 1 to {SIDES}.")
-        shape = struct.unpack(f">{sides}I", exactly(stream, 4 * sides, f"{name}: byte 4: {sides} sides"))
+        shape = struct.unpack(f">{sides}I", read_exactly(stream, 4 * sides, f"{name}: byte 4: {sides} sides"))
         return np.dtype(TYPES[code]), shape

@@ -44,7 +44,7 @@ class ImageReader(Reader):
             try:
                 with pillow.open(stream, formats=FORMATS) as image:
                     self._check(image, source.name)
-                    return {"values": np.array(self._converted(turning.exif_transpose(image), source.name))[None]}
+                    return {"values": np.array(self._convert_mode(turning.exif_transpose(image), source.name))[None]}
             except (pillow.UnidentifiedImageError, *BROKEN) as error:
                 raise SigmaDataError(f"{source.name}: not a PNG or JPEG image, or damaged: {error!r:.100}.") from error
             except pillow.DecompressionBombError as error:
@@ -57,7 +57,7 @@ class ImageReader(Reader):
         if image.mode not in (*GREY, *COLOURED):
             raise SigmaDataError(f"{name}: holds {image.mode} pixels. Save it with 8 bits a channel, grey or RGB.")
 
-    def _converted(self, image: Any, name: str) -> Any:
+    def _convert_mode(self, image: Any, name: str) -> Any:
         if image.has_transparency_data and image.convert("RGBA").getchannel("A").getextrema()[0] < 255:
             raise SigmaDataError(f"{name}: is transparent in places. Put it on a background first.")
         grey = self.colours == "grey" or (self.colours == "any" and image.mode in GREY)

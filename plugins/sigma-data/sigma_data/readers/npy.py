@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 from attrs import frozen
 
-from sigma_data.bounds import exactly, finished, shaped
+from sigma_data.bounds import check_end, read_exactly, to_array
 from sigma_kernel import Reader, SigmaDataError, Source
 
 NUMBERS = r"[<>|=]?(b1|[iu][1248]|f[248])"
@@ -31,12 +31,12 @@ class NpyReader(Reader):
         with source.open() as stream:
             shape, fortran, dtype = self._header(stream, source.name)
             where = f"{source.name}: the header declares shape {shape} of {dtype}"
-            data = exactly(stream, prod(shape) * dtype.itemsize, where)
-            finished(stream, source.name)
-        return {"values": shaped(data, dtype, shape, "F" if fortran else "C", source.name)}
+            data = read_exactly(stream, prod(shape) * dtype.itemsize, where)
+            check_end(stream, source.name)
+        return {"values": to_array(data, dtype, shape, "F" if fortran else "C", source.name)}
 
     def _header(self, stream: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-        header = _parsed(_text(stream, name), name)
+        header = _parse_header(_text(stream, name), name)
         descr, shape = header["descr"], header["shape"]
         if not isinstance(descr, str) or not re.fullmatch(NUMBERS, descr):
             raise SigmaDataError(f"{name}: holds {descr!r}, which is not supported. Save an array of numbers.")
@@ -48,16 +48,16 @@ class NpyReader(Reader):
 def _text(stream: IO[bytes], name: str) -> str:
     """Return the header's text, after checking the magic number, version and length."""
     where = f"{name}: byte 0: the header"
-    magic, major, minor = struct.unpack(">6sBB", exactly(stream, 8, where))
+    magic, major, minor = struct.unpack(">6sBB", read_exactly(stream, 8, where))
     if magic != b"\x93NUMPY" or major not in (1, 2, 3) or minor:
         raise SigmaDataError(f"{name}: byte 0: is not an .npy file of version 1, 2 or 3.")
-    length = int.from_bytes(exactly(stream, 2 if major == 1 else 4, where), "little")
+    length = int.from_bytes(read_exactly(stream, 2 if major == 1 else 4, where), "little")
     if length > LONGEST:
         raise SigmaDataError(f"{name}: byte 8: the header claims {length} bytes; at most {LONGEST} are allowed.")
-    return exactly(stream, length, where).decode("latin-1")
+    return read_exactly(stream, length, where).decode("latin-1")
 
 
-def _parsed(text: str, name: str) -> dict[str, Any]:
+def _parse_header(text: str, name: str) -> dict[str, Any]:
     try:
         header = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):

@@ -43,7 +43,7 @@ class TableLayout:
     gaps: bool = False
 
     @property
-    def quoted(self) -> re.Pattern[str]:
+    def quote_pattern(self) -> re.Pattern[str]:
         """Return a pattern of a quoted cell without line ends, in which two quotes stand for one."""
         mark = re.escape(self.delimiter)
         return re.compile(rf'(?:^|(?<={mark}))"(?:[^"\n]|"")*+"(?={mark}|$)', re.MULTILINE)
@@ -54,7 +54,7 @@ class TableLayout:
         mark = re.escape(self.delimiter)
         return re.compile(rf"[?nN](?<=[{mark}\n].)(?:(?<=\?)|(?i:an|ull|one|/?a))(?=[{mark}\n])")
 
-    def only(self, words: bool) -> TableLayout:
+    def select_columns(self, words: bool) -> TableLayout:
         """Return the layout with only the columns of words, or only those of numbers; the others are not read."""
         return evolve(self, kinds=[kind if kind is words else None for kind in self.kinds])
 
@@ -80,7 +80,7 @@ def pieces(text: TextIOWrapper, layout: TableLayout, line: int, longest: int) ->
             there = [i for i, row in enumerate(rows) if row]
             numbers, rows = numbers[there], [rows[i] for i in there]
         if rows:
-            yield Piece(numbers, _parsed(rows, layout, _library() if several else by_numpy))
+            yield Piece(numbers, _parse_rows(rows, layout, _library() if several else by_numpy))
 
 
 def _cut(text: TextIOWrapper, longest: int) -> Iterator[tuple[bool, str]]:
@@ -101,7 +101,7 @@ def _rows(whole: str, layout: TableLayout) -> list[str]:
     text = (whole + "\n").replace("\r\n", "\n")
     if "\r" in text or "\0" in text:
         raise Unfit("other ends of lines")
-    if '"' in text and '"' in layout.quoted.sub("", text):
+    if '"' in text and '"' in layout.quote_pattern.sub("", text):
         raise Unfit("quotes that are no frame")
     if layout.decimal != ".":
         if "." in text or layout.decimal == layout.delimiter:
@@ -113,18 +113,18 @@ def _rows(whole: str, layout: TableLayout) -> list[str]:
     return rows
 
 
-def _parsed(rows: Sequence[str], layout: TableLayout, parse: Parse) -> Columns:
+def _parse_rows(rows: Sequence[str], layout: TableLayout, parse: Parse) -> Columns:
     try:
-        return _checked(parse(rows, layout), rows, layout, np.isfinite)
+        return _check_columns(parse(rows, layout), rows, layout, np.isfinite)
     except ValueError:
         if not layout.gaps:
             raise
-    numbers, words = layout.only(words=False), layout.only(words=True)
-    found = _checked(parse(_filled(rows, layout), numbers), rows, numbers, lambda values: ~np.isinf(values))
-    return found | _checked(parse(rows, words), rows, words, np.isfinite) if any(layout.kinds) else found
+    numbers, words = layout.select_columns(words=False), layout.select_columns(words=True)
+    found = _check_columns(parse(_fill_missing(rows, layout), numbers), rows, numbers, lambda values: ~np.isinf(values))
+    return found | _check_columns(parse(rows, words), rows, words, np.isfinite) if any(layout.kinds) else found
 
 
-def _filled(rows: Sequence[str], layout: TableLayout) -> list[str]:
+def _fill_missing(rows: Sequence[str], layout: TableLayout) -> list[str]:
     """Return lines with missing numbers replaced by ``nan``; words must not be read from them."""
     mark, text = layout.delimiter, "\n".join(["", *rows, ""])
     low = text.lower()
@@ -136,7 +136,7 @@ def _filled(rows: Sequence[str], layout: TableLayout) -> list[str]:
     return layout.gap.sub("nan", text).split("\n")[1:-1]
 
 
-def _checked(
+def _check_columns(
     columns: Columns, rows: Sequence[str], layout: TableLayout, right: Callable[[np.ndarray], np.ndarray]
 ) -> Columns:
     """Return the columns; raise Unfit unless they have one value per row and all numbers are finite."""
@@ -164,15 +164,15 @@ def _library() -> Parse:
 def by_numpy(rows: Sequence[str], layout: TableLayout) -> Columns:
     """Parse lines with NumPy; raises ValueError if it cannot."""
     if all(kind is False for kind in layout.kinds):
-        table = _loaded(rows, layout, np.float64, 2)
+        table = _load_rows(rows, layout, np.float64, 2)
         if table.shape[1] != len(layout.kinds):
             raise Unfit("another number of columns")
         return {i: np.ascontiguousarray(column) for i, column in enumerate(table.T)}
     fields = [(str(i), "f8" if kind is False else "O") for i, kind in enumerate(layout.kinds)]
-    table = _loaded(rows, layout, fields, 1)
+    table = _load_rows(rows, layout, fields, 1)
     wanted = {i: kind for i, kind in enumerate(layout.kinds) if kind is not None}
     return {i: table[str(i)].tolist() if words else table[str(i)].copy() for i, words in wanted.items()}
 
 
-def _loaded(rows: Sequence[str], layout: TableLayout, dtype: Any, axes: Literal[1, 2]) -> Any:
+def _load_rows(rows: Sequence[str], layout: TableLayout, dtype: Any, axes: Literal[1, 2]) -> Any:
     return np.loadtxt(rows, dtype, comments=None, delimiter=layout.delimiter, quotechar='"', ndmin=axes, encoding=None)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from attrs import field, frozen
 
-from sigma_data.arrays import scaled
+from sigma_data.arrays import scale_numbers
 from sigma_data.categories import one_hot
 from sigma_data.readers.csv import DELIMITER, REST, CsvReader, is_gap, separator
 from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ, truth
@@ -95,7 +95,7 @@ class SamplesReader(Reader):
                 f"{source.name}: has shape {values.shape}; expected {('n', *self.shape)}, one row per "
                 "sample. Reshape it."
             )
-        return scaled(values, self.scale)
+        return scale_numbers(values, self.scale)
 
     # -- tables --------------------------------------------------------------------------------------------------------
     def _table(self, source: Source) -> np.ndarray:
@@ -108,9 +108,9 @@ class SamplesReader(Reader):
         gaps: Literal["refuse", "nan"] = "refuse" if self.missing is None else "nan"
         text = tuple(columns[int(i)] for i in self.categories)
         lines, found = _Table(columns, text, header, delimiter, gaps, **form).table(source)
-        values = self._encoded(found, lines, source.name)
+        values = self._encode_inputs(found, lines, source.name)
         values = values if self.missing is None else np.where(np.isnan(values), self.missing, values)
-        return scaled(values, self.scale).reshape(-1, *self.shape)
+        return scale_numbers(values, self.scale).reshape(-1, *self.shape)
 
     def _are_names(self, cells: Sequence[str], figures: Figures) -> bool:
         """Return whether the first line holds names; a stray word among numbers does not count."""
@@ -121,7 +121,7 @@ class SamplesReader(Reader):
         values = all(number or is_gap(cell) for number, cell in zip(numbers, cells, strict=True))
         return not values and len(set(cells)) == len(cells) and (self.header or not any(numbers))
 
-    def _encoded(self, columns: Mapping[str, np.ndarray], lines: np.ndarray, name: str) -> np.ndarray:
+    def _encode_inputs(self, columns: Mapping[str, np.ndarray], lines: np.ndarray, name: str) -> np.ndarray:
         """Return columns as one array, categorical ones one-hot encoded."""
         known = [self.categories.get(str(i)) for i in range(len(columns))]
         return np.column_stack([
@@ -137,7 +137,7 @@ class SamplesReader(Reader):
     def _columns(self, cells: list[str], header: bool, name: str) -> tuple[str | int, ...]:
         """Return the columns to read, in the order of a sample's elements."""
         if REST in self.inputs:
-            found = self._rest(cells, header)
+            found = self._remaining_columns(cells, header)
         elif header and all(isinstance(column, str) for column in self.inputs):
             found = self.inputs
         elif len(cells) == len(self.inputs):  # without the target; later columns have moved up
@@ -150,7 +150,7 @@ class SamplesReader(Reader):
             raise self._width(name, len(found) or len(cells))
         return found
 
-    def _rest(self, cells: list[str], header: bool) -> tuple[str | int, ...]:
+    def _remaining_columns(self, cells: list[str], header: bool) -> tuple[str | int, ...]:
         numbered = [column % len(cells) for column in self.target if isinstance(column, int)]
         named = [i for i, cell in enumerate(cells) if header and cell in self.target]
         there = len(cells) - len(named) == self._count + len(numbered)

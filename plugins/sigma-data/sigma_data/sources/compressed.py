@@ -62,12 +62,12 @@ class Compressed(Source):
         with ExitStack() as stack:
             packed = stack.enter_context(self.source.open())
             try:
-                inside = stack.enter_context(self._unpacked(packed))
+                inside = stack.enter_context(self._unpack(packed))
             except DAMAGE as error:
                 raise SigmaDataError(f"{self.name}: cannot be unpacked: {error}.") from None
             yield io.BufferedReader(Bounded(inside, self.name, self.limit))
 
-    def _unpacked(self, packed: IO[bytes]) -> IO[bytes]:
+    def _unpack(self, packed: IO[bytes]) -> IO[bytes]:
         kind = self.kind if self.kind != "auto" else compression(packed)
         if kind is None:
             raise SigmaDataError(f"{self.name}: is not compressed in a known way. Known are gzip, bz2, xz and zip.")
@@ -84,16 +84,18 @@ class Compressed(Source):
         archive = zipfile.ZipFile(packed)
         files = [info.filename for info in archive.infolist() if not info.is_dir()]
         if self.member is None and len(files) != 1:
-            raise SigmaDataError(f"{self.name}: holds {len(files)} files: {_some(files)}. Name one as `member`.")
+            raise SigmaDataError(
+                f"{self.name}: holds {len(files)} files: {_format_names(files)}. Name one as `member`."
+            )
         chosen = self.member or files[0]
         if chosen not in files:
             raise SigmaDataError(
-                f"{self.source.name}: holds no {chosen!r}.{near(chosen, files)} It has {_some(files)}."
+                f"{self.source.name}: holds no {chosen!r}.{near(chosen, files)} It has {_format_names(files)}."
             )
         return archive.open(chosen)
 
 
-def _some(names: list[str]) -> str:
+def _format_names(names: list[str]) -> str:
     return ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
 
 

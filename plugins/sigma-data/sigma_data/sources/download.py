@@ -46,7 +46,7 @@ class Refused(Exception):
     """An address will not serve the file; retrying is pointless."""
 
 
-def fetched(
+def fetch_file(
     addresses: Sequence[str], sha256: str, cache: Path | None, attempts: int, timeout: float, limit: int
 ) -> Path:
     """Return the path of the file with this hash, downloaded from the first address that has it if it is not cached."""
@@ -59,7 +59,7 @@ def fetched(
     for attempt in range(attempts):
         for address in (address for address in addresses if address not in refused):
             try:
-                return _from(address, sha256, path, resume)
+                return _fetch_from(address, sha256, path, resume)
             except (Refused, ValueError) as error:  # pooch raises ValueError for a wrong hash
                 refused.add(address)
                 reasons[address] = str(error)
@@ -73,7 +73,7 @@ def fetched(
     raise SigmaDataError(f"{addresses[0]}: cannot be fetched.{listed}\nCheck the connection, the address and the hash.")
 
 
-def _from(address: str, sha256: str, path: Path, resume: Resumed) -> Path:
+def _fetch_from(address: str, sha256: str, path: Path, resume: Resumed) -> Path:
     if os.environ.get(OFFLINE) and not path.exists():
         raise Refused(f"{OFFLINE} is set, and the file is not here yet")
     begun = resume.part.exists()

@@ -31,9 +31,9 @@ class Multi(Source):
     def open(self) -> Iterator[IO[bytes]]:
         """Return the first source that opens, as an open file."""
         with ExitStack() as stack:
-            yield self._first(stack)
+            yield self._open_first(stack)
 
-    def _first(self, stack: ExitStack) -> IO[bytes]:
+    def _open_first(self, stack: ExitStack) -> IO[bytes]:
         reasons = []
         for source in self.sources:
             try:

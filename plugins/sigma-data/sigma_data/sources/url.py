@@ -62,11 +62,11 @@ class Url(Source):
 
     def open(self) -> AbstractContextManager[IO[bytes]]:
         """Return the open file, downloaded if it is not cached."""
-        from sigma_data.sources.download import fetched  # pooch and requests take long to import
+        from sigma_data.sources.download import fetch_file  # pooch and requests take long to import
 
         try:
             addresses = (self.url, *self.mirrors)
-            path = fetched(addresses, self.sha256.lower(), self.cache, self.attempts, self.timeout, self.limit)
+            path = fetch_file(addresses, self.sha256.lower(), self.cache, self.attempts, self.timeout, self.limit)
             return path.open("rb")
         except OSError as error:
             raise SigmaDataError(f"{self.name}: cannot be kept: {error}. Choose another folder as `cache`.") from None
