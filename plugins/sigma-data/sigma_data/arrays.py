@@ -40,7 +40,7 @@ class Arrays(Dataset):
         self._labels = {name: values for name, values in found.items() if isinstance(values, Labels)}
         self._framed = {name: values for name, values in found.items() if isinstance(values, Framed)}
         self._titled = {name: values for name, values in found.items() if isinstance(values, Titled)}
-        self.arrays = {name: v if isinstance(v, np.ndarray) else v.shown for name, v in found.items()}
+        self.arrays = {name: v if isinstance(v, np.ndarray) else v.array for name, v in found.items()}
         self._rows = equal_length(self.arrays, "data")
 
     @property
@@ -160,7 +160,7 @@ class Framed:
     in_time: bool = False
 
     @cached_property
-    def shown(self) -> np.ndarray:
+    def array(self) -> np.ndarray:
         """Return the section, checked."""
         ((name, values),) = self.table.complete(self.columns, GAPS).items()
         finite(name, values, range(len(values)))
@@ -169,7 +169,7 @@ class Framed:
     @property
     def findings(self) -> tuple[str, ...]:
         """Return what is odd about the columns."""
-        values = self.shown.reshape(len(self.shown), -1)
+        values = self.array.reshape(len(self.array), -1)
         encoded = self.table.categories
         numbers = {name: values[:, i] for i, name in enumerate(self.table.names) if name not in encoded}
         counts = {name: len(known) for name, known in encoded.items()}
@@ -201,7 +201,7 @@ class Titled:
     ``table`` is how it was read from the file ``where``, and ``findings`` what is odd about the columns there.
     """
 
-    shown: np.ndarray
+    array: np.ndarray
     names: Sequence[str]
     table: Table | None = None
     where: str = "data"
@@ -219,10 +219,10 @@ class Titled:
         if not own or not wanted or own == wanted:
             return self
         places = {name: i for i, name in enumerate(own)}
-        found = self.shown.reshape(len(self.shown), -1)[:, [places.get(name, 0) for name in wanted]]
+        found = self.array.reshape(len(self.array), -1)[:, [places.get(name, 0) for name in wanted]]
         found[:, [name not in places for name in wanted]] = 0  # categories that no row has
         titles = table.titles if table else wanted
-        return evolve(self, shown=found.reshape(len(found), *(shape or (-1,))), names=titles, table=table)
+        return evolve(self, array=found.reshape(len(found), *(shape or (-1,))), names=titles, table=table)
 
 
 @frozen(eq=False)

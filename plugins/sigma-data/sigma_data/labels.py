@@ -58,7 +58,7 @@ class Labels:
         return cls(codes, found if numbers else None, found, names)
 
     @property
-    def shown(self) -> np.ndarray:
+    def array(self) -> np.ndarray:
         """Return the class indices if they are settled, else the numbers."""
         found = self.numbers if self.indices is None else self.indices
         assert found is not None

@@ -54,7 +54,7 @@ class Connection:
     @property
     def idle(self) -> bool:
         """Return whether nothing is under way."""
-        return not (self.outbox or self.conversation.waits or self.conversation.subscribed)
+        return not (self.outbox or self.conversation.waits or self.conversation.is_subscribed)
 
     def is_busy(self, now: float) -> bool:
         """Return whether requests arrive, or wait for an answer."""

@@ -374,9 +374,9 @@ def test_a_value_that_is_not_finite_is_not_always_new() -> None:
 def test_a_cancelled_subscription_is_over() -> None:
     conversation = Conversation(view())
     conversation.receive('{"id": 1, "do": "watch", "patterns": ["loss"]}')
-    assert conversation.subscribed
+    assert conversation.is_subscribed
     assert asked(conversation, "cancel", id=2, of=1) is True
-    assert not conversation.subscribed
+    assert not conversation.is_subscribed
     assert events(conversation, 100) == []
     assert asked(conversation, "cancel", id=3, of=1) is False
 
@@ -457,7 +457,7 @@ def test_an_error_ends_its_subscription_alone() -> None:
     conversation.receive('{"id": 2, "do": "follow"}')
     shown.trainers = lambda: [1 / 0]  # type: ignore[method-assign, list-item]
     assert [json.loads(line)["error"]["kind"] for line in conversation.events(0)] == ["ZeroDivisionError"] * 2
-    assert not conversation.subscribed
+    assert not conversation.is_subscribed
     assert asked(conversation, "get", pattern="loss")
 
 

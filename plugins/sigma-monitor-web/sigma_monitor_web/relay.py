@@ -27,7 +27,7 @@ class Relay:
     scopes: frozenset[str]
     own: Collection[str]
     waits: bool = True  # the process speaks when it likes
-    subscribed: bool = True
+    is_subscribed: bool = True
     _data: bytearray = field(factory=bytearray, init=False)
     _over: bool = field(default=False, init=False)
     _hello: set[Any] = field(factory=set, init=False)  # requests whose answers tell the scopes

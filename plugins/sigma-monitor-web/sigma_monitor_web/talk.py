@@ -35,7 +35,7 @@ class Talk(Protocol):
         """Return whether a request is not answered yet."""
 
     @property
-    def subscribed(self) -> bool:
+    def is_subscribed(self) -> bool:
         """Return whether there is a subscription."""
 
     def notify(self, ready: Callable[[], None]) -> None:
@@ -144,7 +144,7 @@ class WebLine:
             await self._say(self.talk.answers())
 
     def _pause(self) -> float | None:
-        return SOON if self.talk.waits else OFTEN if self.talk.subscribed else None
+        return SOON if self.talk.waits else OFTEN if self.talk.is_subscribed else None
 
     async def _say(self, lines: list[str]) -> None:
         for line in lines:

@@ -449,7 +449,7 @@ class Gone:
 
 
 class Silent:
-    waits = subscribed = False
+    waits = is_subscribed = False
 
     def last(self) -> list[str]:
         return ["the last words"]

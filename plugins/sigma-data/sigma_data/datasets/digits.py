@@ -28,5 +28,5 @@ class Digits(Divided):
     def whole(self) -> tuple[Arrays, tuple[int, ...]]:
         """Return all digits."""
         columns = read_shipped_table("digits.csv.gz")
-        images = features(columns).shown.reshape(-1, 8, 8) / np.float32(16)
+        images = features(columns).array.reshape(-1, 8, 8) / np.float32(16)
         return Arrays(inputs=images, targets=columns["target"].astype(np.int32)), tuple(range(10))

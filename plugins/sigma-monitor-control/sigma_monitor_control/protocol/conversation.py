@@ -71,7 +71,7 @@ class Conversation:
         return any(isinstance(one, Ticket) and not _is_done(one) for one in self._waiting.values())
 
     @property
-    def subscribed(self) -> bool:
+    def is_subscribed(self) -> bool:
         """Return whether there is a subscription."""
         return bool(self._subscriptions)
 
