@@ -40,7 +40,7 @@ def test_the_seed_draws_other_rows():
 
 
 def test_data_is_not_read_before_it_is_used(monkeypatch):
-    monkeypatch.setattr("sigma_data.datasets.iris.shipped", lambda name: pytest.fail("it was read"))
+    monkeypatch.setattr("sigma_data.datasets.iris.read_shipped_table", lambda name: pytest.fail("it was read"))
     iris = Iris()
     assert list(iris) == ["training", "validation"]
     assert len(iris) == 2
