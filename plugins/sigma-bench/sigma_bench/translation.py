@@ -154,7 +154,7 @@ def _affine(model: Model, placed: Placed, shape: Shape) -> Made:
 
 def _convolution(model: Model, placed: Placed, shape: Shape) -> Made:
     layer = placed.layer
-    how = {**layer.window(shape), "groups": layer.divided(shape[0])[1], "bias": layer.bias}
+    how = {**layer.window(shape), "groups": layer.filters_and_groups(shape[0])[1], "bias": layer.bias}
     return [("convolution", how), *_function(placed.name, layer.activation)]
 
 
