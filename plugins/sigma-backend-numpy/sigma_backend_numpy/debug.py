@@ -9,7 +9,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_backend_numpy.backend import NumpyBackend
-from sigma_backend_numpy.faults import WrongNumber, beyond, fault, finite
+from sigma_backend_numpy.faults import WrongNumber, fault, find_excess, finite
 from sigma_kernel.contracts import LoopProgram, Step
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.graph import FLOATS, Graph, Node, interpret, numpy_namespace, ordered
@@ -63,8 +63,8 @@ class Checked:
 
     def _wrong(self, found: Mapping[Node, np.ndarray]) -> WrongNumber | None:
         """Return where a wrong number of the step comes from."""
-        losses, values = self._judged()
-        if self.largest is not None and (large := beyond(self.largest, ordered([*losses, *values]), found)):
+        losses, values = self._loss_and_state()
+        if self.largest is not None and (large := find_excess(self.largest, ordered([*losses, *values]), found)):
             return large
         bad = (node for node in (*losses, *values) if node.dtype in FLOATS and not finite(found[node]))
         early = self._iteration(found) == 1
@@ -72,7 +72,7 @@ class Checked:
             (evolve(fault(node, found, self._names()), early=early and node in {*losses}) for node in bad), None
         )
 
-    def _judged(self) -> tuple[list[Node], list[Node]]:
+    def _loss_and_state(self) -> tuple[list[Node], list[Node]]:
         """Return the loss, and the new values of the state; metrics may be what they are."""
         step = self.step
         named = list(zip((*step.writes, *step.ring), step.graph.outputs, strict=True))

@@ -56,30 +56,32 @@ def fault(node: Node, found: Results, names: Mapping[Node, str]) -> WrongNumber:
         node = cause
         seen.add(node)
     if node.op == "part":
-        return _in_loop(node, found) or _made(node, found, names)
-    return _made(node, found, names)
+        return _in_loop(node, found) or _describe_not_finite(node, found, names)
+    return _describe_not_finite(node, found, names)
 
 
-def beyond(largest: float, nodes: Iterable[Node], found: Results) -> WrongNumber | None:
+def find_excess(largest: float, nodes: Iterable[Node], found: Results) -> WrongNumber | None:
     """Return the first result, in the order of these nodes, that exceeds a bound and is no input."""
     for node in nodes:
         if node in found and node.op not in ("input", *MADE) and node.dtype in FLOATS:
             wrong = ~(np.abs(found[node]) <= largest)
             if wrong.any():
-                return _described(node, found, wrong, {})
+                return _describe_fault(node, found, wrong, {})
     return None
 
 
 def _cause(node: Node, found: Results, seen: set[Node]) -> Node | None:
     """Return an operand that is wrong already: NaN before infinity, and none that the graph states, or does not use."""
-    operands = [x for x in _known(node, found) if x.dtype in FLOATS and x not in seen and not _stated(x, found)]
+    operands = [
+        x for x in _operands_in(node, found) if x.dtype in FLOATS and x not in seen and not _is_stated(x, found)
+    ]
     lost = [x for x in operands if np.isnan(_used(x, node, found)).any()]
     return next(iter([*lost, *(x for x in operands if not finite(_used(x, node, found)))]), None)
 
 
-def _stated(node: Node, found: Results) -> bool:
+def _is_stated(node: Node, found: Results) -> bool:
     """Return whether the graph itself states what of a result is not finite, of operands that are."""
-    return node.op in MADE and all(finite(found[x]) or _stated(x, found) for x in _known(node, found))
+    return node.op in MADE and all(finite(found[x]) or _is_stated(x, found) for x in _operands_in(node, found))
 
 
 def _used(operand: Node, node: Node, found: Results) -> np.ndarray:
@@ -95,21 +97,21 @@ def _operands(node: Node) -> tuple[Node, ...]:
     return node.inputs[0].inputs if node.op == "part" else node.inputs
 
 
-def _made(node: Node, found: Results, names: Mapping[Node, str]) -> WrongNumber:
+def _describe_not_finite(node: Node, found: Results, names: Mapping[Node, str]) -> WrongNumber:
     array = found[node]
-    return _described(node, found, np.isnan(array) if np.isnan(array).any() else ~np.isfinite(array), names)
+    return _describe_fault(node, found, np.isnan(array) if np.isnan(array).any() else ~np.isfinite(array), names)
 
 
-def _described(node: Node, found: Results, wrong: np.ndarray, names: Mapping[Node, str]) -> WrongNumber:
+def _describe_fault(node: Node, found: Results, wrong: np.ndarray, names: Mapping[Node, str]) -> WrongNumber:
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
     there = node.op in OPS and OPS[node.op].shape in ELEMENTWISE
-    operands = [_number(found[x], node.shape, index) if there else _range(found[x]) for x in _known(node, found)]
+    operands = [_number(found[x], node.shape, index) if there else _range(found[x]) for x in _operands_in(node, found)]
     origin = names.get(node, "") if node.op == "input" else node.origin
     count, size = int(wrong.sum()), wrong.size
     return WrongNumber(origin, node.op, float(found[node][index]), index, count, size, ", ".join(operands))
 
 
-def _known(node: Node, found: Results) -> list[Node]:
+def _operands_in(node: Node, found: Results) -> list[Node]:
     return [x for x in _operands(node) if x in found]
 
 

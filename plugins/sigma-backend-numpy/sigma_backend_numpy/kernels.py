@@ -33,7 +33,7 @@ def prepare(node: Node, scratch: np.ndarray) -> Call:
     Any other op that is not in the table is computed by NumPy's function of its standard name, or by its meaning.
     """
     if own := LOWERINGS.get(node.op):
-        return _returned(node, partial(own, **node.attrs))
+        return _copy_result(node, partial(own, **node.attrs))
     found = getattr(np, OPS[node.op].standard, None) if elementwise(node) else None
     if node.op not in KERNELS and isinstance(found, np.ufunc):
         return found
@@ -46,10 +46,10 @@ def scratch_bytes(node: Node) -> int:
 
 
 def _meant(node: Node, scratch: np.ndarray) -> Call:
-    return _returned(node, meaning_of(node, numpy_namespace()))
+    return _copy_result(node, meaning_of(node, numpy_namespace()))
 
 
-def _returned(node: Node, run: Call) -> Call:
+def _copy_result(node: Node, run: Call) -> Call:
     """Wrap a function that returns an array to write to the given result."""
 
     def call(*operands: np.ndarray) -> None:
@@ -66,7 +66,7 @@ def _returned(node: Node, run: Call) -> Call:
 
 
 # -- elementwise -------------------------------------------------------------------------------------------------------
-def _named(node: Node, scratch: np.ndarray) -> Call:
+def _call_ufunc(node: Node, scratch: np.ndarray) -> Call:
     function = getattr(np, node.op)
     return lambda x, y, out: function(x, y, out=out)  # for which NumPy takes no third operand
 
@@ -232,7 +232,7 @@ def _random_bits(node: Node, scratch: np.ndarray) -> Call:
 
 
 KERNELS: dict[str, Prepare] = {
-    "maximum": _named, "minimum": _named,
+    "maximum": _call_ufunc, "minimum": _call_ufunc,
     "erf": _erf, "where": _where, "cast": _cast, "sum": _sum, "max": _max, "argmax": _argmax, "reshape": _reshape,
     "pad": _pad, "concat": _concat, "take": _take, "scatter_add": _scatter_add, "matmul": _matmul,
     "random_bits": _random_bits, **windows.KERNELS,

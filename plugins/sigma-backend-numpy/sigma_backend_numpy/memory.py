@@ -11,7 +11,7 @@ from sigma_backend_numpy.plan import Storage
 from sigma_kernel.graph import ALIGNMENT
 
 
-def aligned(size: int) -> np.ndarray:
+def allocate_aligned(size: int) -> np.ndarray:
     """Return bytes aligned to 64."""
     space = np.empty(size + ALIGNMENT, np.uint8)
     start = -space.ctypes.data % ALIGNMENT
@@ -22,7 +22,7 @@ def empty(shape: Sequence[int], dtype: str | np.dtype) -> np.ndarray:
     """Return an uninitialised array."""
     if prod(shape) < 1024:  # too small for alignment to matter
         return np.empty(shape, dtype)
-    return aligned(prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
+    return allocate_aligned(prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
 
 
 def piece(memory: np.ndarray, storage: Storage) -> np.ndarray:
@@ -30,6 +30,6 @@ def piece(memory: np.ndarray, storage: Storage) -> np.ndarray:
     return memory[storage.offset : storage.end]
 
 
-def laid(memory: np.ndarray, shape: Sequence[int], dtype: str) -> np.ndarray:
+def view_array(memory: np.ndarray, shape: Sequence[int], dtype: str) -> np.ndarray:
     """Return an array at the beginning of some bytes."""
     return memory[: prod(shape) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)

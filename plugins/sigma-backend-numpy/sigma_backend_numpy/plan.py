@@ -87,7 +87,7 @@ def plan(
     arena, extra = _arena(graph, schedule, owner, {*updated, *results}, scratch)
     size = max((storage.end for storage in (*arena.values(), *extra.values())), default=0)
     fresh = [node for out, node in enumerate(graph.outputs) if out not in donated]
-    peak = size + sum(_aligned(node) for node in (*graph.inputs, *fresh))
+    peak = size + sum(_bytes_of(node) for node in (*graph.inputs, *fresh))
     return Plan(schedule, owner, arena, updated, results, copies, extra, size, peak)
 
 
@@ -123,12 +123,12 @@ def _candidates(graph: Graph, donated: Mapping[int, Node], owner: Mapping[Node, 
     for out, given in donated.items():
         value = owner[graph.outputs[out]]
         apart = value.op not in LEAVES and value.op != "part" and value not in found and given not in kept
-        if apart and _whole(graph.outputs[out], value) and _harmless(value, given, owner):
+        if apart and _has_owner_value(graph.outputs[out], value) and _harmless(value, given, owner):
             found[value] = given
     return found
 
 
-def _whole(node: Node, value: Node) -> bool:
+def _has_owner_value(node: Node, value: Node) -> bool:
     """Return whether a node has its owner's value, element by element."""
     while node is not value and node.op in FLAT:
         node = node.inputs[0]
@@ -138,7 +138,9 @@ def _whole(node: Node, value: Node) -> bool:
 def _harmless(value: Node, given: Node, owner: Mapping[Node, Node]) -> bool:
     """Return whether a value can be computed into an input's storage without overwriting what is still to be read."""
     touched = [x for x in value.inputs if owner[x] is given]
-    return not touched or (elementwise(value) and all(_whole(x, given) and x.shape == value.shape for x in touched))
+    return not touched or (
+        elementwise(value) and all(_has_owner_value(x, given) and x.shape == value.shape for x in touched)
+    )
 
 
 def _schedule(
@@ -197,7 +199,7 @@ def _endings(
             there = donated[out] is value or donated[out] is updated.get(value)
         else:
             there = value.op not in LEAVES and value not in updated
-        there = there and _whole(node, value)
+        there = there and _has_owner_value(node, value)
         if not there or (out not in donated and results.setdefault(value, out) != out):
             copies.append(out)
     return results, tuple(copies)
@@ -219,7 +221,7 @@ def _arena(
     for step, node in enumerate(schedule):
         for value in made.get(node, ()):
             if owner[value] is value and value.op != "scan" and value not in apart:
-                arena[value] = shelf.place(_aligned(value), step, last.get(value, step))
+                arena[value] = shelf.place(_bytes_of(value), step, last.get(value, step))
         if size := _round(scratch(node)):
             extra[node] = shelf.place(size, step, step)
     return arena, extra
@@ -241,7 +243,7 @@ class _Shelf:
         return self.alive[number]
 
 
-def _aligned(node: Node) -> int:
+def _bytes_of(node: Node) -> int:
     return _round(prod(node.shape) * BYTES[node.dtype])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sigma_backend_numpy.kernels import prepare, scratch_bytes
-from sigma_backend_numpy.memory import aligned, empty, laid, piece
+from sigma_backend_numpy.memory import allocate_aligned, empty, piece, view_array
 from sigma_backend_numpy.plan import plan
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import BYTES, Graph, Node
@@ -26,7 +26,7 @@ class PlannedProgram:
     """
 
     def __init__(self, graph: Graph, donate: Mapping[int, int]) -> None:
-        self.graph, self.donate, self.place = _checked(graph), dict(donate), graph.places()
+        self.graph, self.donate, self.place = _check_dtypes(graph), dict(donate), graph.places()
         self.bodies = {node: PlannedProgram(node.attrs["body"], {}) for node in graph if node.op == "scan"}
         self.plan = plan(graph, donate, scratch=self._scratch)
         self._inputs = [(np.dtype(node.dtype), node.shape) for node in graph.inputs]
@@ -46,7 +46,7 @@ class PlannedProgram:
         given = list(arrays)
         for i, (array, (dtype, shape)) in enumerate(zip(arrays, self._inputs, strict=True)):
             if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != shape:
-                given[i] = _admitted(array, dtype, shape, i)
+                given[i] = _convert_argument(array, dtype, shape, i)
         for i in self.donate.values():
             if not given[i].flags.carray:
                 given[i] = given[i].copy()
@@ -54,7 +54,7 @@ class PlannedProgram:
         try:
             workspace = self._free.pop()
         except IndexError:
-            workspace = Workspace(self, aligned(self.plan.arena_bytes))
+            workspace = Workspace(self, allocate_aligned(self.plan.arena_bytes))
         try:
             with np.errstate(all="ignore"):
                 return workspace.run(given, targets)
@@ -62,14 +62,14 @@ class PlannedProgram:
             self._free.append(workspace)
 
 
-def _checked(graph: Graph) -> Graph:
+def _check_dtypes(graph: Graph) -> Graph:
     used = {node.dtype for node in (*graph.inputs, *graph)} - {"tuple"}
     if foreign := ", ".join(sorted(used - DTYPES)):
         raise SigmaGraphError(f"numpy: this backend does not compute in {foreign}. Use: {', '.join(sorted(DTYPES))}.")
     return graph
 
 
-def _admitted(value: Any, dtype: np.dtype, shape: tuple[int, ...], position: int) -> np.ndarray:
+def _convert_argument(value: Any, dtype: np.dtype, shape: tuple[int, ...], position: int) -> np.ndarray:
     """Return an argument as an array of the input's dtype."""
     array = np.asarray(value, dtype)
     if array.shape != shape:
@@ -135,7 +135,7 @@ class Workspace:
             else:
                 self.fixed[place] = view(self.fixed[source])
         elif node in self.plan.arena:
-            self.fixed[place] = laid(piece(self.memory, self.plan.arena[node]), node.shape, node.dtype)
+            self.fixed[place] = view_array(piece(self.memory, self.plan.arena[node]), node.shape, node.dtype)
         elif node.op in _LEAVES:
             self.fixed[place] = _LEAVES[node.op](node)
 
@@ -156,11 +156,11 @@ class Workspace:
 _LEAVES: dict[str, Callable[[Node], np.ndarray]] = {
     "constant": lambda node: np.array(node.attrs["value"], node.dtype),
     "array": lambda node: np.asarray(node.attrs["value"].array, node.dtype),
-    "iota": lambda node: _counted(**node.attrs),
+    "iota": lambda node: _count_along(**node.attrs),
 }
 
 
-def _counted(shape: tuple[int, ...], axis: int, dtype: str) -> np.ndarray:
+def _count_along(shape: tuple[int, ...], axis: int, dtype: str) -> np.ndarray:
     row = np.arange(shape[axis], dtype=dtype).reshape(-1, *(1,) * (len(shape) - axis - 1))
     return np.broadcast_to(row, shape)
 
@@ -192,8 +192,8 @@ class ScanLoop:
         offset = body.plan.arena_bytes
         for buffers in self.buffers:
             for output in body.graph.outputs:
-                buffers.append(laid(memory[offset:], output.shape, output.dtype))
-                offset += _rounded(buffers[-1].nbytes)
+                buffers.append(view_array(memory[offset:], output.shape, output.dtype))
+                offset += _round_up(buffers[-1].nbytes)
 
     def __call__(self, *arrays: np.ndarray) -> None:
         """Run all steps; each passes its carries to the next in one of two sets of buffers."""
@@ -218,9 +218,9 @@ class ScanLoop:
 
 def loop_bytes(node: Node, body: PlannedProgram) -> int:
     """Return the bytes that a loop needs: those of its body, and two sets of the body's results."""
-    sizes = (_rounded(int(np.prod(x.shape)) * BYTES[x.dtype]) for x in body.graph.outputs)
+    sizes = (_round_up(int(np.prod(x.shape)) * BYTES[x.dtype]) for x in body.graph.outputs)
     return body.plan.arena_bytes + 2 * sum(sizes)
 
 
-def _rounded(size: int) -> int:
+def _round_up(size: int) -> int:
     return -(-size // 64) * 64
