@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from attrs import evolve, frozen
 
-from sigma_backend_jax.devices import on
+from sigma_backend_jax.devices import use_device
 from sigma_backend_jax.namespace import OWN
-from sigma_backend_jax.program import JaxProgram, check, traced
+from sigma_backend_jax.program import JaxProgram, check, to_traceable
 from sigma_kernel.contracts import Array, Backend, Step
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph import Graph, rewrite
@@ -54,10 +54,10 @@ class JaxBackend(Backend):
         """Compile a graph to a function; XLA decides which of its arrays share storage."""
         place = self._place()
         with jax.enable_x64(True):  # for constants
-            compiled = jax.jit(traced(rewrite(graph, keep=OWN)))
+            compiled = jax.jit(to_traceable(rewrite(graph, keep=OWN)))
 
         def call(*arrays: Array) -> Sequence[Array]:
-            with on(place):
+            with use_device(place):
                 results, found = compiled(*arrays)
                 check(found)
             return list(results)
@@ -71,7 +71,7 @@ class JaxBackend(Backend):
     def to_device(self, host: Any) -> Array:
         """Return a copy on the device; an array of another library that is there already is copied there."""
         own = not hasattr(host, "__dlpack__") or isinstance(host, np.ndarray | np.generic | jax.Array)
-        with on(place := self._place()):
+        with use_device(place := self._place()):
             return jnp.array(host if own else jax.dlpack.from_dlpack(host), device=place)
 
     def share(self, host: np.ndarray) -> Array:

@@ -11,7 +11,7 @@ from sigma_kernel.errors import SigmaMemoryError
 
 
 @contextmanager
-def on(device: jax.Device) -> Iterator[None]:
+def use_device(device: jax.Device) -> Iterator[None]:
     """Compute on a device; raises SigmaMemoryError if it has too little memory."""
     try:
         with jax.enable_x64(True), jax.default_device(device):

@@ -89,7 +89,7 @@ def _mod(ns: Namespace, x: Array, y: Array) -> Array:
     return jnp.where(rest == 0, jnp.copysign(0, y), rest) if jnp.issubdtype(rest.dtype, jnp.floating) else rest
 
 
-def _flushed(x: Array) -> Array:
+def _flush_denormals(x: Array) -> Array:
     """Return x with 0 for denormal numbers, of which XLA's logarithm is neither their own nor that of 0."""
     return jnp.where(jnp.abs(x) < jnp.finfo(x.dtype).tiny, 0 * x, x)
 
@@ -117,14 +117,14 @@ def _convolution(
 
 
 def _convolution_input(ns: Namespace, g: Array, w: Array, *, shape: Sequence[int], **how: Any) -> Array:
-    return _transposed(lambda x: _convolution(ns, x, w, **how), shape, g)
+    return _transpose_map(lambda x: _convolution(ns, x, w, **how), shape, g)
 
 
 def _convolution_kernel(ns: Namespace, x: Array, g: Array, *, shape: Sequence[int], **how: Any) -> Array:
-    return _transposed(lambda w: _convolution(ns, x, w, **how), shape, g)
+    return _transpose_map(lambda w: _convolution(ns, x, w, **how), shape, g)
 
 
-def _transposed(linear: Callable[[Array], Array], shape: Sequence[int], g: Array) -> Array:
+def _transpose_map(linear: Callable[[Array], Array], shape: Sequence[int], g: Array) -> Array:
     """Return the transpose of a linear map, applied to ``g``; ``shape`` is that of its operand."""
     (result,) = jax.linear_transpose(linear, jax.ShapeDtypeStruct(tuple(shape), g.dtype))(g)
     return result
@@ -135,10 +135,10 @@ OWN: dict[str, Callable[..., Any]] = {
     "convolution": _convolution,
     "convolution_input": _convolution_input,
     "convolution_kernel": _convolution_kernel,
-    "log": lambda ns, x: lax.log(_flushed(x)),
+    "log": lambda ns, x: lax.log(_flush_denormals(x)),
     "mixed_matmul": _mixed_matmul,
     "mod": _mod,
-    "pow": lambda ns, x, y: jnp.power(_flushed(x), y),
+    "pow": lambda ns, x, y: jnp.power(_flush_denormals(x), y),
     "scan": _scan,
 }
 

@@ -15,7 +15,7 @@ import numpy as np
 from attrs import define, field
 from jax import lax
 
-from sigma_backend_jax.devices import on
+from sigma_backend_jax.devices import use_device
 from sigma_backend_jax.namespace import Reach, namespace, reading
 from sigma_kernel.contracts import Array, Arrays, Burst, Numbers, Step
 from sigma_kernel.graph import Graph, interpret
@@ -26,7 +26,7 @@ READERS = ("take", "scatter_add")  # ops that read indices
 Traced = Callable[..., tuple[tuple[Array, ...], list[Reach]]]
 
 
-def traced(graph: Graph) -> Traced:
+def to_traceable(graph: Graph) -> Traced:
     """Return a graph as a function that JAX can trace: from inputs to outputs, and what its ops read."""
     run = interpret(graph, namespace())
 
@@ -75,7 +75,7 @@ class JaxProgram:
         """Return the memory of the results and the intermediate values of an iteration in bytes, as XLA plans it."""
         with jax.enable_x64(True):
             shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.step.graph.inputs]
-            planned = jax.jit(traced(self.step.graph)).lower(*shapes).compile().memory_analysis()
+            planned = jax.jit(to_traceable(self.step.graph)).lower(*shapes).compile().memory_analysis()
         return 0 if planned is None else int(planned.temp_size_in_bytes + planned.output_size_in_bytes)
 
     def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Numbers, n: int) -> Burst:
@@ -85,9 +85,9 @@ class JaxProgram:
         read = {name: state[name] for name in step.state if name not in step.writes}
         kinds = [x.dtype for x in step.graph.inputs[len(step.state) + len(step.data) :]]
         room = n if self._alone else max(ROOM, 1 << (n - 1).bit_length())
-        live = [_filled(steer[name], room, kind) for name, kind in zip(step.steer, kinds, strict=True)]
-        with on(self.device):
-            run = self._each if self._alone else self._at_once
+        live = [_pad_values(steer[name], room, kind) for name, kind in zip(step.steer, kinds, strict=True)]
+        with use_device(self.device):
+            run = self._run_each if self._alone else self._at_once
             new, records, done = run(written, (read, [block[name] for name in step.data]), rows, live, n)
         return Burst({**state, **new}, dict(zip(step.ring, records, strict=True)), done)
 
@@ -96,11 +96,11 @@ class JaxProgram:
     ) -> tuple[Arrays, list[np.ndarray], int]:
         """Run a burst in one call; return the new state, the records and the number of iterations."""
         room = max(ROOM, 1 << (n - 1).bit_length())
-        done, new, ring, found = self._burst(written, *given, _filled(rows, room, "int32"), live, np.int32(n))
+        done, new, ring, found = self._burst(written, *given, _pad_values(rows, room, "int32"), live, np.int32(n))
         check(found)
         return new, [np.array(x)[: int(done)] for x in jax.device_get(ring)], int(done)
 
-    def _each(
+    def _run_each(
         self, written: Arrays, given: Any, rows: np.ndarray, live: Sequence[np.ndarray], n: int
     ) -> tuple[Arrays, list[np.ndarray], int]:
         """Run a burst with a call for each iteration; return what :meth:`_at_once` returns."""
@@ -120,7 +120,7 @@ def iteration(
 ) -> tuple[Arrays, Sequence[Array], list[Reach]]:
     """Return the new state, the records, and what the step read."""
     state = [written[name] if name in written else read[name] for name in step.state]
-    results, found = traced(step.graph)(*state, *(x[row] for x in data), *live)
+    results, found = to_traceable(step.graph)(*state, *(x[row] for x in data), *live)
     count = len(step.writes)
     return dict(zip(step.writes, results[:count], strict=True)), results[count:], found
 
@@ -135,25 +135,25 @@ def loop(
     """
     loss = [place for place, name in enumerate(step.ring) if name == "loss"]
 
-    def numbered(i: Array, written: Arrays) -> tuple[Arrays, Sequence[Array], list[Reach]]:
+    def run_iteration(i: Array, written: Arrays) -> tuple[Arrays, Sequence[Array], list[Reach]]:
         return iteration(step, written, read, data, rows[i], [x[i] for x in live])
 
-    def one(carry: Any) -> Any:
+    def advance(carry: Any) -> Any:
         i, _, written, ring, _ = carry
-        new, records, found = numbered(i, written)
+        new, records, found = run_iteration(i, written)
         ring = [held.at[i].set(record) for held, record in zip(ring, records, strict=True)]
-        fine = [jnp.isfinite(records[place]).all() for place in loss] + [one.fits for one in found]
+        fine = [jnp.isfinite(records[place]).all() for place in loss] + [reach.fits for reach in found]
         return i + 1, jnp.all(jnp.array([True, *fine])), new, ring, found
 
-    _, records, found = jax.eval_shape(numbered, jnp.int32(0), written)
+    _, records, found = jax.eval_shape(run_iteration, jnp.int32(0), written)
     ring = [jnp.zeros((rows.shape[0], *x.shape), x.dtype) for x in records]
     found = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), found)
     begin = jnp.int32(0), jnp.array(True), written, ring, found
-    done, _, new, ring, found = lax.while_loop(lambda carry: (carry[0] < n) & carry[1], one, begin)
+    done, _, new, ring, found = lax.while_loop(lambda carry: (carry[0] < n) & carry[1], advance, begin)
     return done, new, ring, found
 
 
-def _filled(values: Any, room: int, dtype: str) -> np.ndarray:
+def _pad_values(values: Any, room: int, dtype: str) -> np.ndarray:
     """Return one number, or one for each iteration, with room for more iterations."""
     given = np.asarray(values, dtype)
     if not given.ndim:

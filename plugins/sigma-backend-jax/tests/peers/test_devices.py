@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sigma_backend_jax import JaxBackend
-from sigma_backend_jax.devices import on
+from sigma_backend_jax.devices import use_device
 from sigma_kernel import SigmaMemoryError, functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, symbol
@@ -44,5 +44,5 @@ def test_a_burst_without_memory_is_told() -> None:
 
 
 def test_other_errors_of_the_library_are_left_alone() -> None:
-    with pytest.raises(jax.errors.JaxRuntimeError, match="^something else$"), on(JaxBackend()._place()):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="^something else$"), use_device(JaxBackend()._place()):
         raise jax.errors.JaxRuntimeError("something else")
