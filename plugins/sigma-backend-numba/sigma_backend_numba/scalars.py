@@ -34,7 +34,7 @@ def lowest(dtype: str) -> str:
     return literal(least.get(dtype, -math.inf), dtype) if dtype != "int64" else "i8(-9223372036854775807 - 1)"
 
 
-def converted(text: str, source: str, to: str) -> str:
+def write_cast(text: str, source: str, to: str) -> str:
     """Return a value in another dtype: integers wrap, floats are clamped to the range of an integer dtype."""
     if source == to:
         return text
@@ -91,9 +91,9 @@ def _floor(node: Node, x: Sequence[str]) -> str:
     return f"floor({x[0]})" if node.dtype in FLOATING else x[0]
 
 
-def _narrowed(node: Node, x: Sequence[str]) -> str:
-    rounded = f"to_{node.attrs['dtype']}({converted(x[0], node.dtype, 'float32')})"
-    return converted(rounded, "float32", node.dtype)
+def _write_narrowing(node: Node, x: Sequence[str]) -> str:
+    rounded = f"to_{node.attrs['dtype']}({write_cast(x[0], node.dtype, 'float32')})"
+    return write_cast(rounded, "float32", node.dtype)
 
 
 def _pattern(pattern: str) -> Text:
@@ -147,8 +147,8 @@ SCALARS: dict[str, Scalar] = {
     "is_finite": Scalar(_pattern("(abs({0}) < inf)")),
     "where": Scalar(_pattern("sel({0}, {1}, {2})")),
     "iota": Scalar(lambda node, x: literal(0, node.dtype)),  # scalars only: larger ones are computed in nests
-    "cast": Scalar(lambda node, x: converted(x[0], node.inputs[0].dtype, node.dtype)),
-    "reduce_precision": Scalar(_narrowed),
+    "cast": Scalar(lambda node, x: write_cast(x[0], node.inputs[0].dtype, node.dtype)),
+    "reduce_precision": Scalar(_write_narrowing),
     "copy": Scalar(lambda node, x: x[0]),
     "call": Scalar(lambda node, x: f"{node.attrs['symbol']}({', '.join(x)})", costly=True),  # see ``kernels``
 }

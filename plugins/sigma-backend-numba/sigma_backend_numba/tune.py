@@ -42,9 +42,9 @@ from sigma_backend_numba.lower.product_table import (
     TILES,
     WAYS,
     Route,
-    chosen,
     entry,
-    forced,
+    force_route,
+    select_route,
 )
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
@@ -70,7 +70,7 @@ def ways(rows: int, columns: int, inner: int) -> list[str]:
     return [way for way, may in ((TILES, work <= 2e7), (PANELS, work >= 1e5), (BLAS, work >= 2e4)) if may]
 
 
-def prepared(of: Sides, choice: Route, first: bool = False) -> Callable[[int], None]:
+def prepare_product(of: Sides, choice: Route, first: bool = False) -> Callable[[int], None]:
     """Return a function that runs a product, several times over, in the given way on one thread.
 
     ``first``: the first operand is transposed, too.
@@ -86,8 +86,8 @@ def prepared(of: Sides, choice: Route, first: bool = False) -> Callable[[int], N
     outs = tuple(left @ right for right in rights)
     step = Step(Graph(tuple(nodes.values()), outs), tuple(nodes), (), (), tuple(f"y{k}" for k in range(SEVERAL)), ())
     job = step_job(step)
-    with forced(choice):
-        needs, call = fresh(job.made)
+    with force_route(choice):
+        needs, call = fresh(job.write_program)
     program = CompiledProgram(step, Machine(job.graph, needs, call, threads=1), in_place=True)
 
     def run(steps: int) -> None:
@@ -96,7 +96,7 @@ def prepared(of: Sides, choice: Route, first: bool = False) -> Callable[[int], N
     return run
 
 
-def measured(runs: Sequence[Callable[[int], None]], times: int = TIMES) -> list[float]:
+def time_alternating(runs: Sequence[Callable[[int], None]], times: int = TIMES) -> list[float]:
     """Return the least seconds of each, which take turns."""
     for run in runs:
         run(1)  # touch all memory
@@ -114,14 +114,14 @@ def _seconds(run: Callable[[int], None], steps: int) -> float:
     return thread_time() - start
 
 
-def tuned(of: Sides, before: str = "") -> tuple[list[Any], dict[str, float]]:
+def tune_product(of: Sides, before: str = "") -> tuple[list[Any], dict[str, float]]:
     """Return the way and the most pieces of a product, and its GFLOP/s in each way.
 
     The way before stays if it is nearly the fastest, so that processors whose tables differ by chance have one table.
     """
     rows, columns, inner, _ = of
     work, among = 2e-9 * rows * columns * inner, ways(rows, columns, inner)
-    times = measured([prepared(of, Route(way, 1)) for way in among]) if len(among) > 1 else [0.0]
+    times = time_alternating([prepare_product(of, Route(way, 1)) for way in among]) if len(among) > 1 else [0.0]
     near = [name for name, time in zip(among, times, strict=True) if time <= MORE * min(times)]
     way = before if before in near else near[0]
     rates = {name: round(work / time, 1) for name, time in zip(among, times, strict=True) if time}
@@ -130,17 +130,19 @@ def tuned(of: Sides, before: str = "") -> tuple[list[Any], dict[str, float]]:
 
 def _pieces(of: Sides, way: str) -> int:
     counts = (1, 2, 4, 8)
-    times = measured([prepared(of, Route(way, count)) for count in counts])
+    times = time_alternating([prepare_product(of, Route(way, count)) for count in counts])
     return max(count for count, time in zip(counts, times, strict=True) if count <= 2 or time <= CUTS * times[0])
 
 
-def checked() -> Iterable[str]:
+def report_rates() -> Iterable[str]:
     """Return the rates of the products of dense layers, as lines of text."""
     names, ofs = zip(*_of_layers(), strict=True)
     whole = [(LARGEST, LARGEST, LARGEST, False)] * 2
     routes = [Route(PANELS, 1), Route(BLAS, 1), *(Route(way, 1) for _ in ofs for way in WAYS)]
     every = [*((of, False) for of in whole), *(of for of in ofs for _ in WAYS)]
-    times = measured([prepared(of, how, first) for (of, first), how in zip(every, routes, strict=True)], ROUNDS)
+    times = time_alternating(
+        [prepare_product(of, how, first) for (of, first), how in zip(every, routes, strict=True)], ROUNDS
+    )
     rates = [2e-9 * of[0] * of[1] * of[2] / time for (of, _), time in zip(every, times, strict=True)]
     limit = max(rates[:2])
     head = f"{registers()} bits, {blas()}: {LARGEST} x {LARGEST} by {PANELS} and {BLAS}"
@@ -148,7 +150,7 @@ def checked() -> Iterable[str]:
     for k, (name, (of, _)) in enumerate(zip(names, ofs, strict=True)):
         own = rates[2 + k * len(WAYS) :][: len(WAYS)]
         shares = ", ".join(f"{way} {rate / limit:.0%}" for way, rate in zip(WAYS, own, strict=True))
-        yield f"{name}: {shares}; the table says {chosen(*of).way}"
+        yield f"{name}: {shares}; the table says {select_route(*of).way}"
 
 
 def _of_layers() -> Iterable[tuple[str, tuple[Sides, bool]]]:
@@ -168,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--check", action="store_true", help="print rates of dense layers, and write nothing")
     given = parser.parse_args(arguments)
     if given.check:
-        print("\n".join(checked()))
+        print("\n".join(report_rates()))
         return
     tables = json.loads(FILE.read_text("utf-8"))
     table = tables.setdefault(str(registers()), {"products": {}})
@@ -178,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         name = entry(*of)
         if given.only in name:
             before = table["products"].get(name, [""])[0]
-            table["products"][name], rates = tuned(of, before)
+            table["products"][name], rates = tune_product(of, before)
             print(f"{name}: {table['products'][name]}, GFLOP/s: {rates}", file=sys.stderr, flush=True)
             given.to.write_text(_text(tables), "utf-8")
 

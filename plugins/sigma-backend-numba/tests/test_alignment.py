@@ -9,7 +9,7 @@ import pytest
 
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.execute import alignment
-from sigma_backend_numba.execute.alignment import HUGE, LARGE, kept
+from sigma_backend_numba.execute.alignment import HUGE, LARGE, allocate_huge
 from sigma_kernel.graph import ALIGNMENT
 
 PAGED = hasattr(mmap, "MADV_HUGEPAGE")
@@ -17,7 +17,7 @@ PAGED = hasattr(mmap, "MADV_HUGEPAGE")
 
 @pytest.mark.parametrize("size", [1, 63, LARGE - 1, LARGE, LARGE + 1, HUGE, 3 * HUGE + 5])
 def test_memory_has_its_size_can_be_written_and_begins_with_a_line_or_a_huge_page(size: int) -> None:
-    memory = kept(size)
+    memory = allocate_huge(size)
     assert (memory.shape, memory.dtype) == ((size,), np.uint8)
     assert memory.ctypes.data % (HUGE if PAGED and size >= LARGE else ALIGNMENT) == 0
     memory[...] = 7
@@ -34,7 +34,7 @@ def test_a_kernel_without_huge_pages_gives_others(monkeypatch: pytest.MonkeyPatc
             raise OSError(22, "Invalid argument")
 
     monkeypatch.setattr(alignment.mmap, "mmap", Memory)
-    memory = kept(LARGE)
+    memory = allocate_huge(LARGE)
     memory[...] = 7
     assert asked == [(mmap.MADV_HUGEPAGE,)]
     assert memory.sum() == 7 * LARGE
@@ -43,7 +43,7 @@ def test_a_kernel_without_huge_pages_gives_others(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("size", [1 << 60, (1 << 63) - HUGE - ALIGNMENT])
 def test_more_than_there_is_raises_a_memory_error(size: int) -> None:
     with pytest.raises(MemoryError):
-        kept(size)
+        allocate_huge(size)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.compiler import language, machine_code
 from sigma_backend_numba.compiler.language import Routine, f4
-from sigma_backend_numba.compiler.machine_code import compiled
+from sigma_backend_numba.compiler.machine_code import compile_program
 
 INTEGERS = [-9, -4, -1, 0, 1, 3, 7, 2**31]
 FLOATS = [-math.inf, -2.5, -0.0, 0.0, 0.75, 3.0, math.inf, math.nan]
@@ -74,7 +74,7 @@ def test_break_and_continue_work_as_in_python():
 
 def test_a_variable_keeps_its_kind():
     with pytest.raises(AssertionError, match="x is i8, and cannot become f4"):
-        compiled("def burst(table):\n    x = 1\n    x = f4(2.0)\n    return x\n", {"f4": f4})
+        compile_program("def burst(table):\n    x = 1\n    x = f4(2.0)\n    return x\n", {"f4": f4})
 
 
 def test_routines_cannot_be_called_from_python():
@@ -102,7 +102,7 @@ def burst(table, n, t, T):
 """
     target = machine_code._target(machine_code.SPEED)
     monkeypatch.setattr(target, "emit_object", target.emit_assembly)
-    listing, _ = compiled(text, lookup._names(text))
+    listing, _ = compile_program(text, lookup._names(text))
     found = [line for line in str(listing).splitlines() if "gather" in line or "scatter" in line]
     assert not found
     assert "task0" in str(listing)
@@ -113,7 +113,7 @@ def test_nothing_of_a_translation_stays_in_memory() -> None:
 
     text = "def burst(table, n, t, T):\n    return n + 1\n"
     gc.collect()  # what the errors of other tests held
-    compiled(text, vars(language))
+    compile_program(text, vars(language))
     left = [x for x in gc.get_objects() if isinstance(x, ir.Module | ir.Function | ir.Instruction)]
     assert not left
 
@@ -130,9 +130,9 @@ def test_the_collector_searches_only_what_a_short_translation_made(enabled: bool
     gc.collect()  # else a search of more may be due by chance
     gc.callbacks.append(note)
     try:
-        with pytest.raises(KeyError, match="missing"), machine_code._collected(0):
+        with pytest.raises(KeyError, match="missing"), machine_code._collect_after(0):
             raise KeyError("missing")
-        compiled("def burst(table, n, t, T):\n    return n + 2\n", vars(language))
+        compile_program("def burst(table, n, t, T):\n    return n + 2\n", vars(language))
         assert gc.isenabled() == enabled
     finally:
         gc.callbacks.remove(note)

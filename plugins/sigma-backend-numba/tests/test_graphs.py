@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from sigma_backend_numba import NumbaBackend
-from sigma_backend_numba.lower.canonical import expanded
+from sigma_backend_numba.lower.canonical import expand_graph
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Graph, Node, constant, interpret, numpy_namespace, ops, symbol
 
@@ -112,7 +112,7 @@ def test_derivatives_also_agree_in_float32(made, seed):
 def test_constant_arrays_are_inputs_of_the_program_and_run_nothing_in_python():
     x, places = symbol((2, 5)), np.array([4, 0, 0], np.int32)
     graph = Graph((x,), (f.take(x, places, 1) * np.array([1.0, 2.0, 3.0]), x + np.arange(5.0)))
-    assert not {node.op for node in expanded(graph)} & {"python", "rows"}
+    assert not {node.op for node in expand_graph(graph)} & {"python", "rows"}
     value = np.random.default_rng(0).normal(size=(2, 5)).astype(np.float32)
     first, second = NumbaBackend().lower(graph, {})(value)
     np.testing.assert_array_equal(first, value[:, places] * np.float32([1, 2, 3]))

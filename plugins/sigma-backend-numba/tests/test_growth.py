@@ -231,7 +231,7 @@ def test_a_cached_program_is_neither_planned_nor_written_again(monkeypatch: pyte
     step = deep(3, width=7)
     first = NumbaBackend().compile(step)
     monkeypatch.setattr(lookup, "_loaded", {})  # as in another process
-    monkeypatch.setattr(Job, "made", lambda self: pytest.fail("it is planned again"))
+    monkeypatch.setattr(Job, "write_program", lambda self: pytest.fail("it is planned again"))
     again = NumbaBackend().compile(deep(3, width=7))
     assert again.machine.needs == first.machine.needs
     losses = []

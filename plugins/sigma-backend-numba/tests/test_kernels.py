@@ -247,7 +247,7 @@ def test_a_cached_program_finds_its_row_kernels_and_meanings(offer, monkeypatch)
     graph = Graph((x, s), (unit(x, s, epsilon=0.25), meant(x), gamma(f.abs(x) + 1.0)))
     first = NumbaBackend().lower(graph, {})(*arrays("float32"))
     monkeypatch.setattr(lookup, "_loaded", {})
-    monkeypatch.setattr(lookup, "_made", lambda *_: pytest.fail("it is compiled again"))
+    monkeypatch.setattr(lookup, "_compile_and_store", lambda *_: pytest.fail("it is compiled again"))
     again = NumbaBackend().lower(graph, {})(*arrays("float32"))
     assert [a.tobytes() for a in again] == [a.tobytes() for a in first]
 
@@ -262,9 +262,9 @@ def test_functions_called_by_a_kernel_are_linked_into_the_program(offer, monkeyp
 
     def loaded(code: bytes, addresses: dict[str, int]) -> Any:
         outside.extend(addresses)
-        return machine_code.loaded(code, addresses)
+        return machine_code.load_burst(code, addresses)
 
-    monkeypatch.setattr(lookup, "loaded", loaded)
+    monkeypatch.setattr(lookup, "load_burst", loaded)
     offer({"acme-ops:bend": lambda x: twice(twice(x)) + math.atan(x), "acme-ops:gamma": gamma_number})
     x = symbol((3,))
     found = NumbaBackend().lower(Graph((x,), (bend(x),)), {})(np.ones(3, "f4"))[0]

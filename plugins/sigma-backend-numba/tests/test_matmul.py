@@ -14,7 +14,7 @@ from sigma_backend_numba.emit.functions import Library, write_all
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute.program import LoweredFunction, graph_job, step_job
 from sigma_backend_numba.lower.canonical import Form
-from sigma_backend_numba.lower.product_table import PANELS, Route, forced
+from sigma_backend_numba.lower.product_table import PANELS, Route, force_route
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, symbol
@@ -24,7 +24,7 @@ from sigma_kernel.graph import Graph, symbol
 def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Pack the operands of every product on every processor."""
     monkeypatch.setattr(lookup, "makers", lambda: "packed")  # do not reuse cached programs of other tests
-    with forced(Route(PANELS, 8)):
+    with force_route(Route(PANELS, 8)):
         yield
 
 

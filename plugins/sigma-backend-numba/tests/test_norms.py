@@ -10,7 +10,7 @@ import pytest
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute.program import graph_job
-from sigma_backend_numba.lower.canonical import STATE, Form, expanded, frame
+from sigma_backend_numba.lower.canonical import STATE, Form, expand_graph, frame
 from sigma_backend_numba.plan.fusion import Grouping
 from sigma_backend_numba.plan.schedule import GroupSchedule
 from sigma_kernel import functions as f
@@ -42,7 +42,7 @@ def drawn(graph: Graph) -> list[Any]:
 
 
 def schedule(graph: Graph) -> GroupSchedule:
-    form = Form(expanded(graph), frame({STATE: len(graph.inputs)}, [None] * len(graph.outputs)))
+    form = Form(expand_graph(graph), frame({STATE: len(graph.inputs)}, [None] * len(graph.outputs)))
     return GroupSchedule(form, Grouping(form))
 
 

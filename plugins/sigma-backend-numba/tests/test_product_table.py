@@ -15,7 +15,17 @@ from sigma_backend_numba.compiler import processor
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute.program import graph_job
 from sigma_backend_numba.lower import product_table
-from sigma_backend_numba.lower.product_table import BLAS, FILE, PANELS, TILES, WAYS, Route, chosen, entry, forced
+from sigma_backend_numba.lower.product_table import (
+    BLAS,
+    FILE,
+    PANELS,
+    TILES,
+    WAYS,
+    Route,
+    entry,
+    force_route,
+    select_route,
+)
 from sigma_kernel.graph import Graph, symbol
 
 TABLES = json.loads(FILE.read_text("utf-8"))
@@ -39,12 +49,12 @@ def test_a_product_takes_the_entry_whose_sides_are_nearest_as_ratios() -> None:
 @pytest.mark.parametrize("turned", [False, True])
 def test_dense_layers_are_computed_without_blas(turned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(product_table, "registers", lambda: 512)
-    assert chosen(100, 1000, 784, turned).way == chosen(784, 1000, 100, turned).way == PANELS
+    assert select_route(100, 1000, 784, turned).way == select_route(784, 1000, 100, turned).way == PANELS
 
 
 def test_processors_that_were_not_measured_leave_large_products_to_blas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(product_table, "registers", lambda: 128)
-    assert (chosen(8, 8, 8, False).way, chosen(100, 1000, 784, False).way) == (TILES, BLAS)
+    assert (select_route(8, 8, 8, False).way, select_route(100, 1000, 784, False).way) == (TILES, BLAS)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -54,7 +64,7 @@ def test_each_way_gives_the_same_product(way: str, monkeypatch: pytest.MonkeyPat
     x, w = draw.standard_normal((20, 30)), draw.standard_normal((30, 17))
     a, b = symbol(x.shape, "float64"), symbol(w.shape, "float64")
     graph = Graph((a, b), (a @ b,))
-    with forced(Route(way, 1)):
+    with force_route(Route(way, 1)):
         assert ("dgemm(" in source(graph_job(graph, {})).text) == (way == BLAS)
         (found,) = NumbaBackend().lower(graph, {})(x, w)
     assert np.allclose(found, x @ w, rtol=0, atol=1e-13)
@@ -63,7 +73,7 @@ def test_each_way_gives_the_same_product(way: str, monkeypatch: pytest.MonkeyPat
 def test_the_tuner_writes_what_it_measured_and_keeps_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(tune, "measured", lambda runs: [3.0, 1.0, 2.0][: len(runs)])
+    monkeypatch.setattr(tune, "time_alternating", lambda runs: [3.0, 1.0, 2.0][: len(runs)])
     monkeypatch.setattr(tune, "registers", lambda: 512)
     tune.main(["--to", str(tmp_path / "table.json"), "--only", "64 x 64 x 64"])
     written, name = json.loads((tmp_path / "table.json").read_text("utf-8")), "64 x 64 x 64 transposed"
@@ -81,10 +91,10 @@ def test_a_check_compares_layers_with_the_largest_product_and_writes_nothing(
     made: list[tuple[tuple[int, int, int, bool], str, bool]] = []
     monkeypatch.setattr(tune, "LAYERS", ((10, 30, 20),))
     monkeypatch.setattr(tune, "LARGEST", 100)
-    monkeypatch.setattr(tune, "prepared", lambda of, how, first: made.append((of, how.way, first)))
+    monkeypatch.setattr(tune, "prepare_product", lambda of, how, first: made.append((of, how.way, first)))
     largest, layer = 2e-9 * 100**3, 2e-9 * 10 * 30 * 20  # seconds at a GFLOP/s
     each = (layer / 10, layer / 40, layer / 20)  # tiles, panels and blas
-    monkeypatch.setattr(tune, "measured", lambda runs, times: [largest / 40, largest / 50, *each * 3])
+    monkeypatch.setattr(tune, "time_alternating", lambda runs, times: [largest / 40, largest / 50, *each * 3])
     tune.main(["--check", "--to", str(tmp_path / "table.json")])
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.endswith("100 x 100 by panels and blas: 40 and 50 GFLOP/s")
@@ -99,7 +109,7 @@ def test_a_check_compares_layers_with_the_largest_product_and_writes_nothing(
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_the_tuner_runs_products_of_transposed_operands(turned: bool) -> None:
-    tune.prepared((5, 7, 3, turned), Route(TILES, 1), first=True)(2)
+    tune.prepare_product((5, 7, 3, turned), Route(TILES, 1), first=True)(2)
 
 
 def test_a_whole_table_says_as_which_processor_blas_was_measured(
@@ -115,16 +125,16 @@ def test_a_whole_table_says_as_which_processor_blas_was_measured(
 
 
 def test_a_large_product_is_cut_into_no_more_pieces_than_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tune, "prepared", lambda of, choice: choice)
-    monkeypatch.setattr(tune, "measured", lambda runs: [1.0, 1.2, 1.03, 1.3][: len(runs)])
-    assert tune.tuned((1024, 1024, 1024, False))[0] == [PANELS, 4]
+    monkeypatch.setattr(tune, "prepare_product", lambda of, choice: choice)
+    monkeypatch.setattr(tune, "time_alternating", lambda runs: [1.0, 1.2, 1.03, 1.3][: len(runs)])
+    assert tune.tune_product((1024, 1024, 1024, False))[0] == [PANELS, 4]
 
 
 @pytest.mark.parametrize(("before", "way"), [("", TILES), (BLAS, BLAS), (PANELS, TILES)])
 def test_a_way_is_kept_unless_another_is_clearly_faster(before: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tune, "prepared", lambda of, choice: choice)
-    monkeypatch.setattr(tune, "measured", lambda runs: [1.04, 1.1, 1.0][: len(runs)])
-    assert tune.tuned((64, 64, 64, False), before)[0][0] == way
+    monkeypatch.setattr(tune, "prepare_product", lambda of, choice: choice)
+    monkeypatch.setattr(tune, "time_alternating", lambda runs: [1.04, 1.1, 1.0][: len(runs)])
+    assert tune.tune_product((64, 64, 64, False), before)[0][0] == way
 
 
 def test_a_processor_can_be_measured_as_if_its_registers_were_narrower(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from sigma_backend_numba.backend import NumbaBackend
 from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.emit import register_tiles
 from sigma_backend_numba.emit.register_tiles import Ahead, Shape, Tiles, covering, disjoint, fitting, shape
-from sigma_backend_numba.lower.product_table import PANELS, TILES, Route, forced
+from sigma_backend_numba.lower.product_table import PANELS, TILES, Route, force_route
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, symbol
@@ -66,7 +66,7 @@ def test_an_element_of_a_product_does_not_depend_on_its_tile(monkeypatch: pytest
     monkeypatch.setattr(lookup, "makers", lambda: "in tiles")  # BLAS sums in another order
     draw = np.random.default_rng(0)
     x, w = (draw.standard_normal(shape).astype("float32") for shape in ((24, 50), (50, 31)))
-    with forced(Route(TILES, 1)):
+    with force_route(Route(TILES, 1)):
         whole = product(x, w, False, False)
         for rows, columns in ((5, 31), (24, 7), (1, 1), (23, 16)):
             part = product(x[:rows].copy(), np.ascontiguousarray(w[:, :columns]), False, False)
@@ -200,7 +200,7 @@ def test_a_tile_prefetches_no_more_than_its_share() -> None:
 def test_a_product_of_panels_equals_numpys(rows: int, columns: int, inner: int, dtype: str, first: bool) -> None:
     draw = np.random.default_rng(rows)
     x, w = draw.standard_normal((rows, inner)).astype(dtype), draw.standard_normal((inner, columns)).astype(dtype)
-    with forced(Route(PANELS, 1)):
+    with force_route(Route(PANELS, 1)):
         found = product(np.ascontiguousarray(x.T) if first else x, w, first, False)
     size = np.abs(x).astype(float) @ np.abs(w).astype(float)
     assert np.all(np.abs(found - x.astype(float) @ w.astype(float)) <= EXACT[dtype] * size)

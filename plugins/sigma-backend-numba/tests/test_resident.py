@@ -15,7 +15,7 @@ from sigma_backend_numba.emit import matmul
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute import program, thread_pool
 from sigma_backend_numba.execute.program import step_job
-from sigma_backend_numba.lower.product_table import BLAS, PANELS, TILES, Route, forced
+from sigma_backend_numba.lower.product_table import BLAS, PANELS, TILES, Route, force_route
 from sigma_backend_numba.lower.resident import read_in_place
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
@@ -72,7 +72,7 @@ def results(step: Step, dtype: str = "float32", steps: int = 3) -> Mapping[str, 
 @pytest.mark.parametrize("way", [None, PANELS, TILES])
 def test_products_of_rows_that_lie_anywhere_in_a_block_equal_numpys(batch, sample, width, dtype, way):
     step = trained(batch, sample, width, dtype)
-    with forced(Route(way, 8)) if way else nullcontext():
+    with force_route(Route(way, 8)) if way else nullcontext():
         found, text = results(step, dtype), source(step_job(step)).text
     assert ("among" in text) == (min(batch, np.prod(sample)) > 1) or way is None
     w, losses = found["first"].astype(float), []
@@ -95,7 +95,7 @@ def test_an_update_by_a_product_of_rows_reads_those_of_its_piece():
     state = {name: draw.standard_normal(node.shape).astype("f4") for name, node in (("w", w), ("p", p))}
     first, block = state["w"].copy(), {"x": draw.standard_normal((ROWS, 96)).astype("f4")}
     rows = draw.integers(0, ROWS, (1, 200)).astype(np.int32)
-    with forced(Route(PANELS, 8)):
+    with force_route(Route(PANELS, 8)):
         assert "among = at(a" in source(step_job(step)).text
         found = NumbaBackend().compile(step).run(state, block, rows, {"rate": np.float32(0.1)}, 1)
     wanted = first - 0.1 * (block["x"][rows[0]].astype(float) @ state["p"])
@@ -105,7 +105,7 @@ def test_an_update_by_a_product_of_rows_reads_those_of_its_piece():
 def inputs_in_place(make) -> bool:
     """Return whether a graph of samples and weights reads the samples in place."""
     x, w = symbol((100, 96)), symbol((96, 128))
-    with forced(Route(PANELS, 8)):
+    with force_route(Route(PANELS, 8)):
         return read_in_place(Graph((x, w), make(x, w)), [x]) == {x}
 
 
@@ -126,15 +126,15 @@ def test_only_products_of_whole_rows_read_them_in_place():
 @pytest.mark.parametrize("width", [63, 513])
 def test_narrow_and_wide_products_read_a_copy(width):
     x, w = symbol((100, 96)), symbol((96, width))
-    with forced(Route(PANELS, 8)):
+    with force_route(Route(PANELS, 8)):
         assert read_in_place(Graph((x, w), (x @ w,)), [x]) == set()
 
 
 def test_blas_reads_a_copy_and_integers_are_copied():
     x, w, n = symbol((100, 96)), symbol((96, 128)), symbol((100, 96), "int32")
-    with forced(Route(BLAS, 2)):
+    with force_route(Route(BLAS, 2)):
         assert read_in_place(Graph((x, w), (x @ w,)), [x]) == set()
-    with forced(Route(PANELS, 2)):
+    with force_route(Route(PANELS, 2)):
         assert read_in_place(Graph((n, w), (ops.cast(n, dtype="float32") @ w,)), [n]) == set()
 
 
@@ -144,14 +144,14 @@ def test_a_row_that_the_block_does_not_have_is_refused_before_it_is_read(wrong):
     rows = np.zeros((2, 100), np.int32)
     rows[1, 99] = wrong
     block = {"x": np.ones((ROWS, 96), "f4")}
-    with forced(Route(PANELS, 8)), pytest.raises(SigmaStateError, match="of a block of 230 rows"):
+    with force_route(Route(PANELS, 8)), pytest.raises(SigmaStateError, match="of a block of 230 rows"):
         NumbaBackend().compile(step).run({"w": np.ones((96, 128), "f4")}, block, rows, {"rate": np.float32(0.1)}, 2)
 
 
 @pytest.mark.parametrize(("batch", "end"), [(100, "100 - 1"), (200, "r1 - r0 - 1")])  # cut by columns, and by rows
 def test_tiles_prefetch_no_rows_behind_their_piece(batch, end):
     step = trained(batch, (784,), 128)
-    with forced(Route(PANELS, 8)):
+    with force_route(Route(PANELS, 8)):
         text = source(step_job(step)).text
     fetched = re.findall(r"fetch\(at\(left, i8\(among\[min\(i \+ \d+, (.*?)\)\]", text)
     assert {*fetched} == {end}
@@ -159,8 +159,8 @@ def test_tiles_prefetch_no_rows_behind_their_piece(batch, end):
 
 def test_a_product_that_the_table_gives_to_blas_late_is_computed_in_panels(monkeypatch):
     step = trained(100, (96,), 128)
-    with forced(Route(PANELS, 8)):
+    with force_route(Route(PANELS, 8)):
         wanted = results(step)
-        monkeypatch.setattr(matmul, "chosen", lambda *sides: Route(BLAS, 8))
+        monkeypatch.setattr(matmul, "select_route", lambda *sides: Route(BLAS, 8))
         assert "gemm(" not in source(step_job(step)).text
         assert results(step)["w"].tobytes() == wanted["w"].tobytes()

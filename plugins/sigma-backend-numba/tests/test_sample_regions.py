@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sigma_backend_numba import NumbaBackend
-from sigma_backend_numba.lower.canonical import STATE, Form, expanded, frame
+from sigma_backend_numba.lower.canonical import STATE, Form, expand_graph, frame
 from sigma_backend_numba.plan.fusion import Grouping
 from sigma_backend_numba.plan.schedule import GroupSchedule
 from sigma_kernel.graph import Graph, Node, constant, gradient, interpret, numpy_namespace, ops, symbol
@@ -27,7 +27,7 @@ SHAPE = (4, 4, 6, 6)
 
 
 def schedule(graph: Graph) -> GroupSchedule:
-    form = Form(expanded(graph), frame({STATE: len(graph.inputs)}, [None] * len(graph.outputs)))
+    form = Form(expand_graph(graph), frame({STATE: len(graph.inputs)}, [None] * len(graph.outputs)))
     return GroupSchedule(form, Grouping(form))
 
 
@@ -79,7 +79,7 @@ def test_what_windows_scatter_is_added_up_before_it_is_scattered_unless_some_of_
     x, weights = symbol((4, 4, 7, 7)), symbol(ops.max_pool(symbol((4, 4, 7, 7)), **how).shape)
     slope = ops.pool_scatter(weights, ops.pool_argmax(x, **how), shape=x.shape, **how)
     graph = Graph((x, weights), (ops.sum(slope, axis=(0, 2, 3)), ops.sum(slope, axis=(0, 1))))
-    form = Form(expanded(graph), frame({STATE: 2}, [None] * 2))
+    form = Form(expand_graph(graph), frame({STATE: 2}, [None] * 2))
     sums = [node.inputs[0].op for node in form.nodes if node.op == "sum"]
     assert sums == ["pool_scatter" if padding else "input", "pool_scatter"]
     draw = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import pytest
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.execute import thread_pool
 from sigma_backend_numba.lower.batch_chunks import CHUNKS
-from sigma_backend_numba.lower.canonical import expanded
+from sigma_backend_numba.lower.canonical import expand_graph
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Graph, Node, gradient, interpret, numpy_namespace, ops, rewrite, symbol
 
@@ -46,7 +46,7 @@ def agrees(graph: Graph, tolerance: float = 2e-5, threads: int = 2) -> None:
 
 
 def scans(graph: Graph) -> list[Node]:
-    return [node for node in expanded(graph) if node.op == "scan"]
+    return [node for node in expand_graph(graph) if node.op == "scan"]
 
 
 @pytest.fixture
@@ -231,6 +231,6 @@ def test_the_gradients_of_the_parts_of_a_value_are_put_side_by_side():
     one, two, three = f.split(x, (2, 5, 1))
     [slope] = gradient(f.sum(f.tanh(one)) + f.sum(two * two) + f.sum(f.exp(three)), [x])
     [partial] = gradient(f.sum(f.tanh(one)) + f.sum(two * two), [x])
-    assert [node.op for node in expanded(Graph((x, y), (slope,)))].count("pad") == 0
-    assert [node.op for node in expanded(Graph((x, y), (partial,)))].count("pad") == 2
+    assert [node.op for node in expand_graph(Graph((x, y), (slope,)))].count("pad") == 0
+    assert [node.op for node in expand_graph(Graph((x, y), (partial,)))].count("pad") == 2
     agrees(Graph((x, y), (slope, partial, slope * y)))

@@ -44,7 +44,7 @@ def folder() -> Path:
 def read(name: str) -> bytes | None:
     """Return the content of a file, or None if it is missing, damaged or owned by another user."""
     try:
-        with _opened() as place:
+        with _open_cache() as place:
             content = place.read(name)
     except FileNotFoundError:
         return None
@@ -57,7 +57,7 @@ def read(name: str) -> bytes | None:
 def write(name: str, content: bytes) -> None:
     """Write a file atomically: other processes may read and write at the same time."""
     try:
-        with _opened() as place:
+        with _open_cache() as place:
             place.write(name, _digest(name, content) + content)
             place.prune()
     except (OSError, RuntimeError) as error:
@@ -82,14 +82,14 @@ class _Place:
     path: Path
     descriptor: int | None
 
-    def _named(self, name: str) -> str:
+    def _file_name(self, name: str) -> str:
         return str(self.path / name) if self.descriptor is None else name
 
     def _open(self, name: str, flags: int) -> int:
-        return os.open(self._named(name), flags | _FILE, 0o600, dir_fd=self.descriptor)
+        return os.open(self._file_name(name), flags | _FILE, 0o600, dir_fd=self.descriptor)
 
     def _stat(self, name: str) -> os.stat_result:
-        return os.stat(self._named(name), dir_fd=self.descriptor, follow_symlinks=False)
+        return os.stat(self._file_name(name), dir_fd=self.descriptor, follow_symlinks=False)
 
     def read(self, name: str) -> bytes:
         """Return a file's content; FileNotFoundError for a link, and for a file that others could have written."""
@@ -106,7 +106,7 @@ class _Place:
             with os.fdopen(self._open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
                 file.write(content)
             at = {"src_dir_fd": self.descriptor, "dst_dir_fd": self.descriptor}
-            os.replace(self._named(made), self._named(name), **at)
+            os.replace(self._file_name(made), self._file_name(name), **at)
         except OSError:
             self.remove(made)
             raise
@@ -114,7 +114,7 @@ class _Place:
     def remove(self, name: str) -> None:
         """Remove a file if it exists."""
         with suppress(FileNotFoundError):
-            os.unlink(self._named(name), dir_fd=self.descriptor)
+            os.unlink(self._file_name(name), dir_fd=self.descriptor)
 
     def prune(self) -> None:
         """Remove the oldest files if there are too many, and files that were never finished."""
@@ -130,7 +130,7 @@ class _Place:
 
 
 @contextmanager
-def _opened() -> Iterator[_Place]:
+def _open_cache() -> Iterator[_Place]:
     """Open the cache directory, creating it if missing; OSError unless only the user can access it."""
     path = folder()
     path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ from typing import Any
 
 from sigma_backend_numba.cache import files
 from sigma_backend_numba.compiler import language, machine_code
-from sigma_backend_numba.compiler.machine_code import Burst, compiled, loaded
+from sigma_backend_numba.compiler.machine_code import Burst, compile_program, load_burst
 from sigma_backend_numba.compiler.processor import processor
 from sigma_backend_numba.emit.program_text import ROUGHLY, Needs
 from sigma_backend_numba.lower.kernels import Compiled, Kernel
@@ -42,17 +42,17 @@ def load(
     name = key(job)
     with _lock:
         if name not in _loaded:
-            head, _, code = (files.read(f"{name}.o") or _made(name, make, kernels)).partition(b"\n")
+            head, _, code = (files.read(f"{name}.o") or _compile_and_store(name, make, kernels)).partition(b"\n")
             needs, apart = json.loads(head)
-            _loaded[name] = needs, loaded(code, {symbol: kernels[symbol].address() for symbol in apart})
+            _loaded[name] = needs, load_burst(code, {symbol: kernels[symbol].address() for symbol in apart})
         return _loaded[name]
 
 
 def fresh(make: Callable[[], tuple[Needs, str]]) -> tuple[Needs, Burst]:
     """Return a program that is compiled anew, and kept nowhere."""
     needs, text = make()
-    code, _ = compiled(text, _names(text))
-    return needs, loaded(code)
+    code, _ = compile_program(text, _names(text))
+    return needs, load_burst(code)
 
 
 def key(job: str) -> str:
@@ -72,12 +72,12 @@ def makers() -> str:
     return "\0".join([importlib.metadata.version("llvmlite"), *(path.read_text("utf-8") for path in sources)])
 
 
-def _made(name: str, make: Callable[[], tuple[Needs, str]], kernels: Mapping[str, Kernel]) -> bytes:
+def _compile_and_store(name: str, make: Callable[[], tuple[Needs, str]], kernels: Mapping[str, Kernel]) -> bytes:
     """Return a program's requirements and the symbols of its external kernels, as a line, and its code; store them."""
     needs, text = make()
     scalars = {symbol: x.code() for symbol, x in kernels.items() if isinstance(x, Compiled)}
     outside = {symbol: kernel.outside for symbol, kernel in kernels.items()}
-    code, joined = compiled(text, _names(text) | outside, scalars)
+    code, joined = compile_program(text, _names(text) | outside, scalars)
     made = json.dumps([needs, sorted(kernels.keys() - joined)]).encode() + b"\n" + code
     files.write(f"{name}.o", made)
     return made

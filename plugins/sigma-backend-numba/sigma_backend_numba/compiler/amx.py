@@ -10,30 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sigma_backend_numba.compiler.lanes import SIDE, VOID, WORD, WORDS_OF, called, each, put
+from sigma_backend_numba.compiler.lanes import SIDE, VOID, WORD, WORDS_OF, call_intrinsic, equal_words, put
 from sigma_backend_numba.compiler.typed_values import BYTE, WIDE, Value, ir
 
 _POINTER = BYTE.as_pointer()
 
 
-def _rounded(b: Any, x: Value) -> Any:
+def _round_words(b: Any, x: Value) -> Any:
     """Return words whose upper halves are numbers rounded to nearest, ties to even; NaN stays NaN."""
     bits = b.bitcast(x.ir, WORDS_OF)
-    odd = b.and_(b.lshr(bits, each(16)), each(1))
-    even = b.add(b.add(bits, each(0x7FFF)), odd)
-    return b.select(b.fcmp_unordered("uno", x.ir, x.ir), b.or_(bits, each(0x400000)), even)
+    odd = b.and_(b.lshr(bits, equal_words(16)), equal_words(1))
+    even = b.add(b.add(bits, equal_words(0x7FFF)), odd)
+    return b.select(b.fcmp_unordered("uno", x.ir, x.ir), b.or_(bits, equal_words(0x400000)), even)
 
 
 def _pairs(b: Any, to: Value, x: Value, y: Value) -> None:
     """Store 16 words: a number of ``x`` and then one of ``y`` in each."""
-    low, high = b.lshr(_rounded(b, x), each(16)), b.and_(_rounded(b, y), each(-65536))
+    low, high = b.lshr(_round_words(b, x), equal_words(16)), b.and_(_round_words(b, y), equal_words(-65536))
     put(b, to, b.or_(low, high))
 
 
 def _halves(b: Any, to: Value, x: Value, y: Value) -> None:
     """Store 16 words: two neighbours of ``x`` in each of the first 8, of ``y`` in the others."""
     short = ir.VectorType(ir.IntType(16), SIDE)
-    halves = [b.trunc(b.lshr(_rounded(b, one), each(16)), short) for one in (x, y)]
+    halves = [b.trunc(b.lshr(_round_words(b, one), equal_words(16)), short) for one in (x, y)]
     both = ir.Constant(ir.VectorType(WORD, 2 * SIDE), list(range(2 * SIDE)))
     put(b, to, b.shuffle_vector(*halves, both))
 
@@ -46,34 +46,34 @@ def _ready(b: Any, form: Value) -> None:
     """Set the form of the tiles: all have 16 rows of 64 bytes."""
     words = [1, 0, 0, 0, *[64 << 16 | 64] * 4, *[0] * 4, *[0x10101010] * 2, 0, 0]
     put(b, form, ir.Constant(WORDS_OF, words))
-    called(b, "llvm.x86.ldtilecfg", VOID, [b.bitcast(form.ir, _POINTER)])
+    call_intrinsic(b, "llvm.x86.ldtilecfg", VOID, [b.bitcast(form.ir, _POINTER)])
 
 
-def _done(b: Any) -> None:
+def _release_tiles(b: Any) -> None:
     """Release the tiles, so that switching threads need not save them."""
-    called(b, "llvm.x86.tilerelease", VOID, [])
+    call_intrinsic(b, "llvm.x86.tilerelease", VOID, [])
 
 
-def _cleared(b: Any) -> None:
+def _clear_sums(b: Any) -> None:
     """Begin four sums."""
     for number in range(4):
-        called(b, "llvm.x86.tilezero", VOID, [_tile(number)])
+        call_intrinsic(b, "llvm.x86.tilezero", VOID, [_tile(number)])
 
 
-def _multiplied(b: Any, *operands: Value) -> None:
+def _multiply_tiles(b: Any, *operands: Value) -> None:
     """Add the products of two tiles of the first operand and two of the second to the four sums."""
     for number, place in enumerate(operands, 4):
-        called(b, "llvm.x86.tileloadd64", VOID, [_tile(number), b.bitcast(place.ir, _POINTER), _line()])
+        call_intrinsic(b, "llvm.x86.tileloadd64", VOID, [_tile(number), b.bitcast(place.ir, _POINTER), _line()])
     for number in range(4):
         operands_of = [_tile(number), _tile(4 + number // 2), _tile(6 + number % 2)]
-        called(b, "llvm.x86.tdpbf16ps", VOID, operands_of)
+        call_intrinsic(b, "llvm.x86.tdpbf16ps", VOID, operands_of)
 
 
-def _kept(b: Any, to: Value) -> None:
+def _store_sums(b: Any, to: Value) -> None:
     """Store the four sums, one after the other."""
     for number in range(4):
         place = b.gep(to.ir, [ir.Constant(WIDE, number * SIDE * SIDE)], inbounds=True)
-        called(b, "llvm.x86.tilestored64", VOID, [_tile(number), b.bitcast(place, _POINTER), _line()])
+        call_intrinsic(b, "llvm.x86.tilestored64", VOID, [_tile(number), b.bitcast(place, _POINTER), _line()])
 
 
 def _line() -> Any:
@@ -81,6 +81,6 @@ def _line() -> Any:
 
 
 WORDS: dict[str, Callable[..., None]] = {
-    "pairs": _pairs, "halves": _halves, "tiles_ready": _ready,
-    "tiles_done": _done, "tiles_cleared": _cleared, "tiles_multiplied": _multiplied, "tiles_kept": _kept,
+    "pairs": _pairs, "halves": _halves, "tiles_ready": _ready, "tiles_done": _release_tiles,
+    "tiles_cleared": _clear_sums, "tiles_multiplied": _multiply_tiles, "tiles_kept": _store_sums,
 }  # fmt: skip

@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sigma_backend_numba.compiler.lanes import FLOATS_OF, SIDE, WORD, WORDS_OF, called, kept, looped, moved, put, spread
+from sigma_backend_numba.compiler.lanes import (
+    FLOATS_OF,
+    SIDE,
+    WORD,
+    WORDS_OF,
+    broadcast_word,
+    call_intrinsic,
+    offset_pointer,
+    put,
+    store_lanes,
+    write_loop,
+)
 from sigma_backend_numba.compiler.tile_sizes import DOT_DEEP, DOT_FEW
 from sigma_backend_numba.compiler.typed_values import WIDE, Value, ir
 
@@ -33,21 +44,21 @@ class _Bfloat(ir.Type):  # type: ignore[misc]  # llvmlite has no such type
 _PAIRS = ir.VectorType(_Bfloat(), 2 * SIDE)
 
 
-def _joined(b: Any, x: Value, y: Value) -> Any:
+def _join_vectors(b: Any, x: Value, y: Value) -> Any:
     """Return the rounded numbers of one vector, and then those of another; NaN stays NaN."""
-    return called(b, "llvm.x86.avx512bf16.cvtne2ps2bf16.512", _PAIRS, [y.ir, x.ir])
+    return call_intrinsic(b, "llvm.x86.avx512bf16.cvtne2ps2bf16.512", _PAIRS, [y.ir, x.ir])
 
 
 def _pairs(b: Any, to: Value, x: Value, y: Value) -> None:
     """Store 16 words: a number of ``x`` and then one of ``y`` in each."""
-    joined = _joined(b, x, y)
+    joined = _join_vectors(b, x, y)
     turns = ir.Constant(ir.VectorType(WORD, 2 * SIDE), [k // 2 + k % 2 * SIDE for k in range(2 * SIDE)])
     put(b, to, b.shuffle_vector(joined, joined, turns))
 
 
 def _halves(b: Any, to: Value, x: Value, y: Value) -> None:
     """Store 16 words: two neighbours of ``x`` in each of the first 8, of ``y`` in the others."""
-    put(b, to, _joined(b, x, y))
+    put(b, to, _join_vectors(b, x, y))
 
 
 def _dots(rows: int) -> Callable[..., None]:
@@ -61,26 +72,35 @@ def _dots(rows: int) -> Callable[..., None]:
             sums = [[b.alloca(FLOATS_OF) for _ in range(VECTORS)] for _ in range(rows)]
         for place in (place for row in sums for place in row):
             b.store(ir.Constant(FLOATS_OF, None), place)
-        with looped(b, count.ir) as pair:
-            of_row, of_column = moved(b, left.ir, b.mul(pair, _whole(DOT_DEEP))), b.mul(pair, _whole(VECTORS * SIDE))
-            under = [_vector(b, moved(b, right.ir, b.add(of_column, _whole(k * SIDE)))) for k in range(VECTORS)]
+        with write_loop(b, count.ir) as pair:
+            of_row, of_column = (
+                offset_pointer(b, left.ir, b.mul(pair, _wide_constant(DOT_DEEP))),
+                b.mul(pair, _wide_constant(VECTORS * SIDE)),
+            )
+            under = [
+                _vector(b, offset_pointer(b, right.ir, b.add(of_column, _wide_constant(k * SIDE))))
+                for k in range(VECTORS)
+            ]
             for r, row in enumerate(sums):
-                one = b.bitcast(spread(b, b.load(moved(b, of_row, r))), _PAIRS)
+                one = b.bitcast(broadcast_word(b, b.load(offset_pointer(b, of_row, r))), _PAIRS)
                 for place, other in zip(row, under, strict=True):
                     operands = [b.load(place), one, b.bitcast(other, _PAIRS)]
-                    b.store(called(b, "llvm.x86.avx512bf16.dpbf16ps.512", FLOATS_OF, operands), place)
-        by = b.bitcast(spread(b, b.bitcast(scale.ir, WORD)), FLOATS_OF)
+                    b.store(call_intrinsic(b, "llvm.x86.avx512bf16.dpbf16ps.512", FLOATS_OF, operands), place)
+        by = b.bitcast(broadcast_word(b, b.bitcast(scale.ir, WORD)), FLOATS_OF)
         for r, row in enumerate(sums):
-            with b.if_then(b.icmp_signed("<", _whole(r), most.ir)):
+            with b.if_then(b.icmp_signed("<", _wide_constant(r), most.ir)):
                 for k, place in enumerate(row):
-                    target = Value("*f4", moved(b, to.ir, b.add(b.mul(apart.ir, _whole(r)), _whole(k * SIDE))))
-                    here = Value("i8", b.sub(columns.ir, _whole(k * SIDE)))
-                    kept(b, target, Value("f4x16", b.fmul(b.load(place), by)), here, added)
+                    target = Value(
+                        "*f4",
+                        offset_pointer(b, to.ir, b.add(b.mul(apart.ir, _wide_constant(r)), _wide_constant(k * SIDE))),
+                    )
+                    here = Value("i8", b.sub(columns.ir, _wide_constant(k * SIDE)))
+                    store_lanes(b, target, Value("f4x16", b.fmul(b.load(place), by)), here, added)
 
     return meaning
 
 
-def _whole(number: int) -> Any:
+def _wide_constant(number: int) -> Any:
     return ir.Constant(WIDE, number)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from sigma_backend_numba.compiler import typed_values
 from sigma_backend_numba.compiler.language import NUMBERS, Outside
 from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
-from sigma_backend_numba.compiler.typed_values import BYTE, FLOATS, TYPES, WIDE, Value, converted, ir, ir_type, number
+from sigma_backend_numba.compiler.typed_values import BYTE, FLOATS, TYPES, WIDE, Value, convert, ir, ir_type, number
 from sigma_backend_numba.scalars import FROM_C
 
 MACHINE = platform.machine().lower()
@@ -34,7 +34,7 @@ def function(b: Any, name: str, result: Any, operands: Sequence[Any]) -> Any:
 def external(b: Any, outside: Outside, operands: Sequence[Value]) -> Value | None:
     """Call an external function."""
     wanted = outside.operands
-    given = [x.ir if kind[0] == "*" else converted(b, x, kind).ir for x, kind in zip(operands, wanted, strict=True)]
+    given = [x.ir if kind[0] == "*" else convert(b, x, kind).ir for x, kind in zip(operands, wanted, strict=True)]
     to = ir_type(outside.result) if outside.result else _VOID
     called = b.call(function(b, outside.symbol, to, [ir_type(kind) for kind in wanted]), given)
     return Value(outside.result, called) if outside.result else None
@@ -43,12 +43,12 @@ def external(b: Any, outside: Outside, operands: Sequence[Value]) -> Value | Non
 def c_function(b: Any, name: str, *operands: Value) -> Value:
     """Call a function of the C library, in the precision of its first operand."""
     kind = operands[0].kind if operands[0].kind in FLOATS else "f8"
-    given = [_flushed(b, kind, converted(b, x, kind).ir) for x in operands]
+    given = [_flush_denormal(b, kind, convert(b, x, kind).ir) for x in operands]
     called = function(b, name + ("f" if kind == "f4" else ""), TYPES[kind], [TYPES[kind]] * len(given))
     return Value(kind, b.call(called, given))
 
 
-def _flushed(b: Any, kind: str, x: Any) -> Any:
+def _flush_denormal(b: Any, kind: str, x: Any) -> Any:
     """Replace a denormal number by a zero of its sign: the library would read bits that arithmetic here flushes to 0.
 
     LLVM does not know that, and would drop a comparison or a product of floats; so this is done with integers.
@@ -64,7 +64,7 @@ def _unary(b: Any, name: str, x: Value) -> Value:
     kind = x.kind if x.kind in FLOATS else "f8"
     suffix = "f32" if kind == "f4" else "f64"
     called = function(b, f"llvm.{name}.{suffix}", TYPES[kind], [TYPES[kind]])
-    return Value(kind, b.call(called, [converted(b, x, kind).ir], fastmath=("contract",)))
+    return Value(kind, b.call(called, [convert(b, x, kind).ir], fastmath=("contract",)))
 
 
 def _cut(kind: str) -> Meaning:
@@ -83,16 +83,18 @@ def _cut(kind: str) -> Meaning:
 def _size(b: Any, x: Value) -> Value:
     if x.kind in FLOATS:
         return _unary(b, "fabs", x)
-    wide = converted(b, x, "i8")
-    return typed_values.chosen(b, typed_values.compared(b, "<", wide, number(0)), typed_values.negative(b, wide), wide)
+    wide = convert(b, x, "i8")
+    return typed_values.select_value(
+        b, typed_values.compare(b, "<", wide, number(0)), typed_values.negative(b, wide), wide
+    )
 
 
 def _lesser(b: Any, x: Value, y: Value) -> Value:
-    return typed_values.chosen(b, typed_values.compared(b, "<", y, x), y, x)
+    return typed_values.select_value(b, typed_values.compare(b, "<", y, x), y, x)
 
 
 def _greater(b: Any, x: Value, y: Value) -> Value:
-    return typed_values.chosen(b, typed_values.compared(b, ">", y, x), y, x)
+    return typed_values.select_value(b, typed_values.compare(b, ">", y, x), y, x)
 
 
 def _pointer(kind: str) -> Meaning:
@@ -100,12 +102,12 @@ def _pointer(kind: str) -> Meaning:
 
 
 def _cast(kind: str) -> Meaning:
-    return lambda b, x: converted(b, x, kind)
+    return lambda b, x: convert(b, x, kind)
 
 
-def _at(b: Any, pointer: Value, offset: Value) -> Value:
+def _move_pointer(b: Any, pointer: Value, offset: Value) -> Value:
     """Move a pointer by a number of elements."""
-    return Value(pointer.kind, b.gep(pointer.ir, [converted(b, offset, "i8").ir], inbounds=True))
+    return Value(pointer.kind, b.gep(pointer.ir, [convert(b, offset, "i8").ir], inbounds=True))
 
 
 def _lanes(pointer: Value) -> int:
@@ -114,16 +116,16 @@ def _lanes(pointer: Value) -> int:
 
 def _wide(lanes: int = 0) -> Meaning:
     """Load this many numbers as a vector, or 64 bytes of them."""
-    return lambda b, pointer: _loaded(b, pointer, lanes or _lanes(pointer))
+    return lambda b, pointer: _load_vector(b, pointer, lanes or _lanes(pointer))
 
 
-def _loaded(b: Any, pointer: Value, lanes: int) -> Value:
+def _load_vector(b: Any, pointer: Value, lanes: int) -> Value:
     kind = f"{pointer.kind[1:]}x{lanes}"
     place = b.bitcast(pointer.ir, TYPES[kind].as_pointer())
     return Value(kind, b.load(place, align=typed_values.BYTES[pointer.kind[1:]]))
 
 
-def _spread(lanes: int = 0) -> Meaning:
+def _broadcast(lanes: int = 0) -> Meaning:
     """Broadcast a number to a vector."""
 
     def meaning(b: Any, x: Value) -> Value:
@@ -155,7 +157,7 @@ def _alternate(lanes: int, first: int) -> Meaning:
     return meaning
 
 
-def _zipped(b: Any, pointer: Value, x: Value, y: Value) -> None:
+def _interleave(b: Any, pointer: Value, x: Value, y: Value) -> None:
     """Store the numbers of two vectors in turns."""
     lanes = x.ir.type.count
     mask = ir.Constant(ir.VectorType(_HALF, 2 * lanes), [k // 2 + k % 2 * lanes for k in range(2 * lanes)])
@@ -163,12 +165,13 @@ def _zipped(b: Any, pointer: Value, x: Value, y: Value) -> None:
     b.store(both, b.bitcast(pointer.ir, both.type.as_pointer()), align=typed_values.BYTES[pointer.kind[1:]])
 
 
-def _turned(lanes: int) -> Meaning:
+def _transpose(lanes: int) -> Meaning:
     """Transpose this many rows of as many numbers: each round interleaves one half of the rows with the other."""
 
     def meaning(b: Any, to: Value, apart: Value, start: Value, leading: Value) -> None:
         rows = [
-            _loaded(b, _at(b, start, typed_values.arithmetic(b, "*", number(k), leading)), lanes) for k in range(lanes)
+            _load_vector(b, _move_pointer(b, start, typed_values.arithmetic(b, "*", number(k), leading)), lanes)
+            for k in range(lanes)
         ]
         masks = [[half * lanes // 2 + k // 2 + k % 2 * lanes for k in range(lanes)] for half in (0, 1)]
         mixes = [ir.Constant(ir.VectorType(_HALF, lanes), mask) for mask in masks]
@@ -177,7 +180,7 @@ def _turned(lanes: int) -> Meaning:
             pairs = zip(found[: lanes // 2], found[lanes // 2 :], strict=True)
             found = [b.shuffle_vector(x, y, mix) for x, y in pairs for mix in mixes]
         for k, x in enumerate(found):
-            place = _at(b, to, typed_values.arithmetic(b, "*", number(k), apart))
+            place = _move_pointer(b, to, typed_values.arithmetic(b, "*", number(k), apart))
             _put(b, place, Value(f"{start.kind[1:]}x{lanes}", x))
 
     return meaning
@@ -191,23 +194,23 @@ def _fetch(b: Any, pointer: Value) -> None:
     b.call(called, [b.bitcast(pointer.ir, byte), *(ir.Constant(_HALF, x) for x in (read, near, data))])
 
 
-def _reordered(b: Any, x: Value, y: Value) -> Value:
+def _add_reorderable(b: Any, x: Value, y: Value) -> Value:
     """Add to a sum whose terms may be reordered, so that it can be vectorised."""
     return Value(x.kind, b.fadd(x.ir, y.ir, flags=("reassoc", "contract", "nsz")))
 
 
 def _highest(b: Any, values: Value) -> Value:
     """Return the largest number in a vector that holds no NaN."""
-    return _reduced(b, "fmax", values, (), ("nnan",))
+    return _reduce_vector(b, "fmax", values, (), ("nnan",))
 
 
-def _summed(b: Any, values: Value) -> Value:
+def _sum_vector(b: Any, values: Value) -> Value:
     """Return the sum of the numbers in a vector."""
     nothing = number(-0.0, values.kind.partition("x")[0])
-    return _reduced(b, "fadd", values, (nothing,), ("reassoc",))
+    return _reduce_vector(b, "fadd", values, (nothing,), ("reassoc",))
 
 
-def _reduced(b: Any, name: str, values: Value, first: Sequence[Value], freedom: Sequence[str]) -> Value:
+def _reduce_vector(b: Any, name: str, values: Value, first: Sequence[Value], freedom: Sequence[str]) -> Value:
     kind, lanes = values.kind.split("x")
     wanted = [TYPES[x.kind] for x in (*first, values)]
     whole = f"llvm.vector.reduce.{name}.v{lanes}f{8 * typed_values.BYTES[kind]}"
@@ -215,7 +218,7 @@ def _reduced(b: Any, name: str, values: Value, first: Sequence[Value], freedom: 
     return Value(kind, b.call(called, [x.ir for x in (*first, values)], fastmath=freedom))
 
 
-def _copied(b: Any, target: Value, source: Value, size: Value) -> None:
+def _copy_bytes(b: Any, target: Value, source: Value, size: Value) -> None:
     """Copy bytes between pointers of any type."""
     byte = BYTE.as_pointer()
     called = b.module.declare_intrinsic("llvm.memcpy", [byte, byte, WIDE])
@@ -227,12 +230,12 @@ def _arrive(b: Any, counter: Value) -> Value:
     return Value("i8", b.atomic_rmw("add", counter.ir, ir.Constant(WIDE, 1), "acq_rel"))
 
 
-def _seen(b: Any, counter: Value) -> Value:
+def _load_counter(b: Any, counter: Value) -> Value:
     """Load an integer atomically."""
     return Value("i8", b.load_atomic(counter.ir, "acquire", 8))
 
 
-def _swapped(b: Any, counter: Value, before: Value, after: Value) -> Value:
+def _swap_counter(b: Any, counter: Value, before: Value, after: Value) -> Value:
     """Compare and swap an integer atomically; return whether it was swapped."""
     return Value("b1", b.extract_value(b.cmpxchg(counter.ir, before.ir, after.ir, "acq_rel", "acquire"), 1))
 
@@ -279,20 +282,20 @@ WORDS: dict[str, Meaning] = {
     **{name: lambda b, *x, name=name: c_function(b, name, *x) for name in FROM_C},  # ``floor`` is replaced below
     **{kind: _cast(kind) for kind in NUMBERS}, **{f"cut_{kind}": _cut(kind) for kind in ("i4", "i8", "u4")},
     **{f"as_{kind}": _pointer(kind) for kind in ("f4", "f8", "i4", "i8", "u4")}, "as_b1": _pointer("i1"),
-    "at": _at, "address": lambda b, pointer: Value("i8", b.ptrtoint(pointer.ir, WIDE)), "copied": _copied,
-    "wide": _wide(), "spread": _spread(), "fetch": _fetch,
+    "at": _move_pointer, "address": lambda b, pointer: Value("i8", b.ptrtoint(pointer.ir, WIDE)), "copied": _copy_bytes,
+    "wide": _wide(), "spread": _broadcast(), "fetch": _fetch,
     **{f"wide{lanes}": _wide(lanes) for lanes in typed_values.LANES},
-    **{f"spread{lanes}": _spread(lanes) for lanes in typed_values.LANES}, "put": _put,
+    **{f"spread{lanes}": _broadcast(lanes) for lanes in typed_values.LANES}, "put": _put,
     **{f"evens{lanes}": _alternate(lanes, 0) for lanes in typed_values.LANES},
-    **{f"odds{lanes}": _alternate(lanes, 1) for lanes in typed_values.LANES}, "zipped": _zipped,
-    **{f"turned{lanes}": _turned(lanes) for lanes in typed_values.LANES},
-    "highest": _highest, "summed": _summed, "sel": typed_values.chosen, "radd": _reordered,
+    **{f"odds{lanes}": _alternate(lanes, 1) for lanes in typed_values.LANES}, "zipped": _interleave,
+    **{f"turned{lanes}": _transpose(lanes) for lanes in typed_values.LANES},
+    "highest": _highest, "summed": _sum_vector, "sel": typed_values.select_value, "radd": _add_reorderable,
     "abs": _size, "min": _lesser, "max": _greater,
     "root": lambda b, x: _unary(b, "sqrt", x), "floor": lambda b, x: _unary(b, "floor", x),
     "nearest": lambda b, x: _unary(b, "nearbyint", x),
-    "as_float": lambda b, x: Value("f4", b.bitcast(converted(b, x, "i4").ir, TYPES["f4"])),
+    "as_float": lambda b, x: Value("f4", b.bitcast(convert(b, x, "i4").ir, TYPES["f4"])),
     "as_bits": lambda b, x: Value("i4", b.bitcast(x.ir, TYPES["i4"])),
-    "arrive": _arrive, "seen": _seen, "swapped": _swapped, "publish": _publish,
+    "arrive": _arrive, "seen": _load_counter, "swapped": _swap_counter, "publish": _publish,
     "pause": _pause, "control": _control, "restore": _restore,
     **{outside.symbol: lambda b, *x, outside=outside: external(b, outside, x) for outside in EXTERNAL},
 }  # fmt: skip

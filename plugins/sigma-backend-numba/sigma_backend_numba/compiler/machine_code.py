@@ -76,7 +76,7 @@ def _mathematics() -> ctypes.CDLL:
         return ctypes.CDLL(None)
 
 
-def compiled(
+def compile_program(
     text: str, names: Mapping[str, Any], kernels: Mapping[str, tuple[str, str]] = MappingProxyType({})
 ) -> tuple[bytes, set[str]]:
     """Return the object code of a program, and the symbols of the kernels that are linked into it.
@@ -85,7 +85,7 @@ def compiled(
     stays external.
     """
     with _lock:
-        made = _emitted(_assembly(text, names), kernels)
+        made = _emit_code(_assembly(text, names), kernels)
         _trim()
         return made
 
@@ -94,7 +94,7 @@ def _assembly(text: str, names: Mapping[str, Any]) -> str:
     """Return a program as LLVM's text."""
     from sigma_backend_numba.compiler.translate import Module  # not needed if the code is cached
 
-    with _collected(2 if len(text) > LONG else 0):
+    with _collect_after(2 if len(text) > LONG else 0):
         translated, target = Module(names), _target(SPEED)
         translated.program(text)
         translated.ir.triple, translated.ir.data_layout = target.triple, str(target.target_data)
@@ -104,7 +104,7 @@ def _assembly(text: str, names: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def _collected(generation: int) -> Iterator[None]:
+def _collect_after(generation: int) -> Iterator[None]:
     """Free the objects of llvmlite that a block made, which refer to each other, by the collector.
 
     It does not run in the block, so that they stay in the youngest generation. To search all, with what planning left,
@@ -120,10 +120,10 @@ def _collected(generation: int) -> Iterator[None]:
             gc.enable()
 
 
-def _emitted(assembly: str, kernels: Mapping[str, tuple[str, str]]) -> tuple[bytes, set[str]]:
+def _emit_code(assembly: str, kernels: Mapping[str, tuple[str, str]]) -> tuple[bytes, set[str]]:
     """Return the object code of LLVM's text, and the symbols of the kernels that are linked into it."""
     module = llvm().parse_assembly(assembly)
-    within = {symbol for symbol, (code, name) in kernels.items() if _joined(module, symbol, code, name)}
+    within = {symbol for symbol, (code, name) in kernels.items() if _link_kernel(module, symbol, code, name)}
     module.verify()
     _optimise(module)
     code: bytes = _target(SPEED).emit_object(module)
@@ -144,7 +144,7 @@ def _optimise(module: Any) -> None:
     builder.getModulePassManager().run(module, builder)
 
 
-def _joined(module: Any, symbol: str, code: str, name: str) -> bool:
+def _link_kernel(module: Any, symbol: str, code: str, name: str) -> bool:
     """Link a kernel into a module under its symbol, if it calls only the C library; return whether it was linked."""
     kernel = llvm().parse_assembly(code)
     kernel.get_function(name).name = symbol
@@ -166,7 +166,7 @@ def _found_everywhere(name: str) -> bool:
     return base in _functions() or (bool(intrinsic) and not hasattr(_mathematics(), base))
 
 
-def loaded(code: bytes, addresses: Mapping[str, int] = MappingProxyType({})) -> Burst:
+def load_burst(code: bytes, addresses: Mapping[str, int] = MappingProxyType({})) -> Burst:
     """Load the burst of an object file, given the addresses of its external functions by symbol."""
     with _lock:
         for symbol, address in addresses.items():

@@ -53,12 +53,12 @@ def mixed_form() -> str:
     products: AMD's processors compute as many in a cycle as products of float32, Intel's fewer, and so gain nothing.
     """
     name, features = processor()[0], processor()[1].split(",")
-    if platform.system() == "Linux" and all(f"+{each}" in features for each in TILES) and _permitted():
+    if platform.system() == "Linux" and all(f"+{each}" in features for each in TILES) and _can_use_tiles():
         return AMX
     return DOTS if name.startswith(AMD) and all(f"+{each}" in features for each in PAIRS) else ""
 
 
-def _permitted() -> bool:
+def _can_use_tiles() -> bool:
     """Return whether the system lets this process use tile registers, which takes a request."""
     refused: int = ctypes.CDLL(None).syscall(PERMISSION, REQUEST, TILE_DATA)
     return not refused

@@ -16,7 +16,7 @@ from attrs import define, field
 from sigma_backend_numba.compiler import amx, dot_products, lanes, typed_values
 from sigma_backend_numba.compiler.intrinsics import WORDS, external
 from sigma_backend_numba.compiler.language import LanguageWord, Outside, Routine
-from sigma_backend_numba.compiler.typed_values import Value, converted, ir, ir_type, number
+from sigma_backend_numba.compiler.typed_values import Value, convert, ir, ir_type, number
 
 SIGNS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
@@ -122,7 +122,7 @@ class Body:
     def _fitting(self, name: str, value: Value, kind: str) -> Any:
         if value.kind != kind and (kind[0] in "*fw" or value.kind[0] in "*fw"):
             raise AssertionError(f"{name} is {kind}, and cannot become {value.kind}")
-        return value.ir if value.kind == kind else converted(self.b, value, kind).ir
+        return value.ir if value.kind == kind else convert(self.b, value, kind).ir
 
     def _room(self, kind: str) -> Value:
         with self.b.goto_entry_block():
@@ -151,7 +151,7 @@ class Body:
         self._store(node.target, self.value(node.value))
 
     def _augassign(self, node: ast.AugAssign) -> None:
-        read = ast.copy_location(ast.BinOp(_loaded(node.target), node.op, node.value), node)
+        read = ast.copy_location(ast.BinOp(_current_value(node.target), node.op, node.value), node)
         self._store(node.target, self.value(read))
 
     def _store(self, target: ast.expr, value: Several) -> None:
@@ -165,23 +165,23 @@ class Body:
         else:
             assert isinstance(target, ast.Subscript)
             assert isinstance(value, Value)
-            pointer = self.one(target.value)
-            self.b.store(converted(self.b, value, pointer.kind[1:]).ir, self._place(pointer, target))
+            pointer = self.single_value(target.value)
+            self.b.store(convert(self.b, value, pointer.kind[1:]).ir, self._place(pointer, target))
 
     def _place(self, pointer: Value, node: ast.Subscript) -> Any:
-        index = converted(self.b, self.one(node.slice), "i8")
+        index = convert(self.b, self.single_value(node.slice), "i8")
         return self.b.gep(pointer.ir, [index.ir], inbounds=True)
 
     def _if(self, node: ast.If) -> None:
         after = self.b.append_basic_block("after")
         then, other = self.b.append_basic_block("then"), self.b.append_basic_block("else") if node.orelse else after
-        self.b.cbranch(typed_values.truth(self.b, self.one(node.test)), then, other)
+        self.b.cbranch(typed_values.truth(self.b, self.single_value(node.test)), then, other)
         for block, statements in ((then, node.body), (other, node.orelse)):
             if block is not after:
-                self._into(block, statements, after)
+                self._translate_into(block, statements, after)
         self.b.position_at_end(after)
 
-    def _into(self, block: Any, statements: Sequence[ast.stmt], then: Any) -> None:
+    def _translate_into(self, block: Any, statements: Sequence[ast.stmt], then: Any) -> None:
         """Translate statements into a block that continues at another."""
         self.b.position_at_end(block)
         self._block(statements)
@@ -192,13 +192,13 @@ class Body:
         head, body, after = (self.b.append_basic_block(name) for name in ("while", "body", "after"))
         self.b.branch(head)
         self.b.position_at_end(head)
-        self.b.cbranch(typed_values.truth(self.b, self.one(node.test)), body, after)
-        self._looped(node.body, body, OpenLoop(head, after), head)
+        self.b.cbranch(typed_values.truth(self.b, self.single_value(node.test)), body, after)
+        self._translate_loop(node.body, body, OpenLoop(head, after), head)
 
     def _for(self, node: ast.For) -> None:
         assert isinstance(node.iter, ast.Call)
         assert isinstance(node.target, ast.Name)
-        ends = [converted(self.b, self.one(x), "i8") for x in node.iter.args]
+        ends = [convert(self.b, self.single_value(x), "i8") for x in node.iter.args]
         start, stop = (number(0), ends[0]) if len(ends) == 1 else ends[:2]
         step = ends[2] if len(ends) > 2 else number(1)
         counter = self._room("i8")
@@ -210,15 +210,15 @@ class Body:
         self.b.cbranch(self.b.icmp_signed("<", count, stop.ir), body, after)
         self.b.position_at_end(body)
         self.assign(node.target.id, Value("i8", count))
-        self._looped(node.body, body, OpenLoop(again, after), again)
+        self._translate_loop(node.body, body, OpenLoop(again, after), again)
         self.b.position_at_end(again)
         self.b.store(self.b.add(count, step.ir, flags=("nsw",)), counter.ir)
         self.b.branch(head)
         self.b.position_at_end(after)
 
-    def _looped(self, statements: Sequence[ast.stmt], body: Any, loop: OpenLoop, then: Any) -> None:
+    def _translate_loop(self, statements: Sequence[ast.stmt], body: Any, loop: OpenLoop, then: Any) -> None:
         self._loops.append(loop)
-        self._into(body, statements, then)
+        self._translate_into(body, statements, then)
         self._loops.pop()
         self.b.position_at_end(loop.after)
 
@@ -239,7 +239,7 @@ class Body:
         self.b.branch(self._end)
 
     # -- expressions ---------------------------------------------------------------------------------------------------
-    def one(self, node: ast.expr) -> Value:
+    def single_value(self, node: ast.expr) -> Value:
         """Return the value of an expression, which must not be a tuple."""
         found = self.value(node)
         assert isinstance(found, Value), ast.dump(node)
@@ -254,35 +254,37 @@ class Body:
                 place = self.places.get(name)
                 return number(self.names[name]) if place is None else Value(place.kind, self.b.load(place.ir))
             case ast.Tuple(elts=parts):
-                return tuple(map(self.one, parts))
+                return tuple(map(self.single_value, parts))
             case ast.Subscript():
-                pointer = self.one(node.value)
+                pointer = self.single_value(node.value)
                 return Value(pointer.kind[1:], self.b.load(self._place(pointer, node)))
             case ast.Call():
                 return self._call(node)
             case ast.IfExp(test=test, body=then, orelse=other):
-                return typed_values.chosen(self.b, self.one(test), self.one(then), self.one(other))
+                return typed_values.select_value(
+                    self.b, self.single_value(test), self.single_value(then), self.single_value(other)
+                )
             case _:
-                return self._operated(node)
+                return self._operation(node)
 
-    def _operated(self, node: ast.expr) -> Value:
+    def _operation(self, node: ast.expr) -> Value:
         match node:
             case ast.BinOp(left=left, op=op, right=right):
-                return self._binary(SIGNS[type(op)], self.one(left), self.one(right))
+                return self._binary(SIGNS[type(op)], self.single_value(left), self.single_value(right))
             case ast.Compare(left=left, ops=[op], comparators=[right]):
-                return typed_values.compared(self.b, SIGNS[type(op)], self.one(left), self.one(right))
+                return typed_values.compare(self.b, SIGNS[type(op)], self.single_value(left), self.single_value(right))
             case ast.BoolOp(op=op, values=values):
                 sign = "&" if isinstance(op, ast.And) else "|"
-                found, *rest = (Value("b1", typed_values.truth(self.b, self.one(x))) for x in values)
+                found, *rest = (Value("b1", typed_values.truth(self.b, self.single_value(x))) for x in values)
                 for x in rest:
                     found = typed_values.arithmetic(self.b, sign, found, x)
                 return found
             case ast.UnaryOp(op=ast.Not(), operand=x):
-                return Value("b1", self.b.not_(typed_values.truth(self.b, self.one(x))))
+                return Value("b1", self.b.not_(typed_values.truth(self.b, self.single_value(x))))
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as known)):
                 return number(-known)
             case ast.UnaryOp(op=ast.USub(), operand=x):
-                return typed_values.negative(self.b, self.one(x))
+                return typed_values.negative(self.b, self.single_value(x))
         raise AssertionError(f"the language has no {ast.dump(node)}")
 
     def _binary(self, sign: str, x: Value, y: Value) -> Value:
@@ -295,7 +297,7 @@ class Body:
     def _call(self, node: ast.Call) -> Several:
         assert isinstance(node.func, ast.Name), ast.dump(node)
         name = node.func.id
-        operands = [self.one(x) for x in node.args]
+        operands = [self.single_value(x) for x in node.args]
         known = self.names.get(name)
         if isinstance(known, Routine) and known.kind == "driver":
             return self._inline(known, operands)
@@ -315,7 +317,7 @@ class Body:
         return body.run(routine.tree)
 
 
-def _loaded(target: ast.expr) -> ast.expr:
+def _current_value(target: ast.expr) -> ast.expr:
     """Return the current value of the target of an augmented assignment."""
     if isinstance(target, ast.Name):
         return ast.Name(target.id, ast.Load())

@@ -54,18 +54,18 @@ def number(value: Any, kind: str = "") -> Value:
     return Value(kind, ir.Constant(TYPES[kind], int(value)))
 
 
-def converted(b: Any, value: Value, kind: str) -> Value:
+def convert(b: Any, value: Value, kind: str) -> Value:
     """Convert a value to another kind: integers wrap, fractions are truncated."""
     if value.kind == kind:
         return value
-    if isinstance(value.ir, ir.Constant) and _plain(value.ir.constant) and (kind != "b1"):
+    if isinstance(value.ir, ir.Constant) and _is_finite_number(value.ir.constant) and (kind != "b1"):
         known = value.ir.constant
         if kind in FLOATS or value.kind not in FLOATS:
             return number(known, kind)
     return Value(kind, _conversion(b, value, kind))
 
 
-def _plain(constant: Any) -> bool:
+def _is_finite_number(constant: Any) -> bool:
     return isinstance(constant, (int, float)) and math.isfinite(constant)
 
 
@@ -103,12 +103,12 @@ def arithmetic(b: Any, sign: str, x: Value, y: Value) -> Value:
     if kind == "b1" and sign not in ("&", "|", "^"):
         kind = "i8"
     kind = "f8" if sign == "/" and kind not in FLOATS else kind
-    first, second = converted(b, x, kind).ir, converted(b, y, kind).ir
+    first, second = convert(b, x, kind).ir, convert(b, y, kind).ir
     if kind in FLOATS:
         make = {"+": b.fadd, "-": b.fsub, "*": b.fmul, "/": b.fdiv}[sign]
         return Value(kind, make(first, second, flags=("contract",)))
     if sign in ("//", "%"):
-        return Value(kind, _floored(b, sign, kind, first, second))
+        return Value(kind, _divide_and_floor(b, sign, kind, first, second))
     simple = {"&": b.and_, "|": b.or_, "^": b.xor, "<<": b.shl, ">>": b.lshr if kind == "u8" else b.ashr}
     if sign in simple:
         return Value(kind, simple[sign](first, second))
@@ -116,7 +116,7 @@ def arithmetic(b: Any, sign: str, x: Value, y: Value) -> Value:
     return Value(kind, make(first, second))
 
 
-def _floored(b: Any, sign: str, kind: str, x: Any, y: Any) -> Any:
+def _divide_and_floor(b: Any, sign: str, kind: str, x: Any, y: Any) -> Any:
     """Return a quotient or remainder of integers, rounded down."""
     if kind == "u8":
         return b.udiv(x, y) if sign == "//" else b.urem(x, y)
@@ -128,10 +128,10 @@ def _floored(b: Any, sign: str, kind: str, x: Any, y: Any) -> Any:
     return b.sub(b.sdiv(x, y), b.zext(off, WIDE))
 
 
-def compared(b: Any, sign: str, x: Value, y: Value) -> Value:
+def compare(b: Any, sign: str, x: Value, y: Value) -> Value:
     """Return the result of a comparison; only NaN is unequal to itself."""
     kind = common(x.kind, y.kind)
-    first, second = converted(b, x, kind).ir, converted(b, y, kind).ir
+    first, second = convert(b, x, kind).ir, convert(b, y, kind).ir
     if kind in FLOATS:
         return Value("b1", (b.fcmp_unordered if sign == "!=" else b.fcmp_ordered)(sign, first, second))
     return Value("b1", (b.icmp_unsigned if kind in UNSIGNED else b.icmp_signed)(sign, first, second))
@@ -141,16 +141,16 @@ def negative(b: Any, x: Value) -> Value:
     """Return the negated number."""
     if x.kind in FLOATS:
         return Value(x.kind, b.fneg(x.ir, flags=("contract",)))
-    wide = converted(b, x, "i8")
+    wide = convert(b, x, "i8")
     return Value("i8", b.neg(wide.ir))
 
 
-def chosen(b: Any, condition: Value, x: Value, y: Value) -> Value:
+def select_value(b: Any, condition: Value, x: Value, y: Value) -> Value:
     """Select without a branch; both choices are converted to the kind of the first."""
-    other = y if x.kind.startswith("*") else converted(b, y, x.kind)
+    other = y if x.kind.startswith("*") else convert(b, y, x.kind)
     return Value(x.kind, b.select(truth(b, condition), x.ir, other.ir))
 
 
 def truth(b: Any, x: Value) -> Any:
     """Return a condition as a bit."""
-    return converted(b, x, "b1").ir
+    return convert(b, x, "b1").ir

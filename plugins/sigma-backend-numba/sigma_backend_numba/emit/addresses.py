@@ -9,7 +9,7 @@ from typing import Protocol
 from attrs import define, frozen
 
 from sigma_backend_numba.emit.task import Task
-from sigma_backend_numba.lower.layout import laid, source
+from sigma_backend_numba.lower.layout import require_layout, source
 from sigma_backend_numba.plan.axis_maps import Map, operand, values
 from sigma_backend_numba.plan.groups import Space
 from sigma_backend_numba.plan.strides import own_strides, strides
@@ -49,11 +49,11 @@ class NestLines(Protocol):
         ...
 
     @property
-    def outside(self) -> list[str]:
+    def outer_lines(self) -> list[str]:
         """Return the lines before a row."""
         ...
 
-    def hoisted(self, text: str, steps: Sequence[int], number: int) -> str:
+    def hoist(self, text: str, steps: Sequence[int], number: int) -> str:
         """Write a value at the depth at which its index varies, and return its name."""
         ...
 
@@ -80,7 +80,7 @@ class Addresses:
         root = source(x)
         return root.op != "constant" and root not in self.task.schedule.grouping.free
 
-    def of(self, x: Node, m: Map) -> Address:
+    def address_of(self, x: Node, m: Map) -> Address:
         """Return the address of an operand with a map; a node that is not a member is read from its storage."""
         root = source(x)
         if root in self.over:
@@ -108,7 +108,7 @@ class Addresses:
                 x = node.inputs[position]
                 inner = self.space.inner.get(node) or operand(node, position, m)
                 if self.lies(x) and (source(x) not in self.space.maps or source(x) in self.over):
-                    found.append(self.of(x, inner).strides)
+                    found.append(self.address_of(x, inner).strides)
         return found
 
     def own_steps(self, node: Node) -> list[Steps]:
@@ -122,15 +122,15 @@ class Addresses:
             whole = own_strides(node, m, nest)[1]
             first = tuple(int(bool(m) and axis == m[0]) for axis in range(len(nest)))
             return [first, tuple(0 if one else step for one, step in zip(first, whole, strict=True))]
-        return [self._taken(node)] if node.op == "take" else []
+        return [self._take_strides(node)] if node.op == "take" else []
 
-    def _taken(self, node: Node) -> Steps:
+    def _take_strides(self, node: Node) -> Steps:
         """Return the strides of a ``take`` along the axes that are not indexed."""
         (x, indices), axis, m = node.inputs, node.attrs["axis"], self.space.maps[node]
         count = len(indices.shape)
         found = [0] * len(self.space.sides)
         kept = (*m[:axis], None, *m[axis + count :])
-        for place, stride in zip(kept, laid(x).strides, strict=True):
+        for place, stride in zip(kept, require_layout(x).strides, strict=True):
             if place is not None:
                 found[place] += stride
         return tuple(found)
@@ -151,13 +151,13 @@ class Addresses:
         first, rest = self.own_steps(node)
         width, test = prod(node.shape[1:]), " != 0" if node.dtype == "bool" else ""
         if width == 1 and any(first):
-            return self._copied(node, nest, first, f"{block}[i8({rows}[{{}}])]", test)
-        row = nest.hoisted(f"i8({rows}[{nest.loops.index(first)}])", first, number)
+            return self._copy_elements(node, nest, first, f"{block}[i8({rows}[{{}}])]", test)
+        row = nest.hoist(f"i8({rows}[{nest.loops.index(first)}])", first, number)
         step = nest.loops.index(rest)
         index = f"{row} * {width}" + (f" + {step}" if step != "0" else "") if width != 1 else row
         return lambda operands: f"{block}[{index}]{test}"
 
-    def _copied(self, node: Node, nest: NestLines, first: Steps, element: str, test: str) -> Value:
+    def _copy_elements(self, node: Node, nest: NestLines, first: Steps, element: str, test: str) -> Value:
         """Copy single elements to scratch before all loops, which LLVM could not vectorise without gathering."""
         k = next(k for k, loop in enumerate(nest.loops.axes) if first[loop[-1]])
         room, line = self.task.room(node.shape[0], node.dtype), f"for v{k} in range({', '.join(nest.loops.range(k))}):"
@@ -166,8 +166,8 @@ class Addresses:
 
     def _take(self, node: Node, nest: NestLines, number: int) -> Value:
         x, axis = node.inputs[0], node.attrs["axis"]
-        found, fault = laid(x), self.task.argument("fault", 0, "int64")
-        pointer, steps = self.task.storage(source(x)), nest.loops.index(self._taken(node))
+        found, fault = require_layout(x), self.task.argument("fault", 0, "int64")
+        pointer, steps = self.task.storage(source(x)), nest.loops.index(self._take_strides(node))
         offset = f" + {found.offset}" if found.offset else ""
         test = " != 0" if node.dtype == "bool" else ""
 
@@ -179,7 +179,7 @@ class Addresses:
 
     def _bits(self, node: Node, nest: NestLines, number: int) -> Value:
         key, stream = source(node.inputs[0]), node.attrs["stream"]
-        base = laid(node.inputs[0])
+        base = require_layout(node.inputs[0])
         words = self.task.storage(key)
         keys = f"{words}[{base.offset}], {words}[{base.offset + base.strides[0]}]"
         steps, width = own_strides(node, self.space.maps[node], self.space.sides)[1], prod(node.shape[1:])
@@ -197,9 +197,9 @@ class Addresses:
 
         def text(x: Sequence[str]) -> str:
             begin, start = self.task.variable(), self.task.variable()
-            nest.outside.append(f"{begin} = i8({x[1]}) * {width} + {outer}")
-            nest.outside.append(f"{start} = ({begin} + {lo}) >> 2")
-            nest.outside.append(f"bits({words}, {start}, ({begin} + {hi} + 3) >> 2, {rest.format(*x)})")
+            nest.outer_lines.append(f"{begin} = i8({x[1]}) * {width} + {outer}")
+            nest.outer_lines.append(f"{start} = ({begin} + {lo}) >> 2")
+            nest.outer_lines.append(f"bits({words}, {start}, ({begin} + {hi} + 3) >> 2, {rest.format(*x)})")
             return f"{words}[{begin} - 4 * {start} + v{inner}]"
 
         return text

@@ -16,10 +16,10 @@ from attrs import define, field, frozen
 
 from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
 from sigma_backend_numba.emit import costs
-from sigma_backend_numba.emit.attention_layout import AttentionLayout, tile, up
+from sigma_backend_numba.emit.attention_layout import AttentionLayout, round_up, tile
 from sigma_backend_numba.emit.single_ops import Writer
-from sigma_backend_numba.emit.task import Task, indented
-from sigma_backend_numba.lower.layout import laid, source
+from sigma_backend_numba.emit.task import Task, indent
+from sigma_backend_numba.lower.layout import require_layout, source
 from sigma_backend_numba.scalars import SHORT, literal
 from sigma_kernel.graph import BYTES, Node, ops
 
@@ -52,7 +52,7 @@ class HeadProduct:
                 lines += [f"for jj in range({start}, {stop}, {count * lanes}):"]
                 lines += [
                     f"    for ii in range(0, {rows}, {high}):",
-                    *indented(self._tile(high, count, lanes, inner), 2),
+                    *indent(self._tile(high, count, lanes, inner), 2),
                 ]
         return lines
 
@@ -64,7 +64,7 @@ class HeadProduct:
         for r in range(high):
             body.append(f"l{r} = spread{lanes}({left}[(ii + {r}) * {down} + kk * {along}])")
             body += [f"s{r}_{c} += l{r} * b{c}" for c in range(count)]
-        lines += [f"for kk in range({self.first}, {inner}):", *indented(body)]
+        lines += [f"for kk in range({self.first}, {inner}):", *indent(body)]
         for r, c in every:
             place = f"at({to}, (ii + {r}) * {apart} + jj + {c * lanes})"
             lines.append(f"put({place}, {f'wide{lanes}({place}) + ' if self.added else ''}s{r}_{c})")
@@ -87,12 +87,12 @@ class ScoreText:
         return [f"n = sel(odd == odd, {last}, {layout.keys})", f"past = sel(odd == odd, i0, {layout.keys})"]
 
     @property
-    def last(self) -> str:
+    def visible_keys(self) -> str:
         """Return the text of the keys that some rows of queries may see, the keys of a block at most."""
         return f"min(past + ii + {tile()[0]}, n)" if self.layout.causal else "n"
 
     @property
-    def own(self) -> str:
+    def block_queries(self) -> str:
         """Return the number of queries in a block: the last one may be shorter."""
         layout = self.layout
         short = layout.queries % layout.block
@@ -102,9 +102,9 @@ class ScoreText:
         """Return lines that compute the scores of a block, and from them the weights: exponentials, still to scale."""
         layout = self.layout
         q, k, dtype = layout.given["q"], layout.widths[0], layout.node.dtype
-        lines = [f"rows = at({q.used}, i0 * {q.apart})"]
+        lines = [f"rows = at({q.used}, i0 * {q.row_stride})"]
         right = (layout.transposed["k"], layout.keys)
-        product = HeadProduct(dtype, (scores, layout.keys), ("rows", q.apart, 1), right)
+        product = HeadProduct(dtype, (scores, layout.keys), ("rows", q.row_stride, 1), right)
         lines += product.lines(layout.block, "n", k)
         exponential, step = "exponential" if dtype == "float32" else "exp", tile()[1] * layout.lanes
         inside = [
@@ -112,48 +112,48 @@ class ScoreText:
             *self.masked_row("row", literal(ops.HIDDEN[dtype], dtype)), *self.largest_score(),
             f"for b in range(0, n, {step}):", f"    for j in range(b, b + {step}):",
             f"        row[j] = {exponential}(row[j] - high)",
-            *self.row_sum(self.wide("row")), f"by = {self.spread(f'{literal(1, dtype)} / total')}",
+            *self.row_sum(self.wide("row")), f"by = {self.broadcast(f'{literal(1, dtype)} / total')}",
             *self.vectors([f"put(at(row, j), {self.seen_only(self.wide('row') + ' * by', literal(0, dtype))})"]),
             *self.masked_row("row", literal(0, dtype)),
         ]  # fmt: skip
-        return [*lines, f"for i in range({self.own}):", *indented(inside)]
+        return [*lines, f"for i in range({self.block_queries}):", *indent(inside)]
 
     # -- rows of scores, a vector at a time ----------------------------------------------------------------------------
     def wide(self, row: str) -> str:
         """Return the text that loads a vector of a row."""
         return f"wide{self.layout.lanes}(at({row}, j))"
 
-    def spread(self, value: str) -> str:
+    def broadcast(self, value: str) -> str:
         """Return the text of a vector of equal numbers."""
         return f"spread{self.layout.lanes}({value})"
 
     def vectors(self, lines: list[str]) -> list[str]:
         """Return a loop over the keys that a block of queries may see."""
-        return [f"for j in range(0, n, {self.layout.lanes}):", *indented(lines)]
+        return [f"for j in range(0, n, {self.layout.lanes}):", *indent(lines)]
 
     def row_sum(self, value: str, before: Sequence[str] = ()) -> list[str]:
         """Return lines that add up the vectors of a row."""
-        start = f"sums = {self.spread(literal(0, self.layout.node.dtype))}"
+        start = f"sums = {self.broadcast(literal(0, self.layout.node.dtype))}"
         return [start, *self.vectors([*before, f"sums += {value}"]), "total = summed(sums)"]
 
     def key_limit(self) -> list[str]:
         """Return the line that counts the keys which a query sees, a mask aside."""
         layout = self.layout
         count = f"min(i0 + i + 1, {layout.count})" if layout.causal else str(layout.count)
-        return [f"seen = {self.spread(f'{SHORT[layout.node.dtype]}({count})')}"] if layout.limited else []
+        return [f"seen = {self.broadcast(f'{SHORT[layout.node.dtype]}({count})')}"] if layout.has_hidden_scores else []
 
     def seen_only(self, vector: str, other: str) -> str:
         """Return the text of a vector of a row, with another number for keys that a query does not see."""
-        if not self.layout.limited:
+        if not self.layout.has_hidden_scores:
             return vector
-        return f"sel({self.wide(self.layout.order)} < seen, {vector}, {self.spread(other)})"
+        return f"sel({self.wide(self.layout.order)} < seen, {vector}, {self.broadcast(other)})"
 
     def mask_row(self) -> list[str]:
         """Return the line that finds the row of the mask for a query."""
         layout = self.layout
         if layout.mask is None:
             return []
-        found, shape = laid(layout.mask), layout.mask.shape
+        found, shape = require_layout(layout.mask), layout.mask.shape
         lead = len(layout.batch) + 2 - len(shape)
         steps = [(lead + i, step) for i, step in enumerate(found.strides) if shape[i] != 1]
         pointer, rest = layout.task.part(source(layout.mask), found.offset)
@@ -175,10 +175,10 @@ class ScoreText:
         NaN aside: the exponentials of a row with one are all NaN.
         """
         dtype = self.layout.node.dtype
-        least, scale = literal(-float("inf"), dtype), self.spread(literal(1.0 / sqrt(self.layout.widths[0]), dtype))
+        least, scale = literal(-float("inf"), dtype), self.broadcast(literal(1.0 / sqrt(self.layout.widths[0]), dtype))
         value = self.seen_only(f"{self.wide('row')} * {scale}", least)
         inside = [f"x = {value}", "put(at(row, j), x)", "top = sel(x > top, x, top)"]
-        return [f"top = {self.spread(least)}", *self.vectors(inside), "high = highest(top)"]
+        return [f"top = {self.broadcast(least)}", *self.vectors(inside), "high = highest(top)"]
 
 
 @frozen(eq=False)
@@ -195,19 +195,23 @@ class GradientText:
         dq, dk, dv = (layout.made[f"d{name}"] for name in "qkv")
         keys, block = layout.keys, layout.block
         turned = (layout.transposed["v"], keys)
-        lines = [f"slopes = at({g.used}, i0 * {g.apart})"]
-        lines += HeadProduct(dtype, (flows, keys), ("slopes", g.apart, 1), turned).lines(block, "n", layout.widths[1])
-        lines += [f"for i in range({scores.own}):", *indented(self._slopes(weights, flows))]
+        lines = [f"slopes = at({g.used}, i0 * {g.row_stride})"]
+        lines += HeadProduct(dtype, (flows, keys), ("slopes", g.row_stride, 1), turned).lines(
+            block, "n", layout.widths[1]
+        )
+        lines += [f"for i in range({scores.block_queries}):", *indent(self._slopes(weights, flows))]
         if layout.queries % block:  # rows that are no queries may hold NaN
             for room in (weights, flows):
-                lines += [f"for j in range({scores.own} * {keys}, {block * keys}):"]
+                lines += [f"for j in range({scores.block_queries} * {keys}, {block * keys}):"]
                 lines += [f"    {room}[j] = {literal(0, dtype)}"]
-        to = f"at({dq.used}, i0 * {dq.apart})"
-        product = HeadProduct(dtype, (to, dq.apart), (flows, keys, 1), (k.used, k.apart))
-        lines += product.lines(block, dq.wide, scores.last)
+        to = f"at({dq.used}, i0 * {dq.row_stride})"
+        product = HeadProduct(dtype, (to, dq.row_stride), (flows, keys, 1), (k.used, k.row_stride))
+        lines += product.lines(block, dq.wide, scores.visible_keys)
         first = "max(ii - past, 0)" if layout.causal else "0"  # no query before sees a key
         for result, left, right, x in ((dk, flows, "rows", q), (dv, weights, "slopes", g)):
-            made = HeadProduct(dtype, (result.used, result.apart), (left, 1, keys), (right, x.apart), True, first)
+            made = HeadProduct(
+                dtype, (result.used, result.row_stride), (left, 1, keys), (right, x.row_stride), True, first
+            )
             lines += made.lines("n", result.wide, block)
         return lines
 
@@ -215,13 +219,13 @@ class GradientText:
         """Return lines that compute the gradients of a row of scores."""
         layout, scores = self.layout, self.scores
         nothing = literal(0, layout.node.dtype)
-        scale = scores.spread(literal(1.0 / sqrt(layout.widths[0]), layout.node.dtype))
+        scale = scores.broadcast(literal(1.0 / sqrt(layout.widths[0]), layout.node.dtype))
         kept = [f"x = {scores.seen_only(scores.wide('flow'), nothing)}", "put(at(flow, j), x)"]
         slope = f"{scores.wide('row')} * ({scores.wide('flow')} - by) * {scale}"
         return [
             f"row = at({weights}, i * {layout.keys})", f"flow = at({flows}, i * {layout.keys})",
             *scores.key_limit(), *scores.mask_row(), *scores.masked_row("flow", nothing),
-            *scores.row_sum(f"{scores.wide('row')} * x", kept), f"by = {scores.spread('total')}",
+            *scores.row_sum(f"{scores.wide('row')} * x", kept), f"by = {scores.broadcast('total')}",
             *scores.vectors([f"put(at(flow, j), {scores.seen_only(slope, nothing)})"]),
             *scores.masked_row("flow", nothing),
         ]  # fmt: skip
@@ -230,9 +234,9 @@ class GradientText:
 def _result_lines(layout: AttentionLayout, scores: ScoreText, weights: str) -> list[str]:
     """Return lines that add up the values of a block by their weights."""
     o, v, dtype = layout.made["o"], layout.given["v"], layout.node.dtype
-    to, left = (f"at({o.used}, i0 * {o.apart})", o.apart), (weights, layout.keys, 1)
-    product = HeadProduct(dtype, to, left, (v.used, v.apart))
-    return product.lines(layout.block, up(layout.widths[1], layout.lanes), scores.last)
+    to, left = (f"at({o.used}, i0 * {o.row_stride})", o.row_stride), (weights, layout.keys, 1)
+    product = HeadProduct(dtype, to, left, (v.used, v.row_stride))
+    return product.lines(layout.block, round_up(layout.widths[1], layout.lanes), scores.visible_keys)
 
 
 def _write(layout: AttentionLayout) -> None:
@@ -243,11 +247,11 @@ def _write(layout: AttentionLayout) -> None:
     task.share(SLOW * costs.product(flops) + EXP * costs.loop(count), heads)
     weights, *flows = (task.room(layout.block * layout.keys, layout.node.dtype) for _ in range(1 + layout.back))
     inside, scores = [*layout.head_lines(), *layout.places, *layout.preparation()], ScoreText(layout)
-    inside += [f"for i0 in range(0, {up(queries, layout.block)}, {layout.block}):"]
+    inside += [f"for i0 in range(0, {round_up(queries, layout.block)}, {layout.block}):"]
     block = [*scores.limits(), *scores.weights(weights)]
     block += GradientText(layout, scores).lines(weights, *flows) if flows else _result_lines(layout, scores, weights)
-    inside += [*indented(block), *(line for made in layout.made.values() for line in made.copied(back=True))]
-    task.lines += [*layout.starting, "for z in range(lo, hi):", *indented(inside)]
+    inside += [*indent(block), *(line for made in layout.made.values() for line in made.write_copy(back=True))]
+    task.lines += [*layout.starting, "for z in range(lo, hi):", *indent(inside)]
 
 
 def attend(task: Task, node: Node) -> None:

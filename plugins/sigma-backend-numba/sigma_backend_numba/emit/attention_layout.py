@@ -9,10 +9,10 @@ from attrs import define, field, frozen
 
 from sigma_backend_numba.compiler.processor import registers
 from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
-from sigma_backend_numba.emit.register_tiles import turned
+from sigma_backend_numba.emit.register_tiles import write_transpose
 from sigma_backend_numba.emit.task import Task
 from sigma_backend_numba.lower.attention import order, shapes, starts
-from sigma_backend_numba.lower.layout import laid, regular, source
+from sigma_backend_numba.lower.layout import regular, require_layout, source
 from sigma_backend_numba.scalars import SHORT, literal
 from sigma_kernel.graph import BYTES, Node, Shape
 
@@ -25,7 +25,7 @@ def tile() -> tuple[int, int]:
     return WIDE_TILE if registers() == 512 else NARROW_TILE
 
 
-def up(number: int, unit: int) -> int:
+def round_up(number: int, unit: int) -> int:
     """Round up to a multiple."""
     return -(-number // unit) * unit
 
@@ -43,7 +43,7 @@ class Matrix:
     room: str = ""
 
     @property
-    def apart(self) -> int:
+    def row_stride(self) -> int:
         """Return the stride of the rows that products use."""
         return self.wide if self.room else self.stride
 
@@ -52,7 +52,7 @@ class Matrix:
         """Return the name of the matrix that products use."""
         return self.room or self.name
 
-    def copied(self, back: bool = False) -> list[str]:
+    def write_copy(self, back: bool = False) -> list[str]:
         """Return lines that copy the matrix into its padded room, or back from there."""
         near, far = f"{self.room}[r * {self.wide} + c]", f"{self.name}[r * {self.stride} + c]"
         to, value = (far, near) if back else (near, far)
@@ -82,12 +82,17 @@ class AttentionLayout:
         (high, vectors), dtype = tile(), self.node.dtype
         q, k = self.operands[1:3] if self.back else self.operands[:2]
         value = self.operands[0].shape if self.back else self._result_shape
-        self.batch, self.keys = value[:-2], up(k.shape[-2], vectors * self.lanes)
-        self.block = min(BLOCK if self.keys <= MANY else FEW, up(q.shape[-2], high))
-        rows = {"q": up(q.shape[-2], self.block), "k": self.keys, "v": self.keys, "g": up(q.shape[-2], self.block)}
+        self.batch, self.keys = value[:-2], round_up(k.shape[-2], vectors * self.lanes)
+        self.block = min(BLOCK if self.keys <= MANY else FEW, round_up(q.shape[-2], high))
+        rows = {
+            "q": round_up(q.shape[-2], self.block),
+            "k": self.keys,
+            "v": self.keys,
+            "g": round_up(q.shape[-2], self.block),
+        }
         for name, x in zip("gqkv" if self.back else "qkv", self.operands, strict=False):
-            strides = laid(x).strides
-            self._place(name, x, strides, laid(x).offset)
+            strides = require_layout(x).strides
+            self._place(name, x, strides, require_layout(x).offset)
             if name != ("v" if self.back else "k"):
                 self.given[name] = self._matrix(name, x.shape[-2:], rows[name], strides[-2])
         if self.back:
@@ -95,10 +100,10 @@ class AttentionLayout:
                 self._result(f"d{name}", shape, rows[name], start)
         else:
             self._result("o", value, rows["q"], 0)
-        self.transposed = {name: self.task.room(self.keys * x.shape[-1], dtype) for name, x in self.turned}
-        for name, x in self.turned:
-            self.starting += self._zeroed(self.transposed[name], self.keys * x.shape[-1])
-        if self.limited:
+        self.transposed = {name: self.task.room(self.keys * x.shape[-1], dtype) for name, x in self.column_operands}
+        for name, x in self.column_operands:
+            self.starting += self._write_zeros(self.transposed[name], self.keys * x.shape[-1])
+        if self.has_hidden_scores:
             self.order = self.task.room(self.keys, dtype)
             self.starting += [f"for r in range({self.keys}):", f"    {self.order}[r] = {SHORT[dtype]}(r)"]
 
@@ -108,7 +113,7 @@ class AttentionLayout:
         return self.node.inputs
 
     @property
-    def turned(self) -> list[tuple[str, Node]]:
+    def column_operands(self) -> list[tuple[str, Node]]:
         """Return the operands that products read by columns."""
         k, v = self.operands[2:4] if self.back else self.operands[1:3]
         return [("k", k), ("v", v)] if self.back else [("k", k)]
@@ -149,10 +154,10 @@ class AttentionLayout:
     @property
     def count(self) -> int:
         """Return the number of keys."""
-        return self.turned[0][1].shape[-2]
+        return self.column_operands[0][1].shape[-2]
 
     @property
-    def limited(self) -> bool:
+    def has_hidden_scores(self) -> bool:
         """Return whether a row holds scores that no query sees: of later keys, or of none."""
         return self.causal or self.keys > self.count
 
@@ -174,14 +179,14 @@ class AttentionLayout:
         self.made[name] = self._matrix(name, shape[-2:], high, steps[len(shape) - 2])
 
     def _matrix(self, name: str, sides: Shape, high: int, stride: int) -> Matrix:
-        (rows, columns), wide = sides, up(sides[1], self.lanes)
+        (rows, columns), wide = sides, round_up(sides[1], self.lanes)
         if (high, wide) == (rows, columns):
             return Matrix(name, rows, columns, high, wide, stride)
         room = self.task.room(high * wide, self.node.dtype)
-        self.starting += self._zeroed(room, high * wide)
+        self.starting += self._write_zeros(room, high * wide)
         return Matrix(name, rows, columns, high, wide, stride, room)
 
-    def _zeroed(self, room: str, count: int) -> list[str]:
+    def _write_zeros(self, room: str, count: int) -> list[str]:
         return [f"for r in range({count}):", f"    {room}[r] = {literal(0, self.node.dtype)}"]
 
     # -- text ----------------------------------------------------------------------------------------------------------
@@ -195,15 +200,15 @@ class AttentionLayout:
 
     def preparation(self) -> list[str]:
         """Return lines that lay out the operands of a head, and tell whether all of them are finite."""
-        lines = [line for matrix in self.given.values() for line in matrix.copied()]
-        for name, x in self.turned:
+        lines = [line for matrix in self.given.values() for line in matrix.write_copy()]
+        for name, x in self.column_operands:
             rows, columns = x.shape[-2:]
             to = (self.transposed[name], self.keys)
-            lines += turned(self.node.dtype, to, (name, laid(x).strides[-2]), str(columns), rows)
+            lines += write_transpose(self.node.dtype, to, (name, require_layout(x).strides[-2]), str(columns), rows)
         for name in ("dk", "dv"):
             if matrix := self.made.get(name):
                 lines += [f"for r in range({matrix.high}):", f"    for c in range({matrix.wide}):"]
-                lines += [f"        {matrix.used}[r * {matrix.apart} + c] = {literal(0, self.node.dtype)}"]
+                lines += [f"        {matrix.used}[r * {matrix.row_stride} + c] = {literal(0, self.node.dtype)}"]
         return [*lines, *(self._finite_test() if self.causal else [])]
 
     def _finite_test(self) -> list[str]:
@@ -212,7 +217,7 @@ class AttentionLayout:
         nothing, none = literal(0, dtype), f"spread{lanes}({literal(0, dtype)})"
         lines, single = [f"odd0 = {none}", f"odd1 = {none}"], []
         for name, x in zip("gqkv" if self.back else "qkv", self.operands, strict=False):
-            (rows, columns), apart = x.shape[-2:], laid(x).strides[-2]
+            (rows, columns), apart = x.shape[-2:], require_layout(x).strides[-2]
             head, whole = f"for r in range({rows}):", columns // lanes * lanes
             places = [(c, c // lanes % 2) for c in range(0, whole, lanes)]
             each = [f"    odd{k} += wide{lanes}(at({name}, r * {apart} + {c})) * {none}" for c, k in places]

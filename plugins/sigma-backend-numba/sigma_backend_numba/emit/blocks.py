@@ -11,7 +11,7 @@ from math import prod
 
 from attrs import field, frozen
 
-from sigma_backend_numba.emit.task import indented
+from sigma_backend_numba.emit.task import indent
 from sigma_backend_numba.scalars import FLOATING
 from sigma_kernel.graph import Node
 
@@ -35,14 +35,14 @@ class LoopBlocks:
         self.before.setdefault(which, []).extend(before)
         self.after.setdefault(which, []).extend(after)
 
-    def around(self, which: int, ends: tuple[str, str], loop: Callable[[str, str], Lines]) -> Lines:
+    def wrap_loop(self, which: int, ends: tuple[str, str], loop: Callable[[str, str], Lines]) -> Lines:
         """Return a loop over the blocks of a pass, given the one over the rounds from one number to another."""
         if which not in self.before:
             return loop(*ends)
         first, last = ends
         end = f"min(block + {self.size}, {last})"
         inside = [*self.before[which], f"end = {end}", *loop("block", "end"), *self.after[which]]
-        return [f"for block in range({first}, {last}, {self.size}):", *indented(inside)]
+        return [f"for block in range({first}, {last}, {self.size}):", *indent(inside)]
 
 
 def at_once(node: Node) -> int:

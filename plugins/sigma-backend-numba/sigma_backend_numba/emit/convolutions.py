@@ -12,10 +12,10 @@ from math import prod
 
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.loops import epilogue
-from sigma_backend_numba.emit.planes import Axis, Planes, nested
-from sigma_backend_numba.emit.shifted_products import Dots, KernelSlopes, Shifts, rows, transposed
+from sigma_backend_numba.emit.planes import Axis, Planes, wrap_in_loops
+from sigma_backend_numba.emit.shifted_products import Dots, KernelSlopes, Shifts, rows, transpose_in_squares
 from sigma_backend_numba.emit.single_ops import Writer, operands
-from sigma_backend_numba.emit.task import Task, indented
+from sigma_backend_numba.emit.task import Task, indent
 from sigma_backend_numba.emit.windows import Windows, windows
 from sigma_backend_numba.scalars import literal
 from sigma_kernel.graph import BYTES, Node
@@ -30,64 +30,66 @@ def convolution(task: Task, node: Node) -> None:
     """Write the kernel times the planes of each sample, and the epilogue while the result is in the cache."""
     x, w = operands(task, node)
     how = windows(node, node.inputs[0].shape, node.inputs[1].shape, node.shape)
-    (channels, filters), samples = how.own, node.shape[0]
+    (channels, filters), samples = how.group_sides, node.shape[0]
     task.share(costs.product(samples * how.work), samples)
 
-    def over(planes: Planes) -> Shifts:
+    def shifts_over(planes: Planes) -> Shifts:
         positions = planes.distances(how.result)
         return Shifts(node.dtype, filters, positions, channels, channels * how.taps, how.taps, planes.size)
 
-    planes = _quicker(how, how.planes(), how.copies(), over)
-    product = over(planes)
-    room, far = _planes(task, planes, how.channels, product.beyond, node.dtype), task.room(how.taps, "int64")
-    made = task.room(how.filters * product.apart, node.dtype)
+    planes = _quicker(how, how.planes(), how.copies(), shifts_over)
+    product = shifts_over(planes)
+    room, far = _planes(task, planes, how.channels, product.excess, node.dtype), task.room(how.taps, "int64")
+    made = task.room(how.filters * product.row_length, node.dtype)
     lines = [
         f"sample = at({x}, n * {prod(node.inputs[0].shape[1:])})",
-        *planes.filled(room, "sample", how.channels, node.dtype),
+        *planes.write_fill(room, "sample", how.channels, node.dtype),
     ]
     lines += [*_distances(how, planes, far), f"for g in range({how.groups}):"]
     places = (f"at({w}, g * {filters * channels * how.taps})", f"at({room}, g * {channels * planes.size})")
-    lines += indented(product.lines(*places, f"at({made}, g * {filters * product.apart})", "t", far, str(how.taps)))
+    lines += indent(product.lines(*places, f"at({made}, g * {filters * product.row_length})", "t", far, str(how.taps)))
     if node in task.schedule.stored:
         result = f"at({task.storage(node)}, n * {prod(node.shape[1:])})"
         lines += [
             f"result = {result}",
-            *_tight(planes, how).emptied(made, product.apart, "result", how.filters, node.dtype),
+            *_tight(planes, how).write_back(made, product.row_length, "result", how.filters, node.dtype),
         ]
         lines += epilogue(task, node, task.storage(node), "", {0: ("n", "n + 1")})
     else:
-        steps = (0, product.apart, *planes.steps)
+        steps = (0, product.row_length, *planes.steps)
         lines += epilogue(task, node, made, "", {0: ("n", "n + 1")}, steps)
-    task.lines += ["for n in range(lo, hi):", *indented(lines)]
+    task.lines += ["for n in range(lo, hi):", *indent(lines)]
 
 
 def convolution_input(task: Task, node: Node) -> None:
     """Write the gradient of the operand."""
     (g, w), out = operands(task, node), task.storage(node)
     how = windows(node, node.shape, node.inputs[1].shape, node.inputs[0].shape)
-    (channels, filters), samples = how.own, node.shape[0]
+    (channels, filters), samples = how.group_sides, node.shape[0]
     task.share(costs.product(samples * how.work), samples)
 
-    def over(slopes: Planes) -> Shifts:
-        positions = slopes.distances(how.reached)
+    def shifts_over(slopes: Planes) -> Shifts:
+        positions = slopes.distances(how.remainder_sides)
         return Shifts(node.dtype, channels, positions, filters, how.taps, channels * how.taps, slopes.size)
 
-    slopes = _quicker(how, how.slopes(), how.slope_copies(), over)
-    product, inside = over(slopes), how.operand(slopes)
-    room = _planes(task, slopes, how.filters, product.beyond, node.dtype)
+    slopes = _quicker(how, how.slopes(), how.slope_copies(), shifts_over)
+    product, inside = shifts_over(slopes), how.operand(slopes)
+    room = _planes(task, slopes, how.filters, product.excess, node.dtype)
     near, far = task.room(how.taps, "int64"), task.room(how.taps, "int64")
-    made = task.room(how.channels * product.apart, node.dtype)
+    made = task.room(how.channels * product.row_length, node.dtype)
     places = (f"at({w}, g * {filters * channels * how.taps})", f"at({room}, g * {filters * slopes.size})")
     each = [*_reaching(how, slopes, near, far), f"for g in range({how.groups}):"]
-    each += indented(product.lines(*places, f"at({made}, g * {channels * product.apart})", f"{near}[t]", far, "taps"))
-    each += inside.emptied(made, product.apart, "sample", how.channels, node.dtype)
+    each += indent(
+        product.lines(*places, f"at({made}, g * {channels * product.row_length})", f"{near}[t]", far, "taps")
+    )
+    each += inside.write_back(made, product.row_length, "sample", how.channels, node.dtype)
     lines = [
         f"slope = at({g}, n * {prod(node.inputs[0].shape[1:])})",
         f"sample = at({out}, n * {prod(node.shape[1:])})",
     ]
-    lines += slopes.filled(room, "slope", how.filters, node.dtype)
-    lines += nested([(f"r{k}", side) for k, side in enumerate(how.stride)], each)
-    task.lines += ["for n in range(lo, hi):", *indented(lines)]
+    lines += slopes.write_fill(room, "slope", how.filters, node.dtype)
+    lines += wrap_in_loops([(f"r{k}", side) for k, side in enumerate(how.stride)], each)
+    task.lines += ["for n in range(lo, hi):", *indent(lines)]
 
 
 def kernel_parts(task: Task, node: Node) -> None:
@@ -100,21 +102,21 @@ def kernel_parts(task: Task, node: Node) -> None:
     task.extent = samples
     planes = how.planes()
     room = _planes(task, planes, how.channels, 0, dtype)
-    filled = planes.filled(room, "sample", how.channels, dtype)
-    sums, last = (_sums if how.own[1] >= FEW else _few)(task, how, planes, room, dtype)
+    filled = planes.write_fill(room, "sample", how.channels, dtype)
+    sums, last = (_sums if how.group_sides[1] >= FEW else _few)(task, how, planes, room, dtype)
     begin, end = (f"({part}) * {samples} // {task.chunks}" for part in ("ch", "ch + 1"))
     task.lines += [
         f"total = at({out}, ch * {whole})", f"if lo == {begin}:",
         f"    for q in range({whole}):", f"        total[q] = {literal(0, dtype)}", "for n in range(lo, hi):",
         f"    sample = at({x}, n * {prod(node.inputs[0].shape[1:])})",
-        f"    slope = at({g}, n * {prod(node.inputs[1].shape[1:])})", *indented([*filled, *sums]),
-        *([f"if hi == {end}:", *indented(last)] if last else []),
+        f"    slope = at({g}, n * {prod(node.inputs[1].shape[1:])})", *indent([*filled, *sums]),
+        *([f"if hi == {end}:", *indent(last)] if last else []),
     ]  # fmt: skip
 
 
 def _sums(task: Task, how: Windows, planes: Planes, room: str, dtype: str) -> tuple[list[str], list[str]]:
     """Return what adds a sample to sums of windows, filters side by side, and what puts these into order at the end."""
-    (channels, filters), positions = how.own, prod(how.result)
+    (channels, filters), positions = how.group_sides, prod(how.result)
     turned, each = task.room(positions * how.filters, dtype), channels * how.taps * filters
     last = how.rank - (channels < MANY)
     near = [how.number(planes, last, tap) for tap in range(how.kernel[last])] if last < how.rank else [0]
@@ -123,16 +125,16 @@ def _sums(task: Task, how: Windows, planes: Planes, room: str, dtype: str) -> tu
     left, slope = (f"at({start}, g * {positions * filters})" for start in (turned, "slope"))
     right = f"at({room}, {_sum(f'g * {channels * planes.size}', *_far(how, planes, last))})"
     to = f"at(total, g * {each} + {_number(outer)} * {len(near) * filters})"
-    lines = [*product.laid(left, slope), *nested(outer, product.lines(left, right, to))]
+    lines = [*product.write_blocks(left, slope), *wrap_in_loops(outer, product.lines(left, right, to))]
     sums, group = task.room(each, dtype), f"at(total, g * {each})"
     ends = [f"copied({sums}, {group}, {each * BYTES[dtype]})"]
-    ends += transposed(group, sums, channels * how.taps, filters, dtype)
-    return nested([("g", how.groups)], lines), nested([("g", how.groups)], ends)
+    ends += transpose_in_squares(group, sums, channels * how.taps, filters, dtype)
+    return wrap_in_loops([("g", how.groups)], lines), wrap_in_loops([("g", how.groups)], ends)
 
 
 def _few(task: Task, how: Windows, planes: Planes, room: str, dtype: str) -> tuple[list[str], list[str]]:
     """Return what adds a sample to the gradient, one filter and channel after another."""
-    channels, filters = how.own
+    channels, filters = how.group_sides
     near = [how.number(planes, how.rank - 1, tap) for tap in range(how.kernel[-1])]
     product = Dots(dtype, rows(how.result, planes.steps), near)
     loops = [("g", how.groups), ("f", filters), ("c", channels)]
@@ -140,7 +142,7 @@ def _few(task: Task, how: Windows, planes: Planes, room: str, dtype: str) -> tup
     left = f"at(slope, (g * {filters} + f) * {prod(how.result)})"
     right = f"at({room}, {_sum(f'(g * {channels} + c) * {planes.size}', *_far(how, planes, how.rank - 1))})"
     to = f"at(total, {_number(loops)} * {how.kernel[-1]})"
-    return nested(loops, product.lines(left, right, to, task.room(product.lanes, dtype))), []
+    return wrap_in_loops(loops, product.lines(left, right, to, task.room(product.lanes, dtype))), []
 
 
 def _sum(*terms: str) -> str:
@@ -162,7 +164,7 @@ def _far(how: Windows, planes: Planes, rank: int) -> list[str]:
 
 def _planes(task: Task, planes: Planes, channels: int, beyond: int, dtype: str) -> str:
     """Return room for the planes of a sample, and for what is read or written beyond them."""
-    return task.room(channels * planes.size + max(planes.covered - planes.extent, 0) + beyond, dtype)
+    return task.room(channels * planes.size + max(planes.row_elements - planes.extent, 0) + beyond, dtype)
 
 
 def _quicker(how: Windows, shared: Planes, copied: Planes, over: Callable[[Planes], Shifts]) -> Planes:
@@ -188,7 +190,7 @@ def _tight(planes: Planes, how: Windows) -> Planes:
 def _distances(how: Windows, planes: Planes, far: str) -> list[str]:
     """Return loops that write the distances of all elements of a window."""
     loops = [(f"k{k}", side) for k, side in enumerate(how.kernel)]
-    return nested(loops, [f"{far}[{_number(loops)}] = {_sum(*_far(how, planes, how.rank))}"])
+    return wrap_in_loops(loops, [f"{far}[{_number(loops)}] = {_sum(*_far(how, planes, how.rank))}"])
 
 
 def _reaching(how: Windows, slopes: Planes, near: str, far: str) -> list[str]:
@@ -200,7 +202,7 @@ def _reaching(how: Windows, slopes: Planes, near: str, far: str) -> list[str]:
         tests += [f"{away} % {stride} == 0"] if stride > 1 else []
         terms.append(f"({how.reach[k]} - {away} // {stride}) * {step}")
     found = [f"{near}[taps], {far}[taps] = {_number(loops)}, {_sum(*terms)}", "taps += 1"]
-    return ["taps = 0", *nested(loops, [f"if {' and '.join(tests)}:", *indented(found)] if tests else found)]
+    return ["taps = 0", *wrap_in_loops(loops, [f"if {' and '.join(tests)}:", *indent(found)] if tests else found)]
 
 
 WRITERS: dict[str, Writer] = {

@@ -17,7 +17,7 @@ WRITERS = {
     **single_ops.WRITERS,
     **convolutions.WRITERS,
     **attention.WRITERS,
-    "packed": packed_products.packed,
+    "packed": packed_products.write_packed_product,
 }
 
 
@@ -50,8 +50,8 @@ def _blocks(schedule: GroupSchedule, region: Region, library: Library) -> list[B
     group, *others = region.groups
     if group.core is not None and group.op == "concat":
         parts = range(0, len(group.core.inputs), single_ops.JOINED)
-        return [Block([_written(schedule, group, library, first)], 1) for first in parts]
-    return [Block([_written(schedule, each, library) for each in (group, *others)], region.samples)]
+        return [Block([_write_task(schedule, group, library, first)], 1) for first in parts]
+    return [Block([_write_task(schedule, each, library) for each in (group, *others)], region.samples)]
 
 
 def _is_part(group: Group) -> bool:
@@ -59,7 +59,7 @@ def _is_part(group: Group) -> bool:
     return group.op == "part"
 
 
-def _written(schedule: GroupSchedule, group: Group, library: Library, first: int = 0) -> Task:
+def _write_task(schedule: GroupSchedule, group: Group, library: Library, first: int = 0) -> Task:
     task = Task(schedule, group)
     if group.kind == "loop":
         loops.loop(task)

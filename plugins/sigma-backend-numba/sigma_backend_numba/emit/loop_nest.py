@@ -14,7 +14,7 @@ from sigma_backend_numba.emit.addresses import Address, Addresses
 from sigma_backend_numba.emit.blocks import LoopBlocks, blocks, sums_many
 from sigma_backend_numba.emit.nest_loops import Fold, NestLoops, Range
 from sigma_backend_numba.emit.nest_values import NestValues
-from sigma_backend_numba.emit.task import Task, indented
+from sigma_backend_numba.emit.task import Task, indent
 from sigma_backend_numba.lower.canonical import FLOATS
 from sigma_backend_numba.lower.layout import source
 from sigma_backend_numba.plan.axis_maps import identity, values
@@ -30,7 +30,7 @@ def starting(node: Node) -> str:
     return literal(0, node.dtype) if node.op == "sum" else lowest(node.dtype)
 
 
-def combined(node: Node, so_far: str, value: str, along: bool = True) -> str:
+def combine(node: Node, so_far: str, value: str, along: bool = True) -> str:
     """Return the expression that combines a reduction with one more value.
 
     A sum ``along`` the innermost loop may be reordered, so that it can be vectorised.  LLVM would gather the terms of
@@ -67,12 +67,12 @@ class Nest:
         self.loops = NestLoops(self.space, self.addresses, self.outs, self.ranges, self.folds)
         self.values = NestValues(self.task, self.space, self.addresses, self.loops)
         reductions = [*self.space.inner, *(fold.core for fold in self.folds)]
-        reduced = [(k, self.loops.rounds(k)) for k in self.loops.reduced()]
+        reduced = [(k, self.loops.rounds(k)) for k in self.loops.axes_of_folds()]
         self._blocks = blocks(reductions[0], reduced) if reductions else None
         self._write()
 
     def _write(self) -> None:
-        needed = self._needed()
+        needed = self._values_by_pass()
         for number in range(self.loops.passes):
             for node, depth in self.loops.depths.items():
                 once = depth <= self.loops.split and self.loops.levels[node] == number
@@ -84,7 +84,7 @@ class Nest:
         for place, line in self._stores:
             place.append(line)
 
-    def _needed(self) -> list[set[Node]]:
+    def _values_by_pass(self) -> list[set[Node]]:
         """Return what each pass computes per element; an expensive value that a later pass needs is saved."""
         needed: list[set[Node]] = [set() for _ in range(self.loops.passes)]
         waiting: list[list[Node]] = [[] for _ in range(self.loops.passes)]
@@ -118,16 +118,16 @@ class Nest:
             if self.loops.levels[node] - 1 == number:
                 value = self.values.read(node.inputs[0], self.space.inner[node], number)
                 name = self.values.names[node, -1] = self.task.variable()
-                self.values.within[number][full].append(f"{name} = {combined(node, name, value)}")
+                self.values.within[number][full].append(f"{name} = {combine(node, name, value)}")
                 self._start(node, number, f"{name} = {starting(node)}")
         for fold in self.folds if not number else ():
             value = self.values.read(fold.value, identity(fold.value.shape), 0)
-            name, target = self.task.variable(), self.loops.at(fold.to)
+            name, target = self.task.variable(), self.loops.element_at(fold.to)
             along = self.loops.depth_of(fold.to.strides) < full
             ends = f"{name} = {target}", f"{target} = {name}"
             self._sums.append(ends)
             self._open(fold)
-            line = f"{name} = {combined(fold.core, name, value, along)}"
+            line = f"{name} = {combine(fold.core, name, value, along)}"
             self.values.place(full, 0, 0).extend([ends[0], line, ends[1]])
 
     def _start(self, node: Node, number: int, line: str) -> None:
@@ -145,11 +145,11 @@ class Nest:
         """Write the start and the end of a fold's sums in a block, if it has blocks."""
         if self._blocks is None or fold.total is None:
             return
-        part, total = self.loops.at(fold.to), self.loops.at(fold.total)
+        part, total = self.loops.element_at(fold.to), self.loops.element_at(fold.total)
         lines = [f"{part} = {starting(fold.core)}"], [f"{total} = {total} + f8({part})"]
         for k in reversed(range(self._blocks.number + 1, len(self.loops.axes))):
             if self.loops.follows(k, fold.to):
-                lines = [self.loops.header(k), *indented(lines[0])], [self.loops.header(k), *indented(lines[1])]
+                lines = [self.loops.header(k), *indent(lines[0])], [self.loops.header(k), *indent(lines[1])]
         self._blocks.add(0, *lines)
 
     def _store(self, node: Node) -> None:
@@ -162,22 +162,22 @@ class Nest:
             value = self.values.load_saved(node, number)
         stored = f"i1({value})" if node.dtype == "bool" else value
         place = self.values.place(deepest, self.loops.levels[node], number)
-        self._stores.append((place, f"{self.loops.at(address)} = {stored}"))
+        self._stores.append((place, f"{self.loops.element_at(address)} = {stored}"))
 
     def lines(self) -> list[str]:
         """Return the text of the whole nest."""
         plain = len(self.loops.axes) == 2 and self.loops.passes == 1
         if self._sums and plain and not (self.values.before[1] or 0 in self.ranges):
-            return [*self.values.before[0], *self._in_blocks(0, 0, self._down)]
+            return [*self.values.before[0], *self._in_blocks(0, 0, self._fold_rows)]
         inside: list[str] = []
         for number in range(self.loops.passes):
             inside += [*self.values.between[number], *self._row(number)]
         inside += self.values.between[self.loops.passes]
         for k in reversed(range(self.loops.split)):
-            inside = self._around(k, [*self.values.before[k + 1], *inside])
+            inside = self._write_loop(k, [*self.values.before[k + 1], *inside])
         return [*self.values.before[0], *inside]
 
-    def _down(self, first: str, last: str) -> list[str]:
+    def _fold_rows(self, first: str, last: str) -> list[str]:
         """Return folds of rows, some rows at a time: their sums stay in registers meanwhile."""
         ends = [line for pair in self._sums for line in pair]
         each, rows = self.values.within[0][2], self.loops.rounds(0)
@@ -186,26 +186,26 @@ class Nest:
         body = [line for line in each if line not in ends]
         lines = [
             f"for d in range({first}, {stop}, {DOWN}):",
-            *indented([self.loops.header(1), *indented(ends[::2])]),
-            *indented([f"for v0 in range(d, d + {DOWN}):", *indented(body)], 2),
-            *indented(ends[1::2], 2),
+            *indent([self.loops.header(1), *indent(ends[::2])]),
+            *indent([f"for v0 in range(d, d + {DOWN}):", *indent(body)], 2),
+            *indent(ends[1::2], 2),
         ]
-        rest = [f"for v0 in range({stop}, {last}):", *indented([self.loops.header(1), *indented(each)])]
+        rest = [f"for v0 in range({stop}, {last}):", *indent([self.loops.header(1), *indent(each)])]
         return [*(lines if rows >= DOWN else []), *(rest if uneven else [])]
 
     def _row(self, number: int) -> list[str]:
         found: list[str] = []
         for k in reversed(range(self.loops.split, len(self.loops.axes))):
-            found = self._around(k, [*self.values.within[number][k + 1], *found], number)
+            found = self._write_loop(k, [*self.values.within[number][k + 1], *found], number)
         return found
 
-    def _around(self, k: int, body: list[str], number: int = 0) -> list[str]:
+    def _write_loop(self, k: int, body: list[str], number: int = 0) -> list[str]:
         """Return a loop, or nothing if its body is empty: the values that vary along an axis may have no reader."""
         if not body:
             return []
-        return self._in_blocks(k, number, lambda *ends: [f"for v{k} in range({', '.join(ends)}):", *indented(body)])
+        return self._in_blocks(k, number, lambda *ends: [f"for v{k} in range({', '.join(ends)}):", *indent(body)])
 
     def _in_blocks(self, k: int, number: int, loop: Callable[[str, str], list[str]]) -> list[str]:
         if self._blocks is None or k != self._blocks.number:
             return loop(*self.loops.range(k))
-        return self._blocks.around(number, self.loops.range(k), loop)
+        return self._blocks.wrap_loop(number, self.loops.range(k), loop)

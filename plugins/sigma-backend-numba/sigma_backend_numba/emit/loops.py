@@ -13,14 +13,14 @@ from sigma_backend_numba.emit.nest_loops import Fold
 from sigma_backend_numba.emit.task import Task, short, size
 from sigma_backend_numba.lower.layout import regular
 from sigma_backend_numba.plan.axis_maps import identity
-from sigma_backend_numba.plan.strides import own_strides, spread
+from sigma_backend_numba.plan.strides import nest_strides, own_strides
 from sigma_backend_numba.scalars import COSTLY
 from sigma_kernel.graph import Node
 
 ALONE = 4096  # elements folded between writes to one cache line, so that threads may share it
 
 
-def stored(task: Task) -> list[Node]:
+def stored_members(task: Task) -> list[Node]:
     """Return the members that other groups read or that are outputs."""
     group = task.group
     return [node for node in group.space.maps if node in task.schedule.stored and node not in group.repeated]
@@ -34,7 +34,7 @@ def loop(task: Task) -> None:
     task.share(costs.loop(prod(space.sides), costly), extent)
     ranges = {0: ("lo", "hi")} if space.sides and space.row != 0 else {}
     late = frozenset(task.schedule.updates)
-    task.lines += Nest(task, space, stored(task), ranges, late=late).lines()
+    task.lines += Nest(task, space, stored_members(task), ranges, late=late).lines()
 
 
 def home(task: Task, core: Node) -> Node | None:
@@ -44,7 +44,7 @@ def home(task: Task, core: Node) -> Node | None:
     maps = task.group.space.maps
     fit = (
         node
-        for node in stored(task)
+        for node in stored_members(task)
         if (node.shape, node.dtype, maps[node]) == (core.shape, core.dtype, maps[core])
         and node not in task.schedule.updates
         and node not in task.schedule.within
@@ -60,10 +60,10 @@ def epilogue(
 
     ``each`` holds the distances between neighbours along the axes of the product, unless it is contiguous.
     """
-    space, outs = task.group.space, [node for node in stored(task) if node is not core]
+    space, outs = task.group.space, [node for node in stored_members(task) if node is not core]
     if not outs:
         return []
-    steps = spread(each or regular(core.shape).strides, space.maps[core], space.sides)
+    steps = nest_strides(each or regular(core.shape).strides, space.maps[core], space.sides)
     kept = [k for k, side in enumerate(core.shape) if side != 1]
     around = {kept.index(axis): ends for axis, ends in ranges.items() if axis in kept}
     late = frozenset({*task.schedule.updates, *outs})
@@ -94,7 +94,7 @@ def fold(task: Task) -> None:
         if fold.total:
             rounded = f"{short(fold.core)}({fold.total.pointer}[q])"
             task.lines += [every, f"    {task.storage(fold.core)}[q] = {rounded}"]
-    outs = [node for node in stored(task) if node not in {*cores}]
+    outs = [node for node in stored_members(task) if node not in {*cores}]
     if outs:
         steps = [own_strides(core, space.maps[core], space.sides)[1] for core in cores]
         over = {core: Address(task.storage(core), "", each) for core, each in zip(cores, steps, strict=True)}

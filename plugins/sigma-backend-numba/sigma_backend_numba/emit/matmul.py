@@ -12,12 +12,12 @@ from sigma_backend_numba.compiler import tile_sizes
 from sigma_backend_numba.compiler.processor import AMX, DOTS, mixed_form
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.loop_nest import Nest
-from sigma_backend_numba.emit.loops import epilogue, home, stored
+from sigma_backend_numba.emit.loops import epilogue, home, stored_members
 from sigma_backend_numba.emit.register_tiles import Tiles
-from sigma_backend_numba.emit.task import Task, indented, size
+from sigma_backend_numba.emit.task import Task, indent, size
 from sigma_backend_numba.lower.canonical import DATA, LEAVES, WORK, matrix
-from sigma_backend_numba.lower.layout import laid, source
-from sigma_backend_numba.lower.product_table import BLAS, PANELS, Route, chosen
+from sigma_backend_numba.lower.layout import require_layout, source
+from sigma_backend_numba.lower.product_table import BLAS, PANELS, Route, select_route
 from sigma_backend_numba.plan.groups import Space
 from sigma_backend_numba.scalars import COSTLY, SHORT, literal
 from sigma_kernel.graph import BYTES, Node
@@ -46,7 +46,7 @@ class Operand:
     batch: tuple[int, ...]
     resident: bool = False
 
-    def at(self, index: str, row: str = "", column: str = "") -> str:
+    def pointer_to(self, index: str, row: str = "", column: str = "") -> str:
         """Return the text of a pointer to a row or column of one matrix of the batch."""
         terms = [str(self.offset)] if self.offset else []
         terms += [index] if index else []
@@ -59,7 +59,7 @@ class Operand:
 
 def matrix_operand(task: Task, node: Node, rank: int) -> Operand:
     """Return an operand of a product of any rank as BLAS reads it."""
-    found = laid(node)
+    found = require_layout(node)
     read = matrix(node.shape, found.strides)
     if read is None:
         raise AssertionError(f"{node!r} is no matrix for BLAS: a copy is missing")
@@ -87,25 +87,25 @@ class MatrixProduct:
         """Derive the layout of the operands and the epilogue."""
         rank = len(self.core.shape)
         self.a, self.b = (matrix_operand(self.task, x, rank) for x in self.core.inputs)
-        self.outs = [node for node in stored(self.task) if node is not self.core]
+        self.outs = [node for node in stored_members(self.task) if node is not self.core]
         self.after = [node for node in self.task.group.space.maps if node is not self.core]
 
     @cached_property
     def sides(self) -> tuple[int, int, int]:
         """Return the numbers of rows and columns of one product, and the inner side."""
-        rows = self._step * self._each if self._joined else self.core.shape[-2]
+        rows = self._step * self._rows_per_place if self._is_joint else self.core.shape[-2]
         return rows, self.core.shape[-1], self.core.inputs[0].shape[-1]
 
     def write(self) -> None:
         """Write the task."""
         if len(self.core.shape) > 2 or 0 in self.core.shape:
-            self._batched()
+            self._write_batch()
             return
         rate = self._linear()
         if rate is not None:
-            self._accumulated(rate)
+            self._write_update(rate)
         else:
-            self._plain()
+            self._write_single()
 
     def gemm(
         self, m: str, n: str, a: str, b: str, c: str, alpha: str = "", added: bool = False, ready: bool = False,
@@ -117,7 +117,7 @@ class MatrixProduct:
         if 0 in self.core.shape:
             return ["pass"]
         if self._way == MIXED:
-            return [self._mixed(m, n, a, b, c, scale, added)]
+            return [self._write_mixed(m, n, a, b, c, scale, added)]
         if self._way != BLAS:
             tiles = self._tiles(scale, added)
             lines = [*self._among(row), f"left = {a}", f"right = {b}", f"to = {c}"]
@@ -129,8 +129,8 @@ class MatrixProduct:
 
     @cached_property
     def _route(self) -> Route:
-        rows = prod(self.core.shape[:-1]) if self._rows_of_one and self._even else self.core.shape[-2]
-        return chosen(rows, self.core.shape[-1], self.core.inputs[0].shape[-1], self.b.turned)
+        rows = prod(self.core.shape[:-1]) if self._rows_of_one and self._has_equal_blocks else self.core.shape[-2]
+        return select_route(rows, self.core.shape[-1], self.core.inputs[0].shape[-1], self.b.turned)
 
     @property
     def _way(self) -> str:
@@ -139,7 +139,7 @@ class MatrixProduct:
             return MIXED
         if self.a.resident:  # BLAS cannot read it, whatever the table says of operands as they lie now
             return PANELS if self._route.way == BLAS else self._route.way
-        alone = len(self.core.shape) > 2 and not (self._rows_of_one and self._even)
+        alone = len(self.core.shape) > 2 and not (self._rows_of_one and self._has_equal_blocks)
         return BLAS if alone and self._route.way == PANELS else self._route.way
 
     @cached_property
@@ -161,7 +161,7 @@ class MatrixProduct:
         rows = self.task.argument("rows", 0, "int32")
         return [f"among = at({rows}, {row})" if row and not self.a.turned else f"among = {rows}"]
 
-    def _mixed(self, m: str, n: str, a: str, b: str, c: str, scale: str, added: bool) -> str:
+    def _write_mixed(self, m: str, n: str, a: str, b: str, c: str, scale: str, added: bool) -> str:
         (_, columns, inner), elements = self.sides, room_of_mixed(*self.sides)
         steps = [(1, x.leading) if x.turned else (x.leading, 1) for x in (self.a, self.b)]
         left, right = (f"{x}, {under}, {along}" for x, (under, along) in zip((a, b), steps, strict=True))
@@ -172,7 +172,7 @@ class MatrixProduct:
         return f"dot_product({left}, {right}, {c}, {columns}, {span_of_dots(columns, inner)}, {ends}"
 
     @property
-    def _tiled(self) -> bool:
+    def _is_tiled(self) -> bool:
         """Return whether the product is computed in tiles of float32."""
         return self._way not in (BLAS, MIXED)
 
@@ -184,7 +184,7 @@ class MatrixProduct:
         if self._way == MIXED:
             unit, faster = TILE, FASTER[mixed_form()]
             self.task.cut(_pieces(work / faster), self._cost(work / faster), -(-side // unit))
-        elif self._tiled:
+        elif self._is_tiled:
             tiles = self._tiles("", False)
             deep = tiles.shape.rows
             unit = max(ROWS // deep, 1) * deep if by_rows else tiles.wide
@@ -202,11 +202,11 @@ class MatrixProduct:
         return costs.product(work) + (costs.loop(size(self.core), costly) if costly else 0.0)
 
     # -- two matrices --------------------------------------------------------------------------------------------------
-    def _plain(self) -> None:
+    def _write_single(self) -> None:
         rows, columns, _ = self.sides
         updates = any(node in self.task.schedule.updates for node in self.outs)
         large = rows * columns * BYTES[self.core.dtype] > LARGE
-        kept = updates and (large or not self._tiled)  # blocks of rows that are updated in the cache
+        kept = updates and (large or not self._is_tiled)  # blocks of rows that are updated in the cache
         by_rows = self.task.group.space.row is not None or kept or rows > columns
         self.share(by_rows)
         place = home(self.task, self.core)
@@ -223,19 +223,21 @@ class MatrixProduct:
         lines: list[str] = []
         if by_rows:
             to = pointer if local else f"at({pointer}, r0 * {columns})"
-            ready = blocked and self._tiled and self._tiles("", False).once
+            ready = blocked and self._is_tiled and self._tiles("", False).is_packed_once
             if ready:
                 tiles = self._tiles("", False)
-                self.task.lines += [f"right = {self.b.at('')}", *self._scratch, *tiles.pack("0", str(columns))]
-            places = (self.a.at("", row="r0"), self.b.at(""), to)
+                self.task.lines += [f"right = {self.b.pointer_to('')}", *self._scratch, *tiles.pack("0", str(columns))]
+            places = (self.a.pointer_to("", row="r0"), self.b.pointer_to(""), to)
             lines += self.gemm("r1 - r0", str(columns), *places, ready=ready, row="r0")
             lines += epilogue(self.task, self.core, pointer, f"-r0 * {columns}" if local else "", {0: ("r0", "r1")})
             block = self._block
             head = [f"for r0 in range(e0, e1, {block}):", f"    r1 = min(r0 + {block}, e1)"]
-            self.task.lines += [*head, *indented(lines)] if blocked else ["r0 = e0", "r1 = e1", *lines]
+            self.task.lines += [*head, *indent(lines)] if blocked else ["r0 = e0", "r1 = e1", *lines]
         else:
             to = f"at({pointer}, e0)"
-            self.task.lines += self.gemm(str(rows), "e1 - e0", self.a.at(""), self.b.at("", column="e0"), to)
+            self.task.lines += self.gemm(
+                str(rows), "e1 - e0", self.a.pointer_to(""), self.b.pointer_to("", column="e0"), to
+            )
             self.task.lines += epilogue(self.task, self.core, pointer, "", {1: ("e0", "e1")})
 
     @property
@@ -262,23 +264,23 @@ class MatrixProduct:
                 return rate
         return None
 
-    def _accumulated(self, rate: Node) -> None:
+    def _write_update(self, rate: Node) -> None:
         rows, columns, _ = self.sides
-        by_rows = rows > columns or (self._tiled and self._tiles("", True).by_rows)
+        by_rows = rows > columns or (self._is_tiled and self._tiles("", True).by_rows)
         self.share(by_rows)
         nest = Nest(self.task, Space(()), [], {})
         alpha = f"-{nest.values.read(rate, (None,) * len(rate.shape), 0)}"
         self.task.lines += nest.lines()
         to = self.task.storage(self.outs[0])
         if by_rows:
-            places = (self.a.at("", row="e0"), self.b.at(""), f"at({to}, e0 * {columns})")
+            places = (self.a.pointer_to("", row="e0"), self.b.pointer_to(""), f"at({to}, e0 * {columns})")
             self.task.lines += self.gemm("e1 - e0", str(columns), *places, alpha, added=True, row="e0")
         else:
-            places = (self.a.at(""), self.b.at("", column="e0"), f"at({to}, e0)")
+            places = (self.a.pointer_to(""), self.b.pointer_to("", column="e0"), f"at({to}, e0)")
             self.task.lines += self.gemm(str(rows), "e1 - e0", *places, alpha, added=True)
 
     # -- batches of matrices -------------------------------------------------------------------------------------------
-    def _batched(self) -> None:
+    def _write_batch(self) -> None:
         """Write the products of a batch, some matrices along its first axis at a time with what follows them."""
         (axis, side), step, place = self._outer, self._step, home(self.task, self.core)
         each = size(self.core) // side
@@ -286,11 +288,11 @@ class MatrixProduct:
         start = f"r0 * {each}"
         self.task.share(self._cost(2.0 * size(self.core) * self.sides[2]), -(-side // step))
         to = f"at({pointer}, {start})" if place is not None else pointer
-        lines = self._as_one(axis, to) if self._joined else self._one_by_one(axis, to)
+        lines = self._as_one(axis, to) if self._is_joint else self._one_by_one(axis, to)
         ranges = {axis: ("r0", "r1")} if self._cut else {}
         lines += epilogue(self.task, self.core, pointer, "" if place is not None else f"-{start}", ranges)
         self.task.lines += [f"for r0 in range(lo * {step}, min(hi * {step}, {side}), {step}):"]
-        self.task.lines += indented([f"r1 = min(r0 + {step}, {side})", *lines])
+        self.task.lines += indent([f"r1 = min(r0 + {step}, {side})", *lines])
 
     @cached_property
     def _outer(self) -> tuple[int, int]:
@@ -302,7 +304,7 @@ class MatrixProduct:
         return self._outer[1] > 1 and self.task.group.space.row != 0
 
     @property
-    def _each(self) -> int:
+    def _rows_per_place(self) -> int:
         """Return the rows of all matrices at one place of the axis that is cut."""
         return prod(self.core.shape[self._outer[0] + 1 : -1])
 
@@ -310,12 +312,12 @@ class MatrixProduct:
     def _step(self) -> int:
         """Return how many places of the axis are computed at a time, equally many if that costs little."""
         side = self._outer[1]
-        most = max(1, min(side, TOGETHER // max(self._each, 1))) if self._cut else side
+        most = max(1, min(side, TOGETHER // max(self._rows_per_place, 1))) if self._cut else side
         even = next(count for count in range(most, 0, -1) if side % count == 0)
         return even if 2 * even > most else most
 
     @property
-    def _even(self) -> bool:
+    def _has_equal_blocks(self) -> bool:
         return self._outer[1] % self._step == 0
 
     @cached_property
@@ -328,14 +330,16 @@ class MatrixProduct:
         return all(strides[k] == strides[k + 1] * sides[k + 1] for k in range(len(sides) - 1))
 
     @property
-    def _joined(self) -> bool:
+    def _is_joint(self) -> bool:
         """Return whether the matrices of a block are multiplied as one; our own products need equal blocks."""
-        return self._rows_of_one and (self._even or not self._tiled)
+        return self._rows_of_one and (self._has_equal_blocks or not self._is_tiled)
 
     def _as_one(self, axis: int, to: str) -> list[str]:
         """Return the product of all rows of a block."""
-        left = self.a.at(f"r0 * {self.a.batch[axis]}")
-        return self.gemm(f"(r1 - r0) * {self._each}", str(self.core.shape[-1]), left, self.b.at(""), to)
+        left = self.a.pointer_to(f"r0 * {self.a.batch[axis]}")
+        return self.gemm(
+            f"(r1 - r0) * {self._rows_per_place}", str(self.core.shape[-1]), left, self.b.pointer_to(""), to
+        )
 
     def _one_by_one(self, axis: int, to: str) -> list[str]:
         """Return the products of the matrices of a block."""
@@ -347,8 +351,8 @@ class MatrixProduct:
         places = [_place([f"b{k}" for k in range(len(batch))], strides) for strides in (self.a.batch, self.b.batch)]
         own = _place([f"(b{k} - r0)" if k == axis else f"b{k}" for k in range(len(batch))], steps)
         target = f"at({to}, {own})" if own else to
-        call = self.gemm(str(rows), str(columns), self.a.at(places[0]), self.b.at(places[1]), target)
-        return [*lines, *indented(call, len(batch))]
+        call = self.gemm(str(rows), str(columns), self.a.pointer_to(places[0]), self.b.pointer_to(places[1]), target)
+        return [*lines, *indent(call, len(batch))]
 
 
 def _place(names: list[str], strides: Sequence[int]) -> str:

@@ -46,7 +46,7 @@ class NestLoops:
 
     def __attrs_post_init__(self) -> None:
         """Find depths and passes."""
-        self.axes = self._merged()
+        self.axes = self._merge_axes()
         row, ends = self.space.row, [loop[-1] for loop in self.axes]
         self.split = max(len(self.axes) - 1, 0) if row is None else sum(end < row for end in ends)
         for node in self.space.maps:
@@ -55,14 +55,14 @@ class NestLoops:
                 self.depths[node] = self._depth(node)
         self.passes = 1 + max([0, *(level - (node in self.space.inner) for node, level in self.levels.items())])
 
-    def _merged(self) -> list[list[int]]:
+    def _merge_axes(self) -> list[list[int]]:
         """Return the loops, merging axes that every address steps through evenly."""
         rank, sides = len(self.space.sides), self.space.sides
         steps = self.addresses.steps(self.outs)
         for fold in self.folds:
             steps.append(fold.to.strides)
             if self.addresses.lies(fold.value) and source(fold.value) not in self.space.maps:
-                steps.append(self.addresses.of(fold.value, identity(fold.value.shape)).strides)
+                steps.append(self.addresses.address_of(fold.value, identity(fold.value.shape)).strides)
         loops: list[list[int]] = []
         wordy = any(node.op == "random_bits" for node in self.space.maps)
         for axis in range(rank):
@@ -74,7 +74,7 @@ class NestLoops:
                 loops.append([axis])
         return loops
 
-    def reduced(self) -> list[int]:
+    def axes_of_folds(self) -> list[int]:
         """Return the loops over numbers that are reduced to one: they are the same for all reductions of a nest."""
         if self.space.inner:
             return [*range(self.split, len(self.axes))]
@@ -104,7 +104,7 @@ class NestLoops:
             if source(x) in self.depths:
                 depths.append(self.depths[source(x)])
             elif self.addresses.lies(x):
-                depths.append(self.depth_of(self.addresses.of(x, operand(node, position, m)).strides))
+                depths.append(self.depth_of(self.addresses.address_of(x, operand(node, position, m)).strides))
         return max(depths, default=0)
 
     def depth_of(self, strides: Sequence[int]) -> int:
@@ -121,7 +121,7 @@ class NestLoops:
                 terms.append(f"v{k}" if stride == 1 else f"v{k} * {stride}")
         return " + ".join(terms) or "0"
 
-    def at(self, address: Address) -> str:
+    def element_at(self, address: Address) -> str:
         """Return the text of an element."""
         return f"{address.pointer}[{self.index(address.strides, address.offset)}]"
 

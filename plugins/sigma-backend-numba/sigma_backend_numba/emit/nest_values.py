@@ -50,7 +50,7 @@ class NestValues:
         return self.before[0]
 
     @property
-    def outside(self) -> list[str]:
+    def outer_lines(self) -> list[str]:
         """Return the lines before a row."""
         return self.before[self.loops.split]
 
@@ -88,7 +88,7 @@ class NestValues:
                 return self.names[key]
         if root in self.saved:
             return self.load_saved(root, number)
-        address = self.addresses.of(x, m)
+        address = self.addresses.address_of(x, m)
         return self._load(root, address, self.loops.depth_of(address.strides), number)
 
     def load_saved(self, root: Node, number: int) -> str:
@@ -99,11 +99,11 @@ class NestValues:
         key = ("load", address, number if depth > self.loops.split else -1)
         if key not in self.names:
             name = self.names[key] = self.task.variable()
-            read = self.loops.at(address) + (" != 0" if root.dtype == "bool" else "")
+            read = self.loops.element_at(address) + (" != 0" if root.dtype == "bool" else "")
             self.place(depth, 0, number).append(f"{name} = {read}")
         return self.names[key]
 
-    def hoisted(self, text: str, steps: Sequence[int], number: int) -> str:
+    def hoist(self, text: str, steps: Sequence[int], number: int) -> str:
         """Write a value at the depth at which its index varies, and return its name."""
         depth = self.loops.depth_of(steps)
         key = ("text", text, number if depth > self.loops.split else -1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.loops import epilogue, home
-from sigma_backend_numba.emit.register_tiles import covering, spread, wide
+from sigma_backend_numba.emit.register_tiles import broadcast, covering, wide
 from sigma_backend_numba.emit.single_ops import operands
-from sigma_backend_numba.emit.task import Task, indented
+from sigma_backend_numba.emit.task import Task, indent
 from sigma_backend_numba.scalars import literal
 from sigma_kernel.graph import BYTES, Node
 
@@ -15,7 +15,7 @@ DEPTHS = {1: (6, 5, 4, 3), 2: (8, 7, 6, 5)}  # rows of a tile, for panels of one
 # divides the number of rows, else the first
 
 
-def packed(task: Task, node: Node) -> None:
+def write_packed_product(task: Task, node: Node) -> None:
     """Write the product and the elementwise work that follows it."""
     (rows, columns), inner = node.shape, node.inputs[0].shape[1]
     place = home(task, node)
@@ -29,7 +29,7 @@ def packed(task: Task, node: Node) -> None:
     for begin, end, parts in ((0, columns // width, whole), (columns // width, None, _narrow(columns % width, lanes))):
         last = end if end is not None else begin + bool(columns % width)
         if last > begin:
-            task.lines += [f"for p in range({begin}, {last}):", *indented(_panel(node, parts))]
+            task.lines += [f"for p in range({begin}, {last}):", *indent(_panel(node, parts))]
     task.lines += epilogue(task, node, to, "", {})
 
 
@@ -46,10 +46,10 @@ def _panel(node: Node, parts: list[tuple[int, int]]) -> list[str]:
     deep = next((d for d in depths if rows % d == 0), depths[0])
     lines: list[str] = []
     if rows >= deep:
-        lines += [f"for i in range(0, {rows // deep * deep}, {deep}):", *indented(_tile(node, deep, parts))]
+        lines += [f"for i in range(0, {rows // deep * deep}, {deep}):", *indent(_tile(node, deep, parts))]
     if rows % deep:
         lines += [f"for i in range({rows // deep * deep}, {rows}, {rows % deep}):"]
-        lines += indented(_tile(node, rows % deep, parts))
+        lines += indent(_tile(node, rows % deep, parts))
     return lines
 
 
@@ -57,12 +57,12 @@ def _tile(node: Node, deep: int, parts: list[tuple[int, int]]) -> list[str]:
     """Return the lines of one tile: some rows from i on, panel p."""
     (_, columns), (_, inner, width), dtype = node.shape, node.inputs[1].shape, node.dtype
     sums = [(r, place, count, f"s{r}_{place}_{count}") for r in range(deep) for place, count in parts]
-    start = [f"{name} = {spread(count, literal(0, dtype))}" for _, _, count, name in sums]
+    start = [f"{name} = {broadcast(count, literal(0, dtype))}" for _, _, count, name in sums]
     body = [f"l{r} = left[(i + {r}) * {inner} + q]" for r in range(deep)]
     body += [
         f"b{place}_{count} = {wide(count, 'panels', f'(p * {inner} + q) * {width} + {place}')}"
         for place, count in parts
     ]
-    body += [f"{name} += {spread(count, f'l{r}')} * b{place}_{count}" for r, place, count, name in sums]
+    body += [f"{name} += {broadcast(count, f'l{r}')} * b{place}_{count}" for r, place, count, name in sums]
     ends = [f"put(at(to, (i + {r}) * {columns} + p * {width} + {place}), {name})" for r, place, _, name in sums]
-    return [*start, f"for q in range({inner}):", *indented(body), *ends]
+    return [*start, f"for q in range({inner}):", *indent(body), *ends]

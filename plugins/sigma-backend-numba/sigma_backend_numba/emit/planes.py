@@ -14,7 +14,7 @@ from math import prod
 
 from attrs import evolve, frozen
 
-from sigma_backend_numba.emit.task import indented
+from sigma_backend_numba.emit.task import indent
 from sigma_backend_numba.scalars import literal
 from sigma_kernel.graph import BYTES
 
@@ -34,7 +34,7 @@ class Axis:
     length: int
     pitch: int
 
-    def inside(self, remainder: int) -> tuple[int, int]:
+    def inner_range(self, remainder: int) -> tuple[int, int]:
         """Return the first element that lies in the sample, and the one after the last."""
         offset = remainder * self.gap - self.low
         first = min(max(-(offset // self.stride), 0), self.length)
@@ -43,7 +43,7 @@ class Axis:
     def span(self, k: int) -> tuple[list[str], str, str]:
         """Return lines that find these bounds for remainder ``r<k>``, and the bounds."""
         if self.remainders == 1:
-            first, last = self.inside(0)
+            first, last = self.inner_range(0)
             return [], str(first), str(last)
         call = f"span(r{k} * {self.gap} - {self.low}, {self.stride}, {self.side}, {self.length})"
         return [f"first{k}, last{k} = {call}"], f"first{k}", f"last{k}"
@@ -78,22 +78,22 @@ class Planes:
         return tuple(self.extent * prod(counts[k + 1 :]) for k in range(len(counts)))
 
     @property
-    def apart(self) -> int:
+    def copy_distance(self) -> int:
         """Return the distance between copies: the elements of the planes of a channel in one of them."""
         return self.extent * prod(axis.remainders for axis in self.axes)
 
     @property
     def size(self) -> int:
         """Return the elements of all planes of a channel."""
-        return self.apart * len(self.shifts)
+        return self.copy_distance * len(self.shifts)
 
     @property
     def moves(self) -> tuple[int, ...]:
         """Return the distances between the elements of a window along each axis."""
-        return self.steps if len(self.shifts) == 1 else (*self.steps[:-1], self.apart)
+        return self.steps if len(self.shifts) == 1 else (*self.steps[:-1], self.copy_distance)
 
     @property
-    def covered(self) -> int:
+    def row_elements(self) -> int:
         """Return the elements of one plane that whole rows take: more or fewer than the plane has."""
         return self.axes[0].length * self.steps[0]
 
@@ -101,28 +101,28 @@ class Planes:
         """Return the positions of windows, counted along the plane, given how many there are along each axis."""
         return sum((side - 1) * step for side, step in zip(result, self.steps, strict=True)) + 1
 
-    def filled(self, to: str, sample: str, channels: int, dtype: str) -> list[str]:
+    def write_fill(self, to: str, sample: str, channels: int, dtype: str) -> list[str]:
         """Return loops that copy a sample to its planes, with zeros around it."""
         pairs = [(k, block) for k, (axis, block) in enumerate(zip(self.axes, self.blocks, strict=True))
                  if axis.remainders > 1]  # fmt: skip
         lines = list[str]()
         for number, shift in enumerate(self.shifts):
-            begin = [f"c * {self.size} + {number * self.apart}", *(f"r{k} * {block}" for k, block in pairs)]
-            copy = Copy(self._moved(shift), to, sample, dtype, literal(0, dtype))
+            begin = [f"c * {self.size} + {number * self.copy_distance}", *(f"r{k} * {block}" for k, block in pairs)]
+            copy = Copy(self._shift(shift), to, sample, dtype, literal(0, dtype))
             lines += [f"b = {' + '.join(begin)}", *copy.rows(0, "b", "c")]
-            if self.covered < self.extent:
-                lines += copy.zeros(f"b + {self.covered}", f"b + {self.extent}")
-        return nested([("c", channels), *((f"r{k}", self.axes[k].remainders) for k, _ in pairs)], lines)
+            if self.row_elements < self.extent:
+                lines += copy.zeros(f"b + {self.row_elements}", f"b + {self.extent}")
+        return wrap_in_loops([("c", channels), *((f"r{k}", self.axes[k].remainders) for k, _ in pairs)], lines)
 
-    def _moved(self, shift: int) -> Planes:
+    def _shift(self, shift: int) -> Planes:
         """Return planes whose elements are those of the sample that many places further along the last axis."""
         *others, last = self.axes
         return Planes((*others, evolve(last, low=last.low - shift)))
 
-    def emptied(self, plane: str, apart: int, sample: str, channels: int, dtype: str) -> list[str]:
+    def write_back(self, plane: str, apart: int, sample: str, channels: int, dtype: str) -> list[str]:
         """Return loops that copy planes, which are ``apart``, back to the sample: those of the current remainders."""
         lines = [f"b = c * {apart}", *Copy(self, plane, sample, dtype, "").rows(0, "b", "c")]
-        return nested([("c", channels)], lines)
+        return wrap_in_loops([("c", channels)], lines)
 
 
 @frozen
@@ -145,7 +145,7 @@ class Copy:
         else:
             inner = [f"q{k} = {place} + {axis.element(k, f'v{k}')}", f"b{k} = {base} + v{k} * {step}"]
             inner += self.rows(k + 1, f"b{k}", f"q{k}")
-            lines += [f"for v{k} in range({first}, {last}):", *indented(inner)]
+            lines += [f"for v{k} in range({first}, {last}):", *indent(inner)]
         if self.zero and first != "0":
             lines += self.zeros(base, f"{base} + {first} * {step}")
         end = axis.length if k == 0 else axis.pitch
@@ -168,7 +168,7 @@ class Copy:
         return [f"for z in range({begin}, {end}):", f"    {self.plane}[z] = {self.zero}"]
 
 
-def nested(loops: Sequence[tuple[str, int]], lines: list[str]) -> list[str]:
+def wrap_in_loops(loops: Sequence[tuple[str, int]], lines: list[str]) -> list[str]:
     """Return lines within loops over these names."""
     heads = [f"{'    ' * depth}for {name} in range({count}):" for depth, (name, count) in enumerate(loops)]
-    return [*heads, *indented(lines, len(loops))]
+    return [*heads, *indent(lines, len(loops))]

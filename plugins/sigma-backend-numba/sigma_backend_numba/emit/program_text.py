@@ -17,7 +17,7 @@ from attrs import define, evolve, field, frozen
 
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.functions import Library, write_all
-from sigma_backend_numba.emit.task import Block, Pointer, indented, size
+from sigma_backend_numba.emit.task import Block, Pointer, indent, size
 from sigma_backend_numba.lower.canonical import STEER, Form, Wiring
 from sigma_backend_numba.lower.kernels import Kernel, used
 from sigma_backend_numba.scalars import FLOATING, SHORT
@@ -48,30 +48,30 @@ class Job:
     def __str__(self) -> str:
         """Return a text that is equal only for equal jobs; names of inputs have no influence."""
         around = [self.frame.kinds, self.frame.targets, self.batch, self.watched, self.approximate]
-        return json.dumps([_described(self.graph), around], default=methodcaller("item"))  # numbers of numpy
+        return json.dumps([_graph_key(self.graph), around], default=methodcaller("item"))  # numbers of numpy
 
     def kernels(self) -> dict[str, Kernel]:
         """Return the external functions that the program calls, by symbol."""
         return used(self.graph)
 
-    def made(self) -> tuple[Needs, str]:
+    def write_program(self) -> tuple[Needs, str]:
         """Return the requirements of the program and its text."""
         made = source(self)
         return {"arena": made.arena_bytes, "scratch": made.scratch_bytes, "threads": made.threads}, made.text
 
 
-def _described(graph: Graph) -> list[Any]:
+def _graph_key(graph: Graph) -> list[Any]:
     """Return a graph as lists, numbers and texts; TypeError for an attribute of another type."""
     places = graph.places()
     rows = [
-        [n.op, [places[x] for x in n.inputs], [] if n.op == "input" else _plain(n.attrs), n.shape, n.dtype]
+        [n.op, [places[x] for x in n.inputs], [] if n.op == "input" else _attribute_pairs(n.attrs), n.shape, n.dtype]
         for n in places
     ]
     return [rows, *([places[node] for node in ends] for ends in (graph.inputs, graph.outputs))]
 
 
-def _plain(attrs: Mapping[str, Any]) -> list[Any]:
-    return [[name, _described(x) if isinstance(x, Graph) else x] for name, x in sorted(attrs.items())]
+def _attribute_pairs(attrs: Mapping[str, Any]) -> list[Any]:
+    return [[name, _graph_key(x) if isinstance(x, Graph) else x] for name, x in sorted(attrs.items())]
 
 
 @frozen(eq=False)
@@ -115,11 +115,11 @@ def source(job: Job) -> ProgramSource:
 def _threads(stages: list[list[Block]]) -> int:
     """Return the number of useful threads: one, if two would hardly be faster."""
     alone = sum(block.cost for stage in stages for block in stage)
-    both = sum(_shared(stage) for stage in stages if stage)
+    both = sum(_time_of_two_threads(stage) for stage in stages if stage)
     return max((_pieces(stage) for stage in stages), default=1) if both < costs.LESS * alone else 1
 
 
-def _shared(stage: list[Block]) -> float:
+def _time_of_two_threads(stage: list[Block]) -> float:
     """Return the time that two threads take for a stage, in nanoseconds."""
     total, longest = sum(block.cost for block in stage), max(block.cost / block.chunks for block in stage)
     return max(total / 2, longest) + (costs.STAGE if _pieces(stage) > 1 else 0)
@@ -151,21 +151,24 @@ class _Burst:
         own |= {p: _name(p) for p in every if p.kind == "rows"} | ({} if output is None else {output: _name(output)})
         lines = [
             *self._prologue(own),
-            *(_checked(program, self.batch) if any(p.kind == "rows" for p in own) else []),
+            *(_write_row_checks(program, self.batch) if any(p.kind == "rows" for p in own) else []),
             "stage = i8(0)", "done = i8(0)", "word = flush()", "for step in range(n):",
         ]  # fmt: skip
         body += ["done = step + 1", *_watch(program, watched)]
         moves = {name: self._move(pointer) for pointer, name in own.items()}
         body += [f"{name} = at({name}, {by})" for name, by in moves.items() if by]
-        burst = ["def burst(table, n, t, T):", *lines, *indented(body), "restore(word)", "return done"]
+        burst = ["def burst(table, n, t, T):", *lines, *indent(body), "restore(word)", "return done"]
         return [*self._functions, "\n    ".join(burst)]
 
     def _calls(self, legs: list[list[list[Block]]]) -> list[str]:
         """Return the lines of a burst that call its legs."""
-        calls = [(self._apart("stage", leg, self._stages(leg)), f"stage += {len(_joined(leg))}") for leg in legs]
+        calls = [
+            (self._write_function("stage", leg, self._stages(leg)), f"stage += {len(_merge_stages(leg))}")
+            for leg in legs
+        ]
         return [line for call in calls for line in (call if self.program.threads > 1 else call[:1])]
 
-    def _apart(self, variable: str, stages: list[list[Block]], body: list[str]) -> str:
+    def _write_function(self, variable: str, stages: list[list[Block]], body: list[str]) -> str:
         """Write blocks as a new function with one integer argument, and return its call."""
         own, head = _read(stages, body), f"leg{len(self._functions)}(table, step, {variable}, t)"
         moves = {name: self._move(pointer) for pointer, name in own.items()}
@@ -176,19 +179,19 @@ class _Burst:
     def _stages(self, stages: list[list[Block]]) -> list[str]:
         """Return the calls; with several threads, they claim the pieces of each stage."""
         if self.program.threads == 1:
-            return [line for stage in stages for block in stage for line in block.whole(_name)]
-        return [line for parts in _joined(stages) for line in self._claimed(parts)]
+            return [line for stage in stages for block in stage for line in block.write_chunks(_name)]
+        return [line for parts in _merge_stages(stages) for line in self._write_claims(parts)]
 
-    def _claimed(self, parts: list[list[Block]]) -> list[str]:
+    def _write_claims(self, parts: list[list[Block]]) -> list[str]:
         """Return the loop in which a thread claims pieces of a stage until all are claimed and done."""
         lines, first, legs = [], 0, _legs(parts, threaded=True)
         for leg in legs:
             body, last = _pieces_of(leg, first)
-            call = [self._apart("unit", leg, body)] if len(legs) > 1 else body
-            lines += [f"{'elif' if first else 'if'} unit < {last}:", *indented(call)] if len(legs) > 1 else call
+            call = [self._write_function("unit", leg, body)] if len(legs) > 1 else body
+            lines += [f"{'elif' if first else 'if'} unit < {last}:", *indent(call)] if len(legs) > 1 else call
             first = last
         start = [f"unit = claim(ticket, stage, {first})", "if unit < 0:", "    break"]
-        return ["while True:", *indented([*start, *lines, f"finish(ticket, ended, stage, {first})"]), "stage += 1"]
+        return ["while True:", *indent([*start, *lines, f"finish(ticket, ended, stage, {first})"]), "stage += 1"]
 
     def _prologue(self, own: Mapping[Pointer, str]) -> list[str]:
         """Return lines that unpack the table of addresses."""
@@ -219,7 +222,9 @@ def _read(stages: list[list[Block]], lines: list[str]) -> dict[Pointer, str]:
     """Return the arguments of these stages that come from the table, with their names, if ``lines`` mention them."""
     tasks = [task for stage in stages for block in stage for task in block.tasks]
     mentioned = set(re.findall(r"\w++", "\n".join(lines)))
-    every = dict.fromkeys(p.whole for task in tasks for p in task.arguments if p.kind in ("input", "output", "rows"))
+    every = dict.fromkeys(
+        p.beginning for task in tasks for p in task.arguments if p.kind in ("input", "output", "rows")
+    )
     return {p: name for p in every if (name := _name(p)) in mentioned}
 
 
@@ -238,7 +243,7 @@ def _legs(stages: list[list[Block]], threaded: bool) -> list[list[list[Block]]]:
     return found
 
 
-def _checked(program: ProgramSource, batch: int) -> list[str]:
+def _write_row_checks(program: ProgramSource, batch: int) -> list[str]:
     """Return lines in which every thread looks whether a block has all rows of a burst; else it is over at once."""
     return [
         "worst = u4(0)", f"for q in range(n * {batch}):", "    worst = max(worst, u4(rows[q]))",
@@ -253,7 +258,7 @@ def _name(pointer: Pointer) -> str:
         name = f"as_{SHORT[pointer.dtype]}(local + {pointer.number} - n * {pointer.step})"
     if pointer.kind in ("arena", "scratch"):
         name = f"as_{SHORT[pointer.dtype]}({pointer.kind} + {pointer.number})"
-    return pointer.moved(name)
+    return pointer.write_pointer(name)
 
 
 def _entry(program: ProgramSource, pointer: Pointer) -> int:
@@ -262,7 +267,7 @@ def _entry(program: ProgramSource, pointer: Pointer) -> int:
     return pointer.number + (len(program.graph.inputs) if pointer.kind == "output" else 0)
 
 
-def _joined(stages: list[list[Block]]) -> list[list[list[Block]]]:
+def _merge_stages(stages: list[list[Block]]) -> list[list[list[Block]]]:
     """Merge stages that a second thread cannot help with; return a list of the work units of each stage."""
     found: list[list[list[Block]]] = []
     for stage in filter(None, stages):
@@ -281,9 +286,9 @@ def _pieces_of(parts: list[list[Block]], first: int) -> tuple[list[str], int]:
         count, word = part[0].chunks, "elif" if lines else "if"
         lines.append(f"{word} unit < {first + count}:")
         if count > 1:
-            lines += indented([f"ch = unit - {first}", *part[0].piece(_name)])
+            lines += indent([f"ch = unit - {first}", *part[0].piece(_name)])
         else:
-            lines += indented([line for block in part for line in block.whole(_name)])
+            lines += indent([line for block in part for line in block.write_chunks(_name)])
         first += count
     return lines, first
 

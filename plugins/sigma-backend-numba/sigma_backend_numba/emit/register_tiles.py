@@ -15,7 +15,7 @@ from attrs import frozen
 
 from sigma_backend_numba.compiler.processor import registers
 from sigma_backend_numba.compiler.tile_sizes import AT_ONCE, DEPTH, NEAR, REGISTERS
-from sigma_backend_numba.emit.task import indented
+from sigma_backend_numba.emit.task import indent
 from sigma_backend_numba.scalars import literal
 from sigma_kernel.graph import BYTES
 
@@ -46,10 +46,10 @@ def shape(rows: int, vectors: int) -> Shape:
     each = AT_ONCE * 8 // registers()
     room = REGISTERS[registers()] - 1
     every = (Shape(d, v) for v in range(1, 5) for d in range(1, (room - v * each) // (v * each) + 1) if d <= 16)
-    return min(every, key=lambda one: (_whole(one, rows, vectors), -one.rows))
+    return min(every, key=lambda one: (_total_cycles(one, rows, vectors), -one.rows))
 
 
-def _whole(one: Shape, rows: int, vectors: int) -> float:
+def _total_cycles(one: Shape, rows: int, vectors: int) -> float:
     """Return about how long all tiles take."""
     down, across = divmod(rows, one.rows), divmod(vectors, one.vectors)
     kinds = [(one.rows, down[0]), (down[1], 1)], [(one.vectors, across[0]), (across[1], 1)]
@@ -67,7 +67,7 @@ class Ahead:
     steps: str
 
     @property
-    def first(self) -> list[str]:
+    def first_lines(self) -> list[str]:
         """Return the lines before all steps."""
         return [f"{self.pointer} = {self.start}"]
 
@@ -84,11 +84,11 @@ class AheadOfRows:
 
     places: Sequence[str]
     steps: str
-    first: Sequence[str] = ()
+    first_lines: Sequence[str] = ()
 
     def fetches(self, alone: bool) -> list[str]:
         """Return the lines of one step."""
-        return [f"if e < {self.steps}:", *indented([f"fetch(at(left, {place}))" for place in self.places])]
+        return [f"if e < {self.steps}:", *indent([f"fetch(at(left, {place}))" for place in self.places])]
 
 
 Aheads = list[Ahead | AheadOfRows]
@@ -167,7 +167,7 @@ class Tiles:
         return min(self.columns, max(NEAR // BYTES[self.dtype] // max(self.deep, 1) // self.wide, 1) * self.wide)
 
     @property
-    def once(self) -> bool:
+    def is_packed_once(self) -> bool:
         """Return whether all panels of a product are packed at once, for all of its rows."""
         return self.by_rows and self.deep == self.inner and self.span == self.columns
 
@@ -194,33 +194,33 @@ class Tiles:
         if self.deep == self.inner:
             return ["k0, length = 0, " + str(self.inner), *lines]
         head = [f"for k0 in range(0, {self.inner}, {self.deep}):", f"    length = min({self.deep}, {self.inner} - k0)"]
-        return [*head, *indented(lines)]
+        return [*head, *indent(lines)]
 
     def _pass(self, rows: str, columns: str, ready: bool) -> list[str]:
         """Return the lines for one block of the inner axis."""
         if not self.by_rows:
-            return self._across("0", columns, lambda p: self._panel(rows, columns, p))
+            return self._loop_over_panels("0", columns, lambda p: self._panel(rows, columns, p))
         if ready:
             return self._row_by_row(rows, "0", columns)
         inside = [*self.pack("j0", "j1"), *self._row_by_row(rows, "j0", "j1")]
         head = [f"for j0 in range(0, {columns}, {self.span}):", f"    j1 = min(j0 + {self.span}, {columns})"]
-        return [*head, *indented(inside)]
+        return [*head, *indent(inside)]
 
     def pack(self, first: str, last: str) -> list[str]:
         """Return lines that pack all panels of some columns."""
         where = f"at(room, (j - {first}) * length)" if first != "0" else "at(room, j * length)"
-        lines = ["k0, length = 0, " + str(self.inner)] if self.once else []
-        return [*lines, *self._across(first, last, lambda p: [f"panel = {where}", *self._pack(p)])]
+        lines = ["k0, length = 0, " + str(self.inner)] if self.is_packed_once else []
+        return [*lines, *self._loop_over_panels(first, last, lambda p: [f"panel = {where}", *self._pack(p)])]
 
-    def _across(self, first: str, last: str, inside: Callable[[Parts], list[str]]) -> list[str]:
+    def _loop_over_panels(self, first: str, last: str, inside: Callable[[Parts], list[str]]) -> list[str]:
         """Return loops over the panels of some columns; ``inside`` writes what is done with one of a kind."""
         wide, rest, lines = self.wide, self.columns % self.wide, []
         count, start = (last, "") if first == "0" else (f"{last} - {first}", f"{first} + ")
         end = f"{start}({count}) // {wide} * {wide}"
         if self.columns >= wide:
-            lines += [f"for j in range({first}, {end}, {wide}):", *indented(inside(vectors(wide, self.lanes)))]
+            lines += [f"for j in range({first}, {end}, {wide}):", *indent(inside(vectors(wide, self.lanes)))]
         if rest:
-            lines += [f"for j in range({end}, {last}, {rest}):", *indented(inside(self._edge(rest)))]
+            lines += [f"for j in range({end}, {last}, {rest}):", *indent(inside(self._edge(rest)))]
         return lines
 
     def _edge(self, columns: int) -> Parts:
@@ -236,28 +236,28 @@ class Tiles:
         ahead = [self.prefetch.columns(), *self.prefetch.rows(rows, "0")] if self.packed else []
         if self.packed:
             lines.append(f"next = at(right, {self.prefetch.next_panel(columns)})")
-        return lines + self._down(rows, lambda d: self._tile(d, parts, "i", ahead))
+        return lines + self._loop_over_rows(rows, lambda d: self._tile(d, parts, "i", ahead))
 
     def _row_by_row(self, rows: str, first: str, last: str) -> list[str]:
         """Return each row of tiles, over all panels."""
         ahead = self.prefetch.rows(rows, first)
 
-        def inside(d: int) -> list[str]:
+        def write_tiles(d: int) -> list[str]:
             turn = self._turn(d) if self.turns else []
             where = "at(room, j * length)" if first == "0" else f"at(room, (j - {first}) * length)"
-            tiles = self._across(first, last, lambda p: [f"panel = {where}", *self._tile(d, p, "i", ahead)])
+            tiles = self._loop_over_panels(first, last, lambda p: [f"panel = {where}", *self._tile(d, p, "i", ahead)])
             return [*turn, *tiles]
 
-        return self._down(rows, inside)
+        return self._loop_over_rows(rows, write_tiles)
 
-    def _down(self, rows: str, inside: Callable[[int], list[str]]) -> list[str]:
+    def _loop_over_rows(self, rows: str, inside: Callable[[int], list[str]]) -> list[str]:
         """Return loops over the rows of tiles."""
         deep, rest = self.shape.rows, self.rows % self.shape.rows
         end, lines = f"({rows}) // {deep} * {deep}", []
         if self.rows >= deep:
-            lines += [f"for i in range(0, {end}, {deep}):", *indented(inside(deep))]
+            lines += [f"for i in range(0, {end}, {deep}):", *indent(inside(deep))]
         if rest:
-            lines += [f"for i in range({end}, {rows}, {rest}):", *indented(inside(rest))]
+            lines += [f"for i in range({end}, {rows}, {rest}):", *indent(inside(rest))]
         return lines
 
     # -- packing -------------------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ class Tiles:
         if self.turned:
             width = max(place + width for place, width in parts)
             start = f"start = at(right, j * {self.leading} + k0)"
-            return [start, *turned(self.dtype, ("panel", self.wide), ("start", self.leading), "length", width)]
+            return [start, *write_transpose(self.dtype, ("panel", self.wide), ("start", self.leading), "length", width)]
         lines = [f"start = at(right, k0 * {self.leading} + j)", "for q in range(length):"]
         for place, width in parts:
             value = wide(width, "start", f"q * {self.leading} + {place}")
@@ -286,16 +286,16 @@ class Tiles:
         """Return the lines of one tile: some rows from ``row`` on, some columns from j on."""
         part = fitting(d, len(parts))
         if part < d:
-            return [f"for s in range({row}, {row} + {d}, {part}):", *indented(self._some(part, d, parts, "s", []))]
-        return self._some(d, d, parts, row, ahead if d == self.shape.rows else [])
+            return [f"for s in range({row}, {row} + {d}, {part}):", *indent(self._write_part(part, d, parts, "s", []))]
+        return self._write_part(d, d, parts, row, ahead if d == self.shape.rows else [])
 
-    def _some(self, d: int, of: int, parts: Parts, row: str, ahead: Aheads) -> list[str]:
+    def _write_part(self, d: int, of: int, parts: Parts, row: str, ahead: Aheads) -> list[str]:
         """Return a tile of a few of the rows that are packed together."""
         sums = [(r, place, width, f"s{r}_{place}_{width}") for r in range(d) for place, width in parts]
         start, read = self._reads(d, of, row)
         if not self.panels:
             start.append(f"y = at(right, k0 * {self.leading} + j)")
-        start += [f"{name} = {spread(width, literal(0, self.dtype))}" for _, _, width, name in sums]
+        start += [f"{name} = {broadcast(width, literal(0, self.dtype))}" for _, _, width, name in sums]
         return [*start, *self._steps(parts, sums, read, ahead), *self._ends(sums, row)]
 
     def _reads(self, d: int, of: int, row: str) -> tuple[list[str], Callable[[str], list[str]]]:
@@ -319,30 +319,30 @@ class Tiles:
         def step(q: str) -> list[str]:
             body = read(q)
             body += [f"b{p}_{w} = {wide(w, source, f'({q}) * {apart} + {p}')}" for p, w in parts]
-            return body + [f"{name} += {spread(w, f'l{r}')} * b{p}_{w}" for r, p, w, name in sums]
+            return body + [f"{name} += {broadcast(w, f'l{r}')} * b{p}_{w}" for r, p, w, name in sums]
 
         if not ahead:
-            return ["for q in range(length):", *indented(step("q"))]
+            return ["for q in range(length):", *indent(step("q"))]
         steps = ahead[0].steps if len(ahead) == 1 else f"max({', '.join(one.steps for one in ahead)})"
         fetches = [line for one in ahead for line in one.fetches(len(ahead) == 1)]
         count = f"min({steps}, length // {APART})"
-        lines = [*(line for one in ahead for line in one.first), f"for e in range({count}):", *indented(fetches)]
-        lines += indented([line for k in range(APART) for line in step(f"e * {APART} + {k}")])
-        return [*lines, f"for q in range({count} * {APART}, length):", *indented(step("q"))]
+        lines = [*(line for one in ahead for line in one.first_lines), f"for e in range({count}):", *indent(fetches)]
+        lines += indent([line for k in range(APART) for line in step(f"e * {APART} + {k}")])
+        return [*lines, f"for q in range({count} * {APART}, length):", *indent(step("q"))]
 
     def _ends(self, sums: list[Sum], row: str) -> list[str]:
         """Return lines that write a tile to the result, or add it."""
         lines = []
         if self.scale != literal(1, self.dtype):
-            lines = [f"{name} = {name} * {spread(width, self.scale)}" for _, _, width, name in sums]
+            lines = [f"{name} = {name} * {broadcast(width, self.scale)}" for _, _, width, name in sums]
 
-        def kept(added: bool) -> list[str]:
+        def write_stores(added: bool) -> list[str]:
             places = [(f"({row} + {r}) * {self.apart} + j + {place}", width, name) for r, place, width, name in sums]
             return [f"put(at(to, {p}), {wide(w, 'to', p) + ' + ' if added else ''}{name})" for p, w, name in places]
 
         if self.deep == self.inner or self.added:
-            return [*lines, *kept(self.added)]
-        return [*lines, "if k0 > 0:", *indented(kept(True)), "else:", *indented(kept(False))]
+            return [*lines, *write_stores(self.added)]
+        return [*lines, "if k0 > 0:", *indent(write_stores(True)), "else:", *indent(write_stores(False))]
 
 
 @frozen(eq=False, slots=False)
@@ -415,7 +415,7 @@ class TilePrefetch:
         return [AheadOfRows(places, f"sel(j == {first}, {-(-tiles.deep // tiles.lanes)}, 0)")]
 
 
-def turned(dtype: str, to: tuple[str, int], start: tuple[str, int], inner: str, width: int) -> list[str]:
+def write_transpose(dtype: str, to: tuple[str, int], start: tuple[str, int], inner: str, width: int) -> list[str]:
     """Return lines that copy the transpose of a matrix of ``width`` rows, in squares; rows are some elements apart."""
     side, (panel, wide), (source, leading) = registers() // 8 // BYTES[dtype], to, start
     whole, lines = width // side * side, []
@@ -463,6 +463,6 @@ def wide(width: int, pointer: str, place: str) -> str:
     return f"wide{width}(at({pointer}, {place}))"
 
 
-def spread(width: int, value: str) -> str:
+def broadcast(width: int, value: str) -> str:
     """Return an expression that broadcasts a number to a vector."""
     return f"spread{width}({value})"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from sigma_backend_numba.emit.task import Block, Pointer, Task, indented, size
+from sigma_backend_numba.emit.task import Block, Pointer, Task, indent, size
 from sigma_backend_numba.lower.canonical import STATE, Form, Wiring
 from sigma_backend_numba.lower.layout import source
 from sigma_backend_numba.scalars import SHORT
@@ -49,10 +49,10 @@ class Scan:
             task.join()
         schedule = tasks[0].schedule if tasks else None
         lines = self._memory(schedule.arena_bytes if schedule else 0, max((t.scratch for t in tasks), default=0))
-        chunk = [line for i in range(self.carries) for line in self._begun(i)]
-        chunk += [f"for step in range({self.length}):", *indented(self._step(tasks))]
-        chunk += [line for i in range(self.carries) for line in self._ended(i)]
-        self.task.lines += [*lines, "for k in range(lo, hi):", *indented(chunk)]
+        chunk = [line for i in range(self.carries) for line in self._write_first_carry(i)]
+        chunk += [f"for step in range({self.length}):", *indent(self._step(tasks))]
+        chunk += [line for i in range(self.carries) for line in self._write_last_carry(i)]
+        self.task.lines += [*lines, "for k in range(lo, hi):", *indent(chunk)]
         cost = sum(task.cost for task in tasks) * self.length * self.chunks
         self.task.cut(self.chunks, cost, self.chunks)
 
@@ -66,20 +66,20 @@ class Scan:
         """Return where a carry is stacked as it comes in, if there is a step."""
         return self.parts.get(len(self.node.attrs["body"].outputs) + i, []) if self.length else []
 
-    def _begun(self, i: int) -> list[str]:
+    def _write_first_carry(self, i: int) -> list[str]:
         """Return lines that provide the first value of a carry."""
-        first, stack = self._own(i, self._operands[i]), self._stack(i)
+        first, stack = self._chunk_entry(i, self._operands[i]), self._stack(i)
         if not stack:
             return [f"c{i} = {first}"]
         start = self._entry(stack[0], self.length - 1 if self.node.attrs["reverse"] else 0, self._output(i))
         return [f"c{i} = {start}", f"copied(c{i}, {first}, {_bytes(self._output(i))})"]
 
-    def _ended(self, i: int) -> list[str]:
+    def _write_last_carry(self, i: int) -> list[str]:
         """Return lines that copy the last value of a carry."""
         results = self.parts.get(i, [])
-        return [f"copied({self._own(i, to)}, c{i}, {_bytes(self._output(i))})" for to in results]
+        return [f"copied({self._chunk_entry(i, to)}, c{i}, {_bytes(self._output(i))})" for to in results]
 
-    def _next(self, i: int) -> str:
+    def _next_entry(self, i: int) -> str:
         """Return where a step writes a carry: to the entry of the next step, or to the buffer that it does not read."""
         output, stack = self._output(i), self._stack(i)
         if not stack:
@@ -95,12 +95,12 @@ class Scan:
         lines += [f"c{i} = {self._read(i)}" for i in range(self.carries, len(self._operands))]
         outputs = self.node.attrs["body"].outputs
         for i, output in enumerate(outputs):
-            lines.append(f"n{i} = {self._next(i) if i < self.carries else self._result(i, output)}")
+            lines.append(f"n{i} = {self._next_entry(i) if i < self.carries else self._result(i, output)}")
         for i in range(self.carries):
             lines += self._copies(self._stack(i)[1:], f"c{i}", self._output(i))
         fault = self.task.argument("fault", 0, "int64")
         for task in tasks:
-            lines += task.whole(lambda pointer: _resolved(pointer, fault))
+            lines += task.write_chunks(lambda pointer: _resolve_pointer(pointer, fault))
         for i, output in enumerate(outputs[self.carries :], self.carries):
             lines += self._copies(self.parts.get(i, [])[1:], f"n{i}", output)
         return lines + [f"c{i} = n{i}" for i in range(self.carries)]
@@ -127,7 +127,7 @@ class Scan:
         node: Node = self.node.attrs["body"].outputs[i]
         return node
 
-    def _own(self, i: int, name: str) -> str:
+    def _chunk_entry(self, i: int, name: str) -> str:
         """Return where this chunk of a carry's first or last value lies."""
         return f"at({name}, k * {size(self._output(i))})" if self.chunks > 1 else name
 
@@ -141,8 +141,8 @@ def _bytes(node: Node) -> int:
     return size(node) * BYTES[node.dtype]
 
 
-def _resolved(pointer: Pointer, fault: str) -> str:
+def _resolve_pointer(pointer: Pointer, fault: str) -> str:
     """Return the argument that a task of the body gets for a pointer."""
     names = {"input": f"c{pointer.number}", "output": f"n{pointer.number}", "fault": fault}
     whole = names.get(pointer.kind) or f"as_{SHORT[pointer.dtype]}({pointer.kind} + {pointer.number})"
-    return pointer.moved(whole)
+    return pointer.write_pointer(whole)

@@ -14,9 +14,9 @@ from attrs import frozen
 
 from sigma_backend_numba.compiler.processor import registers
 from sigma_backend_numba.compiler.tile_sizes import REGISTERS
-from sigma_backend_numba.emit.planes import nested
-from sigma_backend_numba.emit.register_tiles import Parts, disjoint, spread, wide
-from sigma_backend_numba.emit.task import indented
+from sigma_backend_numba.emit.planes import wrap_in_loops
+from sigma_backend_numba.emit.register_tiles import Parts, broadcast, disjoint, wide
+from sigma_backend_numba.emit.task import indent
 from sigma_backend_numba.scalars import literal
 from sigma_kernel.graph import BYTES
 
@@ -76,7 +76,7 @@ class Shifts:
         return shape(self.rows, self.vectors)
 
     @property
-    def apart(self) -> int:
+    def row_length(self) -> int:
         """Return the elements of a row of the result: whole vectors."""
         return self.vectors * self.lanes
 
@@ -91,9 +91,9 @@ class Shifts:
         return cycles(self.tile, self.rows, self.vectors)[0]
 
     @property
-    def beyond(self) -> int:
+    def excess(self) -> int:
         """Return how many elements after the last position are read."""
-        return self.apart - self.positions
+        return self.row_length - self.positions
 
     def lines(self, left: str, right: str, to: str, near: str, far: str, taps: str) -> list[str]:
         """Return loops over tiles; ``near`` is text of t, ``far`` a pointer, and ``taps`` the number of t."""
@@ -103,11 +103,11 @@ class Shifts:
         for begin, end, wider in ((0, whole, across), (whole, self.vectors, self.vectors - whole)):
             tile = [f"i = min(m, {last})", *self._sums(deep, wider, left, right, near, far, taps)]
             tile += [
-                f"put(at({to}, (i + {r}) * {self.apart} + j + {u * step}), s{r}_{u})"
+                f"put(at({to}, (i + {r}) * {self.row_length} + j + {u * step}), s{r}_{u})"
                 for r, u in product(range(deep), range(wider))
             ]
             loops = [f"for j in range({begin * step}, {end * step}, {wider * step}):"]
-            loops += [f"    for m in range(0, {self.rows}, {deep}):", *indented(tile, 2)]
+            loops += [f"    for m in range(0, {self.rows}, {deep}):", *indent(tile, 2)]
             lines += loops if begin < end else []
         return lines
 
@@ -115,16 +115,16 @@ class Shifts:
         """Return the loops that add up one tile."""
         step = self.lanes
         parts = list(product(range(deep), range(across)))
-        lines = [f"s{r}_{u} = {spread(step, literal(0, self.dtype))}" for r, u in parts]
+        lines = [f"s{r}_{u} = {broadcast(step, literal(0, self.dtype))}" for r, u in parts]
         body = [
             f"there = at({right}, c * {self.plane} + {far}[t] + j)",
             f"here = at({left}, i * {self.down} + c * {self.along} + {near})",
         ]
         body += [f"e{u} = {wide(step, 'there', str(u * step))}" for u in range(across)]
         for r in range(deep):
-            body += [f"l{r} = {spread(step, f'here[{r * self.down}]')}"]
+            body += [f"l{r} = {broadcast(step, f'here[{r * self.down}]')}"]
             body += [f"s{r}_{u} += l{r} * e{u}" for u in range(across)]
-        return [*lines, f"for c in range({self.channels}):", f"    for t in range({taps}):", *indented(body, 2)]
+        return [*lines, f"for c in range({self.channels}):", f"    for t in range({taps}):", *indent(body, 2)]
 
 
 @frozen
@@ -139,7 +139,7 @@ class PositionRows:
         """Return the number of positions."""
         return self.width * prod(count for count, _ in self.loops)
 
-    def nested(self, there: str, here: str, leading: int, inside: list[str]) -> list[str]:
+    def write_loops(self, there: str, here: str, leading: int, inside: list[str]) -> list[str]:
         """Return loops with pointers ``there``, into the plane, and ``here``, at positions that are ``leading``."""
         number, far = "0", []
         for k, (count, step) in enumerate(self.loops):
@@ -149,7 +149,7 @@ class PositionRows:
             f"there = at({there}, {' + '.join(far) or '0'})",
             f"here = at({here}, {number} * {self.width * leading})",
         ]
-        return nested([(f"o{k}", count) for k, (count, _) in enumerate(self.loops)], [*lines, *inside])
+        return wrap_in_loops([(f"o{k}", count) for k, (count, _) in enumerate(self.loops)], [*lines, *inside])
 
 
 def rows(result: Sequence[int], steps: Sequence[int]) -> PositionRows:
@@ -165,7 +165,7 @@ class KernelSlopes:
     """``to[c, t, f] += sum of right[c * plane + distances[t] + j] * left[j, f]`` over all positions j.
 
     Rows of the result have all ``filters``; those of one channel are ``taps`` rows apart.  ``left`` lies in blocks of
-    filters, one after another, so that rows of a block are contiguous (:meth:`laid`).
+    filters, one after another, so that rows of a block are contiguous (:meth:`write_blocks`).
     """
 
     dtype: str
@@ -188,13 +188,13 @@ class KernelSlopes:
             found.append((whole + pair[0][0], whole + sum(pair[-1]), parts))
         return found
 
-    def laid(self, to: str, start: str) -> list[str]:
+    def write_blocks(self, to: str, start: str) -> list[str]:
         """Return loops that write the transpose of a matrix, which has a row for each filter, to blocks."""
         lines, count = list[str](), self.positions.count
         for begin, end, parts in self.blocks:
             places = f"at({to}, f * {count})", f"at({start}, f * {count})"
             lines.append(f"for f in range({begin}, {end}, {sum(parts[-1])}):")
-            lines += indented(transposed(*places, sum(parts[-1]), count, self.dtype))
+            lines += indent(transpose_in_squares(*places, sum(parts[-1]), count, self.dtype))
         return lines
 
     def lines(self, left: str, right: str, to: str) -> list[str]:
@@ -202,7 +202,7 @@ class KernelSlopes:
         lines = list[str]()
         for begin, end, parts in self.blocks:
             lines.append(f"for f in range({begin}, {end}, {sum(parts[-1])}):")
-            lines += indented(self._tiles(parts, left, right, to))
+            lines += indent(self._tiles(parts, left, right, to))
         return lines
 
     def _tiles(self, parts: Parts, left: str, right: str, to: str) -> list[str]:
@@ -210,10 +210,10 @@ class KernelSlopes:
         most = min(24, REGISTERS[registers()] - 2 - across) // across
         pieces, lines = -(-count // most), list[str]()
         for first, last in pairwise(k * count // pieces for k in range(pieces + 1)):
-            for start, stop, deep in _even(self.channels, max(most // (last - first), 1)):
+            for start, stop, deep in _split_evenly(self.channels, max(most // (last - first), 1)):
                 sums = list(product(range(deep), range(first, last), parts))
                 lines += [f"for c in range({start}, {stop}, {deep}):"]
-                lines += indented(self._tile(sums, parts, left, right, to))
+                lines += indent(self._tile(sums, parts, left, right, to))
         return lines
 
     def _tile(
@@ -225,15 +225,15 @@ class KernelSlopes:
         for k, t, (place, width) in sums:
             name, near = f"s{k}_{t}_{place}_{width}", f"there[j + {k * self.plane + self.distances[t]}]"
             at = f"((c + {k}) * {self.taps} + {t}) * {self.filters} + f + {place}"
-            start.append(f"{name} = {spread(width, literal(0, self.dtype))}")
-            body.append(f"{name} += {spread(width, near)} * e{place}_{width}")
+            start.append(f"{name} = {broadcast(width, literal(0, self.dtype))}")
+            body.append(f"{name} += {broadcast(width, near)} * e{place}_{width}")
             ends.append(f"put(at({to}, {at}), {wide(width, to, at)} + {name})")
-        inside = [f"for j in range({self.positions.width}):", *indented(body)]
+        inside = [f"for j in range({self.positions.width}):", *indent(body)]
         pointers = f"at({right}, c * {self.plane})", f"at({left}, f * {self.positions.count})"
-        return [*start, *self.positions.nested(*pointers, leading, inside), *ends]
+        return [*start, *self.positions.write_loops(*pointers, leading, inside), *ends]
 
 
-def _even(count: int, most: int) -> list[tuple[int, int, int]]:
+def _split_evenly(count: int, most: int) -> list[tuple[int, int, int]]:
     """Split channels evenly into tiles: ranges of channels, and how many of them a tile has."""
     deep, larger = divmod(count, -(-count // most))
     split = larger * (deep + 1)
@@ -258,29 +258,29 @@ class Dots:
         return [
             line
             for first in range(0, len(self.distances), 4)
-            for line in self._some(range(first, min(first + 4, len(self.distances))), left, right, to, room)
+            for line in self._write_sums(range(first, min(first + 4, len(self.distances))), left, right, to, room)
         ]
 
-    def _some(self, taps: Sequence[int], left: str, right: str, to: str, room: str) -> list[str]:
+    def _write_sums(self, taps: Sequence[int], left: str, right: str, to: str, room: str) -> list[str]:
         """Return loops for some elements: a row is many wide vectors, and then narrower ones."""
         whole = self.positions.width // self.lanes * self.lanes
         parts = [(0, whole, self.lanes)] if whole else []
         rest = disjoint(self.positions.width - whole) if whole < self.positions.width else []
         parts += [(whole + start, whole + start + width, width) for start, width in rest]
         sums = [(t, width, f"s{t}_{width}") for t in taps for *_, width in parts]
-        lines, inside, ends = [f"{name} = {spread(w, literal(0, self.dtype))}" for _, w, name in sums], [], []
+        lines, inside, ends = [f"{name} = {broadcast(w, literal(0, self.dtype))}" for _, w, name in sums], [], []
         for begin, end, width in parts:
             body = [f"e{width} = {wide(width, 'here', 'j')}"]
             body += [f"s{t}_{width} += e{width} * {wide(width, 'there', f'j + {self.distances[t]}')}" for t in taps]
-            inside += [f"for j in range({begin}, {end}, {width}):", *indented(body)]
+            inside += [f"for j in range({begin}, {end}, {width}):", *indent(body)]
         for t, width, name in sums:
             ends += [f"put({room}, {name})", f"for j in range({width}):", f"    {to}[{t}] += {room}[j]"]
-        return [*lines, *self.positions.nested(right, left, 1, inside), *ends]
+        return [*lines, *self.positions.write_loops(right, left, 1, inside), *ends]
 
 
-def transposed(to: str, start: str, rows: int, columns: int, dtype: str) -> list[str]:
+def transpose_in_squares(to: str, start: str, rows: int, columns: int, dtype: str) -> list[str]:
     """Return loops that transpose a matrix, in squares of which the last ones overlap those before."""
     side = min(widest(dtype), *(1 << (count.bit_length() - 1) for count in (rows, columns)))
     lines = [f"i, j = min(m, {rows - side}), min(o, {columns - side})"]
     lines += [f"turned{side}(at({to}, j * {rows} + i), {rows}, at({start}, i * {columns} + j), {columns})"]
-    return [f"for m in range(0, {rows}, {side}):", f"    for o in range(0, {columns}, {side}):", *indented(lines, 2)]
+    return [f"for m in range(0, {rows}, {side}):", f"    for o in range(0, {columns}, {side}):", *indent(lines, 2)]

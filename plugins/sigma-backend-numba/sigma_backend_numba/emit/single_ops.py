@@ -31,7 +31,7 @@ def core(task: Task) -> Node:
     return task.group.core
 
 
-def moved(
+def write_copy(
     shape: Sequence[int], target: Callable[[str], str], value: Callable[[str], str], to: Sequence[int],
     start: Sequence[int], line: str = "{0} = {1}",
 ) -> list[str]:  # fmt: skip
@@ -61,7 +61,9 @@ def pad(task: Task, node: Node) -> None:
     steps = [(i + 1) * s for i, s in zip(attrs["interior"], each, strict=True)]
     offset = sum(a * s for a, s in zip(attrs["low"], each, strict=True))
     task.lines += [f"for q in range({size(node)}):", f"    {out}[q] = {literal(attrs['value'], node.dtype)}"]
-    task.lines += moved(own, lambda i: f"{out}[{offset} + {i}]", lambda i: f"{x}[{i}]", steps, regular(own).strides)
+    task.lines += write_copy(
+        own, lambda i: f"{out}[{offset} + {i}]", lambda i: f"{x}[{i}]", steps, regular(own).strides
+    )
 
 
 def concat(task: Task, node: Node, first: int) -> None:
@@ -75,7 +77,7 @@ def concat(task: Task, node: Node, first: int) -> None:
     for part in node.inputs[first : first + JOINED]:
         if part not in task.schedule.within:
             x = task.storage(source(part))
-            task.lines += moved(
+            task.lines += write_copy(
                 part.shape, lambda i, offset=offset: f"{out}[{offset} + {i}]", lambda i, x=x: f"{x}[{i}]",  # type: ignore[misc]
                 each, regular(part.shape).strides,
             )  # fmt: skip
@@ -182,7 +184,7 @@ def _pooling(
     task.lines += [*outer, *(depth + line for line in body)]
 
 
-def _tiled(node: Node, wide: Node) -> bool:
+def _has_small_tiles(node: Node, wide: Node) -> bool:
     """Return whether windows are small, and neither overlap nor reach outside."""
     attrs, whole = node.attrs, wide.shape[2:]
     fits = all(side % window == 0 for side, window in zip(whole, attrs["window"], strict=True))
@@ -242,7 +244,7 @@ def _largest(count: int) -> list[str]:
     return ["best = v0", *(f"best = larger(best, v{k})" for k in range(1, count))]
 
 
-def _first(count: int, lanes: int) -> list[str]:
+def _write_first_maximum(count: int, lanes: int) -> list[str]:
     """Return lines that find the first position of the largest element in a window; NaN counts as the largest."""
     lines = [f"place = {_number(f'i4({count - 1})', lanes)}"]
     for k in reversed(range(count - 1)):
@@ -268,7 +270,7 @@ def _scatter_tiles(task: Task, node: Node) -> None:
 def max_pool(task: Task, node: Node) -> None:
     """Write the largest element of each window, or the first NaN."""
     (x,), out = operands(task, node), task.storage(node)
-    if _tiled(node, node.inputs[0]):
+    if _has_small_tiles(node, node.inputs[0]):
         lanes = _lanes(node, node)
 
         def body(places: list[str]) -> list[str]:
@@ -285,12 +287,12 @@ def max_pool(task: Task, node: Node) -> None:
 def pool_argmax(task: Task, node: Node) -> None:
     """Write the index of the largest element of each window, which may be known already; padding is minus infinity."""
     (x, *known), out, low = operands(task, node), task.storage(node), literal(-float("inf"), node.inputs[0].dtype)
-    if _tiled(node, node.inputs[0]):
+    if _has_small_tiles(node, node.inputs[0]):
         lanes = _lanes(node, node)
 
         def body(places: list[str]) -> list[str]:
             value = [f"best = {_read(known[0], lanes)}"] if known else _largest(len(places))
-            found = [*value, *_first(len(places), lanes), _write(out, "place", lanes)]
+            found = [*value, *_write_first_maximum(len(places), lanes), _write(out, "place", lanes)]
             return [*_elements(x, places, lanes), *found]
 
         _tiles(task, node, node.inputs[0], node, lanes, body)
@@ -316,7 +318,7 @@ def pool_select(task: Task, node: Node) -> None:
 
 def pool_scatter(task: Task, node: Node) -> None:
     """Add each element at the given index in its window."""
-    if _tiled(node, node):
+    if _has_small_tiles(node, node):
         _scatter_tiles(task, node)
         return
     (g, index), out = operands(task, node), task.storage(node)

@@ -33,11 +33,11 @@ class Pointer:
     offset: int = 0
 
     @property
-    def whole(self) -> Pointer:
+    def beginning(self) -> Pointer:
         """Return the pointer to the beginning of the storage."""
         return evolve(self, offset=0) if self.offset else self
 
-    def moved(self, name: str) -> str:
+    def write_pointer(self, name: str) -> str:
         """Return the argument as text, given the name of the storage."""
         return f"at({name}, {self.offset})" if self.offset else name
 
@@ -63,14 +63,14 @@ class Task:
     # -- arguments -----------------------------------------------------------------------------------------------------
     def argument(self, kind: str, number: int, dtype: str) -> str:
         """Return the name of an argument."""
-        return self._handed(Pointer(kind, number, dtype))
+        return self._argument_name(Pointer(kind, number, dtype))
 
-    def _handed(self, pointer: Pointer) -> str:
+    def _argument_name(self, pointer: Pointer) -> str:
         return self.arguments.setdefault(pointer, f"a{len(self.arguments)}")
 
     def storage(self, node: Node) -> str:
         """Return the pointer to a value in memory: an input, an output, or part of the arena."""
-        return self._handed(self._lies(node))
+        return self._argument_name(self._lies(node))
 
     def part(self, node: Node, offset: int) -> tuple[str, int]:
         """Return a pointer into a value, and the distance in elements from it to ``offset``.
@@ -80,7 +80,7 @@ class Task:
         if not offset:
             return self.storage(node), 0
         base = self._bases.setdefault(node, offset)
-        return self._handed(evolve(self._lies(node), offset=base)), offset - base
+        return self._argument_name(evolve(self._lies(node), offset=base)), offset - base
 
     def _lies(self, node: Node) -> Pointer:
         form, dtype = self.schedule.form, node.dtype
@@ -131,7 +131,7 @@ class Task:
         """Return the call of the task."""
         return f"{self.name}({', '.join([*map(resolve, self.arguments), lo, hi, chunk])})"
 
-    def whole(self, resolve: Callable[[Pointer], str]) -> list[str]:
+    def write_chunks(self, resolve: Callable[[Pointer], str]) -> list[str]:
         """Return lines that run all chunks in order."""
         if self.chunks == 1:
             return [self.call(resolve, "0", str(self.extent), "0")]
@@ -160,11 +160,11 @@ class Block:
         """Return the approximate cost on one thread, in nanoseconds."""
         return sum(task.cost for task in self.tasks)
 
-    def whole(self, resolve: Callable[[Pointer], str]) -> list[str]:
+    def write_chunks(self, resolve: Callable[[Pointer], str]) -> list[str]:
         """Return lines that run all chunks in order."""
         if len(self.tasks) == 1:
-            return self.tasks[0].whole(resolve)
-        return [f"for ch in range({self.chunks}):", *indented(self.piece(resolve))]
+            return self.tasks[0].write_chunks(resolve)
+        return [f"for ch in range({self.chunks}):", *indent(self.piece(resolve))]
 
     def piece(self, resolve: Callable[[Pointer], str]) -> list[str]:
         """Return lines for chunk ``ch``."""
@@ -187,6 +187,6 @@ def short(node: Node) -> str:
     return SHORT[node.dtype]
 
 
-def indented(lines: list[str], depth: int = 1) -> list[str]:
+def indent(lines: list[str], depth: int = 1) -> list[str]:
     """Indent lines by one level."""
     return ["    " * depth + line for line in lines]

@@ -36,14 +36,14 @@ class Windows:
         return prod(self.kernel)
 
     @property
-    def own(self) -> tuple[int, int]:
+    def group_sides(self) -> tuple[int, int]:
         """Return the channels and the filters of one group."""
         return self.channels // self.groups, self.filters // self.groups
 
     @property
     def work(self) -> float:
         """Return the floating-point operations of one sample."""
-        return 2.0 * self.filters * prod(self.result) * self.own[0] * self.taps
+        return 2.0 * self.filters * prod(self.result) * self.group_sides[0] * self.taps
 
     @property
     def reach(self) -> tuple[int, ...]:
@@ -65,12 +65,12 @@ class Windows:
         stride, apart, length = self.stride[k], self.dilation[k], self.result[k] + self.reach[k]
         gap = gcd(stride, apart)
         count = max(i * apart % stride for i in range(self.kernel[k])) // gap + 1
-        return shared(Axis(self.sides[k], stride, self.low[k], count, gap, length, length), self.reach[k], k)
+        return share_zeros(Axis(self.sides[k], stride, self.low[k], count, gap, length, length), self.reach[k], k)
 
     def distance(self, planes: Planes, k: int, tap: str) -> str:
         """Return the text of the distance that an element of a window has along an axis from the window's position."""
         if len(planes.shifts) > 1 and k == self.rank - 1:
-            return f"{tap} * {planes.apart}"
+            return f"{tap} * {planes.copy_distance}"
         axis, moved = planes.axes[k], f"{tap} * {self.dilation[k]}"
         if axis.stride == 1:
             return f"{moved} * {planes.steps[k]}"
@@ -89,28 +89,28 @@ class Windows:
     def slope_copies(self) -> Planes:
         """Return those planes with a copy for each distance of a window's elements along the last axis."""
         *others, side = self.slopes().axes
-        row = evolve(side, length=self.reached[-1], pitch=self.reached[-1])
+        row = evolve(side, length=self.remainder_sides[-1], pitch=self.remainder_sides[-1])
         return Planes((*others, row), range(self.reach[-1] + 1))
 
     def _slope(self, k: int) -> Axis:
-        low, length = self.reach[k] - self.low[k] // self.stride[k], self.reached[k] + self.reach[k]
-        return shared(Axis(self.result[k], 1, low, 1, 1, length, length), self.reach[k], k)
+        low, length = self.reach[k] - self.low[k] // self.stride[k], self.remainder_sides[k] + self.reach[k]
+        return share_zeros(Axis(self.result[k], 1, low, 1, 1, length, length), self.reach[k], k)
 
     @property
-    def reached(self) -> tuple[int, ...]:
+    def remainder_sides(self) -> tuple[int, ...]:
         """Return how many elements of one remainder a sample has at most along each axis."""
         every = zip(self.sides, self.low, self.stride, strict=True)
         return tuple((side - 1 + low) // step - low // step + 1 for side, low, step in every)
 
     def operand(self, slopes: Planes) -> Planes:
         """Return the planes in which the gradient of the operand is computed."""
-        every = zip(self.sides, self.stride, self.low, self.reached, slopes.axes, strict=True)
+        every = zip(self.sides, self.stride, self.low, self.remainder_sides, slopes.axes, strict=True)
         return Planes(tuple(Axis(n, s, low % s, s, 1, count, x.pitch) for n, s, low, count, x in every))
 
 
-def shared(axis: Axis, most: int, k: int) -> Axis:
+def share_zeros(axis: Axis, most: int, k: int) -> Axis:
     """Let the zeros after a row be those before the next one."""
-    ends = [axis.inside(r) for r in range(axis.remainders)]
+    ends = [axis.inner_range(r) for r in range(axis.remainders)]
     common = min(most, *(min(first, axis.length - last) for first, last in ends)) if k else 0
     return Axis(axis.side, axis.stride, axis.low, axis.remainders, axis.gap, axis.length, axis.length - common)
 

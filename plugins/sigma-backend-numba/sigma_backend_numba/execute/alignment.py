@@ -15,12 +15,12 @@ LARGE = 1 << 20  # bytes from which memory that is kept lies in huge pages
 HUGE = 1 << 21  # bytes of a huge page
 
 
-def aligned(size: int) -> np.ndarray:
+def allocate_aligned(size: int) -> np.ndarray:
     """Return bytes aligned to 64."""
-    return _from(np.empty(size + ALIGNMENT, np.uint8), size, ALIGNMENT)
+    return _align(np.empty(size + ALIGNMENT, np.uint8), size, ALIGNMENT)
 
 
-def kept(size: int) -> np.ndarray:
+def allocate_huge(size: int) -> np.ndarray:
     """Return bytes aligned to 64 for many steps: in huge pages if they are many, and the system (Linux) has such pages.
 
     A product reads rows that are pages apart, and translating their addresses takes time.  Raises MemoryError if there
@@ -30,11 +30,11 @@ def kept(size: int) -> np.ndarray:
         with suppress(OSError, OverflowError):  # this kernel has no huge pages, or not enough memory
             memory = mmap.mmap(-1, size + 2 * HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             memory.madvise(mmap.MADV_HUGEPAGE)
-            return _from(np.frombuffer(memory, np.uint8), size, HUGE)
-    return aligned(size)
+            return _align(np.frombuffer(memory, np.uint8), size, HUGE)
+    return allocate_aligned(size)
 
 
-def _from(space: np.ndarray, size: int, side: int) -> np.ndarray:
+def _align(space: np.ndarray, size: int, side: int) -> np.ndarray:
     """Return bytes of a space from a multiple of a side on."""
     start = -space.ctypes.data % side
     return space[start : start + size]
@@ -42,11 +42,11 @@ def _from(space: np.ndarray, size: int, side: int) -> np.ndarray:
 
 def empty(shape: Sequence[int], dtype: str | np.dtype) -> np.ndarray:
     """Return an uninitialised array."""
-    return aligned(prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
+    return allocate_aligned(prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
 
 
 def copy(array: np.ndarray) -> np.ndarray:
     """Return an aligned copy, to keep."""
-    made = kept(array.nbytes).view(array.dtype).reshape(array.shape)
+    made = allocate_huge(array.nbytes).view(array.dtype).reshape(array.shape)
     made[...] = array
     return made

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_backend_numba.execute.alignment import aligned, copy
+from sigma_backend_numba.execute.alignment import allocate_aligned, copy
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ALIGNMENT, BYTES, Node
 
 
-def admitted(value: Any, node: Node, name: str, rows: bool = False) -> np.ndarray:
+def convert_argument(value: Any, node: Node, name: str, rows: bool = False) -> np.ndarray:
     """Return an argument as a contiguous array of an input's dtype; SigmaGraphError for a wrong shape."""
     found = np.asarray(value, node.dtype)
     found = found if found.flags.c_contiguous else copy(found)
@@ -25,7 +25,7 @@ def admitted(value: Any, node: Node, name: str, rows: bool = False) -> np.ndarra
     return found
 
 
-def owned(found: np.ndarray) -> np.ndarray:
+def copy_if_read_only(found: np.ndarray) -> np.ndarray:
     """Return the array, or a copy if it is read-only."""
     return found if found.flags.writeable else copy(found)
 
@@ -36,13 +36,13 @@ class Places:
 
     _seen: dict[str, tuple[weakref.ref[np.ndarray], int]] = field(factory=dict, init=False)
 
-    def _again(self, value: Any, name: str) -> bool:
+    def _is_same(self, value: Any, name: str) -> bool:
         known = self._seen.get(name)
         return known is not None and known[0]() is value
 
     def array(self, value: Any, node: Node, name: str, rows: bool = False) -> np.ndarray:
         """Return an argument as an array that fits."""
-        found: np.ndarray = value if self._again(value, name) else admitted(value, node, name, rows)
+        found: np.ndarray = value if self._is_same(value, name) else convert_argument(value, node, name, rows)
         return found
 
     def address(self, found: np.ndarray, name: str) -> int:
@@ -54,10 +54,10 @@ class Places:
 
     def live(self, value: Any, node: Node, name: str, n: int) -> np.ndarray:
         """Return a live value as an array of one number, or of one number per step."""
-        if self._again(value, name) and not value.ndim:
+        if self._is_same(value, name) and not value.ndim:
             return value  # type: ignore[no-any-return]
         if np.ndim(value) == 0:
-            return admitted(value, node, name)
+            return convert_argument(value, node, name)
         found = np.ascontiguousarray(value, node.dtype)
         if found.shape == (n,):
             return found
@@ -67,7 +67,7 @@ class Places:
 def rings(nodes: Sequence[Node], n: int) -> tuple[list[np.ndarray], list[int]]:
     """Allocate the records of n steps in one block; return the arrays and their addresses."""
     sizes = [-(-n * prod(node.shape) * BYTES[node.dtype] // ALIGNMENT) * ALIGNMENT for node in nodes]
-    memory, starts = aligned(sum(sizes)), [sum(sizes[:i]) for i in range(len(sizes))]
+    memory, starts = allocate_aligned(sum(sizes)), [sum(sizes[:i]) for i in range(len(sizes))]
     first = memory.ctypes.data
     made = [np.ndarray((n, *node.shape), node.dtype, memory, start) for node, start in zip(nodes, starts, strict=True)]
     return made, [first + start for start in starts]

@@ -8,7 +8,7 @@ from sigma_backend_numba.execute.alignment import copy
 from sigma_kernel.graph import Graph, lifted
 
 
-def apart(graph: Graph) -> tuple[Graph, tuple[np.ndarray, ...]]:
+def split_constants(graph: Graph) -> tuple[Graph, tuple[np.ndarray, ...]]:
     """Return a graph that takes its constant arrays as its last inputs, and copies of them."""
     made, arrays = lifted(graph)
     return made, tuple(copy(node.attrs["value"].array) for node in arrays)

@@ -14,13 +14,13 @@ from attrs import define, field
 from sigma_backend_numba.cache.lookup import load
 from sigma_backend_numba.compiler.machine_code import Burst as Call
 from sigma_backend_numba.emit.program_text import NO_ROW, Job, Needs
-from sigma_backend_numba.execute.alignment import copy, empty, kept
-from sigma_backend_numba.execute.arguments import Places, admitted, owned, rings
-from sigma_backend_numba.execute.constants import apart
+from sigma_backend_numba.execute.alignment import allocate_huge, copy, empty
+from sigma_backend_numba.execute.arguments import Places, convert_argument, copy_if_read_only, rings
+from sigma_backend_numba.execute.constants import split_constants
 from sigma_backend_numba.execute.thread_count import ThreadCount
 from sigma_backend_numba.execute.thread_pool import POOL, cores
-from sigma_backend_numba.lower.canonical import DATA, STATE, STEER, expanded, frame
-from sigma_backend_numba.lower.kernels import raised
+from sigma_backend_numba.lower.canonical import DATA, STATE, STEER, expand_graph, frame
+from sigma_backend_numba.lower.kernels import take_error
 from sigma_kernel.contracts import Burst, Step
 from sigma_kernel.errors import SigmaGraphError, SigmaStateError
 from sigma_kernel.graph import Graph, Node
@@ -69,12 +69,12 @@ class Machine:
         special = (rows, count, arena, first, ended, fault, arena + self.needs["arena"])
         table = array("q", [*inputs, *self._held, *outputs, *moving, *[0] * len(self._held), *special])
         memory[:SHARED_BYTES] = 0
-        raised(fault)  # discard the exception of an interrupted burst
+        take_error(fault)  # discard the exception of an interrupted burst
         try:
-            done = self._together(table.buffer_info()[0], n)
+            done = self._run_on_threads(table.buffer_info()[0], n)
             if memory[fault - first] == NO_ROW:
                 return -1
-            if error := raised(fault):
+            if error := take_error(fault):
                 raise error
             if memory[fault - first]:
                 raise SigmaGraphError(
@@ -84,7 +84,7 @@ class Machine:
             self._free.append((memory, first))
         return done
 
-    def _together(self, address: int, n: int) -> int:
+    def _run_on_threads(self, address: int, n: int) -> int:
         """Run n steps on a useful number of threads; return how many were done."""
         used = 1
 
@@ -108,7 +108,7 @@ class Machine:
         try:
             return self._free.pop()
         except IndexError:
-            memory = kept(self.memory_bytes)
+            memory = allocate_huge(self.memory_bytes)
             return memory, memory.ctypes.data
 
 
@@ -128,9 +128,11 @@ class LoweredFunction:
     def __call__(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         """Return the outputs.  A donated input is invalid after the call; a wrong shape raises SigmaGraphError."""
         graph, inputs = self.machine.graph, self.machine.inputs
-        given = [admitted(x, node, f"input {i}") for i, (x, node) in enumerate(zip(arrays, inputs, strict=True))]
+        given = [
+            convert_argument(x, node, f"input {i}") for i, (x, node) in enumerate(zip(arrays, inputs, strict=True))
+        ]
         for i in self.donate.values():
-            given[i] = owned(given[i])
+            given[i] = copy_if_read_only(given[i])
         results = [
             given[self.donate[out]] if out in self.donate else empty(node.shape, node.dtype)
             for out, node in enumerate(graph.outputs)
@@ -162,7 +164,7 @@ class CompiledProgram:
         step, nodes, places = self.step, iter(self.machine.inputs), self._places
         held = {name: places.array(state[name], next(nodes), name) for name in step.state}
         for name in step.writes:
-            held[name] = owned(held[name]) if self.in_place else copy(held[name])
+            held[name] = copy_if_read_only(held[name]) if self.in_place else copy(held[name])
         data = {name: places.array(block[name], next(nodes), name, rows=True) for name in step.data}
         live = {name: places.live(steer[name], next(nodes), name, n) for name in step.steer}
         order, count = np.ascontiguousarray(rows, np.int32), min(map(len, data.values()), default=0)
@@ -189,12 +191,12 @@ def _bytes(node: Node) -> int:
 
 def machine(job: Job, threads: int) -> Machine:
     """Return the machine for a job, planned and compiled unless its program is known."""
-    return Machine(job.graph, *load(str(job), job.made, job.kernels()), threads, job.constants)
+    return Machine(job.graph, *load(str(job), job.write_program, job.kernels()), threads, job.constants)
 
 
 def step_job(step: Step, approximate: bool = False) -> Job:
     """Return the job of a step: inputs are state, data, live values and constants, outputs are updates and records."""
-    graph, held = apart(expanded(step.graph))
+    graph, held = split_constants(expand_graph(step.graph))
     kinds = {STATE: len(step.state), DATA: len(step.data), STEER: len(step.steer)}
     donated = step.donations
     around = frame(kinds, [donated.get(i) for i in range(len(step.graph.outputs))], len(held))
@@ -207,6 +209,6 @@ def step_job(step: Step, approximate: bool = False) -> Job:
 def graph_job(graph: Graph, donate: Mapping[int, int], approximate: bool = False) -> Job:
     """Return the job of a graph by itself."""
     targets = [donate.get(out) for out in range(len(graph.outputs))]
-    made, held = apart(expanded(graph))
+    made, held = split_constants(expand_graph(graph))
     around = frame({STATE: len(graph.inputs)}, targets, len(held))
     return Job(made, around, approximate=approximate, constants=held)

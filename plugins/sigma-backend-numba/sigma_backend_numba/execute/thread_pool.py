@@ -102,12 +102,12 @@ class ThreadPool:
         try:
             if len(workers) < 2:
                 return part(0, 1)
-            return workers[0].result(lambda: _together(part, workers))
+            return workers[0].result(lambda: _run_parts(part, workers))
         finally:
             self.give_back(workers)
 
 
-def _together(part: Part, workers: list[Worker]) -> int:
+def _run_parts(part: Part, workers: list[Worker]) -> int:
     """Run all parts; the first worker leads."""
     count = len(workers)
     for number, worker in enumerate(workers[1:], 1):

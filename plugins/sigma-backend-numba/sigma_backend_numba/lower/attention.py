@@ -16,7 +16,7 @@ LINE = 16  # elements to which the gradients are aligned
 LONGEST = 1 << 14  # keys of a row of scores: a block of rows must fit into the cache
 
 
-def kept(node: Node) -> bool:
+def is_lowered(node: Node) -> bool:
     """Return whether an attention is computed without its expansion."""
     keys = node.inputs[2 if node.op == "attention_gradient" else 1]
     sides = [side for x in (node, *node.inputs) for side in x.shape]
@@ -27,7 +27,7 @@ def without_others(graph: Graph) -> Graph:
     """Return the graph with all attention expanded that is not kept."""
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        expansion = OPS[node.op].expansion if node.op in FUSED and not kept(node) else None
+        expansion = OPS[node.op].expansion if node.op in FUSED and not is_lowered(node) else None
         if expansion:
             return expansion(*inputs, **node.attrs)
         return with_inputs(node, inputs)
@@ -40,11 +40,11 @@ def order(rank: int) -> tuple[int, ...]:
     return (0, rank - 2, *range(1, rank - 2), rank - 1) if rank > 3 else tuple(range(rank))
 
 
-def attended(node: Node, operands: Sequence[Node]) -> Node:
+def attend(node: Node, operands: Sequence[Node]) -> Node:
     """Return the result of an attention."""
     axes = order(len(node.shape))
     stored = tuple(node.shape[axis] for axis in axes)
-    return _turned(Node("attend", tuple(operands), dict(node.attrs), stored, node.dtype), axes)
+    return _restore_axes(Node("attend", tuple(operands), dict(node.attrs), stored, node.dtype), axes)
 
 
 def gradients(operands: Sequence[Node], causal: bool) -> Node:
@@ -71,14 +71,14 @@ def part(made: Node, of: int) -> Node:
     axes, stop = order(len(shape)), start + prod(shape)
     one = Node("slice", (made,), {"start": (start,), "stop": (stop,), "step": (1,)}, (prod(shape),), made.dtype)
     stored = tuple(shape[axis] for axis in axes)
-    return _turned(Node("reshape", (one,), {"shape": stored}, stored, made.dtype), axes)
+    return _restore_axes(Node("reshape", (one,), {"shape": stored}, stored, made.dtype), axes)
 
 
 def _room(shape: Shape) -> int:
     return -(-prod(shape) // LINE) * LINE
 
 
-def _turned(stored: Node, axes: tuple[int, ...]) -> Node:
+def _restore_axes(stored: Node, axes: tuple[int, ...]) -> Node:
     """Return a stored value with its axes in their usual order."""
     back = tuple(sorted(range(len(axes)), key=axes.__getitem__))
     shape = tuple(stored.shape[axis] for axis in back)

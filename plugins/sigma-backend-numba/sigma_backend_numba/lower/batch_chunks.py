@@ -32,7 +32,7 @@ def cut(scan: Node) -> Node:
     attrs, body = scan.attrs, scan.attrs["body"]
     rows = {node.shape[0] if node.shape else 1 for node in body.outputs}
     chunks = _chunks(rows.pop(), attrs["length"] * work(body)) if len(rows) == 1 else 1
-    wanted = _wanted(body, body.inputs[: attrs["carries"]]) if chunks > 1 else None
+    wanted = _find_cuts(body, body.inputs[: attrs["carries"]]) if chunks > 1 else None
     if wanted is None:
         return scan
     split = tuple(wanted.get(node) == {0} for node in body.inputs)
@@ -51,7 +51,7 @@ def _chunks(rows: int, work: int) -> int:
     return next((count for count in range(most, 1, -1) if rows % count == 0), 1)
 
 
-def _wanted(body: Graph, carries: Sequence[Node]) -> Wanted | None:
+def _find_cuts(body: Graph, carries: Sequence[Node]) -> Wanted | None:
     """Return the axes at which all nodes of a body are cut; None if rows depend on each other."""
     wanted: Wanted = {node: {0} for node in (*carries, *body.outputs)}
     for node in reversed(tuple(ordered(body.outputs))):
@@ -72,7 +72,7 @@ def _axes(node: Node, axis: int) -> Sequence[int | None] | None:
     if node.op == "iota":  # which is in the table of scalars, too
         return () if axis != attrs["axis"] else None
     if node.op in SCALARS or node.op in ("stretch", "stop"):
-        return [_aligned(node, x, axis) for x in operands]
+        return [_operand_axis(node, x, axis) for x in operands]
     if node.op in REDUCTIONS:
         return [axis]
     match node.op:
@@ -91,7 +91,7 @@ def _axes(node: Node, axis: int) -> Sequence[int | None] | None:
     return None
 
 
-def _aligned(node: Node, x: Node, axis: int) -> int | None:
+def _operand_axis(node: Node, x: Node, axis: int) -> int | None:
     """Return the axis of an operand that broadcasts along an axis of its node; None if it is repeated there."""
     own = axis - len(node.shape) + len(x.shape)
     return own if own >= 0 and x.shape[own] != 1 else None
@@ -104,7 +104,7 @@ def _of_product(node: Node, axis: int) -> Sequence[int | None]:
             return None, len(y.shape) - 1
         case 2:
             return len(x.shape) - 2, None
-    return [_aligned(node, x, axis), _aligned(node, y, axis)]
+    return [_operand_axis(node, x, axis), _operand_axis(node, y, axis)]
 
 
 def _before_reshape(before: Sequence[int], after: Sequence[int], axis: int) -> list[int | None] | None:
@@ -133,7 +133,7 @@ def _smaller(body: Graph, wanted: Wanted, chunks: int) -> Graph:
         for axis in _pending(node, wanted[node], new):
             axes = (None,) * len(node.inputs) if axis is None else _axes(node, axis) or ()
             operands = tuple(new[x, at] for x, at in zip(node.inputs, axes, strict=True))
-            new[node, axis] = evolve(node, inputs=operands) if axis is None else _resized(node, operands, axis, chunks)
+            new[node, axis] = evolve(node, inputs=operands) if axis is None else _resize(node, operands, axis, chunks)
     inputs = tuple(new[node, axis] for node in body.inputs for axis in wanted.get(node, {None}))
     return Graph(inputs, tuple(new[node, 0] for node in body.outputs))
 
@@ -148,7 +148,7 @@ def _cut(shape: Sequence[int], axis: int, chunks: int) -> tuple[int, ...]:
     return tuple(side // chunks if k == axis else side for k, side in enumerate(shape))
 
 
-def _resized(node: Node, operands: tuple[Node, ...], axis: int, chunks: int) -> Node:
+def _resize(node: Node, operands: tuple[Node, ...], axis: int, chunks: int) -> Node:
     """Return a node of other operands, with a smaller side."""
     shape = _cut(node.shape, axis, chunks)
     named = {"reshape": "shape", "stretch": "shape", "iota": "shape"}.get(node.op)

@@ -18,9 +18,9 @@ from attrs import define, evolve, field, frozen
 from sigma_backend_numba.compiler.processor import AMX, DOTS, mixed_form
 from sigma_backend_numba.lower import attention
 from sigma_backend_numba.lower.batch_chunks import CHUNKS as CHUNKS, cut
-from sigma_backend_numba.lower.kernels import LOWERINGS, called
+from sigma_backend_numba.lower.kernels import LOWERINGS, to_call
 from sigma_backend_numba.lower.layout import VIEWS, is_regular, layout, source
-from sigma_backend_numba.lower.packing import packed
+from sigma_backend_numba.lower.packing import pack_matrices
 from sigma_backend_numba.lower.pieces import side_by_side
 from sigma_backend_numba.lower.resident import read_in_place
 from sigma_backend_numba.lower.running_sums import summed_later
@@ -80,7 +80,7 @@ class Form:
         self._new |= {x: _gather(x, self.places[x]) for x in {*data} - read_in_place(self.graph, data)}
         for node in self.graph:
             if node not in self._new:
-                self._new[node] = made = self._adapted(node)
+                self._new[node] = made = self._adapt(node)
                 if made.op == "max_pool":
                     self._pools.setdefault(made.inputs[0], []).append(made)
         for out, node in enumerate(self.graph.outputs):
@@ -90,11 +90,11 @@ class Form:
             if node.op == "part":
                 self.parts.setdefault(node.inputs[0], []).append(node)
 
-    def _adapted(self, node: Node) -> Node:
+    def _adapt(self, node: Node) -> Node:
         """Return a node whose operands have the layouts that it needs."""
         operands = tuple(self._new[x] for x in node.inputs)
         if node.op in attention.FUSED:
-            return self._attended(node, operands)
+            return self._attend(node, operands)
         if node.op == "mixed" or (node.op == "matmul" and node.dtype in FLOATS):
             operands = tuple(x if _fit_for_blas(x) else _copy(x) for x in operands)
         elif node.op == "take":
@@ -104,12 +104,12 @@ class Form:
         elif node.op in PLAIN and node.op != "part":
             operands = tuple(x if _in_memory(x) and is_regular(x) else _copy(x) for x in operands)
         if node.op == "pool_argmax":
-            operands += self._pooled(node, operands[0])
+            operands += self._find_maxima(node, operands[0])
         made = with_inputs(node, operands)
         if made.op == "convolution_kernel":
             return _in_parts(made)
         if made.op == "div" and _has_few_roots(made):
-            return evolve(made, op="mul", inputs=(made.inputs[0], self._inverted(made.inputs[1])))
+            return evolve(made, op="mul", inputs=(made.inputs[0], self._invert(made.inputs[1])))
         if made.op == "sum" and _adds_up_scattered(made):
             made = evolve(made, inputs=made.inputs[0].inputs[:1])
         if made.op in FOLDS and _reduces_much(made):
@@ -118,25 +118,25 @@ class Form:
             made = evolve(made, inputs=(_copy(made.inputs[0]),))
         return made
 
-    def _inverted(self, x: Node) -> Node:
+    def _invert(self, x: Node) -> Node:
         """Return one over a root, or over a view of one: a product is faster than a quotient."""
         if x.op in VIEWS:
-            return evolve(x, inputs=(self._inverted(x.inputs[0]),))
+            return evolve(x, inputs=(self._invert(x.inputs[0]),))
         if x not in self._inverse:
             self._inverse[x] = Node("div", (constant(1.0, x.dtype), x), {}, x.shape, x.dtype)
         return self._inverse[x]
 
-    def _attended(self, node: Node, operands: tuple[Node, ...]) -> Node:
+    def _attend(self, node: Node, operands: tuple[Node, ...]) -> Node:
         """Return an attention, or the part of one's gradients."""
         if node.op == "attention":
-            return attention.attended(node, [_readable_rows(x) for x in operands])
+            return attention.attend(node, [_readable_rows(x) for x in operands])
         key = (operands, node.attrs["causal"])
         if key not in self._gradients:
             rows = [_readable_rows(x) for x in operands]
             self._gradients[key] = attention.gradients(rows, node.attrs["causal"])
         return attention.part(self._gradients[key], node.attrs["of"])
 
-    def _pooled(self, node: Node, x: Node) -> tuple[Node, ...]:
+    def _find_maxima(self, node: Node, x: Node) -> tuple[Node, ...]:
         """Return the maxima of the windows, if the graph computes them anyway."""
         return tuple(made for made in self._pools.get(x, ()) if made.attrs == node.attrs)[:1]
 
@@ -150,13 +150,13 @@ class Form:
         self._delivered.add(self.outputs[out])
 
 
-def expanded(graph: Graph) -> Graph:
+def expand_graph(graph: Graph) -> Graph:
     """Return a graph in ops of this backend: primitives, and calls of functions for other ops.
 
     Its arrays of constants stay, as they become inputs; those in the body of a scan do not.
     """
-    graph = _multiplied(attention.without_others(graph))
-    return _looped(summed_later(side_by_side(_called(rewrite(graph, keep=_Kept()), KNOWN | {"array"}))))
+    graph = _lower_mixed_products(attention.without_others(graph))
+    return _lower_scans(summed_later(side_by_side(_lower_to_calls(rewrite(graph, keep=_Kept()), KNOWN | {"array"}))))
 
 
 class _Kept:
@@ -166,7 +166,7 @@ class _Kept:
         return op in attention.FUSED or op in LOWERINGS
 
 
-def _multiplied(graph: Graph, within: bool = False) -> Graph:
+def _lower_mixed_products(graph: Graph, within: bool = False) -> Graph:
     """Return a graph in which mixed products are products of bfloat16, or of rounded numbers.
 
     ``within`` a scan, products of few rows are of rounded numbers: their second operands are packed once (see
@@ -178,9 +178,9 @@ def _multiplied(graph: Graph, within: bool = False) -> Graph:
             return with_inputs(node, inputs)
         if node.dtype == "float32" and node.attrs["dtype"] == "bfloat16" and _large(node, within):
             return evolve(node, op="mixed", inputs=inputs)
-        return evolve(node, op="matmul", inputs=tuple(_rounded(x, node.attrs) for x in inputs), attrs={})
+        return evolve(node, op="matmul", inputs=tuple(_round_operand(x, node.attrs) for x in inputs), attrs={})
 
-    return changed(graph, change, partial(_multiplied, within=True))
+    return changed(graph, change, partial(_lower_mixed_products, within=True))
 
 
 def _large(node: Node, within: bool) -> bool:
@@ -192,29 +192,29 @@ def _large(node: Node, within: bool) -> bool:
     return min(rows, columns, inner) >= LEAST and rows >= least and 2 * rows * columns * inner >= PACKED[mixed_form()]
 
 
-def _rounded(x: Node, attrs: Mapping[str, Any]) -> Node:
+def _round_operand(x: Node, attrs: Mapping[str, Any]) -> Node:
     """Return an operand rounded before it is transposed, so that products of both forms share the rounding."""
     if x.op == "permute":
-        return evolve(x, inputs=(_rounded(x.inputs[0], attrs),))
+        return evolve(x, inputs=(_round_operand(x.inputs[0], attrs),))
     return Node("reduce_precision", (x,), attrs, x.shape, x.dtype)
 
 
-def _looped(graph: Graph) -> Graph:
+def _lower_scans(graph: Graph) -> Graph:
     """Return a graph whose scans, those within scans included, are cut into chunks and multiply packed matrices."""
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         made = with_inputs(node, inputs)
-        return packed(cut(made)) if made.op == "scan" else made
+        return pack_matrices(cut(made)) if made.op == "scan" else made
 
-    return changed(graph, change, _looped)
+    return changed(graph, change, _lower_scans)
 
 
-def _called(graph: Graph, known: Collection[str] = KNOWN) -> Graph:
+def _lower_to_calls(graph: Graph, known: Collection[str] = KNOWN) -> Graph:
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         made = with_inputs(node, inputs)
-        return made if node.op in known else called(made)
+        return made if node.op in known else to_call(made)
 
-    return changed(graph, change, _called)
+    return changed(graph, change, _lower_to_calls)
 
 
 def _check(graph: Graph) -> None:

@@ -66,16 +66,16 @@ class Compiled:
     def code(self) -> tuple[str, str]:
         """Return the kernel as LLVM text, and its name there."""
         return _ATTRIBUTES.sub(
-            lambda line: line[0].replace("noinline", "nounwind"), self._made.inspect_llvm()
-        ), self._made.native_name
+            lambda line: line[0].replace("noinline", "nounwind"), self._function.inspect_llvm()
+        ), self._function.native_name
 
     def address(self) -> int:
         """Return the address of the kernel in this process."""
-        address: int = self._made.address
+        address: int = self._function.address
         return address
 
     @cached_property
-    def _made(self) -> Any:
+    def _function(self) -> Any:
         numba = import_module("numba")
         kernel = self.kernel if hasattr(self.kernel, "py_func") else numba.njit(error_model="numpy")(self.kernel)
         names = {"kernel": kernel, "carray": numba.carray, "inf": math.inf, "nan": math.nan}
@@ -113,10 +113,10 @@ class Meant:
 
     def address(self) -> int:
         """Return the address of a function that calls Python."""
-        return ctypes.cast(self._called, ctypes.c_void_p).value or 0
+        return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
     @cached_property
-    def _called(self) -> Any:
+    def _callback(self) -> Any:
         node, run = self.node, meaning_of(self.node, numpy_namespace())
 
         def call(fault: int, *addresses: int) -> None:
@@ -153,13 +153,13 @@ def _fitting(node: Node, found: Any) -> np.ndarray:
     return result
 
 
-def raised(fault: int) -> BaseException | None:
+def take_error(fault: int) -> BaseException | None:
     """Remove and return the exception that a meaning raised during the burst with this fault address."""
     return _raised.pop(fault, None)
 
 
 # -- from ops to kernels -----------------------------------------------------------------------------------------------
-def called(node: Node) -> Node:
+def to_call(node: Node) -> Node:
     """Return a node that calls a function, in place of an op that this backend does not have."""
     kernel = LOWERINGS.get(node.op)
     kind = _kind(node) if kernel is not None else "python"
@@ -167,11 +167,11 @@ def called(node: Node) -> Node:
         _warn(node, kernel)
         # not the whole graph, which may be freed
         alone = evolve(node, inputs=tuple(symbol(x.shape, x.dtype) for x in node.inputs))
-        made: Kernel = Meant(_outside(kind, node, identity(MEANINGS.get(node.op))), alone)
+        made: Kernel = Meant(_external_function(kind, node, identity(MEANINGS.get(node.op))), alone)
     else:
         inputs = tuple(x.dtype for x in node.inputs)
         version = importlib.metadata.version("numba")
-        outside = _outside(kind, node, identity(kernel), version)
+        outside = _external_function(kind, node, identity(kernel), version)
         made = Compiled(node.op, outside, kernel, node.attrs, (*inputs, node.dtype), kind == "rows")
     named = _kernels.setdefault(made.outside.symbol, made).outside.symbol
     return Node(kind, node.inputs, {"symbol": named}, node.shape, node.dtype)
@@ -188,7 +188,7 @@ def _kind(node: Node) -> str:
     return "rows" if node.shape and all(fits) else "python"
 
 
-def _outside(kind: str, node: Node, *parts: str) -> Outside:
+def _external_function(kind: str, node: Node, *parts: str) -> Outside:
     """Return an external function: its symbol, and the kinds of its arguments and result."""
     every = (*node.inputs, node)
     specs = [str(x.spec) if kind == "python" else x.dtype for x in every]

@@ -47,11 +47,11 @@ def layout(node: Node) -> Layout | None:
     for view in reversed(chain(node)):
         if found is None:
             return None
-        found = _viewed(view, found)
+        found = _view_layout(view, found)
     return found
 
 
-def laid(node: Node) -> Layout:
+def require_layout(node: Node) -> Layout:
     """Return the layout of a node that is known to have one."""
     found = layout(node)
     if found is None:
@@ -68,7 +68,7 @@ def is_regular(node: Node) -> bool:
     return prod(node.shape) == 0 or all(side == 1 or a == b for side, a, b in pairs)
 
 
-def _viewed(view: Node, under: Layout) -> Layout | None:
+def _view_layout(view: Node, under: Layout) -> Layout | None:
     """Return the layout of a view, given that of its operand."""
     sides, strides = view.inputs[0].shape, under.strides
     match view.op:
@@ -83,12 +83,12 @@ def _viewed(view: Node, under: Layout) -> Layout | None:
             offset = under.offset + sum(a * s for a, s in zip(start, strides, strict=True))
             return Layout(offset, tuple(s * by for s, by in zip(strides, step, strict=True)))
         case "reshape":
-            reshaped = _reshaped(sides, strides, view.shape)
+            reshaped = _reshape_strides(sides, strides, view.shape)
             return None if reshaped is None else Layout(under.offset, reshaped)
     return under
 
 
-def _reshaped(sides: Sequence[int], strides: Sequence[int], shape: Shape) -> tuple[int, ...] | None:
+def _reshape_strides(sides: Sequence[int], strides: Sequence[int], shape: Shape) -> tuple[int, ...] | None:
     """Return strides for another shape of the same elements in the same order, or None if there are none."""
     if 0 in shape:
         return regular(shape).strides

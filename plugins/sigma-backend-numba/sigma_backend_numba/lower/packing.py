@@ -22,18 +22,18 @@ def vectors() -> int:
     return 2 if registers() == 512 else 1
 
 
-def packed(scan: Node) -> Node:
+def pack_matrices(scan: Node) -> Node:
     """Return a scan that is given the panels of the matrices by which its body multiplies, or the same node."""
     attrs, body = scan.attrs, scan.attrs["body"]
     first, split = attrs["carries"] + attrs["sequences"], attrs.get("split", (False,) * len(body.inputs))
     operands = zip(body.inputs[first:], scan.inputs[first:], split[first:], strict=True)
     outer = {x: given for x, given, cut in operands if not cut}
     factors = dict.fromkeys(node.inputs[1] for node in body if _is_product(node)) if attrs["length"] >= STEPS else {}
-    panels = {x: _panels(made) for x in factors if (made := _outside(x, outer)) is not None}
+    panels = {x: _panels(made) for x in factors if (made := _find_outside(x, outer)) is not None}
     if not panels:
         return scan
     inside = {x: symbol(made.shape, made.dtype) for x, made in panels.items()}
-    results = changed(body, lambda node, inputs: _multiplied(node, inputs, inside), lambda inner: inner).outputs
+    results = changed(body, lambda node, inputs: _multiply_packed(node, inputs, inside), lambda inner: inner).outputs
     used = {*body.inputs[:first], *ordered(results)}
     kept = [one for one in zip(body.inputs, scan.inputs, split, strict=True) if one[0] in used]
     kept += [(inside[x], made, False) for x, made in panels.items()]
@@ -42,11 +42,11 @@ def packed(scan: Node) -> Node:
     return evolve(scan, inputs=given, attrs={**attrs, **more})
 
 
-def _outside(x: Node, outer: Mapping[Node, Node]) -> Node | None:
+def _find_outside(x: Node, outer: Mapping[Node, Node]) -> Node | None:
     """Return a matrix of the body as it is before the loop: a constant, perhaps rounded or transposed."""
     if x in outer or x.op not in ("reduce_precision", "permute"):
         return outer.get(x)
-    made = _outside(x.inputs[0], outer)
+    made = _find_outside(x.inputs[0], outer)
     return None if made is None else evolve(x, inputs=(made,))
 
 
@@ -56,7 +56,7 @@ def _is_product(node: Node) -> bool:
     return flat and node.shape[1] >= COLUMNS and node.inputs[0].shape[1] > 0
 
 
-def _multiplied(node: Node, inputs: tuple[Node, ...], inside: dict[Node, Node]) -> Node:
+def _multiply_packed(node: Node, inputs: tuple[Node, ...], inside: dict[Node, Node]) -> Node:
     if _is_product(node) and node.inputs[1] in inside:
         return evolve(node, op="packed", inputs=(inputs[0], inside[node.inputs[1]]))
     return with_inputs(node, inputs)

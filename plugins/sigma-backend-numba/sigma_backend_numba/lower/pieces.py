@@ -20,7 +20,7 @@ def side_by_side(graph: Graph) -> Graph:
             pieces[made] = (made,)
         elif made.op == "add" and all(x in pieces and x.shape == made.shape for x in inputs):
             found = tuple(piece for x in inputs for piece in pieces[x])
-            if (whole := _whole(found)) is not None:
+            if (whole := _join_pieces(found)) is not None:
                 return whole
             pieces[made] = found
         return made
@@ -36,7 +36,7 @@ def _axis(node: Node) -> int | None:
     return axes[0] if len(axes) == 1 else None
 
 
-def _whole(found: tuple[Node, ...]) -> Node | None:
+def _join_pieces(found: tuple[Node, ...]) -> Node | None:
     """Return padded pieces as one value, if they cover all of an axis, each place once."""
     axis = _axis(found[0])
     if axis is None or any(_axis(piece) != axis for piece in found):

@@ -37,7 +37,7 @@ _forced: ContextVar[Route | None] = ContextVar("forced", default=None)
 
 
 @contextmanager
-def forced(choice: Route) -> Iterator[None]:
+def force_route(choice: Route) -> Iterator[None]:
     """Compute all products in one way, to measure or to test it.
 
     The way is no part of a program's job: without a new ``cache.lookup.makers``, known programs stay as they are.
@@ -49,7 +49,7 @@ def forced(choice: Route) -> Iterator[None]:
         _forced.reset(token)
 
 
-def chosen(rows: int, columns: int, inner: int, turned: bool) -> Route:
+def select_route(rows: int, columns: int, inner: int, turned: bool) -> Route:
     """Return how a product is computed; ``turned``: the second operand is transposed."""
     if found := _forced.get():
         return found

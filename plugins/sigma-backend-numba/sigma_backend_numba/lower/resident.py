@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
 from sigma_backend_numba.lower.layout import VIEWS, layout, regular, source
-from sigma_backend_numba.lower.product_table import BLAS, chosen
+from sigma_backend_numba.lower.product_table import BLAS, select_route
 from sigma_kernel.graph import BYTES, Graph, Node
 
 LEAST = 4  # vectors of columns of a product: the tiles of a narrower one have more rows than pointers fit in registers
@@ -46,4 +46,4 @@ def _in_registers(node: Node) -> bool:
     """Return whether a product is computed in tiles of registers: BLAS takes rows at equal distances only."""
     (rows, columns), inner = node.shape, node.inputs[0].shape[1]
     other = layout(node.inputs[1])
-    return chosen(rows, columns, inner, other is not None and other.strides[-1] != 1).way != BLAS
+    return select_route(rows, columns, inner, other is not None and other.strides[-1] != 1).way != BLAS

@@ -45,7 +45,7 @@ def summed_later(graph: Graph) -> Graph:
         terms = _terms(made.attrs["body"], made.attrs["carries"]) if made.op == "scan" else {}
         stacked = {i - len(made.attrs["body"].outputs) for i in read.get(id(made.attrs.get("body")), ())}
         if terms and not stacked & terms.keys():
-            found = _apart(made, terms)
+            found = _stack_terms(made, terms)
             if found.scan.attrs["length"] and cut(found.scan) is not found.scan:
                 known[made] = found
         return made
@@ -72,7 +72,7 @@ def _sums_rows(node: Node) -> bool:
     return node.op == "sum" and 0 in node.attrs["axis"] and node.inputs[0].shape[0] > 1
 
 
-def _apart(scan: Node, terms: Mapping[int, list[Node]]) -> Apart:
+def _stack_terms(scan: Node, terms: Mapping[int, list[Node]]) -> Apart:
     """Return the scan that stacks the terms."""
     body, carries = scan.attrs["body"], scan.attrs["carries"]
     left = [i for i in range(carries) if i not in terms]

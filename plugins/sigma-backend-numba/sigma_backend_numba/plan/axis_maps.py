@@ -28,7 +28,7 @@ def sides(shape: Shape) -> Shape:
     return tuple(side for side in shape if side != 1)
 
 
-def aligned(m: Map, shape: Shape) -> Map:
+def broadcast_map(m: Map, shape: Shape) -> Map:
     """Return the map of an operand that broadcasts to a node with a map."""
     lead = len(m) - len(shape)
     return tuple(None if side == 1 else m[lead + k] for k, side in enumerate(shape))
@@ -47,23 +47,23 @@ def operand(node: Node, position: int, m: Map) -> Map:
     if node.op == "take":
         axis = node.attrs["axis"]
         return tuple(None if side == 1 else m[axis + k] for k, side in enumerate(x.shape))
-    return () if node.op == "random_bits" else aligned(m, x.shape)
+    return () if node.op == "random_bits" else broadcast_map(m, x.shape)
 
 
-def below(node: Node, m: Map) -> Map | None:
+def map_of_source(node: Node, m: Map) -> Map | None:
     """Return the map of a view's source, or None if the view does more than move axes."""
     for view in chain(node):
-        found = _down(view, m)
+        found = _source_map(view, m)
         if found is None:
             return None
         m = found
     return m
 
 
-def above(node: Node, m: Map) -> Map | None:
+def map_of_view(node: Node, m: Map) -> Map | None:
     """Return the map of a view, given its source's; an entry is also None if the source does not determine it."""
     for view in reversed(chain(node)):
-        found = _up(view, m)
+        found = _view_map(view, m)
         if found is None:
             return None
         m = found
@@ -74,22 +74,22 @@ def _squeezes(view: Node) -> bool:
     return view.op == "reshape" and sides(view.shape) == sides(view.inputs[0].shape)
 
 
-def _down(view: Node, m: Map) -> Map | None:
+def _source_map(view: Node, m: Map) -> Map | None:
     shape = view.inputs[0].shape
     match view.op:
         case "stop":
             return m
         case "stretch":
-            return aligned(m, shape)
+            return broadcast_map(m, shape)
         case "permute":
             found: list[int | None] = [None] * len(shape)
             for k, axis in enumerate(view.attrs["axes"]):
                 found[axis] = m[k]
             return tuple(found)
-    return _matched(view.shape, m, shape) if _squeezes(view) else None
+    return _squeeze_map(view.shape, m, shape) if _squeezes(view) else None
 
 
-def _up(view: Node, m: Map) -> Map | None:
+def _view_map(view: Node, m: Map) -> Map | None:
     match view.op:
         case "stop":
             return m
@@ -97,15 +97,15 @@ def _up(view: Node, m: Map) -> Map | None:
             return (None,) * (len(view.shape) - len(m)) + m
         case "permute":
             return tuple(m[axis] for axis in view.attrs["axes"])
-    return _matched(view.inputs[0].shape, m, view.shape) if _squeezes(view) else None
+    return _squeeze_map(view.inputs[0].shape, m, view.shape) if _squeezes(view) else None
 
 
-def _matched(shape: Shape, m: Map, other: Shape) -> Map:
+def _squeeze_map(shape: Shape, m: Map, other: Shape) -> Map:
     known = iter([axis for axis, side in zip(m, shape, strict=True) if side != 1])
     return tuple(None if side == 1 else next(known) for side in other)
 
 
-def joined(node: Node, known: dict[Node, Map], nest: Shape) -> Map | None:
+def map_through(node: Node, known: dict[Node, Map], nest: Shape) -> Map | None:
     """Return the map of an elementwise node in a nest in which some of its operands have maps; None if none fits."""
     wanted: list[int | None] = [None] * len(node.shape)
     for position in values(node):
@@ -113,10 +113,10 @@ def joined(node: Node, known: dict[Node, Map], nest: Shape) -> Map | None:
         root = _root(x)
         if root not in known:
             continue
-        m = above(x, known[root])
+        m = map_of_view(x, known[root])
         if m is None or not _agree(node, position, m, wanted):
             return None
-    return _completed(node.shape, wanted, nest)
+    return _complete_map(node.shape, wanted, nest)
 
 
 def _root(node: Node) -> Node:
@@ -138,7 +138,7 @@ def _agree(node: Node, position: int, m: Map, wanted: list[int | None]) -> bool:
     return True
 
 
-def _completed(shape: Shape, wanted: list[int | None], nest: Shape) -> Map | None:
+def _complete_map(shape: Shape, wanted: list[int | None], nest: Shape) -> Map | None:
     """Assign the last fitting axes of the nest, in order, to axes that no operand determines."""
     bound = len(nest)
     for k in reversed(range(len(shape))):

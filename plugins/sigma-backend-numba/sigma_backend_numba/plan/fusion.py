@@ -23,7 +23,7 @@ from attrs import define, field
 
 from sigma_backend_numba.lower.canonical import DATA, ELEMENTWISE, FLOATS, FOLDS, LEAVES, Form
 from sigma_backend_numba.lower.layout import VIEWS, source
-from sigma_backend_numba.plan.axis_maps import Map, below, identity, joined, operand, sides, values
+from sigma_backend_numba.plan.axis_maps import Map, identity, map_of_source, map_through, operand, sides, values
 from sigma_backend_numba.plan.groups import Group, Groups, Place, Space
 from sigma_backend_numba.scalars import COSTLY
 from sigma_kernel.graph import BYTES, Node
@@ -105,11 +105,11 @@ class Fusion:
             return
         if m is None:
             self.stored.hubs.add(node)
-            group = self._beside(node, group) or self.groups.new_group("loop", Space(sides(node.shape)))
+            group = self._find_neighbour(node, group) or self.groups.new_group("loop", Space(sides(node.shape)))
             m = identity(node.shape)
         self._admit(node, group, group.space, m)
 
-    def _beside(self, node: Node, latest: Group) -> Group | None:
+    def _find_neighbour(self, node: Node, latest: Group) -> Group | None:
         """Return a nest that reads what a node reads, with its sides, and comes after all of its operands."""
         read = (leaf for leaf in self.groups.leaves(node.inputs) if leaf.op == "slice" or prod(leaf.shape) >= BESIDE)
         found = (self.groups.begun[leaf] for leaf in read if leaf in self.groups.begun)
@@ -128,8 +128,8 @@ class Fusion:
         repeated = [x for x in node.inputs if source(x) in self.groups.repeated and source(x) not in space.maps]
         if group in self.groups.producers(repeated):
             return None
-        m = joined(node, space.maps, space.sides)
-        return m if m is not None and (space.whole(m) or node not in self.stored.delivered) else None
+        m = map_through(node, space.maps, space.sides)
+        return m if m is not None and (space.is_computed_once(m) or node not in self.stored.delivered) else None
 
     def _admit(self, node: Node, group: Group, space: Space, m: Map) -> None:
         """Add a node to a nest, and the floating nodes that it reads."""
@@ -160,7 +160,7 @@ class Fusion:
         wanted: dict[Node, dict[Place | None, None]] = {}
         while True:
             for x, place in wishes:
-                root, there = source(x), place and place.below(x)
+                root, there = source(x), place and place.source_place(x)
                 if root in self._floating or root in self.groups.repeated:
                     wanted.setdefault(root, {})[there] = None
                 elif there is not None and root in there.group.repeated and there.space.maps.get(root) != there.map:
@@ -172,7 +172,7 @@ class Fusion:
             if root in self.groups.repeated:
                 wishes = self._repeat(root, places)
                 continue
-            group, space, m = self._placed(root, places)
+            group, space, m = self._choose_place(root, places)
             self._floating.discard(root)
             self.groups.enter(root, group, space, m)
             self._late |= {reader for reader in self._readers.pop(root, ()) if reader in self._floating}
@@ -209,12 +209,12 @@ class Fusion:
         self.groups.note_reads(root, place.group)
         return self._wishes(root, place.group, place.space, m)
 
-    def _placed(self, root: Node, wanted: list[Place | None]) -> tuple[Group, Space, Map]:
+    def _choose_place(self, root: Node, wanted: list[Place | None]) -> tuple[Group, Space, Map]:
         """Return where a floating node is computed: at its reader if that is cheap or computes each element once."""
         place, *others = wanted
         if place is not None and place.map is not None and not others and not place.space.full:
             cheap = root not in self.stored.delivered and root.op not in COSTLY
-            if cheap or place.space.whole(place.map):
+            if cheap or place.space.is_computed_once(place.map):
                 return place.group, place.space, place.map
         space = Space(sides(root.shape))
         return self.groups.new_group("loop", space, first=True), space, identity(root.shape)
@@ -311,12 +311,12 @@ class Grouping:
             return False
         known = space.maps.get(source(x))
         short = prod(space.sides[row:]) <= LONGEST_ROW and not space.full
-        return short and known is not None and below(x, m) == known
+        return short and known is not None and map_of_source(x, m) == known
 
     def _fold(self, node: Node) -> None:
         x = node.inputs[0]
         keys = [(leaf, x.shape, node.attrs["axis"]) for leaf in self.groups.leaves([x])]
-        group = self._together(keys, self.groups.latest_producer(node))
+        group = self._find_fold_group(keys, self.groups.latest_producer(node))
         if group is None:
             group = self.groups.new_group("fold", Space(sides(node.shape)), core=node, head=Space(sides(x.shape)))
         else:
@@ -327,7 +327,7 @@ class Grouping:
         if head is not None:
             self._fusion.grant([(x, Place(group, head, identity(x.shape)))])
 
-    def _together(self, keys: list[tuple[Any, ...]], latest: Group | None) -> Group | None:
+    def _find_fold_group(self, keys: list[tuple[Any, ...]], latest: Group | None) -> Group | None:
         """Return a group that folds the same axes of a value that reads the same, and comes after all operands."""
         found = (self._folds[key] for key in keys if key in self._folds and prod(key[0].shape) == prod(key[1]))
         free = (g for g in found if len(g.cores) < TOGETHER and g.head is not None and not g.head.full)

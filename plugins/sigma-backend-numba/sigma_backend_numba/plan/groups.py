@@ -9,7 +9,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from sigma_backend_numba.lower.layout import source
-from sigma_backend_numba.plan.axis_maps import Map, below
+from sigma_backend_numba.plan.axis_maps import Map, map_of_source
 from sigma_kernel.graph import Node, Shape
 
 MOST = 128  # maximum number of members of a nest: LLVM's compile time grows faster than the function
@@ -29,7 +29,7 @@ class Space:
         """Return whether the nest has reached its maximum size."""
         return len(self.maps) >= MOST
 
-    def whole(self, m: Map) -> bool:
+    def is_computed_once(self, m: Map) -> bool:
         """Return whether each element is computed once: the value varies along all axes, or along all before rows."""
         axes = {axis for axis in m if axis is not None}
         return axes in ({*range(len(self.sides))}, {*range(len(self.sides) if self.row is None else self.row)})
@@ -67,7 +67,7 @@ class Group:
         return list(dict.fromkeys([*(self.head.maps if self.head else ()), *self.cores, *self.space.maps]))
 
     @property
-    def made(self) -> list[Node]:
+    def own_nodes(self) -> list[Node]:
         """Return the nodes that this group alone computes: others may read them from memory."""
         return [node for node in self.members if node not in self.repeated]
 
@@ -88,9 +88,9 @@ class Place:
     space: Space
     map: Map | None
 
-    def below(self, x: Node) -> Place:
+    def source_place(self, x: Node) -> Place:
         """Return the place at which the source of a view is needed."""
-        return Place(self.group, self.space, None if self.map is None else below(x, self.map))
+        return Place(self.group, self.space, None if self.map is None else map_of_source(x, self.map))
 
     def forget(self, root: Node) -> None:
         """Read a repeated value from memory in this nest: it is needed with two maps."""

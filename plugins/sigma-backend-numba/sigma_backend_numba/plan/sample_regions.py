@@ -12,7 +12,7 @@ from math import prod
 
 from attrs import define, field
 
-from sigma_backend_numba.lower.layout import is_regular, laid, source
+from sigma_backend_numba.lower.layout import is_regular, require_layout, source
 from sigma_backend_numba.plan.axis_maps import operand, values
 from sigma_backend_numba.plan.groups import Group
 from sigma_kernel.graph import Node, select_ops
@@ -97,7 +97,7 @@ def _joins(
 
 def _read(group: Group, other: Group) -> set[Node]:
     """Return the values that a group reads from another."""
-    made = set(other.made)
+    made = set(other.own_nodes)
     return {source(x) for node in group.members for x in node.inputs} & made
 
 
@@ -114,16 +114,20 @@ def _same_sample(group: Group, made: Node, samples: int) -> bool:
                 whole_samples = is_regular(x) and x.shape[:1] == (samples,) and prod(x.shape[1:]) == whole
                 if not whole_samples or position not in BY_SAMPLE.get(node.op, ()):
                     return False
-            elif node not in space.maps or position not in values(node) or not _within(group, node, position, whole):
+            elif (
+                node not in space.maps
+                or position not in values(node)
+                or not _is_within_sample(group, node, position, whole)
+            ):
                 return False
     return True
 
 
-def _within(group: Group, node: Node, position: int, whole: int) -> bool:
+def _is_within_sample(group: Group, node: Node, position: int, whole: int) -> bool:
     """Return whether a nest reads an operand from a single sample at each index of its first axis."""
     space, x = group.space, node.inputs[position]
     m = space.inner.get(node) or operand(node, position, space.maps[node])
-    found, steps = laid(x), [0] * len(space.sides)
+    found, steps = require_layout(x), [0] * len(space.sides)
     for axis, stride in zip(m, found.strides, strict=True):
         if axis is not None:
             steps[axis] += stride

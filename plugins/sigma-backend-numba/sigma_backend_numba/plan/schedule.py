@@ -77,17 +77,17 @@ class GroupSchedule:
         self.groups = self.grouping.groups.every
         for node in self.form.nodes:
             if node in self.grouping.free:
-                self._scalars[node] = _once(self._roots(source(x)) for x in node.inputs)
+                self._scalars[node] = _unique(self._roots(source(x)) for x in node.inputs)
         for group in self.groups:
             self._note(group)
         self.stored |= set(self.form.outputs.values())
         self.stored |= {core for group in self.groups if group.kind != "product" for core in group.cores}
-        self._levels(self._alone())
+        self._levels(self._single_regions())
         for out in list(self.form.outputs):
             self._update(out)
         for out, node in self.form.outputs.items():
             self.delivered.setdefault(node, out)
-        self.stages = self._ordered()
+        self.stages = self._order_regions()
         for group in self.groups:
             if group.core is not None and group.op in REPLACING:
                 self._place_operands(group, group.core)
@@ -100,11 +100,11 @@ class GroupSchedule:
 
     def _note(self, group: Group) -> None:
         """Record which values a group reads from memory."""
-        self.reads[group] = _once(self._roots(source(x)) for x in group.operands)
+        self.reads[group] = _unique(self._roots(source(x)) for x in group.operands)
         made = [root for root in self.reads[group] if root in self.grouping.groups.of]
         for root in self.reads[group]:
             self._readers.setdefault(root, []).append(group)
-        self._before[group] = _once([[self.grouping.groups.of[root] for root in made]])
+        self._before[group] = _unique([[self.grouping.groups.of[root] for root in made]])
         self.stored.update(made)
 
     # -- updates in place ----------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class GroupSchedule:
             self.stored.add(copy)
             node, readers = copy, self._others(given, group)
         self.updates[node] = place
-        self._before[group] = _once([self._before[group], readers])
+        self._before[group] = _unique([self._before[group], readers])
         self._lowest = min(self._lowest, group.level)
 
     def _others(self, given: Node, group: Group) -> list[Group]:
@@ -151,21 +151,21 @@ class GroupSchedule:
         return False
 
     # -- order ---------------------------------------------------------------------------------------------------------
-    def _ordered(self) -> list[list[Region]]:
+    def _order_regions(self) -> list[list[Region]]:
         """Return the regions of each stage: sample regions unless they create a cycle, else single groups."""
-        alone, self._lowest = self._levels(self._alone()), inf
+        alone, self._lowest = self._levels(self._single_regions()), inf
         order = [region.groups[0] for stage in alone or () for region in stage]
         free = [group for group in order if not any(node in self.updates for node in group.members)]
         joined = regions(free, self.stored, self._before, self._depends) if self.by_sample else []
         self.regions = {group: region for region in joined for group in region.groups}
         stages = self._levels({group: self.regions.get(group) or Region(1, [group]) for group in self.groups})
         if stages is None:
-            self.regions, stages = {}, self._levels(self._alone())  # the regions have changed levels
+            self.regions, stages = {}, self._levels(self._single_regions())  # the regions have changed levels
         if stages is None:
             raise AssertionError("the dependencies of the groups form a cycle")
         return stages
 
-    def _alone(self) -> dict[Group, Region]:
+    def _single_regions(self) -> dict[Group, Region]:
         return {group: Region(1, [group]) for group in self.groups}
 
     def _levels(self, home: Mapping[Group, Region]) -> list[list[Region]] | None:
@@ -230,7 +230,7 @@ class GroupSchedule:
                 readers.setdefault(root, set()).add(self.regions.get(group))
         for region in dict.fromkeys(self.regions.values()):
             end = 0
-            made = (node for group in region.groups for node in group.made if node in self.stored)
+            made = (node for group in region.groups for node in group.own_nodes if node in self.stored)
             for node in made:
                 own = node not in self.delivered and node.shape[:1] == (region.samples,)
                 if own and node.op != "kernel_parts" and readers.get(node) == {region}:
@@ -248,7 +248,7 @@ class GroupSchedule:
         return min(self.grouping.groups.of[x].level for x in (made, *placed))
 
 
-def _once(found: Iterable[Iterable[Found]]) -> list[Found]:
+def _unique(found: Iterable[Iterable[Found]]) -> list[Found]:
     """Return each item once, in order: programs must not depend on addresses in memory."""
     return [*dict.fromkeys(chain.from_iterable(found))]
 
