@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from attrs import frozen
 
-from sigma_backend_torch.devices import brief, on
+from sigma_backend_torch.devices import brief, use_device
 from sigma_backend_torch.namespace import namespace
-from sigma_backend_torch.program import WORDS, TorchProgram, simplified
+from sigma_backend_torch.program import WORDS, TorchProgram, simplify
 from sigma_backend_torch.source import function
 from sigma_kernel.contracts import Array, Backend, Step
 from sigma_kernel.errors import SigmaConfigError
@@ -65,17 +65,17 @@ class TorchBackend(Backend):
         """Return a function that computes a graph; results take no storage of inputs."""
         place, ns = self._place(), namespace()
         check(graph, place)
-        with on(place), torch.no_grad():
-            run = function(simplified(graph), ns, None if self.compiled else {})
+        with use_device(place), torch.no_grad():
+            run = function(simplify(graph), ns, None if self.compiled else {})
         compute = torch.compile(run, dynamic=False) if self.compiled else run
         kinds = [ns.dtype(x.dtype) for x in graph.inputs]
         words = [x.dtype == "uint32" for x in graph.outputs]
 
         def call(*arrays: Any) -> Sequence[Array]:
-            with on(place), torch.no_grad():
-                given = [_given(x, kind, place) for x, kind in zip(arrays, kinds, strict=True)]
+            with use_device(place), torch.no_grad():
+                given = [_to_input(x, kind, place) for x, kind in zip(arrays, kinds, strict=True)]
                 taken = {x.untyped_storage().data_ptr() for x in given}
-                return [_own(x, taken, word) for x, word in zip(compute(*given), words, strict=True)]
+                return [_copy_if_shared(x, taken, word) for x, word in zip(compute(*given), words, strict=True)]
 
         return call
 
@@ -86,7 +86,7 @@ class TorchBackend(Backend):
 
     def to_device(self, host: Any) -> Array:
         """Return a copy on the device; an array of another library that is there already is copied there."""
-        with on(place := self._place()):
+        with use_device(place := self._place()):
             if not hasattr(host, "__dlpack__") or isinstance(host, np.ndarray | np.generic):
                 return torch.from_numpy(np.array(host, order="C")).to(place)
             given = host.detach() if isinstance(host, torch.Tensor) else torch.from_dlpack(host)
@@ -112,14 +112,14 @@ def check(graph: Graph, device: torch.device) -> None:
         raise SigmaConfigError("backend 'torch': the device 'mps' has no float64. Use another precision, or device.")
 
 
-def _given(x: Any, kind: torch.dtype, place: torch.device) -> Array:
+def _to_input(x: Any, kind: torch.dtype, place: torch.device) -> Array:
     """Return an input, which may be a number, in the type that PyTorch computes with."""
     if isinstance(x, torch.Tensor):
         return x if x.dtype == kind else x.to(kind)
     return torch.as_tensor(x, dtype=kind, device=place)
 
 
-def _own(x: Array, taken: set[int], word: bool) -> Array:
+def _copy_if_shared(x: Array, taken: set[int], word: bool) -> Array:
     """Return a result in storage of its own, which other results do not share either."""
     found = x.to(WORDS) if word else x
     whole = found.untyped_storage()

@@ -21,22 +21,22 @@ FLOATS = ("float32", "float64")
 EPSILON = 0.3  # in a template: any constant
 
 
-def composed(graph: Graph) -> Graph:
+def compose_calls(graph: Graph) -> Graph:
     """Return the graph with fused calls in place of attention and layer normalisation, in bodies of scans as well."""
     known, pairs = {x: x for x in graph.inputs}, dict[Any, Node]()
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         found = None
         if node.op in ATTENTION and _fits(node):
-            found = _attended(node, inputs, pairs)
+            found = _attend(node, inputs, pairs)
         elif node.op in ("add", "div") and node.dtype in FLOATS and node.shape:
-            found = _normalised(node, known, pairs)
+            found = _match_normalisation(node, known, pairs)
         if found is None:
             found = with_inputs(node, inputs)
         known[node] = found
         return found
 
-    return changed(graph, change, composed)
+    return changed(graph, change, compose_calls)
 
 
 def _part(node: Node, whole: Node, index: int) -> Node:
@@ -51,7 +51,7 @@ def _fits(node: Node) -> bool:
     return alike and len(q.shape) == 4 and node.dtype in FLOATS and all(all(x.shape) for x in node.inputs)
 
 
-def _attended(node: Node, inputs: tuple[Node, ...], pairs: dict[Any, Node]) -> Node:
+def _attend(node: Node, inputs: tuple[Node, ...], pairs: dict[Any, Node]) -> Node:
     """Return attention, or one of its gradients: those of queries, keys and values are one call."""
     causal, operands = node.attrs["causal"], inputs[-3:]
     shape = operands[0].shape
@@ -115,7 +115,7 @@ def templates(shape: tuple[int, ...], dtype: str) -> tuple[Template, Template]:
     return Template(x, g, scaled.inputs[0]), Template(x, slope, back)
 
 
-def _normalised(node: Node, known: Mapping[Node, Node], pairs: dict[Any, Node]) -> Node | None:
+def _match_normalisation(node: Node, known: Mapping[Node, Node], pairs: dict[Any, Node]) -> Node | None:
     """Return what a template stands for, if the node is its result."""
     forward, backward = templates(node.shape, node.dtype)
     template = forward if node.op == "div" else backward

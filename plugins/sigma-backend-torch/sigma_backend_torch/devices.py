@@ -13,7 +13,7 @@ FULL = ("can't allocate memory", "not enough memory", "out of memory")  # in the
 
 
 @contextmanager
-def on(device: torch.device) -> Iterator[None]:
+def use_device(device: torch.device) -> Iterator[None]:
     """Let ops make arrays on a device; raises SigmaMemoryError if it has too little memory for them."""
     try:
         with nullcontext() if device.type == "cpu" else device:

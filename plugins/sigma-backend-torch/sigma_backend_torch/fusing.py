@@ -19,25 +19,25 @@ LARGE = 4096  # entries from which a choice between random values is worth two c
 FLOATS = ("float32", "float64")
 
 
-def fused(graph: Graph) -> Graph:
+def fuse_patterns(graph: Graph) -> Graph:
     """Return the graph with calls of PyTorch's in place of patterns, in the bodies of scans as well."""
     uses = Counter(x for node in graph for x in node.inputs) + Counter(graph.outputs)
-    placed, pairs = _placed(graph), dict[Any, Node]()
+    placed, pairs = _find_places(graph), dict[Any, Node]()
     pooled = {(x.inputs[0], repr(sorted(x.attrs.items()))) for x in placed}
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         key = (node.inputs[0], repr(sorted(node.attrs.items()))) if node.op == "max_pool" else None
         if node in placed or key in pooled or (node.op == "pool_scatter" and node.inputs[1] in placed):
-            return _pooled(node, inputs, pairs)
+            return _pool(node, inputs, pairs)
         for pattern in PATTERNS.get(node.op, ()):
             if (better := pattern(node, inputs, uses)) is not None:
                 return better
         return with_inputs(node, inputs)
 
-    return changed(graph, change, fused)
+    return changed(graph, change, fuse_patterns)
 
 
-def _made(op: str, node: Node, *inputs: Node, **attrs: Any) -> Node:
+def _make_node(op: str, node: Node, *inputs: Node, **attrs: Any) -> Node:
     return evolve(node, op=f"torch:{op}", inputs=inputs, attrs=attrs)
 
 
@@ -57,7 +57,7 @@ def _product_and_sum(node: Node, inputs: tuple[Node, ...], uses: Uses) -> Node |
         x, w = product.inputs
         biases = other.shape == w.shape[-1:] or (len(x.shape) == 2 and other.shape == node.shape)
         if len(w.shape) == 2 <= len(x.shape) and product.shape == node.shape and biases and all(x.shape):
-            return _made("addmm", node, other, x, w)
+            return _make_node("addmm", node, other, x, w)
     return None
 
 
@@ -66,11 +66,11 @@ def _step(node: Node, inputs: tuple[Node, ...], uses: Uses) -> Node | None:
     sign = 1 if node.op == "add" else -1
     for term, other in _operands(node, inputs, uses, "mul", "div", both=sign > 0):
         if node.shape == term.shape == other.shape and node.shape:
-            return _made("addcmul" if term.op == "mul" else "addcdiv", node, other, *term.inputs, value=sign)
+            return _make_node("addcmul" if term.op == "mul" else "addcdiv", node, other, *term.inputs, value=sign)
     return None
 
 
-def _joined(node: Node, inputs: tuple[Node, ...], uses: Uses) -> Node | None:
+def _join_padded(node: Node, inputs: tuple[Node, ...], uses: Uses) -> Node | None:
     """Join two pieces that are padded with zeros and added, one after the other along an axis."""
     pieces = (_is_piece(x) and uses[old] == 1 for x, old in zip(inputs, node.inputs, strict=True))
     if not all(pieces) or any(x.shape != node.shape for x in inputs):
@@ -109,7 +109,7 @@ def _total(node: Node, inputs: tuple[Node, ...], uses: Uses) -> Node | None:
     if x.op != "sum" or uses[node.inputs[0]] > 1 or node.dtype not in FLOATS or not x.attrs["axis"]:
         return None
     left = tuple(side for axis, side in enumerate(x.shape) if axis not in x.attrs["axis"])
-    return _made("total", node, *x.inputs, axis=tuple(x.attrs["axis"])) if node.shape == left else None
+    return _make_node("total", node, *x.inputs, axis=tuple(x.attrs["axis"])) if node.shape == left else None
 
 
 # -- slopes of activation functions ------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def _slope(node: Node, inputs: tuple[Node, ...], uses: Uses) -> Node | None:
     for slope, g in _operands(node, inputs, uses, "sub", "mul"):
         z = _of_tanh(slope) if slope.op == "sub" else _of_logistic(slope)
         if z is not None and g.shape == z.shape == node.shape:
-            return _made("tanh_slope" if slope.op == "sub" else "logistic_slope", node, g, z)
+            return _make_node("tanh_slope" if slope.op == "sub" else "logistic_slope", node, g, z)
     return None
 
 
@@ -137,21 +137,21 @@ def _is(x: Node, value: float) -> bool:
     return x.op == "constant" and x.attrs["value"] == value
 
 
-def _rectified(node: Node, inputs: tuple[Node, ...], uses: Uses) -> Node | None:
+def _rectify(node: Node, inputs: tuple[Node, ...], uses: Uses) -> Node | None:
     """Pass a gradient on where a relu is positive."""
     condition, g, zero = inputs
     if condition.op != "greater" or not (_is(zero, 0.0) and _is(condition.inputs[1], 0.0)):
         return None
     z = condition.inputs[0]
     fits = z.op == "relu" and z.dtype in FLOATS and z.shape == g.shape == node.shape
-    return _made("rectified", node, g, z) if fits else None
+    return _make_node("rectified", node, g, z) if fits else None
 
 
-def _kept(node: Node, inputs: tuple[Node, ...], uses: Uses) -> Node | None:
+def _select_or_zero(node: Node, inputs: tuple[Node, ...], uses: Uses) -> Node | None:
     """Choose between values and 0; PyTorch's own choice takes ten times as long where the condition is random."""
     condition, x, zero = inputs
     large = node.dtype in FLOATS and condition.shape == x.shape == node.shape and _size(node) >= LARGE
-    return _made("kept", node, condition, x) if large and _is(zero, 0.0) else None
+    return _make_node("kept", node, condition, x) if large and _is(zero, 0.0) else None
 
 
 def _size(x: Node) -> int:
@@ -162,7 +162,7 @@ def _size(x: Node) -> int:
 
 
 # -- pooling -----------------------------------------------------------------------------------------------------------
-def _placed(graph: Graph) -> set[Node]:
+def _find_places(graph: Graph) -> set[Node]:
     """Return the places of maxima that nothing reads but what distributes gradients to them."""
     readers: dict[Node, list[Node]] = {}
     for node in graph:
@@ -178,16 +178,16 @@ def _distributes(node: Node, places: Node) -> bool:
     return node.op == "pool_scatter" and node.inputs[1] is places and how == dict(places.attrs)
 
 
-def _pooled(node: Node, inputs: tuple[Node, ...], pairs: dict[Any, Node]) -> Node:
+def _pool(node: Node, inputs: tuple[Node, ...], pairs: dict[Any, Node]) -> Node:
     """Return maxima or their places, which PyTorch computes at once, or what distributes a gradient to them."""
     if node.op == "pool_scatter":
-        return _made("pool_back", node, *inputs, **node.attrs)
+        return _make_node("pool_back", node, *inputs, **node.attrs)
     key = (inputs[0], repr(sorted(node.attrs.items())))
     pair = pairs.setdefault(key, evolve(node, op="torch:pool", inputs=inputs))
-    return _made("part", node, pair, index=int(node.op == "pool_argmax"))
+    return _make_node("part", node, pair, index=int(node.op == "pool_argmax"))
 
 
 PATTERNS: dict[str, tuple[Pattern, ...]] = {
-    "add": (_product_and_sum, _step, _joined), "sub": (_step,), "mul": (_slope,), "reshape": (_total,),
-    "where": (_rectified, _kept),
+    "add": (_product_and_sum, _step, _join_padded), "sub": (_step,), "mul": (_slope,), "reshape": (_total,),
+    "where": (_rectify, _select_or_zero),
 }  # fmt: skip

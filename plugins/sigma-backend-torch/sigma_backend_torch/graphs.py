@@ -23,7 +23,7 @@ CUDA: Any = torch.cuda
 _log = logging.getLogger("sigma.torch")
 
 
-def recorded(run: Run, places: Mapping[int, int], device: torch.device, reads: bool) -> Run:
+def record_run(run: Run, places: Mapping[int, int], device: torch.device, reads: bool) -> Run:
     """Return the function of a step that is recorded at its first call, or the function itself on other devices.
 
     ``places`` are those of the operands that results replace. A step that ``reads`` indices is not recorded: each of
@@ -56,7 +56,7 @@ class RecordedRun:
     _lock: Any = field(factory=threading.RLock, init=False)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def claim(self) -> Iterator[None]:
         """Let no other thread call the function, for a burst: the places of its operands are the same ones."""
         with self._lock, CUDA.device(self.device):
             yield
@@ -74,7 +74,7 @@ class RecordedRun:
         own = {out: self._operands[place] for out, place in self.places.items()}
         return tuple(own[out] if out in own else x.clone() for out, x in enumerate(self._results))
 
-    def kept(self, array: Array) -> Array:
+    def copy_for_keeping(self, array: Array) -> Array:
         """Return an array that the next call leaves alone: a copy if it is in one of the places."""
         return array.clone() if any(array is one for one in self._operands) else array
 

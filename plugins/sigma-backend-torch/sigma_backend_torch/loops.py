@@ -21,7 +21,7 @@ class Stack:
     incoming: int | None
     kind: torch.dtype
 
-    def begun(self, shape: Sequence[int], length: int, reverse: bool, carry: Sequence[Array]) -> Array:
+    def allocate(self, shape: Sequence[int], length: int, reverse: bool, carry: Sequence[Array]) -> Array:
         """Return the array, with one row more for the first of a carry."""
         made = torch.empty((length + (self.incoming is not None), *shape), dtype=self.kind)
         if self.incoming is not None:
@@ -56,7 +56,7 @@ class WrittenScan:
         """Return the wanted parts by number; see :func:`sigma_kernel.graph.meaning.scan`."""
         carry, constants = operands[: self.carries], operands[self.carries + self.sequences :]
         stacks = (*self.written, *self.copied)
-        arrays = [x.begun(self.outputs[x.out].shape, self.length, self.reverse, carry) for x in stacks]
+        arrays = [x.allocate(self.outputs[x.out].shape, self.length, self.reverse, carry) for x in stacks]
         rows = self._rows(operands[self.carries : self.carries + self.sequences])
         places = self._rows(x.results(array, self.reverse) for x, array in zip(stacks, arrays, strict=True))
         count = len(self.written)

@@ -36,7 +36,7 @@ def _mod(ns: Namespace, x: Array, y: Array) -> Array:
 
 
 # -- without a detour by the array API's wrappers: they cost microseconds an op ----------------------------------------
-def _plain(run: Callable[..., Array]) -> Callable[..., Array]:
+def _without_namespace(run: Callable[..., Array]) -> Callable[..., Array]:
     return lambda ns, *operands: run(*operands)
 
 
@@ -52,7 +52,7 @@ DIRECT: dict[str, Callable[..., Any]] = {  # which take the operands and nothing
     "torch:logistic_slope": aten.sigmoid_backward.default,
 }
 PLAIN: dict[str, Callable[..., Any]] = {
-    **{name: _plain(run) for name, run in DIRECT.items()},
+    **{name: _without_namespace(run) for name, run in DIRECT.items()},
     "array": lambda ns, *, value, dtype: torch.tensor(value.array, dtype=ns.dtype(dtype)),  # a copy: it is read-only
     "reshape": lambda ns, x, *, shape: x.reshape(shape),
     "permute": lambda ns, x, *, axes: x.permute(*axes),
@@ -73,7 +73,7 @@ def _addmm(ns: Namespace, other: Array, x: Array, w: Array) -> Array:
     return torch.addmm(other, x.reshape(-1, x.shape[-1]), w).view(*x.shape[:-1], w.shape[-1])
 
 
-def _kept(ns: Namespace, condition: Array, x: Array) -> Array:
+def _mask_values(ns: Namespace, condition: Array, x: Array) -> Array:
     """Return values where a condition holds, else 0: a comparison with a threshold is computed in vectors."""
     return aten.threshold_backward(x, condition.to(x.dtype), 0.5)
 
@@ -123,7 +123,7 @@ FUSED: dict[str, Callable[..., Any]] = {
     "torch:addcdiv": lambda ns, x, y, z, *, value: torch.addcdiv(x, y, z, value=value),
     "torch:addcmul": lambda ns, x, y, z, *, value: torch.addcmul(x, y, z, value=value),
     "torch:addmm": _addmm,
-    "torch:kept": _kept,
+    "torch:kept": _mask_values,
     "torch:part": lambda ns, parts, *, index: parts[index],
     "torch:rectified": lambda ns, g, z: aten.threshold_backward(g, z, 0),
     "torch:total": lambda ns, x, *, axis: torch.sum(x, axis),
@@ -148,10 +148,10 @@ def _scan(
         for index, stack in stacks.items():
             stack.append(results[index] if index < len(results) else carry[index - len(results)])
         carry = results[:carries]
-    return {index: _stacked(stacks[index], reverse) if index in stacks else carry[index] for index in wanted}
+    return {index: _stack_rows(stacks[index], reverse) if index in stacks else carry[index] for index in wanted}
 
 
-def _stacked(rows: list[Array], reverse: bool) -> Array:
+def _stack_rows(rows: list[Array], reverse: bool) -> Array:
     return torch.stack(rows[::-1] if reverse else rows)
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from attrs import define, field
 
-from sigma_backend_torch.composing import ATTENTION, composed
-from sigma_backend_torch.devices import on
-from sigma_backend_torch.fusing import fused
-from sigma_backend_torch.graphs import RecordedRun, recorded
+from sigma_backend_torch.composing import ATTENTION, compose_calls
+from sigma_backend_torch.devices import use_device
+from sigma_backend_torch.fusing import fuse_patterns
+from sigma_backend_torch.graphs import RecordedRun, record_run
 from sigma_backend_torch.loops import Run
 from sigma_backend_torch.namespace import OWN, namespace
 from sigma_backend_torch.source import function, new
@@ -25,9 +25,9 @@ WORDS = torch.uint32  # which is held, but not computed with
 READERS = ("take", "scatter_add")  # ops that read indices
 
 
-def simplified(graph: Graph) -> Graph:
+def simplify(graph: Graph) -> Graph:
     """Return a graph in PyTorch's functions."""
-    return fused(rewrite(composed(rewrite(graph, keep=(*OWN, *ATTENTION))), keep=OWN))
+    return fuse_patterns(rewrite(compose_calls(rewrite(graph, keep=(*OWN, *ATTENTION))), keep=OWN))
 
 
 def reads(graph: Graph) -> bool:
@@ -56,23 +56,23 @@ class TorchProgram:
 
     def __attrs_post_init__(self) -> None:
         """Write the function of the step; ``torch.compile`` plans the storage of results itself."""
-        graph, ns, self._places = simplified(self.step.graph), namespace(), self.step.donations
-        with on(self.device), torch.no_grad():
+        graph, ns, self._places = simplify(self.step.graph), namespace(), self.step.donations
+        with use_device(self.device), torch.no_grad():
             call = function(graph, ns, None if self.compiled else self._places)
         self._call = torch.compile(call, dynamic=False) if self.compiled else call
         self._kinds = [ns.dtype(x.dtype) for x in graph.inputs]
         self._shared = [out for out, alone in enumerate(new(graph)) if not alone]
         self._spent = self.in_place and not reads(graph)
         if self.graphs and not self.compiled:
-            self._call = recorded(self._call, self._places, self.device, reads(graph))
+            self._call = record_run(self._call, self._places, self.device, reads(graph))
 
     def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Numbers, n: int) -> Burst:
         """Run ``n`` steps, one call each; see :class:`sigma_kernel.contracts.Program`."""
         step, count = self.step, len(self.step.writes)
         watched = [count + k for k, name in enumerate(step.ring) if name == "loss"]
         records: list[list[Array]] = []
-        with on(self.device), torch.no_grad(), self._alone():
-            values = self._begun(state)
+        with use_device(self.device), torch.no_grad(), self._claim_call():
+            values = self._cast_state(state)
             kinds = self._kinds[len(step.state) : len(step.state) + len(step.data)]
             data = [block[name].to(kind) for name, kind in zip(step.data, kinds, strict=True)]
             places = torch.from_numpy(rows.astype(np.int64)).to(self.device)
@@ -87,9 +87,9 @@ class TorchProgram:
                 records.append(results[count:])
                 if not all(_finite(results[out]) for out in watched):
                     break
-            return Burst({**state, **self._ended(values)}, self._ring(records), len(records))
+            return Burst({**state, **self._collect_entries(values)}, self._ring(records), len(records))
 
-    def _begun(self, state: Arrays) -> list[Array]:
+    def _cast_state(self, state: Arrays) -> list[Array]:
         """Return the state in the types that PyTorch computes with; what the step writes is not shared."""
         written, seen = frozenset(self.step.writes), set[int]()
         values = []
@@ -101,15 +101,15 @@ class TorchProgram:
             values.append(value)
         return values
 
-    def _alone(self) -> AbstractContextManager[None]:
+    def _claim_call(self) -> AbstractContextManager[None]:
         """Return a context in which no other thread calls a recorded step."""
-        return self._call.alone() if isinstance(self._call, RecordedRun) else nullcontext()
+        return self._call.claim() if isinstance(self._call, RecordedRun) else nullcontext()
 
-    def _ended(self, values: Sequence[Array]) -> Arrays:
+    def _collect_entries(self, values: Sequence[Array]) -> Arrays:
         """Return the entries that the step writes, in the types that are held."""
         nodes = self.step.graph.inputs
-        kept = self._call.kept if isinstance(self._call, RecordedRun) else lambda x: x
-        return {self.step.state[i]: _held(kept(values[i]), nodes[i].dtype) for i in self._places.values()}
+        kept = self._call.copy_for_keeping if isinstance(self._call, RecordedRun) else lambda x: x
+        return {self.step.state[i]: _cast_for_holding(kept(values[i]), nodes[i].dtype) for i in self._places.values()}
 
     def _live(self, steer: Numbers, n: int) -> list[Sequence[Array]]:
         """Return each live value as one array for every iteration; equal numbers are one array."""
@@ -130,10 +130,10 @@ class TorchProgram:
         nodes = self.step.graph.outputs[len(self.step.writes) :]
         columns = (torch.stack([row[k] for row in records]) for k in range(len(nodes)))
         named = zip(self.step.ring, columns, nodes, strict=True)
-        return {name: _held(column, node.dtype).cpu().numpy() for name, column, node in named}
+        return {name: _cast_for_holding(column, node.dtype).cpu().numpy() for name, column, node in named}
 
 
-def _held(x: Array, dtype: str) -> Array:
+def _cast_for_holding(x: Array, dtype: str) -> Array:
     return x.to(WORDS) if dtype == "uint32" else x
 
 

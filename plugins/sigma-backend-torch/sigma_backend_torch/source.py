@@ -50,8 +50,8 @@ def function(
     arguments.
     """
     place = graph.places()
-    fixed = dict(_fixed(graph, ns))
-    order, into = _scheduled(graph, fixed, replaced)
+    fixed = dict(_compute_constants(graph, ns))
+    order, into = _schedule(graph, fixed, replaced)
     targets = {node: f"v{place[x]}" for node, x in into.items()} | {node: f"o{place[node]}" for node in written}
     names: dict[str, Any] = {f"v{place[node]}": value for node, value in fixed.items()}
     lines = [*_lines(order, graph, place, targets, fixed, ns, names, replaced is not None)]
@@ -63,7 +63,7 @@ def function(
     return made
 
 
-def _fixed(graph: Graph, ns: Namespace) -> Iterator[tuple[Node, Array]]:
+def _compute_constants(graph: Graph, ns: Namespace) -> Iterator[tuple[Node, Array]]:
     """Yield what depends on no input, and its value."""
     values: dict[Node, Array] = {}
     for node in graph:
@@ -75,7 +75,7 @@ def _fixed(graph: Graph, ns: Namespace) -> Iterator[tuple[Node, Array]]:
 
 
 # -- order -------------------------------------------------------------------------------------------------------------
-def _scheduled(
+def _schedule(
     graph: Graph, fixed: Mapping[Node, Array], replaced: Mapping[int, int] | None
 ) -> tuple[list[Node], dict[Node, Node]]:
     """Return nodes in the order of their computation, and the values that results are written into.
@@ -86,13 +86,13 @@ def _scheduled(
     nodes = [x for x in graph if x.op not in OPENS and x not in fixed]
     if replaced is None:
         return nodes, {}
-    wanted = {graph.outputs[out]: graph.inputs[into] for out, into in replaced.items() if _alone(graph, out)}
+    wanted = {graph.outputs[out]: graph.inputs[into] for out, into in replaced.items() if _is_single_output(graph, out)}
     late: set[Node] = set()
     for node in nodes:
         if node in wanted or not late.isdisjoint(node.inputs):
             late.add(node)
     order = [*(x for x in nodes if x not in late), *(x for x in nodes if x in late)]
-    shared = _shared(graph, order)
+    shared = _find_storage(graph, order)
     last = {origin: i for i, node in enumerate(order) for x in node.inputs for origin in shared[x]}
     last |= {origin: len(order) for x in graph.outputs for origin in shared[x]}
     into: dict[Node, Node] = {}
@@ -104,7 +104,7 @@ def _scheduled(
     return order, into
 
 
-def _alone(graph: Graph, out: int) -> bool:
+def _is_single_output(graph: Graph, out: int) -> bool:
     return sum(x is graph.outputs[out] for x in graph.outputs) == 1
 
 
@@ -114,7 +114,7 @@ def _fits(node: Node, into: Node, shared: Mapping[Node, frozenset[Node]]) -> boo
     return alike and all(x is into or into not in shared[x] for x in node.inputs)
 
 
-def _shared(graph: Graph, order: Sequence[Node]) -> dict[Node, frozenset[Node]]:
+def _find_storage(graph: Graph, order: Sequence[Node]) -> dict[Node, frozenset[Node]]:
     """Return the values whose storage each value may share: inputs, and results with storage of their own."""
     shared = {x: frozenset((x,) if x.op == "input" or x.op in NEW else ()) for x in graph}
     shared |= {x: frozenset((x,)) for x in graph.inputs}
@@ -126,7 +126,7 @@ def _shared(graph: Graph, order: Sequence[Node]) -> dict[Node, frozenset[Node]]:
 
 def new(graph: Graph) -> list[bool]:
     """Return for each output whether it has storage of its own, which no other output shares."""
-    return [x.op in NEW and _alone(graph, out) for out, x in enumerate(graph.outputs)]
+    return [x.op in NEW and _is_single_output(graph, out) for out, x in enumerate(graph.outputs)]
 
 
 # -- lines -------------------------------------------------------------------------------------------------------------
@@ -144,9 +144,9 @@ def _lines(
     for i, node in enumerate(order):
         number = place[node]
         if node.op == "scan":
-            names[f"f{number}"] = _scanned(node, ns, parts.get(node, {}), writes)
+            names[f"f{number}"] = _build_scan(node, ns, parts.get(node, {}), writes)
         else:
-            names[f"f{number}"] = (node in targets and WRITING.get(node.op)) or _called(node, ns)
+            names[f"f{number}"] = (node in targets and WRITING.get(node.op)) or _find_function(node, ns)
         target = f", {ELSEWHERE[node.op]}={targets[node]}" if node in targets else ""
         cut = _cut(node) if node.op == "slice" else None
         called = f"f{number}({_operands(node, place)}{target})"
@@ -164,14 +164,14 @@ def _operands(node: Node, place: Mapping[Node, int]) -> str:
     return f"{listed}, value={node.attrs['value']}" if node.op in ATTRIBUTES else listed
 
 
-def _scanned(node: Node, ns: Namespace, wanted: Mapping[int, Node], writes: bool) -> Callable[..., Any]:
+def _build_scan(node: Node, ns: Namespace, wanted: Mapping[int, Node], writes: bool) -> Callable[..., Any]:
     """Return the function of a scan, which writes its stacks row by row."""
     how = {name: x for name, x in node.attrs.items() if name != "body"}
     body: Graph = node.attrs["body"]
     if not writes or not how["length"]:
         run = function(body, ns)
         return lambda *operands: ns.own["scan"](ns, *operands, run=run, wanted=wanted, **how)
-    found, fixed = stacks(body.outputs, how["carries"], wanted, ns.dtype), dict(_fixed(body, ns))
+    found, fixed = stacks(body.outputs, how["carries"], wanted, ns.dtype), dict(_compute_constants(body, ns))
     able = {x for x in body.outputs if _writes(x) and x not in fixed}
     first = {body.outputs[x.out]: x for x in reversed(found) if body.outputs[x.out] in able}
     written = tuple(x for x in found if x in first.values())
@@ -185,16 +185,16 @@ def _writes(node: Node) -> bool:
     return node.op in ELSEWHERE and node.dtype != "uint32" and (node.op != "torch:addmm" or len(node.shape) == 2)
 
 
-def _called(node: Node, ns: Namespace) -> Callable[..., Any]:
+def _find_function(node: Node, ns: Namespace) -> Callable[..., Any]:
     """Return the function that computes a node."""
     if node.dtype != "uint32" and node.op in DIRECT:
         return DIRECT[node.op]
     if node.op in ATTRIBUTES:
         return ATTRIBUTES[node.op]
-    return _bound(node) or meaning_of(node, ns)
+    return _find_direct(node) or meaning_of(node, ns)
 
 
-def _bound(node: Node) -> Callable[..., Any] | None:
+def _find_direct(node: Node) -> Callable[..., Any] | None:
     """Return a function of PyTorch's with the attributes in the order in which it takes them."""
     if node.op == "permute" and tuple(node.attrs["axes"]) == (1, 0):
         return DIRECT["torch:swap"]

@@ -17,7 +17,7 @@ aten = torch.ops.aten
 Padding = Sequence[tuple[int, int]]
 
 
-def _own(meaning: str, run: Callable[..., Array]) -> Callable[..., Array]:
+def _prefer_torch(meaning: str, run: Callable[..., Array]) -> Callable[..., Array]:
     """Return a function that is PyTorch's where that has one."""
 
     def call(ns: Namespace, first: Array, second: Array, **how: Any) -> Array:
@@ -29,12 +29,12 @@ def _own(meaning: str, run: Callable[..., Array]) -> Callable[..., Array]:
     return call
 
 
-def _padded(x: Array, padding: Padding, value: float = 0.0) -> Array:
+def _pad(x: Array, padding: Padding, value: float = 0.0) -> Array:
     flat = [*chain.from_iterable(reversed([*padding]))]
     return functional.pad(x, flat, value=value) if any(flat) else x
 
 
-def _even(padding: Padding) -> tuple[list[int], Padding]:
+def _split_padding(padding: Padding) -> tuple[list[int], Padding]:
     """Return the padding that a function adds itself, the same at both ends, and what is left to add before."""
     if all(low == high for low, high in padding):
         return [low for low, _ in padding], [(0, 0)] * len(padding)
@@ -54,14 +54,14 @@ def _inner(x: Array, shape: Sequence[int], padding: Padding) -> Array:
 
 # -- convolution -------------------------------------------------------------------------------------------------------
 def _convolution(x: Array, w: Array, *, groups: int, stride: Any, padding: Padding, dilation: Any) -> Array:
-    around, before = _even(padding)
-    return RANKS[x.ndim - 2](_padded(x, before), w, None, tuple(stride), around, tuple(dilation), groups)
+    around, before = _split_padding(padding)
+    return RANKS[x.ndim - 2](_pad(x, before), w, None, tuple(stride), around, tuple(dilation), groups)
 
 
 def _convolution_input(
     g: Array, w: Array, *, shape: Any, groups: int, stride: Any, padding: Padding, dilation: Any
 ) -> Array:
-    around, before = _even(padding)
+    around, before = _split_padding(padding)
     wide = g.new_empty(_sides(shape, before))
     found = _backward(g, wide, w, stride, around, dilation, groups, [True, False, False])[0]
     return _inner(found, shape, before)
@@ -70,9 +70,9 @@ def _convolution_input(
 def _convolution_kernel(
     x: Array, g: Array, *, shape: Any, groups: int, stride: Any, padding: Padding, dilation: Any
 ) -> Array:
-    around, before = _even(padding)
+    around, before = _split_padding(padding)
     kernel = x.new_empty(tuple(shape))
-    return _backward(g, _padded(x, before), kernel, stride, around, dilation, groups, [False, True, False])[1]
+    return _backward(g, _pad(x, before), kernel, stride, around, dilation, groups, [False, True, False])[1]
 
 
 def _backward(g: Array, x: Array, w: Array, stride: Any, around: Any, dilation: Any, groups: int, wanted: Any) -> Any:
@@ -89,8 +89,8 @@ POOLS = {
 
 
 def _fitting(padding: Padding, window: Sequence[int]) -> tuple[list[int], Padding]:
-    """Return padding as :func:`_even` does; pooling functions add half a window at most."""
-    around, before = _even(padding)
+    """Return padding as :func:`_split_padding` does; pooling functions add half a window at most."""
+    around, before = _split_padding(padding)
     fits = all(2 * side <= span for side, span in zip(around, window, strict=True))
     return (around, before) if fits else ([0] * len(around), padding)
 
@@ -105,7 +105,7 @@ def pool(ns: Namespace, x: Array, *, window: Any, stride: Any, padding: Padding)
     run, line = POOLS[x.ndim - 2][0], x.ndim == 3
     window, stride, padding = _flat(window, stride, padding)
     around, before = _fitting(padding, window)
-    found, places = run(_padded(x.unsqueeze(2) if line else x, before, -torch.inf), window, stride, around)
+    found, places = run(_pad(x.unsqueeze(2) if line else x, before, -torch.inf), window, stride, around)
     return (found.squeeze(2), places.squeeze(2)) if line else (found, places)
 
 
@@ -124,9 +124,9 @@ def pool_back(
 
 
 OWN: dict[str, Callable[..., Any]] = {
-    "convolution": _own("convolution", _convolution),
-    "convolution_input": _own("convolution_input", _convolution_input),
-    "convolution_kernel": _own("convolution_kernel", _convolution_kernel),
+    "convolution": _prefer_torch("convolution", _convolution),
+    "convolution_input": _prefer_torch("convolution_input", _convolution_input),
+    "convolution_kernel": _prefer_torch("convolution_kernel", _convolution_kernel),
     "torch:pool": pool,
     "torch:pool_back": pool_back,
 }

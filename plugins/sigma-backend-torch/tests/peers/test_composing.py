@@ -7,7 +7,7 @@ import pytest
 
 from sigma_backend_numpy import NumpyBackend
 from sigma_backend_torch import TorchBackend
-from sigma_backend_torch.program import simplified
+from sigma_backend_torch.program import simplify
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Graph, Node, gradient, symbol
 
@@ -26,7 +26,7 @@ def agree(graph: Graph) -> None:
 
 
 def fused(graph: Graph) -> dict[str, int]:
-    called = [x.op for x in simplified(graph)]
+    called = [x.op for x in simplify(graph)]
     return {op: called.count(op) for op in FUSED.intersection(called)}
 
 
@@ -81,7 +81,7 @@ def test_layer_normalisation_and_its_gradient_are_single_calls(epsilon: float) -
     x, g, scale, shift = (symbol(shape, "float64") for shape in ((4, 3, 8), (4, 3, 8), (8,), (8,)))
     graph = gradients(f.layer_norm(x, scale, shift, epsilon=epsilon), g, x, scale, shift)
     assert fused(graph) == {"torch:norm": 1, "torch:norm_back": 1}
-    assert not {"sqrt", "div", "neg"} & {node.op for node in simplified(graph)}
+    assert not {"sqrt", "div", "neg"} & {node.op for node in simplify(graph)}
     agree(graph)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sigma_backend_torch import TorchBackend
-from sigma_backend_torch.devices import on
+from sigma_backend_torch.devices import use_device
 from sigma_kernel import SigmaMemoryError, functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, symbol
@@ -37,5 +37,5 @@ def test_a_burst_without_memory_is_told_and_its_state_is_kept() -> None:
 
 
 def test_other_errors_of_the_library_are_left_alone() -> None:
-    with pytest.raises(RuntimeError, match="^something else$"), on(TorchBackend()._place()):
+    with pytest.raises(RuntimeError, match="^something else$"), use_device(TorchBackend()._place()):
         raise RuntimeError("something else")

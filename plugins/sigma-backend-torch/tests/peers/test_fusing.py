@@ -11,7 +11,7 @@ import torch
 
 from sigma_backend_numpy import NumpyBackend
 from sigma_backend_torch import TorchBackend
-from sigma_backend_torch.program import simplified
+from sigma_backend_torch.program import simplify
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, Node, gradient, ops, symbol
@@ -30,7 +30,7 @@ def agree(graph: Graph, *arrays: np.ndarray) -> None:
 
 
 def called(graph: Graph) -> set[str]:
-    return {x.op for x in simplified(graph)}
+    return {x.op for x in simplify(graph)}
 
 
 def test_a_layer_and_its_update_are_single_calls() -> None:

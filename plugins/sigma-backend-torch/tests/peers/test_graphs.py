@@ -222,7 +222,7 @@ def test_what_cannot_be_recorded_is_logged_once_and_called_op_by_op(
     run, x = RecordedRun(waits, {0: 0}, torch.device("cpu")), torch.tensor([1.0, 2.0])
     for _ in range(2):
         torch.testing.assert_close(run(x)[0], torch.tensor([3.0, 6.0]))
-    assert run.kept(x) is x
+    assert run.copy_for_keeping(x) is x
     assert x.tolist() == [1.0, 2.0]
     (line,) = [one.getMessage() for one in caplog.records]
     assert line.startswith("a step cannot be recorded as a CUDA graph: it is called op by op (operation not permitted")
