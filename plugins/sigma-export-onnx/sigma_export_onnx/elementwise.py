@@ -11,7 +11,7 @@ from sigma_kernel.graph import FLOATS
 Express = Callable[..., str]  # of the writer, the node and the names of its operands: the name of its value
 
 
-def _plain(kind: str) -> Express:
+def _op(kind: str) -> Express:
     """Return an op that ONNX has under this name."""
     return lambda w, node, *x: w.add(kind, *x)
 
@@ -60,7 +60,7 @@ def _relu(w: GraphWriter, node: AnyNode, x: str) -> str:
     return w.add("Relu", x) if node.dtype in FLOATS else w.add("Max", x, w.number(0, node))
 
 
-def _reduced(kind: str) -> Express:
+def _reduce(kind: str) -> Express:
     return lambda w, node, x: w.add(kind, x, w.array(node.attrs["axis"]), keepdims=1) if node.attrs["axis"] else x
 
 
@@ -68,11 +68,11 @@ def _argmax(w: GraphWriter, node: AnyNode, x: str) -> str:
     return w.cast(w.add("ArgMax", x, axis=node.attrs["axis"], keepdims=1), "int32")
 
 
-def _rounded(w: GraphWriter, node: AnyNode, x: str) -> str:
+def _round_to_dtype(w: GraphWriter, node: AnyNode, x: str) -> str:
     return w.cast(w.cast(x, node.attrs["dtype"]), node.dtype)
 
 
-def _along(kind: str) -> Express:
+def _express_along_axis(kind: str) -> Express:
     return lambda w, node, x: w.add(kind, x, axis=node.attrs["axis"])
 
 
@@ -81,15 +81,15 @@ def _layer_norm(w: GraphWriter, node: AnyNode, *x: str) -> str:
 
 
 TABLE: dict[str, Express] = {
-    "add": _plain("Add"), "sub": _plain("Sub"), "mul": _plain("Mul"), "div": _plain("Div"), "pow": _plain("Pow"),
-    "mod": _mod, "maximum": _plain("Max"), "minimum": _plain("Min"), "neg": _plain("Neg"), "abs": _plain("Abs"),
-    "sign": _plain("Sign"), "floor": _integer_too("Floor"), "exp": _plain("Exp"), "expm1": _expm1, "log": _plain("Log"),
-    "log1p": _log1p, "sqrt": _plain("Sqrt"), "sin": _plain("Sin"), "cos": _plain("Cos"), "tanh": _plain("Tanh"),
-    "erf": _plain("Erf"), "equal": _plain("Equal"), "greater": _plain("Greater"),
-    "greater_equal": _plain("GreaterOrEqual"), "logical_and": _plain("And"), "logical_or": _plain("Or"),
-    "logical_not": _plain("Not"), "is_finite": _is_finite, "where": _where, "stop": lambda w, node, x: x,
-    "cast": lambda w, node, x: w.cast(x, node.dtype), "reduce_precision": _rounded, "sum": _reduced("ReduceSum"),
-    "max": _reduced("ReduceMax"), "argmax": _argmax, "relu": _relu, "sigmoid": _plain("Sigmoid"),
-    "gelu": _plain("Gelu"), "softplus": _plain("Softplus"), "softmax": _along("Softmax"),
-    "log_softmax": _along("LogSoftmax"), "layer_norm": _layer_norm,
+    "add": _op("Add"), "sub": _op("Sub"), "mul": _op("Mul"), "div": _op("Div"), "pow": _op("Pow"),
+    "mod": _mod, "maximum": _op("Max"), "minimum": _op("Min"), "neg": _op("Neg"), "abs": _op("Abs"),
+    "sign": _op("Sign"), "floor": _integer_too("Floor"), "exp": _op("Exp"), "expm1": _expm1, "log": _op("Log"),
+    "log1p": _log1p, "sqrt": _op("Sqrt"), "sin": _op("Sin"), "cos": _op("Cos"), "tanh": _op("Tanh"),
+    "erf": _op("Erf"), "equal": _op("Equal"), "greater": _op("Greater"),
+    "greater_equal": _op("GreaterOrEqual"), "logical_and": _op("And"), "logical_or": _op("Or"),
+    "logical_not": _op("Not"), "is_finite": _is_finite, "where": _where, "stop": lambda w, node, x: x,
+    "cast": lambda w, node, x: w.cast(x, node.dtype), "reduce_precision": _round_to_dtype, "sum": _reduce("ReduceSum"),
+    "max": _reduce("ReduceMax"), "argmax": _argmax, "relu": _relu, "sigmoid": _op("Sigmoid"),
+    "gelu": _op("Gelu"), "softplus": _op("Softplus"), "softmax": _express_along_axis("Softmax"),
+    "log_softmax": _express_along_axis("LogSoftmax"), "layer_norm": _layer_norm,
 }  # fmt: skip

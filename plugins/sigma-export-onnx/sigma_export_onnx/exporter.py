@@ -14,7 +14,7 @@ from onnx import helper
 
 import sigma_kernel
 from sigma_export_onnx.graphs import KEPT, graph
-from sigma_export_onnx.preprocessing import prepared, samples
+from sigma_export_onnx.preprocessing import build_raw_step, samples
 from sigma_export_onnx.reading import initialisers
 from sigma_export_onnx.sizes import for_any_rows
 from sigma_export_onnx.writer import tensors
@@ -49,7 +49,7 @@ class Onnx(Exporter):
 
     def export(self, network: Inference, path: Path) -> None:
         """Write the file; raises SigmaConfigError, naming it, for what ONNX cannot express."""
-        model, arrays = self._written(network)
+        model, arrays = self._write_model(network)
         if sum(values.nbytes for values in arrays.values()) >= self.external:
             with path.with_name(f"{path.name}.data").open("wb") as beside:
                 model.graph.initializer.extend(tensors(arrays, beside))
@@ -63,13 +63,13 @@ class Onnx(Exporter):
 
     def model(self, network: Inference) -> Any:
         """Return the network as a model of the package ``onnx``, which has all of its parameters in itself."""
-        model, arrays = self._written(network)
+        model, arrays = self._write_model(network)
         model.graph.initializer.extend(tensors(arrays))
         return model
 
-    def _written(self, network: Inference) -> tuple[Any, dict[str, np.ndarray]]:
+    def _write_model(self, network: Inference) -> tuple[Any, dict[str, np.ndarray]]:
         """Return the model without initialisers, and these by name."""
-        trace = partial(prepared, network) if self.preprocessing else network.step
+        trace = partial(build_raw_step, network) if self.preprocessing else network.step
         step = trace(1)
         types = {name: dtype for name, (_, dtype) in samples(network).items()} if self.preprocessing else {}
         merged = for_any_rows(lambda rows: rewrite(trace(rows).graph, KEPT))

@@ -29,23 +29,23 @@ def _pad(w: GraphWriter, node: AnyNode, x: str) -> str:
     shape = node.inputs[0].shape
     for axis, between in enumerate(node.attrs["interior"]):
         if between:
-            x, shape = _spread(w, node, x, shape, axis, between)
+            x, shape = _dilate(w, node, x, shape, axis, between)
     return x if not any((*low, *high)) else w.add("Pad", x, w.vector((*low, *high)), w.number(value, node))
 
 
-def _spread(w: GraphWriter, node: AnyNode, x: str, shape: Sides, axis: int, between: int) -> tuple[str, Sides]:
+def _dilate(w: GraphWriter, node: AnyNode, x: str, shape: Sides, axis: int, between: int) -> tuple[str, Sides]:
     """Put copies of a value between neighbours along an axis, whose side is fixed."""
-    before, after, side = shape[:axis], shape[axis + 1 :], _fixed(shape[axis])
-    wide = w.reshaped(x, (*before, side, 1, *after))
+    before, after, side = shape[:axis], shape[axis + 1 :], _side_length(shape[axis])
+    wide = w.reshape(x, (*before, side, 1, *after))
     pads = [0] * (len(shape) + 1) * 2
     pads[len(shape) + 1 + axis + 1] = between
     filled = w.add("Pad", wide, w.array(pads), w.number(node.attrs["value"], node))
-    flat = w.reshaped(filled, (*before, side * (1 + between), *after))
+    flat = w.reshape(filled, (*before, side * (1 + between), *after))
     kept = max(side * (1 + between) - between, 0)
     return w.add("Slice", flat, w.array([0]), w.array([kept]), w.array([axis])), (*before, kept, *after)
 
 
-def _fixed(side: object) -> int:
+def _side_length(side: object) -> int:
     return side if isinstance(side, int) else 0
 
 
@@ -61,7 +61,7 @@ def _iota(w: GraphWriter, node: AnyNode) -> str:
         numbers = w.array(np.arange(side).reshape(column), node.dtype)
     else:
         count = w.add("Squeeze", w.vector((side,)), w.array([0]))
-        numbers = w.cast(w.reshaped(w.add("Range", w.array(0), count, w.array(1)), column), node.dtype)
+        numbers = w.cast(w.reshape(w.add("Range", w.array(0), count, w.array(1)), column), node.dtype)
     others = w.vector((*node.shape[:axis], 1, *node.shape[axis + 1 :]))
     return numbers if column == node.shape else w.add("Expand", numbers, others)
 
@@ -77,13 +77,13 @@ def _scatter_add(w: GraphWriter, node: AnyNode, x: str, indices: str, updates: s
     named = [*range(axis, axis + places)]
     front = w.add("Transpose", x, perm=order)
     rows = w.add("Transpose", updates, perm=[*named, *(i for i in range(rank) if i not in named)])
-    columns = w.cast(w.reshaped(indices, (*node.inputs[1].shape, 1)), "int64")
+    columns = w.cast(w.reshape(indices, (*node.inputs[1].shape, 1)), "int64")
     total = w.add("ScatterND", front, columns, rows, reduction="add")
     return w.add("Transpose", total, perm=sorted(range(len(order)), key=order.__getitem__))
 
 
 TABLE: dict[str, Express] = {
-    "reshape": lambda w, node, x: w.reshaped(x, node.shape),
+    "reshape": lambda w, node, x: w.reshape(x, node.shape),
     "permute": lambda w, node, x: w.add("Transpose", x, perm=node.attrs["axes"]),
     "stretch": _stretch,
     "slice": _slice,

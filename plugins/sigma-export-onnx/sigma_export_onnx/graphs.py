@@ -10,7 +10,7 @@ from onnx import helper
 
 from sigma_export_onnx import elementwise, forms, products
 from sigma_export_onnx.sizes import AnyNode, AnyRows
-from sigma_export_onnx.writer import GraphWriter, SharedNames, declared
+from sigma_export_onnx.writer import GraphWriter, SharedNames, declare_value
 from sigma_kernel import SigmaConfigError
 
 TABLE = {**elementwise.TABLE, **forms.TABLE, **products.TABLE}
@@ -41,14 +41,14 @@ def graph(
     writer = GraphWriter(SharedNames(next(iter(given)), {*names}))
     outputs = [writer.shared.name(name) for name in outputs]
     known |= {x: writer.cast(n, x.dtype) for n, x in given.items() if types.get(n, x.dtype) != x.dtype}
-    _written(writer, merged.outputs, outputs, known)
+    _write_outputs(writer, merged.outputs, outputs, known)
     read = {name for node in writer.nodes for name in _read(node)}
     initial = {name: values for name, values in arrays.items() if name in read} | writer.shared.arrays
     made = helper.make_graph(
         [*writer.shared.heads, *writer.nodes],
         "network",
-        [declared(name, x.shape, types.get(name, x.dtype)) for name, x in given.items()],
-        [declared(name, x.shape, x.dtype) for name, x in zip(outputs, merged.outputs, strict=True)],
+        [declare_value(name, x.shape, types.get(name, x.dtype)) for name, x in given.items()],
+        [declare_value(name, x.shape, x.dtype) for name, x in zip(outputs, merged.outputs, strict=True)],
     )
     return made, initial
 
@@ -61,14 +61,14 @@ def _read(node: Any) -> Iterator[str]:
             yield from _read(inner)
 
 
-def _written(w: GraphWriter, values: Sequence[AnyNode], outputs: Sequence[str], known: dict[Any, str]) -> None:
+def _write_outputs(w: GraphWriter, values: Sequence[AnyNode], outputs: Sequence[str], known: dict[Any, str]) -> None:
     """Write the nodes of values, and give these the names of outputs."""
-    there = [*_ordered(values, known)]
+    there = [*_order_values(values, known)]
     for value in there:
         w.origin = value.origin
         if value.op == "scan":
             parts = sorted({x.attrs["index"] for x in there if x.op == "part" and x.inputs[0] is value})
-            known |= {(value, part): name for part, name in _scanned(w, value, known, parts).items()}
+            known |= {(value, part): name for part, name in _write_scan(w, value, known, parts).items()}
         elif value.op == "part":
             known[value] = known[value.inputs[0], value.attrs["index"]]
         elif value.op in TABLE:
@@ -80,7 +80,7 @@ def _written(w: GraphWriter, values: Sequence[AnyNode], outputs: Sequence[str], 
         w.add("Identity", known[value], name=name)
 
 
-def _ordered(values: Sequence[AnyNode], known: Container[Any]) -> Iterator[AnyNode]:
+def _order_values(values: Sequence[AnyNode], known: Container[Any]) -> Iterator[AnyNode]:
     """Yield every value that others depend on once, operands first, except for known ones."""
     seen = set[AnyNode]()
     stack = [(value, False) for value in reversed(values)]
@@ -93,7 +93,7 @@ def _ordered(values: Sequence[AnyNode], known: Container[Any]) -> Iterator[AnyNo
             stack += [(value, True), *((operand, False) for operand in reversed(value.inputs))]
 
 
-def _scanned(w: GraphWriter, node: AnyNode, known: Mapping[Any, str], wanted: Sequence[int]) -> dict[int, str]:
+def _write_scan(w: GraphWriter, node: AnyNode, known: Mapping[Any, str], wanted: Sequence[int]) -> dict[int, str]:
     """Write a loop as Scan, and return the names of its last carries and of the stacks that are wanted."""
     body, carries, sequences = (node.attrs[name] for name in ("body", "carries", "sequences"))
     given, stacks = [known[x] for x in node.inputs], [part for part in wanted if part >= carries]
@@ -101,13 +101,13 @@ def _scanned(w: GraphWriter, node: AnyNode, known: Mapping[Any, str], wanted: Se
     results = (*body.outputs, *body.inputs[:carries])
     values = [*body.outputs[:carries], *(results[part] for part in stacks)]
     inner, outputs = GraphWriter(w.shared), [w.name("result") for _ in values]
-    _written(inner, values, outputs, dict(zip(body.inputs, [*own, *given[carries + sequences :]], strict=True)))
-    inputs = [declared(name, x.shape, x.dtype) for name, x in zip(own, body.inputs, strict=False)]
+    _write_outputs(inner, values, outputs, dict(zip(body.inputs, [*own, *given[carries + sequences :]], strict=True)))
+    inputs = [declare_value(name, x.shape, x.dtype) for name, x in zip(own, body.inputs, strict=False)]
     read = given[: carries + sequences]
     if not sequences:  # Scan counts steps by a sequence
-        inputs.append(declared(w.name("step"), (), "bool"))
+        inputs.append(declare_value(w.name("step"), (), "bool"))
         read.append(w.add("Expand", w.array(False, "bool"), w.vector((node.attrs["length"],))))
-    described = [declared(name, x.shape, x.dtype) for name, x in zip(outputs, values, strict=True)]
+    described = [declare_value(name, x.shape, x.dtype) for name, x in zip(outputs, values, strict=True)]
     ways = {"scan_input_directions": [1] * (sequences or 1), "scan_output_directions": [1] * len(stacks)}
     backwards = {name: each for name, each in ways.items() if each and node.attrs["reverse"]}
     names = [w.name("Scan") for _ in values]

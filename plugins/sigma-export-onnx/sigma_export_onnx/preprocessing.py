@@ -21,22 +21,22 @@ def samples(network: Inference) -> dict[str, tuple[tuple[int, ...], str]]:
     return {n: (shape, dtype if np.dtype(dtype).kind in "iub" else precision) for n, (shape, dtype) in known.items()}
 
 
-def prepared(network: Inference, rows: int) -> Step:
+def build_raw_step(network: Inference, rows: int) -> Step:
     """Return the step that predicts samples which are not preprocessed, in the units of targets that are not, either.
 
     Raises SigmaConfigError, naming the preprocessor, for one that has no graph.
     """
     step, known = network.step(rows), samples(network)
-    raw = {name: symbol((rows, *shape), _held(dtype), name) for name, (shape, dtype) in known.items()}
+    raw = {name: symbol((rows, *shape), _storage_dtype(dtype), name) for name, (shape, dtype) in known.items()}
     inputs = _inputs(step)
-    new = {inputs[name]: _preprocessed(network, name, node, inputs[name]) for name, node in raw.items()}
+    new = {inputs[name]: _preprocess(network, name, node, inputs[name]) for name, node in raw.items()}
     first = {inputs[name]: node for name, node in raw.items()}
     predicted = zip(step.ring, replaced(step.graph.outputs, new), strict=True)
-    outputs = tuple(_restored(network, name, node) for name, node in predicted)
+    outputs = tuple(_restore_units(network, name, node) for name, node in predicted)
     return evolve(step, graph=Graph(tuple(first.get(x, x) for x in step.graph.inputs), outputs))
 
 
-def _held(dtype: str) -> str:
+def _storage_dtype(dtype: str) -> str:
     """Return the dtype of graphs that holds the values of a NumPy dtype."""
     return dtype if dtype in DTYPES else "int64" if dtype == "uint64" else "int32"
 
@@ -46,13 +46,13 @@ def _inputs(step: Step) -> dict[str, Node]:
     return dict(zip(step.data, step.graph.inputs[len(step.state) :], strict=False))
 
 
-def _restored(network: Inference, output: str, prediction: Node) -> Node:
+def _restore_units(network: Inference, output: str, prediction: Node) -> Node:
     """Return a prediction in the units of its targets, if it has any."""
     restored = network.restored(output, prediction)
     return prediction if restored is None else restored
 
 
-def _preprocessed(network: Inference, section: str, values: Node, wanted: Node) -> Node:
+def _preprocess(network: Inference, section: str, values: Node, wanted: Node) -> Node:
     """Return what the preprocessors of a section make of it, in the type that the network reads."""
     for name, (step, state) in network.preprocessors.items():
         if step.section == section:

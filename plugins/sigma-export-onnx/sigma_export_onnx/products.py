@@ -28,7 +28,7 @@ def _convolution(w: GraphWriter, node: AnyNode, x: str, kernels: str) -> str:
     return w.add("Conv", x, kernels, pads=_pads(node.attrs["padding"]), **_how(node))
 
 
-def _transposed(w: GraphWriter, node: AnyNode, g: str, kernels: str) -> str:
+def _transpose_convolution(w: GraphWriter, node: AnyNode, g: str, kernels: str) -> str:
     """Return a transposed convolution; sides that its windows do not reach are padded with zeros."""
     sides = zip(
         node.inputs[0].shape[2:],
@@ -56,7 +56,7 @@ def _sum_pool(w: GraphWriter, node: AnyNode, x: str) -> str:
 TABLE: dict[str, Express] = {
     "matmul": lambda w, node, x, y: w.add("MatMul", x, y),
     "convolution": _convolution,
-    "convolution_input": _transposed,
+    "convolution_input": _transpose_convolution,
     "max_pool": lambda w, node, x: w.add("MaxPool", x, **_windows(node)),
     "sum_pool": _sum_pool,
 }

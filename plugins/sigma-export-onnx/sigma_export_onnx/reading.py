@@ -64,9 +64,9 @@ def _array(tensor: Any, path: Path, left: dict[Path, int]) -> np.ndarray:
         data = tensor.raw_data
     else:
         _check(where, prod(shape), sum(len(getattr(tensor, name)) for name in FIELDS), "numbers")
-        return _known(numpy_helper.to_array(tensor))
+        return _to_numpy_dtype(numpy_helper.to_array(tensor))
     _check(where, prod(shape) * dtype.itemsize, len(data), "bytes")
-    return _known(np.frombuffer(data, dtype.newbyteorder("<")).astype(dtype).reshape(shape))
+    return _to_numpy_dtype(np.frombuffer(data, dtype.newbyteorder("<")).astype(dtype).reshape(shape))
 
 
 def _check(where: str, declared: int, there: int, what: str) -> None:
@@ -76,7 +76,7 @@ def _check(where: str, declared: int, there: int, what: str) -> None:
         )
 
 
-def _known(array: np.ndarray) -> np.ndarray:
+def _to_numpy_dtype(array: np.ndarray) -> np.ndarray:
     """Return an array in a type of NumPy's own."""
     return array if array.dtype.kind in "biuf" else array.astype(np.float32)
 
@@ -84,7 +84,7 @@ def _known(array: np.ndarray) -> np.ndarray:
 def _external(tensor: Any, path: Path, where: str, left: dict[Path, int]) -> bytes:
     """Return the bytes of a tensor in a file beside the model, of which as many fewer are ``left``."""
     told = {one.key: one.value for one in tensor.external_data}
-    file = _beside(told.get("location", ""), path, where)
+    file = _locate_external(told.get("location", ""), path, where)
     sizes = {name: told.get(name, "0") for name in ("offset", "length")}
     if not all(value.isascii() and value.isdigit() for value in sizes.values()):
         raise SigmaDataError(f"{where}: {sizes} are no numbers of bytes. {DAMAGED}")
@@ -102,7 +102,7 @@ def _external(tensor: Any, path: Path, where: str, left: dict[Path, int]) -> byt
         return stream.read(length)
 
 
-def _beside(location: str, path: Path, where: str) -> Path:
+def _locate_external(location: str, path: Path, where: str) -> Path:
     """Return the path of external data; raises SigmaDataError for links, and outside of the model's directory."""
     parts = PurePosixPath(location.replace("\\", "/"))
     if not parts.parts or parts.is_absolute() or ".." in parts.parts or ":" in location or "\0" in location:

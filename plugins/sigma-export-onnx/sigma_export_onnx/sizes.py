@@ -61,10 +61,10 @@ def for_any_rows(trace: Callable[[int], Graph]) -> AnyRows:
     Raises SigmaConfigError, naming the layer and the op, if its structure or its numbers depend on that number.
     """
     one, other = (trace(rows) for rows in TRACED)
-    return _merged(one, other)
+    return _merge_traces(one, other)
 
 
-def _merged(one: Graph, other: Graph) -> AnyRows:
+def _merge_traces(one: Graph, other: Graph) -> AnyRows:
     places, others = one.places(), other.places()
     found: dict[Node, AnyNode] = {}
     for first, second in zip(places, others, strict=False):
@@ -91,7 +91,7 @@ def _form(node: Node, places: Mapping[Node, int]) -> tuple[Any, ...]:
 def _common(one: Any, other: Any) -> Any:
     """Return an attribute of two traces; integers may be in proportion to the rows."""
     if isinstance(one, Graph):
-        return _merged(one, other)
+        return _merge_traces(one, other)
     if isinstance(one, tuple) and len(one) == len(other):
         return tuple(map(_common, one, other))
     if repr(one) == repr(other):  # that of an array of constants has a hash of its entries

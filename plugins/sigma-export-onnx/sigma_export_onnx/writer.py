@@ -71,7 +71,7 @@ class GraphWriter:
         key = (array.shape, dtype, array.tobytes()) if array.nbytes <= SMALL else None
         if key in self.shared.known:
             return self.shared.known[key]
-        made = self.shared.name(_called(array)) if key else self.name("array")
+        made = self.shared.name(_constant_name(array)) if key else self.name("array")
         self.shared.arrays[made] = array
         if key is not None:
             self.shared.known[key] = made
@@ -107,7 +107,7 @@ class GraphWriter:
         return made
 
     # -- often used ----------------------------------------------------------------------------------------------------
-    def reshaped(self, x: str, shape: Sides) -> str:
+    def reshape(self, x: str, shape: Sides) -> str:
         """Return a value in another shape."""
         fixed = [side for side in shape if isinstance(side, int)]
         if len(fixed) + 1 == len(shape) and 0 not in fixed:
@@ -119,12 +119,12 @@ class GraphWriter:
         return self.add("Cast", x, to=TYPES[dtype])
 
 
-def _called(array: np.ndarray) -> str:
+def _constant_name(array: np.ndarray) -> str:
     """Return a name that tells what a small constant is."""
     return f"constant/{array.dtype.name}{'x'.join(map(str, array.shape))}"
 
 
-def declared(name: str, shape: Sides, dtype: str) -> Any:
+def declare_value(name: str, shape: Sides, dtype: str) -> Any:
     """Return the description of an input or an output."""
     sides = [
         side if isinstance(side, int) else "batch" if side.times == 1 else f"{side.times} * batch" for side in shape
