@@ -29,9 +29,9 @@ class CupyBackend(Backend):
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaConfigError if the device cannot be used."""
-        self.on()
+        self.open_device()
 
-    def on(self) -> Device:
+    def open_device(self) -> Device:
         """Return the device."""
         return cuda.device(self.device, self.tf32)
 
@@ -48,20 +48,20 @@ class CupyBackend(Backend):
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Array]]:
         """Return a function of arrays; its results are new arrays."""
-        return function(graph, self.on())
+        return function(graph, self.open_device())
 
     def compile(self, step: Step, in_place: bool = True) -> CupyProgram:
         """Return the program of a step, whose bursts stay on the device."""
-        return CupyProgram(step, self.on(), in_place)
+        return CupyProgram(step, self.open_device(), in_place)
 
     def to_device(self, host: np.ndarray) -> Array:
         """Return a copy on the device."""
-        device = self.on()
+        device = self.open_device()
         with device.active():
             return device.place(host)
 
     def to_host(self, array: Any) -> np.ndarray:
         """Return a copy on the host, when it is computed."""
-        device = self.on()
+        device = self.open_device()
         with device.active():
             return device.fetch(array)

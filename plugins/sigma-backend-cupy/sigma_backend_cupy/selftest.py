@@ -38,10 +38,12 @@ def main(arguments: Sequence[str] | None = None, run: Run = subprocess.run) -> i
         print(f"NO GPU: nothing was tested and nothing was measured.\n{error}", file=sys.stderr)
         return 1
     failed = [what for what, passed in _checks(run) if not passed]
-    table = rows({name: measured(name, given.peers, run) for name in BENCHMARKS}, about, date.today().isoformat())
+    table = rows(
+        {name: time_contestants(name, given.peers, run) for name in BENCHMARKS}, about, date.today().isoformat()
+    )
     print(table)
     if page:
-        page.write_text(written(page.read_text(encoding="utf-8"), table), encoding="utf-8")
+        page.write_text(fill_page(page.read_text(encoding="utf-8"), table), encoding="utf-8")
     print(f"failed: {', '.join(failed)}" if failed else "everything passed", file=sys.stderr)
     return int(bool(failed))
 
@@ -60,7 +62,7 @@ def _checks(run: Run) -> Iterator[tuple[str, bool]]:
 SIGMA = (sys.executable, "-m", "sigma_run")
 
 
-def measured(recipe: str, peers: str, run: Run) -> Mapping[str, float]:
+def time_contestants(recipe: str, peers: str, run: Run) -> Mapping[str, float]:
     """Return the median milliseconds per iteration of each contestant in one benchmark; none if it failed."""
     command = [*SIGMA, "bench", recipe, "--backends", "cupy", "--peers", peers, "--rounds", str(ROUNDS), "--json"]
     done = run(command, check=False, capture_output=True, text=True)
@@ -86,7 +88,7 @@ def rows(found: Mapping[str, Mapping[str, float]], about: Mapping[str, str], day
     return "\n".join(lines)
 
 
-def written(page: str, table: str) -> str:
+def fill_page(page: str, table: str) -> str:
     """Return a page with the table in its place."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)

@@ -102,7 +102,7 @@ class CudaDevice:
         """Return a new array."""
         return self.cupy.empty(tuple(shape), dtype)
 
-    def held(self, array: Any, dtype: str) -> Any:
+    def to_contiguous(self, array: Any, dtype: str) -> Any:
         """Return an argument as an array of the device in C order."""
         return self.cupy.ascontiguousarray(self.cupy.asarray(array, dtype)).reshape(np.shape(array))
 
@@ -126,7 +126,7 @@ class CudaDevice:
         text = (files("sigma_backend_cupy.text") / "prelude.cuh").read_text()
         every = sorted(kernels, key=lambda kernel: kernel.name)
         module = self.cupy.RawModule(code=text + "\n".join(x.text for x in every), options=OPTIONS)
-        return {x.name: _launched(module.get_function(x.name), x) for x in every}
+        return {x.name: _launcher(module.get_function(x.name), x) for x in every}
 
     def product(self, product: StridedProduct) -> Call:
         """Multiply with cuBLAS."""
@@ -158,7 +158,7 @@ class CudaDevice:
 
         return call
 
-    def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
+    def record(self, run: Callable[[], None]) -> Callable[[], None]:
         """Record launches as a CUDA graph, after a first run that prepares libraries and loads kernels."""
         run()
         self.stream.synchronize()
@@ -175,7 +175,7 @@ class CudaDevice:
         return Namespace("cupy", self.cupy, dtypes, np.int64)
 
 
-def _launched(function: Any, kernel: Kernel) -> Call:
+def _launcher(function: Any, kernel: Kernel) -> Call:
     grid, block = (kernel.blocks,), (kernel.threads,)
 
     def call(addresses: Sequence[int]) -> None:

@@ -33,7 +33,7 @@ class Device(Protocol):
     def empty(self, shape: Sequence[int], dtype: str) -> Any:
         """Return a new array."""
 
-    def held(self, array: Any, dtype: str) -> Any:
+    def to_contiguous(self, array: Any, dtype: str) -> Any:
         """Return an argument as an array of the device in C order, itself if it is one."""
 
     def place(self, host: np.ndarray) -> Any:
@@ -51,7 +51,7 @@ class Device(Protocol):
     def product(self, product: StridedProduct) -> Call:
         """Return a matrix product of two arrays into a third."""
 
-    def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
+    def record(self, run: Callable[[], None]) -> Callable[[], None]:
         """Return a function that repeats what ``run`` launches, by itself if the device cannot record it."""
 
     def namespace(self) -> Namespace:

@@ -60,7 +60,7 @@ class HostDevice:
         """Return a new array."""
         return np.empty(tuple(shape), dtype)
 
-    def held(self, array: Any, dtype: str) -> np.ndarray:
+    def to_contiguous(self, array: Any, dtype: str) -> np.ndarray:
         """Return an argument as an array in C order."""
         return np.asarray(array, dtype, order="C")
 
@@ -109,7 +109,7 @@ class HostDevice:
             flat = flat.view(np.float16).astype(np.float32)
         return as_strided(flat, one.shape, [stride * flat.itemsize for stride in one.strides])
 
-    def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
+    def record(self, run: Callable[[], None]) -> Callable[[], None]:
         """Return the function itself."""
         return run
 

@@ -54,33 +54,29 @@ def _copy(node: Node) -> Node:
     return Node("copy", (node,), {}, node.shape, node.dtype)
 
 
-def _with(node: Node, inputs: tuple[Node, ...]) -> Node:
-    return with_inputs(node, inputs)
-
-
 def _simpler(node: Node, inputs: tuple[Node, ...]) -> Node:
-    node = _with(node, inputs)
+    node = with_inputs(node, inputs)
     return _FORMS[node.op](node) if node.op in _FORMS else node
 
 
 def _in_memory(node: Node, inputs: tuple[Node, ...]) -> Node:
     """Copy operands that a kernel of its own cannot compute while it reads them."""
-    made = _with(node, inputs)
+    made = with_inputs(node, inputs)
     if node.op == "matmul":
-        made = _with(node, tuple(_copy(x) if _base(x).op in (*MOVES, *LEAVES) else x for x in inputs))
-        return made if product(made) else _with(node, tuple(x if _held(x) else _copy(x) for x in inputs))
+        made = with_inputs(node, tuple(_copy(x) if _base(x).op in (*MOVES, *LEAVES) else x for x in inputs))
+        return made if product(made) else with_inputs(node, tuple(x if _is_in_memory(x) else _copy(x) for x in inputs))
     if node.op in LOOPS and node.op not in (*PULLED, "take"):
         return made
     which = {"take": (0,), "scatter_add": (1, 2)}.get(node.op, range(len(inputs)))
-    held = [_copy(x) if i in which and not _held(x) else x for i, x in enumerate(inputs)]
-    return _with(node, tuple(held))
+    held = [_copy(x) if i in which and not _is_in_memory(x) else x for i, x in enumerate(inputs)]
+    return with_inputs(node, tuple(held))
 
 
 def _base(node: Node) -> Node:
     return _base(node.inputs[0]) if node.op in VIEWS else node
 
 
-def _held(node: Node) -> bool:
+def _is_in_memory(node: Node) -> bool:
     """Return whether a node has elements in memory."""
     return node.op not in (*MOVES, *LEAVES)
 
@@ -133,7 +129,7 @@ def _least(dtype: str) -> float:
 
 
 # -- products ----------------------------------------------------------------------------------------------------------
-def _mixed(node: Node) -> Node:
+def _lower_mixed(node: Node) -> Node:
     """Round to 16 bits in memory, where a product reads half as much; a device multiplies them faster, too."""
     if node.dtype != "float32":
         return _product(ops.matmul(*(ops.reduce_precision(x, dtype=node.attrs["dtype"]) for x in node.inputs)))
@@ -167,7 +163,7 @@ def _convolution(node: Node) -> Node:
     return ops.reshape(_reduction(ops.sum(parts, axis=(0,))), shape=node.shape)
 
 
-def _same(node: Node) -> Node:
+def _first_input(node: Node) -> Node:
     return node.inputs[0]
 
 
@@ -175,6 +171,6 @@ _FORMS: dict[str, Callable[[Node], Node]] = {
     **dict.fromkeys(REDUCTIONS, _reduction),
     **dict.fromkeys(CONVOLUTIONS, _convolution),
     "matmul": _product,
-    "mixed_matmul": _mixed,
-    "stop": _same,
+    "mixed_matmul": _lower_mixed,
+    "stop": _first_input,
 }

@@ -93,7 +93,7 @@ class Loop:
             if math.prod(x.shape) != frame.elements or frame.form not in (None, wanted):
                 return None
             frame = frame if frame.form else KernelFrame(frame.elements, wanted)
-            return self._fitting(frame, frame.row, list(reached(x, frame.whole, frame.points)))
+            return self._fitting(frame, frame.row, list(walk_sources(x, frame.whole, frame.points)))
         if count != frame.elements and not (frame.form and count == frame.rows):
             return None
         point = frame.whole if count == frame.elements else frame.row
@@ -127,15 +127,15 @@ def _operands(node: Node, point: str, points: Points) -> Iterator[tuple[Node, st
     found: list[tuple[Node, str]] = []
 
     def value(indices: Node, at: str) -> str:
-        found.extend(reached(indices, at, points))
+        found.extend(walk_sources(indices, at, points))
         return points.name(f"?{len(found)} {id(indices)} {at}", at)
 
     for read in reads(node, point, points, value):
-        found.extend(reached(read.operand, read.point, points))
+        found.extend(walk_sources(read.operand, read.point, points))
     yield from found
 
 
-def reached(node: Node, point: str, points: Points) -> Iterator[tuple[Node, str]]:
+def walk_sources(node: Node, point: str, points: Points) -> Iterator[tuple[Node, str]]:
     """Yield the nodes with storage, or members, that an element is made of."""
     if node.op in INLINE:
         yield from _operands(node, point, points)
@@ -143,7 +143,7 @@ def reached(node: Node, point: str, points: Points) -> Iterator[tuple[Node, str]
         yield node, point
 
 
-def grouped(graph: Graph) -> list[Loop | Node]:
+def group_kernels(graph: Graph) -> list[Loop | Node]:
     """Return the kernels of a graph in order: loops, and nodes with kernels of their own."""
     made: list[Loop | Node] = []
     order: dict[Node, int] = {}

@@ -46,39 +46,32 @@ class Points:
             self.lines[level].append(f"const {self.kind} {name} = {text};")
         return self._names[text]
 
-    def same(self, point: str, parts: Parts, sides: Sides) -> None:
-        """Note that indices are those of a point."""
-        parts, sides = _real(parts, sides)
-        self._split[point] = parts, sides
-        self._parts[point, sides] = parts
-        self._joined[parts, sides] = point
-
     def parts(self, point: str, shape: Sequence[int]) -> Parts:
         """Return the index along each side."""
         sides = tuple(side for side in shape if side != 1)
-        found = iter(self._of(point, sides))
+        found = iter(self._find_parts(point, sides))
         return tuple("0" if side == 1 else next(found) for side in shape)
 
-    def _of(self, point: str, sides: Sides) -> Parts:
+    def _find_parts(self, point: str, sides: Sides) -> Parts:
         if len(sides) < 2 or point == "0":
             return (point,) if len(sides) == 1 else ("0",) * len(sides)
         if (point, sides) not in self._parts:
             known = self._split[point][1] if point in self._split else ()  # perhaps of a part of the array
             groups = _groups(known, sides) if math.prod(known) == math.prod(sides) else []
-            found = self._aligned(point, groups) if len(groups) > 1 else self._divided(point, sides)
+            found = self._split_known(point, groups) if len(groups) > 1 else self._divide_point(point, sides)
             self._parts[point, sides] = found
             self._joined.setdefault((found, sides), point)
         return self._parts[point, sides]
 
-    def _aligned(self, point: str, groups: Sequence[tuple[Sides, Sides]]) -> Parts:
+    def _split_known(self, point: str, groups: Sequence[tuple[Sides, Sides]]) -> Parts:
         """Split a point whose indices are known, side by side where they agree."""
         known, found, at = self._split[point][0], list[str](), 0
         for have, want in groups:
-            found += self._of(self.point(known[at : at + len(have)], have), want)
+            found += self._find_parts(self.point(known[at : at + len(have)], have), want)
             at += len(have)
         return tuple(found)
 
-    def _divided(self, point: str, sides: Sides) -> Parts:
+    def _divide_point(self, point: str, sides: Sides) -> Parts:
         found, stride = list[str](), math.prod(sides)
         for at, side in enumerate(sides):
             stride //= side

@@ -36,10 +36,10 @@ def reads(node: Node, point: str, points: Points, value: Value) -> list[Read]:
     if node.op in PULLED:
         at = point if node.op == "scatter_add" else NOWHERE
         return [Read(x, NOWHERE if i else at) for i, x in enumerate(node.inputs)]
-    return [Read(x, stretched(x.shape, node.shape, point, points)) for x in node.inputs]
+    return [Read(x, broadcast_point(x.shape, node.shape, point, points)) for x in node.inputs]
 
 
-def stretched(operand: Sequence[int], shape: Sequence[int], point: str, points: Points) -> str:
+def broadcast_point(operand: Sequence[int], shape: Sequence[int], point: str, points: Points) -> str:
     """Return the point of an operand that is broadcast to a shape."""
     if math.prod(operand) == math.prod(shape):
         return point

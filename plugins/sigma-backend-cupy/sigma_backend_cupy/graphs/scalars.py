@@ -23,7 +23,7 @@ def literal(value: float, dtype: str) -> str:
         return "true" if value else "false"
     if dtype not in FLOATING:
         whole = int(value)
-        return f"{whole}u" if dtype == "uint32" else _whole(whole, "ll" if dtype == "int64" else "")
+        return f"{whole}u" if dtype == "uint32" else _integer_literal(whole, "ll" if dtype == "int64" else "")
     end, zero = ("f", "0.0f") if dtype == "float32" else ("", "0.0")
     number = float(np.float32(value)) if dtype == "float32" else float(value)
     if math.isnan(number):
@@ -34,7 +34,7 @@ def literal(value: float, dtype: str) -> str:
     return f"{text}{end}" if number > 0 or not math.copysign(1.0, number) < 0 else f"({text}{end})"
 
 
-def _whole(value: int, end: str) -> str:
+def _integer_literal(value: int, end: str) -> str:
     """Return an integer; the lowest one of a type is no literal of C."""
     least = -(2**63) if end else -(2**31)
     return f"({value + 1}{end} - 1{end})" if value == least else f"({value}{end})" if value < 0 else f"{value}{end}"
@@ -45,14 +45,14 @@ def lowest(dtype: str) -> str:
     return literal({"int32": -(2**31), "int64": -(2**63), "uint32": 0}.get(dtype, -math.inf), dtype)
 
 
-def converted(text: str, source: str, to: str) -> str:
+def write_cast(text: str, source: str, to: str) -> str:
     """Return a value in another dtype: integers wrap, floats are clipped to the range of an integer dtype."""
     if source == to:
         return text
     if to == "bool":
         return f"({text} != {literal(0, source)})"
     if to in ("bfloat16", "float16"):
-        return f"sg_{to}({converted(text, source, 'float32')})"
+        return f"sg_{to}({write_cast(text, source, 'float32')})"
     if source in FLOATING and to not in FLOATING:
         return f"sg_{CTYPES[to]}({text})"
     return f"({CTYPES[to]})({text})"
@@ -75,9 +75,9 @@ def _pattern(pattern: str) -> Text:
     return lambda node, x: pattern.format(*x)
 
 
-def _narrowed(node: Node, x: Sequence[str]) -> str:
-    rounded = f"sg_to_{node.attrs['dtype']}({converted(x[0], node.dtype, 'float32')})"
-    return converted(rounded, "float32", node.dtype)
+def _write_narrowing(node: Node, x: Sequence[str]) -> str:
+    rounded = f"sg_to_{node.attrs['dtype']}({write_cast(x[0], node.dtype, 'float32')})"
+    return write_cast(rounded, "float32", node.dtype)
 
 
 def _random(node: Node, x: Sequence[str]) -> str:
@@ -108,8 +108,8 @@ SCALARS: Mapping[str, Text] = {
     "logical_not": _pattern("(!{0})"),
     "is_finite": _pattern("({0} - {0} == 0)"),
     "where": _pattern("({0} ? {1} : {2})"),
-    "cast": lambda node, x: converted(x[0], node.inputs[0].dtype, node.dtype),
-    "reduce_precision": _narrowed,
+    "cast": lambda node, x: write_cast(x[0], node.inputs[0].dtype, node.dtype),
+    "reduce_precision": _write_narrowing,
     "copy": lambda node, x: x[0],
     "stop": lambda node, x: x[0],
     "random_bits": _random,

@@ -35,19 +35,19 @@ class StridedView:
 
 def view(node: Node) -> tuple[Node, StridedView] | None:
     """Return the array that a node is a view of, and how it is read; None if its elements must be copied."""
-    found = _laid(node)
+    found = _find_layout(node)
     if found is None:
         return None
     base, sample = found
     return base, StridedView(sample.shape, sample.strides)
 
 
-def _laid(node: Node) -> tuple[Node, np.ndarray] | None:
+def _find_layout(node: Node) -> tuple[Node, np.ndarray] | None:
     """Return the array, and bytes that have its layout and are never read."""
     if node.op not in VIEWS:
         strides = [prod(node.shape[k + 1 :]) for k in range(len(node.shape))]
         return node, as_strided(np.empty(1, np.int8), node.shape, strides)
-    below = _laid(node.inputs[0])
+    below = _find_layout(node.inputs[0])
     if below is None:
         return None
     base, sample = below

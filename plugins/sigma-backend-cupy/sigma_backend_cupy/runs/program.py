@@ -14,8 +14,8 @@ from attrs import define, field
 from sigma_backend_cupy.devices.device import Call, Device
 from sigma_backend_cupy.graphs.arena import total
 from sigma_backend_cupy.runs.places import ArrayPlace, Launch, LaunchList, size
-from sigma_backend_cupy.runs.unit import compiled
-from sigma_backend_cupy.runs.workspace import BoundMemory, bound
+from sigma_backend_cupy.runs.unit import compile_graph
+from sigma_backend_cupy.runs.workspace import BoundMemory, bind_launches
 from sigma_backend_cupy.text import bursts
 from sigma_backend_cupy.text.kernels import Kernel
 from sigma_kernel.contracts import Array, Arrays, Burst, Numbers, Step
@@ -56,15 +56,15 @@ class CompiledFunction:
         try:
             lent = self._free.pop()
         except IndexError:
-            lent = self.made(BoundMemory(self.unit, self.device, self.constants))
+            lent = self.allocate(BoundMemory(self.unit, self.device, self.constants))
         try:
             yield lent
         finally:
             self._free.append(lent)
 
-    def made(self, memory: BoundMemory) -> Any:
+    def allocate(self, memory: BoundMemory) -> Any:
         """Return memory and what runs on it."""
-        return memory, bound(self.unit.launches, memory, self.calls)
+        return memory, bind_launches(self.unit.launches, memory, self.calls)
 
     def __call__(self, *arrays: Array) -> list[Array]:
         """Compute the outputs; raises SigmaGraphError for indices outside of their axis."""
@@ -80,12 +80,12 @@ class CompiledFunction:
 
 def function(graph: Graph, device: Device) -> CompiledFunction:
     """Compile a graph to a function."""
-    return CompiledFunction(compiled(graph, {}), device)
+    return CompiledFunction(compile_graph(graph, {}), device)
 
 
 def _set(memory: BoundMemory, place: ArrayPlace, array: Any, node: Node) -> None:
     """Copy an argument to its place."""
-    given = memory.device.held(array, node.dtype)
+    given = memory.device.to_contiguous(array, node.dtype)
     if given.shape != node.shape:
         raise SigmaGraphError(f"cupy: input {place.number} has shape {given.shape}. The graph takes {node.shape}.")
     memory.device.copy(memory.address(place), memory.device.address(given), size(node))
@@ -114,8 +114,8 @@ class CupyProgram:
 
     def __attrs_post_init__(self) -> None:
         """Compile the step and the kernels around it."""
-        unit = compiled(self.step.graph, self.step.donations)
-        self.around = _before(self.step, unit), _after(self.step, unit)
+        unit = compile_graph(self.step.graph, self.step.donations)
+        self.around = _launches_before(self.step, unit), _launches_after(self.step, unit)
         extra = [launch.what for part in self.around for launch in part]
         self.run_step = _Steps(unit, self.device, extra, around=self.around)  # type: ignore[arg-type]
 
@@ -148,7 +148,10 @@ class CupyProgram:
         ring = unit.outputs[len(step.writes) :]
         kept = [
             device.place(np.ascontiguousarray(rows, np.int64)),
-            *(device.held(block[name], unit.inputs[len(step.state) + k].dtype) for k, name in enumerate(step.data)),
+            *(
+                device.to_contiguous(block[name], unit.inputs[len(step.state) + k].dtype)
+                for k, name in enumerate(step.data)
+            ),
             *(device.place(np.array(np.broadcast_to(np.asarray(steer[name], x.dtype), n))) for name, x in numbers),
             *(device.empty((n, *x.shape), x.dtype) for x in ring),
         ]
@@ -166,15 +169,15 @@ class CupyProgram:
 class _Steps(CompiledFunction):
     around: tuple[Sequence[Launch], Sequence[Launch]] = ((), ())
 
-    def made(self, memory: BoundMemory) -> Any:
+    def allocate(self, memory: BoundMemory) -> Any:
         """Return memory, and one recorded iteration on it."""
         before, after = self.around
-        run = bound([*before, *self.unit.launches, *after], memory, self.calls)
+        run = bind_launches([*before, *self.unit.launches, *after], memory, self.calls)
         memory.fill(ArrayPlace("control"), np.array([0, 1], np.int32))  # a step that changes nothing
-        return memory, run if self.unit.python else self.device.recorded(run)
+        return memory, run if self.unit.python else self.device.record(run)
 
 
-def _before(step: Step, unit: LaunchList) -> list[Launch]:
+def _launches_before(step: Step, unit: LaunchList) -> list[Launch]:
     """Return the launches that read a minibatch and the live values."""
     table, first = ArrayPlace("input", len(unit.inputs)), len(step.state)
     made = []
@@ -188,7 +191,7 @@ def _before(step: Step, unit: LaunchList) -> list[Launch]:
     return made
 
 
-def _after(step: Step, unit: LaunchList) -> list[Launch]:
+def _launches_after(step: Step, unit: LaunchList) -> list[Launch]:
     """Return the launches that keep the state, write the records and end the iteration."""
     table, made = ArrayPlace("input", len(unit.inputs)), []
     moved = [(o, i) for o, i in step.donations.items() if o not in unit.in_place and size(unit.outputs[o])]

@@ -53,7 +53,7 @@ class RepeatedBody:
             outputs = [self._output(i, room, count, t, after) for i in range(len(self.body.outputs))]
             inputs = [*begin, *self._rows(t), *self.operands[self.carries + self.node.attrs["sequences"] :]]
             for launch in self.body.launches:
-                places = (self._placed(place, inputs, outputs, room, spaces) for place in launch.places)
+                places = (self._place_in_whole(place, inputs, outputs, room, spaces) for place in launch.places)
                 yield evolve(launch, places=tuple(places))
             begin = outputs[: self.carries]
 
@@ -83,7 +83,7 @@ class RepeatedBody:
         return Launch(keep(self.body.inputs[i]), (source, to))
 
     @staticmethod
-    def _placed(
+    def _place_in_whole(
         place: ArrayPlace,
         inputs: Sequence[ArrayPlace],
         outputs: Sequence[ArrayPlace],

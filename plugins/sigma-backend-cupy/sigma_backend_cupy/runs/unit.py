@@ -15,7 +15,7 @@ from attrs import define, field
 
 from sigma_backend_cupy.graphs.arena import ArenaLayout
 from sigma_backend_cupy.graphs.canonical import TILED, canonical
-from sigma_backend_cupy.graphs.fusion import INLINE, Loop, grouped
+from sigma_backend_cupy.graphs.fusion import INLINE, Loop, group_kernels
 from sigma_backend_cupy.graphs.views import StridedProduct, product
 from sigma_backend_cupy.runs.places import ArrayPlace, Launch, LaunchList, size
 from sigma_backend_cupy.runs.scans import RepeatedBody
@@ -24,7 +24,7 @@ from sigma_backend_cupy.text.tiles import tiles_kernel
 from sigma_kernel.graph import Graph, Node
 
 
-def compiled(graph: Graph, donate: Mapping[int, int]) -> LaunchList:
+def compile_graph(graph: Graph, donate: Mapping[int, int]) -> LaunchList:
     """Compile a graph; ``donate`` maps outputs to inputs that they may overwrite."""
     return _Compiler(canonical(graph), dict(donate)).unit()
 
@@ -44,7 +44,7 @@ class _Compiler:
 
     def unit(self) -> LaunchList:
         """Return the unit."""
-        self.groups = grouped(self.graph)
+        self.groups = group_kernels(self.graph)
         self._follow()
         kernels = {k: self._kernel(group) for k, group in enumerate(self.groups) if not _python(group)}
         taken = self._in_place(kernels)
@@ -129,7 +129,7 @@ class _Compiler:
 
     def _scan(self, node: Node, number: int) -> None:
         """Repeat the launches of the body."""
-        body = compiled(node.attrs["body"], {})
+        body = compile_graph(node.attrs["body"], {})
         parts = {x.attrs["index"]: self.places[x] for x in self.graph if x.op == "part" and x.inputs[0] is node}
         held = RepeatedBody(node, body, [self.places[x] for x in node.inputs], parts)
         room = self.arena.place(held.room, number, number)

@@ -79,16 +79,16 @@ class BoundMemory:
                     inside(op, np.array([low, high]), side)
 
 
-def bound(launches: Sequence[Launch], memory: BoundMemory, calls: Mapping[str, Call]) -> Callable[[], None]:
+def bind_launches(launches: Sequence[Launch], memory: BoundMemory, calls: Mapping[str, Call]) -> Callable[[], None]:
     """Return a function that queues launches on arrays in memory."""
     control = memory.address(ArrayPlace("control"))
     steps: list[Callable[[], None]] = []
     for launch in launches:
         places = [memory.address(place) for place in launch.places]
         if isinstance(launch.what, Kernel):
-            steps.append(_with(calls[launch.what.name], [control, *places]))
+            steps.append(_bind_call(calls[launch.what.name], [control, *places]))
         elif isinstance(launch.what, StridedProduct):
-            steps.append(_with(memory.device.product(launch.what), places))
+            steps.append(_bind_call(memory.device.product(launch.what), places))
         else:
             steps.append(_meant(launch, memory, places))
 
@@ -99,7 +99,7 @@ def bound(launches: Sequence[Launch], memory: BoundMemory, calls: Mapping[str, C
     return run
 
 
-def _with(call: Call, addresses: Sequence[int]) -> Callable[[], None]:
+def _bind_call(call: Call, addresses: Sequence[int]) -> Callable[[], None]:
     return lambda: call(addresses)
 
 

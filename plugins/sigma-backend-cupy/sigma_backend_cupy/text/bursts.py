@@ -11,7 +11,7 @@ from math import prod
 
 from sigma_backend_cupy.graphs.scalars import CTYPES, FLOATING
 from sigma_backend_cupy.text.elements import ArrayPointer
-from sigma_backend_cupy.text.kernels import THREADS, Kernel, finished
+from sigma_backend_cupy.text.kernels import THREADS, Kernel, build_kernel
 from sigma_kernel.graph import Node
 
 AT_ONCE = 4096  # elements that one block records
@@ -35,7 +35,7 @@ def gather(section: Node, number: int) -> Kernel:
         f"if (e < {count}) p0[e] = block[rows[e / {width}] * {width} + e % {width}];",
         "}",
     ]
-    return finished(body, -(-count // THREADS), THREADS, _pointers(True, (section, "write")))
+    return build_kernel(body, -(-count // THREADS), THREADS, _pointers(True, (section, "write")))
 
 
 def live(values: Sequence[Node], first: int) -> Kernel:
@@ -44,7 +44,7 @@ def live(values: Sequence[Node], first: int) -> Kernel:
         f"if (t == {k % 32}) p{k}[0] = ((const {CTYPES[x.dtype]}*)table[{first + k}])[control[0]];"
         for k, x in enumerate(values)
     ]
-    return finished(["SIGMA_EACH(32) {", *lines, "}"], 1, 32, _pointers(True, *((x, "write") for x in values)))
+    return build_kernel(["SIGMA_EACH(32) {", *lines, "}"], 1, 32, _pointers(True, *((x, "write") for x in values)))
 
 
 def keep(*nodes: Node) -> Kernel:
@@ -57,7 +57,7 @@ def keep(*nodes: Node) -> Kernel:
         "}",
     ]
     pointers = _pointers(False, *((x, "read") for x in nodes), *((x, "write") for x in nodes))
-    return finished(body, -(-max(sizes) // THREADS), THREADS, pointers)
+    return build_kernel(body, -(-max(sizes) // THREADS), THREADS, pointers)
 
 
 def record(node: Node, number: int) -> Kernel:
@@ -70,7 +70,7 @@ def record(node: Node, number: int) -> Kernel:
         f"if (e < {count}) ring[e] = p0[e];",
         "}",
     ]
-    return finished(body, -(-count // THREADS), THREADS, _pointers(True, (node, "read")))
+    return build_kernel(body, -(-count // THREADS), THREADS, _pointers(True, (node, "read")))
 
 
 def advance(records: Sequence[tuple[Node, int]], checked: Sequence[Node]) -> Kernel:
@@ -97,4 +97,4 @@ def advance(records: Sequence[tuple[Node, int]], checked: Sequence[Node]) -> Ker
         "}",
         "}",
     ]
-    return finished([*body, *last], 1, THREADS, _pointers(True, *((x, "read") for x in nodes)))
+    return build_kernel([*body, *last], 1, THREADS, _pointers(True, *((x, "read") for x in nodes)))

@@ -9,8 +9,8 @@ from attrs import define, field, frozen
 
 from sigma_backend_cupy.graphs.fusion import INLINE, KernelFrame, Loop
 from sigma_backend_cupy.graphs.reads import PULLED, REDUCTIONS, Read, reads
-from sigma_backend_cupy.graphs.scalars import CTYPES, SCALARS, converted, literal
-from sigma_backend_cupy.text.pulls import pulled
+from sigma_backend_cupy.graphs.scalars import CTYPES, SCALARS, literal, write_cast
+from sigma_backend_cupy.text.pulls import write_pull
 from sigma_kernel.graph import Node
 
 
@@ -38,7 +38,7 @@ class Signature:
         """Return all pointers."""
         return [*self._found.values()]
 
-    def _named(self, node: Node, use: str, text: str) -> str:
+    def _name_argument(self, node: Node, use: str, text: str) -> str:
         key = node, use
         if key not in self._found:
             self._found[key] = ArrayPointer(f"p{len(self._found)}", text, node, use)
@@ -47,15 +47,15 @@ class Signature:
     def read(self, node: Node, point: str = "") -> str:
         """Return the pointer to a node that is read at a point, or anywhere."""
         self._points.setdefault(node, set()).add(point)
-        return self._named(node, "read", f"const {CTYPES[node.dtype]}*")
+        return self._name_argument(node, "read", f"const {CTYPES[node.dtype]}*")
 
-    def written(self, node: Node) -> str:
+    def pointer_to(self, node: Node) -> str:
         """Return the pointer to a node that is written."""
-        return self._named(node, "write", f"{CTYPES[node.dtype]}*")
+        return self._name_argument(node, "write", f"{CTYPES[node.dtype]}*")
 
     def fault(self, node: Node) -> str:
         """Return the pointer to where an op notes indices."""
-        return self._named(node, "fault", "wide*")
+        return self._name_argument(node, "fault", "wide*")
 
     def private(self, whole: str) -> set[Node]:
         """Return the nodes that are read at this point only."""
@@ -82,7 +82,7 @@ class ElementText:
         needed, rest = set[Node](), [*wanted]
         while rest:
             node = rest.pop()
-            if node not in needed and node in self.loop.members and not self._known(node):
+            if node not in needed and node in self.loop.members and not self._is_reduced(node):
                 needed.add(node)
                 rest.extend(x for x, _ in self.loop.reads[node])
         size = self.frame.elements
@@ -90,7 +90,7 @@ class ElementText:
             if node in needed and node.op not in REDUCTIONS:
                 self.value(node, self.frame.whole if math.prod(node.shape) == size else self.frame.row)
 
-    def _known(self, node: Node) -> bool:
+    def _is_reduced(self, node: Node) -> bool:
         return node.op in REDUCTIONS and self.loop.phases[node] < self.phase
 
     def value(self, node: Node, point: str) -> str:
@@ -99,14 +99,14 @@ class ElementText:
             return literal(node.attrs["value"], node.dtype)
         key = node, point
         if key not in self._values:
-            self._values[key] = self._computed(node, point)
+            self._values[key] = self._compute(node, point)
         return self._values[key]
 
-    def _computed(self, node: Node, point: str) -> str:
-        if node in self.loop.members and self._known(node):
+    def _compute(self, node: Node, point: str) -> str:
+        if node in self.loop.members and self._is_reduced(node):
             return self._variable(node, self.reduced[node], 0)
         if node.op in INLINE or node in self.loop.members:
-            return self._written(node, point)
+            return self._write_element(node, point)
         array = self.signature.read(node, point)
         return self._variable(node, f"{array}[{point}]", self.frame.points.level(point))
 
@@ -116,17 +116,17 @@ class ElementText:
         self.frame.points.lines[level].append(f"const {CTYPES[node.dtype]} {name} = {text};")
         return name
 
-    def _written(self, node: Node, point: str) -> str:
+    def _write_element(self, node: Node, point: str) -> str:
         points = self.frame.points
         if node.op == "iota":
             part = points.parts(point, node.shape)[node.attrs["axis"]]
-            return self._variable(node, converted(part, "int32", node.dtype), points.level(part))
+            return self._variable(node, write_cast(part, "int32", node.dtype), points.level(part))
         if node.op in PULLED:
-            return self._pulled(node, point)
+            return self._pull_element(node, point)
         found = reads(node, point, points, lambda x, at: self._place(node, x, at))
         names = [self.value(read.operand, read.point) for read in found]
         if node.op in ("pad", "concat"):
-            return self._chosen(node, found, names)
+            return self._select_element(node, found, names)
         if node.op in SCALARS and node.op != "stop":
             extra = [point] if node.op == "random_bits" else []
             return self._variable(node, SCALARS[node.op](node, [*names, *extra]), points.level(*names, *extra))
@@ -138,14 +138,14 @@ class ElementText:
         value = self.value(indices, point)
         return self.frame.points.name(f"sg_place({value}, {side}, {self.signature.fault(node)})", value)
 
-    def _chosen(self, node: Node, found: list[Read], names: list[str]) -> str:
+    def _select_element(self, node: Node, found: list[Read], names: list[str]) -> str:
         """Return the operand's element where there is one."""
         text = literal(node.attrs["value"], node.dtype) if node.op == "pad" else names[-1]
         for read, name in reversed([*zip(found, names, strict=True)]):
             text = f"{read.when} ? {name} : {text}"
         return self._variable(node, text, self.frame.points.level(*names, *(read.when for read in found)))
 
-    def _pulled(self, node: Node, point: str) -> str:
+    def _pull_element(self, node: Node, point: str) -> str:
         points = self.frame.points
         scatters = node.op == "scatter_add"
         first = self.value(node.inputs[0], point) if scatters else ""
@@ -155,5 +155,5 @@ class ElementText:
         level = points.level(point, first, *parts)
         name = f"v{len(self._values)}_{len(points.levels)}"
         points.declare(name, level)
-        points.lines[level].extend(pulled(node, point, points, arrays, name, first, fault))
+        points.lines[level].extend(write_pull(node, point, points, arrays, name, first, fault))
         return name

@@ -32,19 +32,19 @@ class Kernel:
     own: frozenset[Node] = frozenset()
 
 
-def finished(
+def build_kernel(
     body: Iterable[str], blocks: int, threads: int, parameters: Sequence[ArrayPointer], own: Iterable[Node] = ()
 ) -> Kernel:
     """Return a kernel with this body, named by its text."""
     types = [f"{parameter.text} {parameter.name}" for parameter in parameters]
     head = f"({', '.join(['const int* control', *types])})"
-    inner = "\n".join(indented(["SIGMA_ENTER(control);", *body]))
+    inner = "\n".join(indent(["SIGMA_ENTER(control);", *body]))
     name = "k" + hashlib.sha256(f"{head}{blocks}{threads}{inner}".encode()).hexdigest()[:16]
     text = f"SIGMA_KERNEL({name}, {threads}){head}\n{{\n{inner}\n}}\n"
     return Kernel(name, text, blocks, threads, tuple(parameters), frozenset(own))
 
 
-def indented(lines: Iterable[str]) -> Iterable[str]:
+def indent(lines: Iterable[str]) -> Iterable[str]:
     """Yield lines with the indentation of their braces."""
     depth = 1
     for line in lines:
@@ -67,7 +67,7 @@ def _elementwise(loop: Loop, signature: Signature) -> Kernel:
     for node, point in zip(loop.members, [frame.whole] * len(loop.members), strict=True):
         elements.value(node, point)
     writes = [
-        f"{signature.written(x)}[{frame.whole}] = {elements.value(x, frame.whole)};" for x in loop.members
+        f"{signature.pointer_to(x)}[{frame.whole}] = {elements.value(x, frame.whole)};" for x in loop.members
         if x in signature.stored
     ]  # fmt: skip
     kind, threads = frame.points.kind, min(THREADS, _power(frame.elements))
@@ -81,7 +81,7 @@ def _elementwise(loop: Loop, signature: Signature) -> Kernel:
         "}",
     ]
     blocks = -(-frame.elements // threads)
-    return finished(body, blocks, threads, signature.parameters, signature.private(frame.whole))
+    return build_kernel(body, blocks, threads, signature.parameters, signature.private(frame.whole))
 
 
 @define(eq=False)
@@ -109,10 +109,10 @@ class _Rows:
     def kernel(self) -> Kernel:
         """Return the kernel."""
         loop, threads = self.loop, self.across * self.lanes
-        shared = [line for k, x in enumerate(self._reductions()) for line in _shared(k, x, threads)]
+        shared = [line for k, x in enumerate(self._reductions()) for line in _declare_shared(k, x, threads)]
         body = [line for phase in range(self._phases()) for line in self._phase(phase, threads)]
         blocks = -(-loop.frame.rows // self.across)
-        return finished([*shared, *body], blocks, threads, self.signature.parameters)
+        return build_kernel([*shared, *body], blocks, threads, self.signature.parameters)
 
     def _reductions(self, phase: int | None = None) -> list[Node]:
         phases = self.loop.phases
@@ -131,7 +131,7 @@ class _Rows:
         base = f"x * {self.lanes}" if self.inner else "x"
         elements = ElementText(self.loop, self.signature, phase, {x: f"{name}[{base}]" for x, name in places.items()})
         frame, now = elements.frame, self._reductions(phase)
-        elements.prepare([*now, *self._written(phase)])
+        elements.prepare([*now, *self._output_nodes(phase)])
         for k, x in enumerate(now):
             frame.points.lines[1].extend(_accumulate(x, f"a{k}", elements.value(x.inputs[0], frame.whole), frame))
         stores = self._stores(phase, elements)
@@ -157,7 +157,7 @@ class _Rows:
         head = f"for ({kind} r = y; r < {frame.length}; r += {self.lanes}) {{"
         return [head, *frame.points.lines[1], "}"]
 
-    def _written(self, phase: int) -> list[Node]:
+    def _output_nodes(self, phase: int) -> list[Node]:
         """Return the nodes that a phase writes: results of reductions one phase later."""
         phases, reductions = self.loop.phases, {*self._reductions()}
         return [
@@ -168,12 +168,12 @@ class _Rows:
     def _stores(self, phase: int, elements: ElementText) -> list[str]:
         """Write elements within the loop, and return the statements that write results of rows."""
         frame, rows = elements.frame, []
-        for x in self._written(phase):
+        for x in self._output_nodes(phase):
             if math.prod(x.shape) == frame.elements:
                 value = elements.value(x, frame.whole)
-                frame.points.lines[1].append(f"{self.signature.written(x)}[{frame.whole}] = {value};")
+                frame.points.lines[1].append(f"{self.signature.pointer_to(x)}[{frame.whole}] = {value};")
             else:
-                rows.append(f"{self.signature.written(x)}[{frame.row}] = {elements.value(x, frame.row)};")
+                rows.append(f"{self.signature.pointer_to(x)}[{frame.row}] = {elements.value(x, frame.row)};")
         return ["if (y == 0) {", *rows, "}"] if rows else []
 
     def _tree(self, found: Sequence[tuple[Node, str]], threads: int) -> list[str]:
@@ -203,7 +203,7 @@ def _neutral(node: Node) -> str:
     return literal(0, x.dtype) if node.op == "sum" else lowest(x.dtype)
 
 
-def _shared(k: int, node: Node, threads: int) -> list[str]:
+def _declare_shared(k: int, node: Node, threads: int) -> list[str]:
     lines = [f"SIGMA_SHARED {CTYPES[node.dtype]} row{k}[{threads}];"]
     best = f"SIGMA_SHARED {CTYPES[node.inputs[0].dtype]} best_row{k}[{threads}];"
     return [*lines, best] if node.op == "argmax" else lines
@@ -216,7 +216,7 @@ def _start(node: Node, name: str) -> list[str]:
     return [f"{kind} {name} = {_neutral(node)};"]
 
 
-def _both(node: Node, x: str, y: str) -> str:
+def _fold_pair(node: Node, x: str, y: str) -> str:
     if node.op == "max":
         return f"sg_maximum({x}, {y})"
     return f"sg_add({x}, {y})" if node.dtype in ("int32", "int64") else f"{x} + {y}"
@@ -224,7 +224,7 @@ def _both(node: Node, x: str, y: str) -> str:
 
 def _accumulate(node: Node, name: str, value: str, frame: KernelFrame) -> list[str]:
     if node.op != "argmax":
-        return [f"{name} = {_both(node, name, value)};"]
+        return [f"{name} = {_fold_pair(node, name, value)};"]
     return [f"if (sg_beats({value}, (int)r, best_{name}, {name})) {{", f"best_{name} = {value};", f"{name} = r;", "}"]
 
 
@@ -235,7 +235,7 @@ def _keep(node: Node, place: str, name: str) -> list[str]:
 
 def _combine(node: Node, place: str, other: str) -> list[str]:
     if node.op != "argmax":
-        return [f"{place}[t] = {_both(node, f'{place}[t]', f'{place}[{other}]')};"]
+        return [f"{place}[t] = {_fold_pair(node, f'{place}[t]', f'{place}[{other}]')};"]
     values = f"best_{place}[{other}], {place}[{other}], best_{place}[t], {place}[t]"
     both = [f"best_{place}[t] = best_{place}[{other}];", f"{place}[t] = {place}[{other}];"]
     return [f"if (sg_beats({values})) {{", *both, "}"]

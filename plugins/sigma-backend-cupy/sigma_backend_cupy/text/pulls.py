@@ -16,20 +16,22 @@ from sigma_kernel.graph import Node
 Lines = list[str]
 
 
-def pulled(node: Node, point: str, points: Points, arrays: Sequence[str], name: str, first: str, fault: str) -> Lines:
+def write_pull(
+    node: Node, point: str, points: Points, arrays: Sequence[str], name: str, first: str, fault: str
+) -> Lines:
     """Return statements that declare ``name``, the element at a point.
 
     ``arrays`` are the pointers of operands in memory, ``first`` is the element of the operand that ``scatter_add``
     adds to, ``fault`` is where it notes an index outside of its axis.
     """
     if node.op == "scatter_add":
-        return _scattered(node, points.parts(point, node.shape), points.kind, arrays, name, first, fault)
+        return _write_scatter(node, points.parts(point, node.shape), points.kind, arrays, name, first, fault)
     start, body = _WINDOWS[node.op]
     parts = points.parts(point, node.shape)
     begin = [f"{CTYPES[node.dtype]} {name} = {start(node)};"]
     if node.op == "pool_argmax":
         begin.append(f"{CTYPES[node.inputs[0].dtype]} best_{name} = {lowest(node.inputs[0].dtype)};")
-    around = _scatters if node.op in ("pool_scatter", "sum_unpool") else _covered
+    around = _scatters if node.op in ("pool_scatter", "sum_unpool") else _loop_over_window
     return [*begin, *around(node, parts, points.kind, body.format(name=name, **_operands(arrays)))]
 
 
@@ -37,7 +39,7 @@ def _operands(arrays: Sequence[str]) -> Mapping[str, str]:
     return dict(zip("xy", [*arrays, ""][:2], strict=True))
 
 
-def _covered(node: Node, parts: Sequence[str], kind: str, body: str) -> Lines:
+def _loop_over_window(node: Node, parts: Sequence[str], kind: str, body: str) -> Lines:
     """Loop over what a window covers: ``at`` is the place in the operand, ``k`` that in the window."""
     attrs, sides = node.attrs, node.inputs[0].shape
     lines, close = ["{", f"{kind} k = -1;"], "}"
@@ -48,7 +50,7 @@ def _covered(node: Node, parts: Sequence[str], kind: str, body: str) -> Lines:
         close += "}"
     inside = " && ".join(f"s{axis} >= 0 && s{axis} < {side}" for axis, side in enumerate(sides[2:]))
     places = [*parts[:2], *(f"s{axis}" for axis in range(len(attrs["window"])))]
-    at = f"const {kind} at = {joined(places, sides)}, out = {joined(parts, node.shape)};"
+    at = f"const {kind} at = {flatten_index(places, sides)}, out = {flatten_index(parts, node.shape)};"
     return [*lines, "++k;", f"if ({inside}) {{", at, body, "}", close]
 
 
@@ -64,24 +66,24 @@ def _scatters(node: Node, parts: Sequence[str], kind: str, body: str) -> Lines:
         tests.append(f"v{axis} >= 0 && v{axis} % {stride} == 0 && s{axis} < {sides[axis + 2]}")
         close += "}"
     places = [*parts[:2], *(f"s{axis}" for axis in range(len(attrs["window"])))]
-    at = f"const {kind} at = {joined(places, sides)};"
+    at = f"const {kind} at = {flatten_index(places, sides)};"
     return [*lines, "++k;", f"if ({' && '.join(tests)}) {{", at, body, "}", close]
 
 
-def joined(parts: Sequence[str], shape: Sequence[int]) -> str:
+def flatten_index(parts: Sequence[str], shape: Sequence[int]) -> str:
     """Return the place of indices in an array, as an expression."""
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     return " + ".join(f"{p} * {s}" for p, s in zip(parts, strides, strict=True) if p != "0") or "0"
 
 
-def _scattered(
+def _write_scatter(
     node: Node, parts: Sequence[str], kind: str, arrays: Sequence[str], name: str, first: str, fault: str
 ) -> Lines:
     """Add the updates whose index is this element's, in order."""
     x, indices, _ = node.inputs
     axis, count = node.attrs["axis"], math.prod(indices.shape)
     flat = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-    at = joined([*parts[:axis], "k", *parts[axis + 1 :]], flat)
+    at = flatten_index([*parts[:axis], "k", *parts[axis + 1 :]], flat)
     add = f"sg_add({name}, {arrays[2]}[{at}])" if x.dtype in ("int32", "int64") else f"{name} + {arrays[2]}[{at}]"
     return [
         f"{CTYPES[node.dtype]} {name} = {first};",

@@ -14,8 +14,8 @@ from attrs import frozen
 
 from sigma_backend_cupy.graphs.scalars import CTYPES, literal
 from sigma_backend_cupy.text.elements import ArrayPointer
-from sigma_backend_cupy.text.kernels import Kernel, finished
-from sigma_backend_cupy.text.pulls import joined
+from sigma_backend_cupy.text.kernels import Kernel, build_kernel
+from sigma_backend_cupy.text.pulls import flatten_index
 from sigma_kernel.graph import Node
 
 SIDE = 16  # threads along each side of a tile
@@ -93,7 +93,7 @@ def tiles_kernel(node: Node, splits: int = 1) -> Kernel:
         "}",
         *_store(each, form, prod(node.shape[1:] if splits > 1 else node.shape)),
     ]
-    return finished(body, splits * form.groups * down * across, SIDE * SIDE, parameters)
+    return build_kernel(body, splits * form.groups * down * across, SIDE * SIDE, parameters)
 
 
 def _mine(each: Sequence[int]) -> str:
@@ -166,7 +166,7 @@ def shapes(node: Node) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...
     }[node.op]
 
 
-def _covered(node: Node, places: Sequence[str], offsets: Sequence[str], sides: Sequence[int]) -> MatrixEntry:
+def _window_entry(node: Node, places: Sequence[str], offsets: Sequence[str], sides: Sequence[int]) -> MatrixEntry:
     """Return the places in a sample that an offset in the window covers at places of the result."""
     attrs = node.attrs
     rows = zip(places, offsets, attrs["stride"], attrs["dilation"], attrs["padding"], strict=True)
@@ -181,11 +181,11 @@ def _forward(node: Node) -> Tiled:
     channels, outputs, axes = w[1], w[0] // groups, range(len(x) - 2)
     lines, at = split("m", (x[0], *y[2:]), "a")
     window, k = split("k", w[1:], "b")
-    covered = _covered(node, at[1:], k[1:], x[2:])
-    read = joined([at[0], f"(g * {channels} + {k[0]})", *(f"s{a}" for a in axes)], x)
+    covered = _window_entry(node, at[1:], k[1:], x[2:])
+    read = flatten_index([at[0], f"(g * {channels} + {k[0]})", *(f"s{a}" for a in axes)], x)
     left = MatrixEntry([*lines, *window, *covered.lines], covered.when, read)
     right = MatrixEntry([], "", f"(g * {outputs} + n) * {prod(w[1:])} + k")
-    result = MatrixEntry(lines, "", joined([at[0], f"(g * {outputs} + n)", *at[1:]], y))
+    result = MatrixEntry(lines, "", flatten_index([at[0], f"(g * {outputs} + n)", *at[1:]], y))
     return Tiled(groups, x[0] * prod(y[2:]), outputs, prod(w[1:]), left, right, result, (False, True))
 
 
@@ -201,10 +201,10 @@ def _to_input(node: Node) -> Tiled:
         for i, (p, o, s, d, (low, _), _) in enumerate(rows)
     ]
     tests = [f"v{i} >= 0 && v{i} % {s} == 0 && s{i} < {t}" for i, (_, _, s, _, _, t) in enumerate(rows)]
-    read = joined([at[0], f"(g * {outputs} + {k[0]})", *(f"s{i}" for i in range(len(rows)))], y)
+    read = flatten_index([at[0], f"(g * {outputs} + {k[0]})", *(f"s{i}" for i in range(len(rows)))], y)
     left = MatrixEntry([*lines, *window, *moved], " && ".join(tests), read)
-    right = MatrixEntry(window, "", joined([f"(g * {outputs} + {k[0]})", "n", *k[1:]], w))
-    result = MatrixEntry(lines, "", joined([at[0], f"(g * {channels} + n)", *at[1:]], x))
+    right = MatrixEntry(window, "", flatten_index([f"(g * {outputs} + {k[0]})", "n", *k[1:]], w))
+    result = MatrixEntry(lines, "", flatten_index([at[0], f"(g * {channels} + n)", *at[1:]], x))
     return Tiled(groups, x[0] * prod(x[2:]), channels, outputs * prod(w[2:]), left, right, result, (False, True))
 
 
@@ -214,9 +214,9 @@ def _to_kernel(node: Node) -> Tiled:
     channels, outputs = w[1], w[0] // groups
     lines, at = split("k", (x[0], *y[2:]), "a")
     window, n = split("n", w[1:], "b")
-    covered = _covered(node, at[1:], n[1:], x[2:])
-    left = MatrixEntry(lines, "", joined([at[0], f"(g * {outputs} + m)", *at[1:]], y))
-    read = joined([at[0], f"(g * {channels} + {n[0]})", *(f"s{a}" for a in range(len(x) - 2))], x)
+    covered = _window_entry(node, at[1:], n[1:], x[2:])
+    left = MatrixEntry(lines, "", flatten_index([at[0], f"(g * {outputs} + m)", *at[1:]], y))
+    read = flatten_index([at[0], f"(g * {channels} + {n[0]})", *(f"s{a}" for a in range(len(x) - 2))], x)
     right = MatrixEntry([*lines, *window, *covered.lines], covered.when, read)
     result = MatrixEntry([], "", f"(g * {outputs} + m) * {prod(w[1:])} + n")
     return Tiled(groups, outputs, prod(w[1:]), x[0] * prod(y[2:]), left, right, result, (True, True), ("p1", "p0"))
@@ -230,7 +230,9 @@ def _matrices(node: Node) -> Tiled:
 
     def place(shape: Sequence[int], row: str, column: str) -> str:
         parts = at[len(lead) - len(shape) + 2 :]
-        return joined([*("0" if s == 1 else p for p, s in zip(parts, shape[:-2], strict=True)), row, column], shape)
+        return flatten_index(
+            [*("0" if s == 1 else p for p, s in zip(parts, shape[:-2], strict=True)), row, column], shape
+        )
 
     left, right = MatrixEntry(lines, "", place(x, "m", "k")), MatrixEntry(lines, "", place(y, "k", "n"))
     result = MatrixEntry(lines, "", place(node.shape, "m", "n"))

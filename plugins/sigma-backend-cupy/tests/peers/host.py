@@ -16,7 +16,7 @@ class HostBackend(CupyBackend):
 
     reverse: bool = False
 
-    def on(self) -> HostDevice:
+    def open_device(self) -> HostDevice:
         return HostDevice(self.reverse)
 
     @property
