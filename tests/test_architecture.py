@@ -525,6 +525,14 @@ def test_a_component_that_the_kernel_names_is_found():
     assert not components_of_rooms(ast.parse("resolve('dataset', {'type': 'default:arrays', 'columns': 'x'})"))
 
 
+# -- where to look -----------------------------------------------------------------------------------------------------
+def test_the_files_that_the_design_names_exist():
+    section = DESIGN.read_text().partition("## Where to look")[2].partition("\n## ")[0]
+    named = re.findall(r"`([\w./-]+\.(?:py|js))`", section)
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
 # -- backends ----------------------------------------------------------------------------------------------------------
 BACKENDS = {  # by the room that offers it; one that is used by name only is an option's, --debug-ops
     name: room

@@ -20,8 +20,7 @@ What can be commanded when?                   ``session/progress.py``; the types
 How are components replaced, or undone?       ``session/reconfigure.py``, ``session/undo.py``
 In which order do hooks run?                  ``hooks/order.py``; ``session/hook_runner.py`` runs them
 When does training pause, or end?             ``session/goals.py``
-How is a checkpoint written?                  ``session/checkpoint_policy.py`` (when), ``checkpoints/writer.py``,
-                                              ``checkpoints/store.py`` (to disk)
+How is a checkpoint written?                  ``session/checkpoint_policy.py`` (when); the store writes it
 How is the journal written?                   ``history/recorder.py``
 How is the journal replayed?                  ``session/replayer.py``, by the rows of ``history/replay.py``
 How is a run resumed?                         ``runs/resume.py``
@@ -29,7 +28,6 @@ What belongs to a run at one moment?          ``Present`` (``session/state.py``)
 What does a hook see?                         ``session/hook_view.py``, ``Firing`` (``hooks/background.py``)
 ============================================  ==========================================================================
 
-Its folders and modules import each other in one direction: each only those to its left in ``files``, ``data``,
-``components``, ``step``, ``checkpoints``, ``commands``, ``hooks``, ``history``, ``session``, ``preparation``,
-``trainer``, ``runs``.
+Its folders and modules import each other in one direction: each only those to its left in ``data``, ``components``,
+``step``, ``compatibility``, ``commands``, ``hooks``, ``history``, ``session``, ``preparation``, ``trainer``, ``runs``.
 """
