@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
@@ -61,18 +62,34 @@ def construct(make: Callable[..., T], values: Mapping[str, Any]) -> T:
 def explain(cls: Any, values: Mapping[str, Any], faults: Faults) -> None:
     """Collect what the validators of a class say of these values, on an object of it that holds nothing else.
 
-    A validator that reads a setting which is not there says nothing.
+    A validator says nothing if it reads a setting that is not there, or if its own value cannot be converted.
     """
     if not (isinstance(cls, type) and attrs.has(cls)):
         return
     bare = cls.__new__(cls)
     fields = {f.alias: f for f in attrs.fields(cls) if f.init}
-    for name in values.keys() & fields.keys():
-        object.__setattr__(bare, fields[name].name, values[name])
-    for name, one in fields.items():
-        if name in values and one.validator is not None:
-            with faults.at(name):
-                _validate(bare, one, values[name])
+    converted = dict(_converted(bare, {fields[name]: values[name] for name in fields if name in values}))
+    for one, value in converted.items():
+        object.__setattr__(bare, one.name, value)
+    for one, value in converted.items():
+        if one.validator is not None:
+            with faults.at(one.alias):
+                _validate(bare, one, value)
+
+
+def _converted(bare: Any, values: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the fields of a class with their values as its converters make them, but for those that they refuse."""
+    for one, value in values.items():
+        with suppress(ValueError, TypeError, SigmaError):  # what the class itself has raised
+            yield one, _convert(bare, one, value)
+
+
+def _convert(bare: Any, attribute: Any, value: Any) -> Any:
+    convert = attribute.converter
+    if convert is None:
+        return value
+    knows_object = type(convert) is attrs.Converter
+    return convert(value, bare, attribute) if knows_object else convert(value)
 
 
 def _validate(bare: Any, attribute: Any, value: Any) -> None:

@@ -62,7 +62,7 @@ def limits(seed: int) -> Iterator[None]:
     patches = [patch.object(machine_code, "SPEED", 0 if seed % 16 > 1 else 3)]
     patches += [patch.object(*low) for low in LOW] if seed % 2 else []
     found = Route(PANELS if seed % 8 == 1 else BLAS, 8)
-    patches += [patch.object(matmul, "chosen", lambda *sides: found)] if seed % 4 == 1 else []
+    patches += [patch.object(matmul, "select_route", lambda *sides: found)] if seed % 4 == 1 else []
     made = f"{lookup.makers()}{[one.attribute for one in patches]}"  # so that these programs are not cached on disk
     patches += [patch.object(lookup, "makers", lambda: made)]
     for one in patches:

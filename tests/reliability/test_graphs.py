@@ -56,7 +56,7 @@ def test_the_fuzzer_finds_a_product_that_reuses_storage_without_comparing_maps(
     modules = [import_module(f"sigma_backend_numba.emit.{name}") for name in ("loops", "matmul", "packed_products")]
 
     def home(task: Any, core: Any) -> Any:
-        fit = (node for node in modules[0].stored(task) if (node.shape, node.dtype) == (core.shape, core.dtype))
+        fit = (node for node in modules[0].stored_members(task) if (node.shape, node.dtype) == (core.shape, core.dtype))
         return core if core in task.schedule.stored else next(fit, None)
 
     for module in modules:
