@@ -451,7 +451,7 @@ class Gone:
 class Silent:
     waits = is_subscribed = False
 
-    def last(self) -> list[str]:
+    def last_lines(self) -> list[str]:
         return ["the last words"]
 
 
