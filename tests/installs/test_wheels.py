@@ -22,7 +22,7 @@ def test_a_wheel_holds_its_package_and_no_tests(wheels):
         assert {str(path.relative_to(folder)) for path in generated} <= files
         assert {file.split("/")[0].partition("-")[0] for file in files} == {package}
         assert not any("tests/" in file for file in files)
-        assert name == "sigma-testing" or any(file.endswith("entry_points.txt") for file in files)
+        assert name in ("sigma-kernel", "sigma-testing") or any(file.endswith("entry_points.txt") for file in files)
 
 
 def test_a_wheel_holds_the_text_of_the_licence(wheels):
