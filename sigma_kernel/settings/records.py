@@ -68,7 +68,7 @@ def explain(cls: Any, values: Mapping[str, Any], faults: Faults) -> None:
         return
     bare = cls.__new__(cls)
     fields = {f.alias: f for f in attrs.fields(cls) if f.init}
-    converted = dict(_converted(bare, {fields[name]: values[name] for name in fields if name in values}))
+    converted = dict(_convert_values(bare, {fields[name]: values[name] for name in fields if name in values}))
     for one, value in converted.items():
         object.__setattr__(bare, one.name, value)
     for one, value in converted.items():
@@ -77,7 +77,7 @@ def explain(cls: Any, values: Mapping[str, Any], faults: Faults) -> None:
                 _validate(bare, one, value)
 
 
-def _converted(bare: Any, values: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+def _convert_values(bare: Any, values: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
     """Yield the fields of a class with their values as its converters make them, but for those that they refuse."""
     for one, value in values.items():
         with suppress(ValueError, TypeError, SigmaError):  # what the class itself has raised

@@ -125,7 +125,7 @@ def test_a_block_that_stays_is_read_where_it_is(backend: str) -> None:
     block = session.loop.batches(1).block["inputs"]
     assert np.shares_memory(np.from_dlpack(block), tensor.numpy())
     several = made([(tensor[:20], Y[:20]), (tensor[20:], Y[20:])], backend=backend).session
-    assert not np.shares_memory(np.from_dlpack(several.batches(1).block["inputs"]), tensor.numpy())
+    assert not np.shares_memory(np.from_dlpack(several.loop.batches(1).block["inputs"]), tensor.numpy())
     before = tensor.clone()
     found = trained((tensor, Y), backend=backend)
     assert found.predict(tensor).tobytes() == trained((X, Y), backend=backend).predict(X).tobytes()
