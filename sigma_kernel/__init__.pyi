@@ -23,6 +23,11 @@ from sigma_kernel.contracts import Burst as Burst
 from sigma_kernel.contracts import Chart as Chart
 from sigma_kernel.contracts import Checkpoint as Checkpoint
 from sigma_kernel.contracts import Checkpoints as Checkpoints
+from sigma_kernel.contracts import Command as Command
+from sigma_kernel.contracts import CommandEffects as CommandEffects
+from sigma_kernel.contracts import CommandPlan as CommandPlan
+from sigma_kernel.contracts import CommandTarget as CommandTarget
+from sigma_kernel.contracts import CommandedRun as CommandedRun
 from sigma_kernel.contracts import Compute as Compute
 from sigma_kernel.contracts import ConfigurationFormat as ConfigurationFormat
 from sigma_kernel.contracts import Context as Context
@@ -59,6 +64,7 @@ from sigma_kernel.contracts import Outlook as Outlook
 from sigma_kernel.contracts import Outputs as Outputs
 from sigma_kernel.contracts import Panel as Panel
 from sigma_kernel.contracts import Parameter as Parameter
+from sigma_kernel.contracts import PatternCommand as PatternCommand
 from sigma_kernel.contracts import Preprocessor as Preprocessor
 from sigma_kernel.contracts import Program as Program
 from sigma_kernel.contracts import Reader as Reader

@@ -11,8 +11,10 @@ from functools import partial
 
 from attrs import define, field
 
+from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.errors import said
-from sigma_kernel.training.commands.types import Command, Pause, StopTraining
+from sigma_kernel.training.commands.pause import Pause
+from sigma_kernel.training.commands.stop import StopTraining
 from sigma_kernel.training.runs.summary import Summary
 from sigma_kernel.training.session.progress import Phase
 from sigma_kernel.training.session.session import Session

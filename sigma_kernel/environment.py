@@ -25,6 +25,7 @@ from attrs.converters import optional
 
 from sigma_kernel import settings
 from sigma_kernel.contracts import ConfigurationFormat, Monitor, Ticket
+from sigma_kernel.contracts.commanding import Command, make_command
 from sigma_kernel.contracts.storing import Log, StoredRun
 from sigma_kernel.courses import Course, TrainingHandle, seen_by_people
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, near, refuse_unknown, said
@@ -36,19 +37,20 @@ from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training.arguments import BELONGS
-from sigma_kernel.training.commands import types as commands
+from sigma_kernel.training.commands.save import Save
+from sigma_kernel.training.commands.stop import StopTraining
 from sigma_kernel.training.components import SETTINGS
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.runs import resume as resuming
 from sigma_kernel.training.runs.summary import Summary as Summary, reached, summarise
-from sigma_kernel.training.session.progress import LEGAL, STEERING, WAITING, concerned
 from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.trainer import Goals, Trainer
 from sigma_kernel.views import EnvironmentView
 
 CONFIGURATION = "default:run"  # the format of ``config.toml``, and of saved networks
 UNDESCRIBED = "# Trained from Python, without a plugin that describes runs.\n"
+IDLE = ("created", "prepared", "stopped", "failed")  # states in which training may begin
 GRACE = 2.0  # seconds that monitors get to end
 MOMENT = 0.5  # seconds for the same after an abort: a monitor gives the terminal back
 PROGRESS = "default:progress"  # the monitor that shows progress, if no other talks
@@ -175,13 +177,13 @@ class Environment(settings.Settled):
         failure = next((course.failure for course in [*self._active] if course.failure), self._failure)
         return "" if failure is None or self._aborted else said(failure)
 
-    def _check(self, move: str) -> None:
-        legal = WAITING if self._active and self.state == "failed" else LEGAL[self.state]
-        why = "" if self._active else ", as nothing trains"
-        if move not in legal and any(move in moves for moves in LEGAL.values()):
+    def _check(self, move: str, legal: Sequence[str] = IDLE) -> None:
+        state = "waiting" if self._active and self.state == "failed" else self.state
+        if state not in legal:
+            why = "" if self._active else ", as nothing trains"
             which = f"cannot {move} while it is {self.state}{why}"
-            raise SigmaStateError(f"environment {self.name!r}: {which}. Legal from here: {', '.join(legal)}.")
-        if move in ("run", "prepare") and not self.trainers:
+            raise SigmaStateError(f"environment {self.name!r}: {which}. Legal while {' or '.join(legal)}.")
+        if legal is IDLE and not self.trainers:
             raise SigmaStateError(f"environment {self.name!r}: has no trainer. Create one with create_trainer().")
 
     def prepare(self) -> None:
@@ -246,7 +248,7 @@ class Environment(settings.Settled):
                 self._open_folder()
                 course.claim()
                 if course.signals:  # that came while the files were opened
-                    course.tell(commands.StopTraining("interrupted"))
+                    course.tell(StopTraining("interrupted"))
                 self._start_monitors(progress)
         except BaseException:
             for session in course.sessions:
@@ -302,10 +304,10 @@ class Environment(settings.Settled):
             there = self._records.run is not None
             self.messages.log("saving a checkpoint" if there else "nothing is saved, as no run folder is written")
             if there:
-                course.tell(commands.Save(keep=True))
+                course.tell(Save(keep=True))
             return
         if course.failure and not course.signals:  # it waits for a command: the exit code is that of the failure
-            course.tell(commands.StopTraining("interrupted"))
+            course.tell(StopTraining("interrupted"))
             return
         course.signals.append(number)
         if course.underway or not course.begun.is_set():  # else it has ended already
@@ -313,7 +315,7 @@ class Environment(settings.Settled):
             if len(course.signals) > 1 or not course.prepared.is_set():
                 raise KeyboardInterrupt
             self.messages.log("interrupted: finishing the step, then saving; interrupt again to abort")
-            course.tell(commands.StopTraining("interrupted"))
+            course.tell(StopTraining("interrupted"))
 
     @property
     def _aborted(self) -> bool:  # trainers may not answer any more
@@ -420,7 +422,7 @@ class Environment(settings.Settled):
         Where the loss is not finite, the newest good state was saved instead.
         """
         ended = [each for each in sessions if each.current.present.last.finite and not each.progress.interrupted]
-        requests = [session.send(commands.Save()) for session in ended]
+        requests = [session.send(Save()) for session in ended]
         self._records.flush()
         for request in requests:
             request.result()
@@ -454,58 +456,33 @@ class Environment(settings.Settled):
         if self._replaying:
             raise SigmaStateError(f"environment {self.name!r}: cannot {command} in a replay. Resume the run instead.")
         name = arguments.pop("trainer", None)
-        by_hand = {"keep": True} if command == "save" else {}
-        made = commands.command(command, {**by_hand, **arguments})
-        if name is None or command in STEERING:
-            self._check(command)
-        self._reach(command if name is None else "stop")
-        if name is None and isinstance(made, commands.Set):
-            return self._deliver(self._from_root(made))
-        names = self._concerned(command) if name is None else [name]
-        if not names and command != "stop":  # another command came first, or training has just ended
-            which = " or ".join(concerned(command) or ("there",))
+        made = make_command(Resolver(self.catalogue), command, arguments, by_hand=True)
+        if name is not None:
+            self._wait_for_begin()
+            return self._deliver({name: made})
+        if made.legal:
+            self._check(command, made.legal)
+        self._wait_for_begin()
+        if not self._active and made.prepares:
+            self.prepare()
+        parts = made.for_trainers(self.registry, self.sessions())
+        if not parts and made.concerns and made.prepares:  # another command came first, or training has just ended
+            which = " or ".join(made.concerns)
             raise SigmaStateError(f"environment {self.name!r}: cannot {command}, as no trainer is {which}.")
-        return self._deliver(dict.fromkeys(names, made))
+        return self._deliver(parts)
 
-    def _reach(self, command: str) -> None:
-        """Wait for training that is about to begin; without any, prepare all trainers that a command may concern."""
+    def _wait_for_begin(self) -> None:
+        """Wait for training that is about to begin."""
         for course in [*self._active]:
             course.begun.wait()
-        if not self._active and command != "stop":
-            self.prepare()
 
-    def _concerned(self, command: str) -> list[str]:
-        """Return the trainers that a command concerns; ``undo`` the one with something to undo, or all if none has.
-
-        Raises SigmaStateError if several have something to undo, as the order of their commands is unknown.
-        """
-        sessions, statuses = self.sessions(), concerned(command)
-        if command != "undo":
-            return [name for name, session in sessions.items() if not statuses or session.status in statuses]
-        found = [name for name, session in sessions.items() if session.state.undo]
-        if len(found) > 1:
-            raise SigmaStateError(f"undo: {', '.join(found)} have something to undo. Name one: undo(trainer='...').")
-        return found or list(sessions)
-
-    def _deliver(self, made: Mapping[str, commands.Command]) -> dict[str, Any]:
-        named = Resolver(self.catalogue).in_full
-        made = {name: commands.in_full(command, named) for name, command in made.items()}
+    def _deliver(self, made: Mapping[str, Command]) -> dict[str, Any]:
+        made = {name: command.in_full(Resolver(self.catalogue).in_full) for name, command in made.items()}
         for name, command in made.items():  # check all before queueing any
             self.trainer(name).session.commands.check(command)
         self._records.note_plugins()
         requests = {name: self.trainer(name).session.send(command) for name, command in made.items()}
         return {name: request.result() for name, request in requests.items()}
-
-    def _from_root(self, made: commands.Set) -> dict[str, commands.Command]:
-        """Return the ``set`` command for each trainer, of a pattern that starts at the root."""
-        found = self.registry.addresses(made.pattern)
-        if not found:
-            self.registry.set(made.pattern, made.value)  # raises with the nearest addresses
-        for plain in (address for address in found if address.partition(".")[0] not in self.trainers):
-            self.registry.set(plain, made.value)
-        inside = made.pattern if made.pattern.startswith("**") else made.pattern.partition(".")[2]
-        named = (address.partition(".")[0] for address in found)
-        return {name: commands.Set(inside, made.value) for name in named if name in self.trainers}
 
     def get(self, address: str) -> Any:
         """Return the value at an address, from the root."""

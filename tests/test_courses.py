@@ -24,7 +24,6 @@ from sigma_kernel.clock import after, every
 from sigma_kernel.contracts import HookContext, Monitor, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
-from sigma_kernel.training.commands.types import Pause, StopTraining
 from sigma_kernel.training.history.rewind import Past
 from sigma_store.checkpoints import store as checkpoint
 from sigma_testing.doing import Do
@@ -154,8 +153,7 @@ def test_training_is_steered_from_another_thread(start: Callable[[Environment], 
 def test_a_command_sent_while_training_is_being_prepared_applies_when_it_begins(
     monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    queued = {"pause": Pause, "stop": StopTraining}[command]
-    hold = Do(every=after(1, "iteration"), does=lambda context: _until(lambda: trainer.session.queue.awaits(queued)))
+    hold = Do(every=after(1, "iteration"), does=lambda context: _until(lambda: trainer.session.queue.awaits(command)))
     with small_environment(Sweep(), hooks={"hold": hold}) as sigma:  # which gives the other thread time to wake up
         trainer, begun, sent = sigma.trainer("trainer"), threading.Event(), list[Any]()
         prepare = type(trainer).prepare

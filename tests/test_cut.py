@@ -34,23 +34,23 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "units": "training",
     "views": "training",
     "training.data.edits": "curation",
-    "training.session.editing": "curation",
+    "training.commands.editing": "curation",
     "run": "run",
     "store": "store",
     "testing": "testing",
     "text": "text",
 }
 LEFT = """
-courses <- training.commands.types: Command
-courses <- training.commands.types: Pause
-courses <- training.commands.types: StopTraining
+courses <- training.commands.pause: Pause
+courses <- training.commands.stop: StopTraining
 courses <- training.runs.summary: Summary
 courses <- training.session.progress: Phase
 courses <- training.session.session: Session
 courses <- training.trainer: Goals
 courses <- training.trainer: Trainer
 environment <- training.arguments: BELONGS
-environment <- training.commands.types
+environment <- training.commands.save: Save
+environment <- training.commands.stop: StopTraining
 environment <- training.components: SETTINGS
 environment <- training.history.metrics: History
 environment <- training.history.recorder: Recorder
@@ -58,10 +58,6 @@ environment <- training.runs.resume
 environment <- training.runs.summary: Summary
 environment <- training.runs.summary: reached
 environment <- training.runs.summary: summarise
-environment <- training.session.progress: LEGAL
-environment <- training.session.progress: STEERING
-environment <- training.session.progress: WAITING
-environment <- training.session.progress: concerned
 environment <- training.session.session: Session
 environment <- training.trainer: Goals
 environment <- training.trainer: Trainer
@@ -71,7 +67,6 @@ testing.checkpoints <- store.checkpoints.store: read
 testing.checkpoints <- store.checkpoints.store: saved
 testing.checkpoints <- store.checkpoints.store: write
 testing.checkpoints <- training.step.model: LAYERS
-testing.hooks <- training.commands.types
 testing.hooks <- training.hooks.order: by_the_clock
 testing.hooks <- training.hooks.order: reads
 testing.journals <- store.chain: chained
@@ -89,8 +84,6 @@ testing.metrics <- training.step.model: METRICS
 testing.steering <- minimisation: Plain
 testing.steering <- training.data.dataset: Rows
 testing.steering <- training.trainer: Trainer
-training.session.applying <- training.session.editing: edited
-training.step.evaluator <- training.data.edits: Edited
 """
 
 

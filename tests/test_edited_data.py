@@ -311,7 +311,7 @@ PROGRAM = """
 import os, signal, sys, time
 import numpy as np
 from sigma_kernel import Environment
-from sigma_kernel.training.commands.types import Pause
+from sigma_kernel.training.commands.pause import Pause
 from sigma_kernel.training.session.loop import TrainingLoop
 
 advance, paused = TrainingLoop.advance, []

@@ -36,7 +36,6 @@ from sigma_kernel.minimisation import Plain
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.training import trainer as module_of_trainers
 from sigma_kernel.training.session import current as module_of_sessions
-from sigma_kernel.training.session.progress import LEGAL
 from sigma_kernel.training.step.model import LAYERS
 from sigma_run import load
 from sigma_store import folders, run_folder
@@ -113,6 +112,19 @@ MOVES: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+# legal moves in each state of an environment, and the next state
+LEGAL: dict[str, dict[str, str]] = {
+    "created": {"prepare": "prepared", "run": "running", "stop": "created"},
+    "prepared": {"prepare": "prepared", "run": "running", "stop": "prepared"},
+    "running": {"pause": "paused", "stop": "stopped"},
+    "paused": {"go": "running", "step": "running", "stop": "stopped"},
+    "stopped": {"prepare": "stopped", "run": "running", "stop": "stopped"},
+    "failed": {"prepare": "failed", "run": "running", "stop": "failed"},
+}
+IDLE = "created or prepared or stopped or failed"
+WHILE = {"pause": "running", "go": "paused or waiting", "step": "paused or waiting", "prepare": IDLE, "run": IDLE}
+
+
 def _in(state: str, background: Any) -> Environment:
     if state == "failed":
         sigma = small_environment(Sweep(), hooks={"bad": Do(lambda context: 1 / 0, every=after(1, "iteration"))})
@@ -141,7 +153,7 @@ def test_only_training_that_waits_for_it_is_said_to_compile(
 
 
 @pytest.mark.parametrize("state", LEGAL)
-def test_an_illegal_command_is_refused_with_the_legal_ones(state: str, background: Any) -> None:
+def test_an_illegal_command_is_refused_with_the_states_in_which_it_is_legal(state: str, background: Any) -> None:
     sigma = _in(state, background)
     with sigma:
         assert sigma.state == state
@@ -149,7 +161,7 @@ def test_an_illegal_command_is_refused_with_the_legal_ones(state: str, backgroun
             with pytest.raises(SigmaStateError) as error:
                 MOVES[name](sigma)
             why = "" if state in ("running", "paused") else ", as nothing trains"
-            legal = f"Legal from here: {', '.join(LEGAL[state])}."
+            legal = f"Legal while {WHILE[name]}."
             assert str(error.value) == f"environment 'small': cannot {name} while it is {state}{why}. {legal}"
             assert sigma.state == state
 
@@ -419,7 +431,7 @@ def test_a_command_that_one_trainer_refuses_changes_none() -> None:
 def test_a_pause_at_an_iteration_already_passed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with small_environment(Sweep()) as sigma:
         sigma.prepare()
-        monkeypatch.setattr(Environment, "_check", lambda self, move: None)  # a trainer was training when it was called
+        monkeypatch.setattr(Environment, "_check", lambda *_: None)  # a trainer was training when it was called
         with pytest.raises(SigmaStateError) as error:
             sigma.pause()
     assert str(error.value) == "environment 'small': cannot pause, as no trainer is running."

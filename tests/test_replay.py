@@ -18,7 +18,7 @@ from sigma_kernel.contracts import Hook, HookContext, Monitor, View, Work
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.signals import SAVING
-from sigma_kernel.training.commands.types import StopTraining
+from sigma_kernel.training.commands.stop import StopTraining
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.replay import Replay, seamless, tail
 from sigma_kernel.training.history.rewind import Past

@@ -15,7 +15,7 @@ import pytest
 from sigma_hooks import Evaluate, RunningTime, SaveCheckpoint
 from sigma_kernel import Environment, every
 from sigma_kernel.clock import TimeScale, TimeStep
-from sigma_kernel.training.commands.types import Set
+from sigma_kernel.training.commands.set import Set
 from sigma_kernel.training.session.loop import TrainingLoop
 from sigma_optimisers import Adam
 from sigma_run.launcher.group import main

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.training.commands.types import Pause
+from sigma_kernel.training.commands.pause import Pause
 from sigma_run.config import build, prepare
 from sigma_run.launcher.configured import opened, understood
 from sigma_store.files import digest

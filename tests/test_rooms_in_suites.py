@@ -22,9 +22,10 @@ SUITES = {
     "source": "SourceSuite", "reader": "ReaderSuite", "extractor": "ExtractorSuite",
     "preprocessor": "PreprocessorSuite", "dataset": "DatasetSuite", "iterator": "IteratorSuite", "hook": "HookSuite",
     "metric": "MetricSuite", "operator": "OperatorSuite", "merger": "MergerSuite", "monitor": "MonitorSuite",
-    "exporter": "ExporterSuite", "recipe": "RecipeSuite", "verb": "CommandSuite", "op": "OpSuite",
+    "exporter": "ExporterSuite", "recipe": "RecipeSuite", "verb": "VerbSuite", "op": "OpSuite",
     "lowering": "LoweringSuite", "criterion": "CriterionSuite", "panel": "PanelSuite",
-    "chart": "ChartSuite", "configuration": "ConfigurationSuite", "store": "StoreSuite", "generator": "GeneratorSuite",
+    "chart": "ChartSuite", "configuration": "ConfigurationSuite", "store": "StoreSuite", "command": "CommandSuite",
+    "generator": "GeneratorSuite",
 }  # fmt: skip
 
 

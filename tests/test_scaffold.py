@@ -23,7 +23,7 @@ NEEDED = {
     "layer", "optimiser", "schedule", "initialiser", "reader", "extractor", "preprocessor", "dataset", "iterator",
     "metric", "hook", "merger", "operator", "verb", "activation", "source", "monitor", "backend", "recipe",
     "op", "modifier", "exporter", "criterion", "lowering", "panel", "chart",
-    "configuration",
+    "configuration", "command",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from sigma_kernel import Recipe
 from sigma_kernel.errors import SigmaConfigError
-from sigma_testing import CommandSuite, RecipeSuite
+from sigma_testing import RecipeSuite, VerbSuite
 from tests.faults import check_caught
 
 pytestmark = pytest.mark.rooms
@@ -125,7 +125,7 @@ COMMANDS: dict[str, tuple[Any, Sequence[str], str]] = {
 def test_a_fault_in_a_command_is_caught(name: str) -> None:
     made, mistake, test = COMMANDS[name]
 
-    class Suite(CommandSuite):
+    class Suite(VerbSuite):
         heavy = ("numpy",)
         if name != "numpy":  # it takes another process
             test_importing_it_is_light = None  # type: ignore[assignment]

@@ -12,6 +12,7 @@ from sigma_kernel.lazy import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "commanding": "Command CommandEffects CommandTarget CommandedRun PatternCommand CommandPlan",
         "compute": "Array Arrays Backend Batches Burst Exporter Inference LoopProgram Numbers Program Records Share"
         " Step",
         "data": "Dataset Extractor Iterator Label Preprocessor Reader Source",

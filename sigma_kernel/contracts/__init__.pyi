@@ -1,5 +1,11 @@
 # Generated: python -m sigma_testing.generate
 # ruff: noqa
+from sigma_kernel.contracts.commanding import Command as Command
+from sigma_kernel.contracts.commanding import CommandEffects as CommandEffects
+from sigma_kernel.contracts.commanding import CommandPlan as CommandPlan
+from sigma_kernel.contracts.commanding import CommandTarget as CommandTarget
+from sigma_kernel.contracts.commanding import CommandedRun as CommandedRun
+from sigma_kernel.contracts.commanding import PatternCommand as PatternCommand
 from sigma_kernel.contracts.compute import Array as Array
 from sigma_kernel.contracts.compute import Arrays as Arrays
 from sigma_kernel.contracts.compute import Backend as Backend

@@ -80,7 +80,8 @@ class Catalogue:
         wanted = normal(distribution)
         found = self._named(kind, name)
         if len(found) > 1:
-            prefer = (*self.prefer, *rooms.known()) if wanted == DEFAULT else self.prefer
+            own = wanted == DEFAULT or kind == "command"  # short names in journals are those of the project
+            prefer = (*self.prefer, "sigma-kernel", *rooms.known()) if own else self.prefer
             found = [one for wanted in prefer for one in found if one.distribution == wanted][:1] or found
         if len(found) > 1:
             offers = " and ".join(one.distribution for one in found)

@@ -34,6 +34,12 @@ def check_contract(component: Component, thing: Any) -> None:
             f"{component.kind} {component.full_name!r}: expected {wanted} (got {thing!r}). "
             f"Update it: {install(component.distribution, '-U')}"
         )
+    if component.kind == "command" and thing.command not in (component.name, component.full_name):
+        name = getattr(thing, "command", None)
+        raise SigmaPluginError(
+            f"command {component.full_name!r}: journals would hold it as {name!r}, by which it is not found. Write "
+            f"command = {component.full_name!r} in {component.path}."
+        )
     if missing := ", ".join(sorted(getattr(thing, "__abstractmethods__", ()))):
         where = f"{component.kind} {component.full_name!r}: {component.path}"
         raise SigmaPluginError(f"{where} is abstract: it lacks {missing}. Define it, or leave the class out.")

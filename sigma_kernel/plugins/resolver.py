@@ -44,7 +44,7 @@ class Resolver:
         if thing is None and kind == "backend":
             thing = self.catalogue.default_backend()
         if isinstance(thing, str):
-            called = kind in ("layer", "criterion", OWN)
+            called = kind in ("layer", "criterion", "command", OWN)
             return self.catalogue.load(kind, thing) if called else self._made(kind, thing, {})
         if isinstance(thing, Mapping) and not has(type(thing)):
             kind, key = (OWN, OWN) if OWN in thing else (kind, "type")

@@ -8,7 +8,8 @@ values and observers are called without the lock, so they may use the registry.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from numbers import Integral, Real
@@ -135,26 +136,34 @@ class Registry:
         """Return the kind of every match, and whether it can be set, by address."""
         return {address: (leaf.kind, leaf.put is not None) for address, leaf in self._leaves(pattern).items()}
 
-    def set(self, pattern: str, value: Any, put: Callable[[Mapping[str, Any]], Any] | None = None) -> list[str]:
-        """Set all values that a pattern matches; return their addresses.
+    def set(self, pattern: str, value: Any) -> list[str]:
+        """Set all values that a pattern matches, each by its own function; return their addresses.
 
-        Each is set by its own function, or all by one call of ``put`` with the values by address. All are checked
-        first; observers are called last. Raises SigmaAddressError if nothing matches or the value does not fit.
+        All are checked first; observers are called last. Raises SigmaAddressError if nothing matches or the value does
+        not fit.
         """
+        checked, found = self.check(pattern, value), self._leaves(pattern)
+        with self.observing([address for address, leaf in found.items() if not leaf.remote], checked):
+            for address, leaf in found.items():
+                leaf.put(checked[address])  # type: ignore[misc]  # check() refuses None
+        return list(found)
+
+    def check(self, pattern: str, value: Any) -> dict[str, Any]:
+        """Return the value to set at each match, by address; raise SigmaAddressError as :meth:`set` does."""
         found = self._leaves(pattern)
         if not found:
-            raise self._unmatched(pattern)
-        checked = {address: leaf.check(self._full(address), value) for address, leaf in found.items()}
-        told = {a: self._listeners(a) for a, leaf in found.items() if put is not None or not leaf.remote}
-        old = {a: found[a].get() for a, listeners in told.items() if listeners}  # reading may be costly
-        if put is not None:
-            put(checked)
-        for address, leaf in found.items() if put is None else ():
-            leaf.put(checked[address])  # type: ignore[misc]  # check() refuses None
+            raise self.unmatched(pattern)
+        return {address: leaf.check(self._full(address), value) for address, leaf in found.items()}
+
+    @contextmanager
+    def observing(self, addresses: Iterable[str], values: Mapping[str, Any]) -> Iterator[None]:
+        """Call the observers of addresses after the block, which puts new values there."""
+        told = {address: listeners for address in addresses if (listeners := self._listeners(address))}
+        old = {address: self._leaves(address)[address].get() for address in told}  # reading may be costly
+        yield
         for address, listeners in told.items():
             for callback, seen in listeners:
-                callback(seen, old[address], checked[address])
-        return list(found)
+                callback(seen, old[address], values[address])
 
     def __getitem__(self, address: str) -> Any:
         return self.get(address)
@@ -305,7 +314,8 @@ class Registry:
             here = here._items.get(name) if isinstance(here, Registry) else None
         return here  # type: ignore[no-any-return]
 
-    def _unmatched(self, pattern: str) -> SigmaAddressError:
+    def unmatched(self, pattern: str) -> SigmaAddressError:
+        """Return the error of a pattern that matches no value."""
         if literal(pattern):
             self._at(pattern)
             return SigmaAddressError(f"{self._full(pattern)}: is a registry. Give the address of a value in it.")

@@ -14,9 +14,9 @@ How do settings become a session?             ``preparation.py``, in stages; ``c
 How does a batch reach the step?              ``advance`` (``session/loop.py``), from ``Feed.next`` (``data/feed.py``)
 What does a step compute?                     ``step/model.py`` (graphs), ``step/steps.py`` (programs, bursts, shards)
 Where does an epoch end?                      ``_count`` (``session/loop.py``): ``Feed.after`` (``data/feed.py``)
-What happens when a learning rate is set?     ``session/applying.py``; ``written`` (``session/bindings.py``) sets it
+What happens when a learning rate is set?     ``commands/set.py``; ``written`` (``session/bindings.py``) sets it
 Which rule of an optimiser decides?           ``step/rules.py``
-What can be commanded when?                   ``session/progress.py``; the types in ``commands/types.py``
+What can be commanded, and when?              ``commands/``, one file each; ``session/applying.py`` applies them
 How are components replaced, or undone?       ``session/reconfigure.py``, ``session/undo.py``
 In which order do hooks run?                  ``hooks/order.py``; ``session/hook_runner.py`` runs them
 When does training pause, or end?             ``session/goals.py``
@@ -29,5 +29,5 @@ What does a hook see?                         ``session/hook_view.py``, ``Firing
 ============================================  ==========================================================================
 
 Its folders and modules import each other in one direction: each only those to its left in ``data``, ``components``,
-``step``, ``compatibility``, ``commands``, ``hooks``, ``history``, ``session``, ``preparation``, ``trainer``, ``runs``.
+``step``, ``compatibility``, ``hooks``, ``history``, ``session``, ``commands``, ``preparation``, ``trainer``, ``runs``.
 """

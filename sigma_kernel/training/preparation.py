@@ -37,7 +37,6 @@ from sigma_kernel.network.network import Network
 from sigma_kernel.plugins.resolver import resolve_component
 from sigma_kernel.settings import MIXED, is_total, is_whole
 from sigma_kernel.training import components as choices
-from sigma_kernel.training.commands.changes import Factory, Parts
 from sigma_kernel.training.components import Learned, Settings
 from sigma_kernel.training.data.dataset import Host, kept, read, specs
 from sigma_kernel.training.data.feed import Feed, check_rows_kept, placing
@@ -45,6 +44,7 @@ from sigma_kernel.training.data.identity import describe_rows
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, check_indices, coarse_columns, conform
 from sigma_kernel.training.hooks.outlook import Prospect, check_end, check_one
 from sigma_kernel.training.session.bindings import check_declared
+from sigma_kernel.training.session.changes import Factory, Parts
 from sigma_kernel.training.session.state import Setup
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.initial import Initial

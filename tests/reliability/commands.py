@@ -32,12 +32,12 @@ from hypothesis import HealthCheck, Phase, seed, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from sigma_kernel.clock import Moment, scaled
+from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.training.commands.queue import Queue, Request
-from sigma_kernel.training.commands.types import NAMES, Command
 from sigma_kernel.training.history.rewind import Past
 from sigma_kernel.training.session.loop import TrainingLoop
+from sigma_kernel.training.session.queue import Queue, Request
 from sigma_kernel.training.session.session import Session
 from sigma_operator_local import LocalOperator
 
@@ -112,7 +112,7 @@ class Acted:
     @property
     def name(self) -> str:
         """Return the name of the command."""
-        return NAMES[type(self.command)]
+        return self.command.command
 
 
 @define(eq=False)

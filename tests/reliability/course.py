@@ -18,7 +18,7 @@ from attrs import define
 
 from sigma_kernel.contracts import Optimiser
 from sigma_kernel.environment import Environment
-from sigma_kernel.training.commands.types import StopTraining
+from sigma_kernel.training.commands.stop import StopTraining
 from sigma_kernel.training.session.loop import TrainingLoop
 from sigma_kernel.training.trainer import Trainer
 from sigma_operator_local import LocalOperator

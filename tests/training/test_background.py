@@ -21,7 +21,7 @@ from sigma_kernel.criteria import when
 from sigma_kernel.encoding import packed, unpacked
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
-from sigma_kernel.training.commands.types import Reset
+from sigma_kernel.training.commands.reset import Reset
 from sigma_kernel.training.hooks import background, runner as hooks_of_a_run
 from sigma_kernel.training.hooks.order import ordered
 from sigma_kernel.training.trainer import Trainer
@@ -172,7 +172,7 @@ def test_a_hook_in_the_background_reads_and_publishes_only_what_it_declared() ->
         (lambda c: c.bring_back(), "cannot keep parameters in the background, nor restore any"),
         (lambda c: c.evaluate("validation", {}), "cannot evaluate in the background, as it declares no splits"),
         (lambda c: c.publish("x", object()), "object: cannot be written as JSON"),
-        (lambda c: c.command("sop"), "command 'sop': unknown"),
+        (lambda c: c.command("sop"), "command 'sop': no plugin offers it"),
         (lambda c: c.command("go"), "cannot go while running"),
     ],
 )

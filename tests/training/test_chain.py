@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.training.history import recorder, rewind
 from sigma_kernel.training.history.replay import check_commands
 from sigma_store import chain, journal as journals
@@ -151,9 +153,11 @@ def test_a_command_of_a_plugin_that_is_missing_leaves_the_journal_readable(path:
     JournalFile(path).append({**HEAD, "command": "prune", "share": 0.5})
     rows = chain.read(path, pytest.fail).rows("a")
     assert rows[-1]["command"] == "prune"
-    with pytest.raises(SigmaCheckpointError, match=r"journal\.jsonl: iteration .*: command 'prune': unknown\."):
-        check_commands(rows, str(path))
-    check_commands([{**row, "by": "hook"} for row in rows], str(path))  # these are compared, not applied
+    find = Resolver(catalogue())
+    why = r"journal\.jsonl: iteration .*: command 'prune': no plugin offers it.*Install the plugin that offered this"
+    with pytest.raises(SigmaCheckpointError, match=why):
+        check_commands(rows, str(path), find)
+    check_commands([{**row, "by": "hook"} for row in rows], str(path), find)  # these are compared, not applied
 
 
 def _rate(value: float) -> Callable[[Any], Any]:

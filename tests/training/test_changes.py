@@ -13,7 +13,7 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaComponentError, SigmaConfigError, SigmaError, SigmaStateError
-from sigma_kernel.training.commands.types import Attach
+from sigma_kernel.training.commands.attach import Attach
 from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.trainer import Trainer
 from sigma_testing.steering import Slow, Sweep, crash, crashed, decisive, small_environment, steered, until

@@ -19,7 +19,6 @@ from sigma_kernel.clock import every
 from sigma_kernel.contracts import Program, Step
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_kernel.training.commands.types import Set
 from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.data.edits import Edited
 from sigma_kernel.training.history.rewind import Past
@@ -521,7 +520,7 @@ def test_a_batch_size_is_compiled_in_the_thread_that_sends_it_before_it_is_queue
         sender.start()
         until(lambda: len(backend.threads) == before + 2)
         assert backend.threads[before:] == [sender.ident] * 2  # for 4 rows, and for the last 3
-        until(lambda: session(sigma).queue.awaits(Set))  # else training may end before it comes
+        until(lambda: session(sigma).queue.awaits("set"))  # else training may end before it comes
         assert sigma.get("trainer.batch_size") == 5
         sent.set()
         sender.join(30)

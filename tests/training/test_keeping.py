@@ -17,7 +17,7 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.training.commands import types as commands
+from sigma_kernel.training.commands.save import Save
 from sigma_store import chain, journal
 from sigma_store.checkpoints import store as checkpoint
 from sigma_store.files import put_text
@@ -165,7 +165,7 @@ def test_a_command_is_acknowledged_once_it_is_on_disk_and_training_does_not_wait
         monkeypatch.setattr(journal.os, "fsync", fsync)
         threads.append(threading.Thread(target=sigma.set, args=[RATE, 0.2]))
         threads[0].start()
-        while not sigma.trainer("trainer").session.queue.awaits(commands.Set):
+        while not sigma.trainer("trainer").session.queue.awaits("set"):
             time.sleep(0.001)
 
     def look(sigma: Environment) -> None:
@@ -221,7 +221,7 @@ def test_a_checkpoint_is_written_after_the_journal_rows_before_it(
         fsync(handle)
         order.append("rows")
 
-    with steered({4: lambda s: s.trainer("trainer").session.send(commands.Save())}) as sigma:
+    with steered({4: lambda s: s.trainer("trainer").session.send(Save())}) as sigma:
         monkeypatch.setattr("sigma_store.checkpoints.writer.write", watched)
         sigma.folder = tmp_path
         sigma.run()

@@ -1,33 +1,10 @@
-"""The state machine of training: legal commands, the content of a snapshot, and when training ends."""
+"""The progress of training: the content of a snapshot, and when training ends."""
 
 from __future__ import annotations
 
 import pytest
 
-from sigma_kernel.training.session.progress import LEGAL, STEERING, Phase, TrainingProgress, concerned
-
-
-def test_commands_do_not_change_the_state_of_an_environment_except_when_unprepared() -> None:
-    for command in STEERING:
-        assert concerned(command) == ()
-        assert {state: moves[command] for state, moves in LEGAL.items() if moves[command] != state} == {
-            "created": "prepared"
-        }
-
-
-@pytest.mark.parametrize(
-    ("command", "states"),
-    [
-        ("pause", ("running",)),
-        ("go", ("paused", "failed")),  # while a failed trainer waits
-        ("step", ("paused", "failed")),
-        ("run", ("prepared", "stopped", "failed")),
-        ("stop", ("running", "paused", "failed")),  # a stopped environment stays stopped
-        ("set", ()),
-    ],
-)
-def test_a_command_is_legal_in_the_states_that_the_table_lists(command: str, states: tuple[str, ...]) -> None:
-    assert concerned(command) == states
+from sigma_kernel.training.session.progress import Phase, TrainingProgress
 
 
 def test_training_ends_in_all_phases_but_running_and_paused_and_on_interruption() -> None:

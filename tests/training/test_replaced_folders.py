@@ -15,7 +15,7 @@ import pytest
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.training.commands import types as commands
+from sigma_kernel.training.commands.save import Save
 from sigma_store.checkpoints import store
 from sigma_store.checkpoints.store import newest_good, saved
 from sigma_store.checkpoints.writer import Retention, Saver
@@ -90,7 +90,7 @@ def back(sigma: Environment) -> None:
 
 
 def save(sigma: Environment) -> None:
-    sigma.trainer("trainer").session.send(commands.Save())
+    sigma.trainer("trainer").session.send(Save())
 
 
 @pytest.mark.parametrize("how", list(SWAPS))

@@ -21,7 +21,7 @@ from sigma_kernel.contracts import Array, Backend, Program, Step
 from sigma_kernel.graph import MEANINGS, Graph, Namespace, interpret, numpy_namespace, symbol
 from sigma_run.config import load
 from sigma_run.launcher import main
-from sigma_testing import CommandSuite
+from sigma_testing import VerbSuite
 
 ROWS = 60
 CONFIGURATION = """
@@ -188,7 +188,7 @@ def test_every_op_is_computed_once_and_loops_with_the_parts_that_are_read() -> N
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
-class TestDiff(CommandSuite):
+class TestDiff(VerbSuite):
     heavy = ("matplotlib", "torch", "jax")
 
     @pytest.fixture(autouse=True)

@@ -11,10 +11,10 @@ import pytest
 
 from sigma_bench import command
 from sigma_bench.entry import Entry
-from sigma_testing import CommandSuite
+from sigma_testing import VerbSuite
 
 
-class TestBench(CommandSuite):
+class TestBench(VerbSuite):
     heavy = ("matplotlib", "torch", "jax")  # it computes with numpy
 
     @pytest.fixture(autouse=True)

@@ -12,6 +12,11 @@ from sigma_kernel import COUNTED as COUNTED
 from sigma_kernel import Chart as Chart
 from sigma_kernel import Checkpoint as Checkpoint
 from sigma_kernel import Checkpoints as Checkpoints
+from sigma_kernel import Command as Command
+from sigma_kernel import CommandEffects as CommandEffects
+from sigma_kernel import CommandPlan as CommandPlan
+from sigma_kernel import CommandTarget as CommandTarget
+from sigma_kernel import CommandedRun as CommandedRun
 from sigma_kernel import Component as Component
 from sigma_kernel import Compute as Compute
 from sigma_kernel import ConfigurationFormat as ConfigurationFormat
@@ -56,6 +61,7 @@ from sigma_kernel import Outlook as Outlook
 from sigma_kernel import Outputs as Outputs
 from sigma_kernel import Panel as Panel
 from sigma_kernel import Parameter as Parameter
+from sigma_kernel import PatternCommand as PatternCommand
 from sigma_kernel import Placed as Placed
 from sigma_kernel import Preprocessor as Preprocessor
 from sigma_kernel import Program as Program

@@ -15,7 +15,7 @@ from sigma_monitor_control import plugin
 from sigma_monitor_control.commands import options, reading, steering
 from sigma_monitor_control.commands.options import columns, literal, numbers, print_moments, show
 from sigma_run.launcher import main
-from sigma_testing import CommandSuite, FakeView
+from sigma_testing import FakeView, VerbSuite
 
 ORDINARY = {
     "get": ["accuracy"], "watch": ["accuracy", "--count", "1"], "set": ["learning_rate", "0.5"], "rewind": ["3"],
@@ -32,7 +32,7 @@ MISTAKES = {
 }
 
 
-class ControlSuite(CommandSuite):
+class ControlSuite(VerbSuite):
     name = "ps"
 
     @pytest.fixture(autouse=True)

@@ -10,10 +10,10 @@ import pytest
 
 from sigma_monitor_web.serving import WebServer
 from sigma_monitor_web.ui import ui
-from sigma_testing import CommandSuite
+from sigma_testing import VerbSuite
 
 
-class TestUi(CommandSuite):
+class TestUi(VerbSuite):
     heavy = ("matplotlib",)  # what run folders hold are arrays
 
     @pytest.fixture(autouse=True)

@@ -14,10 +14,10 @@ import pytest
 from sigma_kernel import Chart
 from sigma_plot import Figure, Svg
 from sigma_plot.command import plot
-from sigma_testing import ChartSuite, CommandSuite
+from sigma_testing import ChartSuite, VerbSuite
 
 
-class TestPlot(CommandSuite):
+class TestPlot(VerbSuite):
     heavy = ("matplotlib",)  # curves are arrays
 
     @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ from sigma_testing.cases import samples as samples
 from sigma_testing.charts import ChartSuite as ChartSuite
 from sigma_testing.checkpoints import save_checkpoint as save_checkpoint
 from sigma_testing.checkpoints import saved_scores as saved_scores
+from sigma_testing.commanding import CommandSuite as CommandSuite
 from sigma_testing.configurations import ConfigurationSuite as ConfigurationSuite
 from sigma_testing.counting import TWICE as TWICE
 from sigma_testing.counting import growth as growth
@@ -27,8 +28,8 @@ from sigma_testing.initialisers import InitialiserSuite as InitialiserSuite
 from sigma_testing.initialisers import RandomInitialiserSuite as RandomInitialiserSuite
 from sigma_testing.initialisers import distance as distance
 from sigma_testing.initialisers import draw as draw
-from sigma_testing.launching import CommandSuite as CommandSuite
 from sigma_testing.launching import RecipeSuite as RecipeSuite
+from sigma_testing.launching import VerbSuite as VerbSuite
 from sigma_testing.layers import CostSuite as CostSuite
 from sigma_testing.layers import LayerSuite as LayerSuite
 from sigma_testing.layers import by_name as by_name

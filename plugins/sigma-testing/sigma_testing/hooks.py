@@ -24,12 +24,14 @@ from attrs import define, evolve, field
 from sigma_kernel import functions as f
 from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Context, CostLayer, Hook, HookContext, Layer, Operator, Parameter
+from sigma_kernel.contracts.commanding import make_command
 from sigma_kernel.encoding import packed
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaWarning
 from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.registry.addresses import literal, matches
-from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.hooks.order import by_the_clock, reads
 from sigma_testing.doing import Do
 from sigma_testing.held import attributes, changed
@@ -120,7 +122,7 @@ class Watched:
         self.inner.publish(address, value)
 
     def command(self, command: str, **arguments: Any) -> None:
-        commands.command(command, arguments)
+        make_command(Resolver(catalogue()), command, arguments)
         self.seen.commands.append(command)
         self.inner.command(command, **arguments)
 

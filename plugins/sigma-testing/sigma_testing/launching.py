@@ -107,7 +107,7 @@ class Called(NamedTuple):
     err: str
 
 
-class CommandSuite(Suite):
+class VerbSuite(Suite):
     """Conformance tests of a command: inherit, and override the two abstract methods."""
 
     heavy: ClassVar[Sequence[str]] = ("numpy", "matplotlib", "torch", "jax")  # not to be imported for ``--help``

@@ -1,1 +1,1 @@
-"""Commands: their types, their queue, and the changes of components that they make."""
+"""The commands of the trainer: one file each, its class with its fields, its effect and where it is legal."""

@@ -17,7 +17,7 @@ from sigma_kernel.encoding import packed, unpacked
 from sigma_kernel.training.history.digests import digests
 from sigma_kernel.training.history.metrics import History, Samples
 from sigma_kernel.training.history.replay import RESUMED, Replay, end_of_training
-from sigma_kernel.training.history.rewind import Past
+from sigma_kernel.training.history.rewind import Entry, Past
 from sigma_kernel.training.hooks.order import HookOrder
 
 MOST_LOSSES = 2**14  # between two digests
@@ -127,8 +127,13 @@ class Recorder:
         self.history.begin(branch)
         self.settings.begin(branch)
 
-    def go_back(self, branch: int, iteration: int) -> None:
-        """Leave the present branch, and go on from an earlier iteration: on a new one, or after a reset."""
+    def go_back(self, branch: int, iteration: int, entry: Entry | None = None) -> None:
+        """Leave the present branch, and go on from an earlier iteration: on a new one, or after a reset.
+
+        Snapshots after an ``entry`` are dropped.
+        """
+        if entry is not None:
+            self.past.go_back(entry)
         self.branch, self._start = branch, iteration
         for history in (self.history, self.settings):
             history.leave(branch, iteration)

@@ -14,10 +14,9 @@ from typing import Any
 
 from attrs import define, field
 
+from sigma_kernel.contracts.commanding import Command, Find, command_of_row
 from sigma_kernel.encoding import packed
 from sigma_kernel.errors import SigmaCheckpointError, SigmaError, SigmaStateError
-from sigma_kernel.training.commands import types as commands
-from sigma_kernel.training.commands.types import Command
 
 Row = Mapping[str, Any]
 ASIDE = ("seconds", "place", "losses", "why", "good", "stored")  # fields that may differ between identical runs
@@ -75,7 +74,7 @@ class Replay:
         if self.rows and not self.left and "again" not in self.rows[0] and self.rows[0]["iteration"] < iteration:
             self._compare(f"{_said(self.rows[0])} is in the journal; the replay has gone on to iteration {iteration}")
 
-    def outside(self, iteration: int) -> Command | Row | None:
+    def outside(self, iteration: int, find: Find) -> Command | Row | None:
         """Return the next row if it came from outside at this iteration: its command, or else its entries."""
         while (row := self.next(iteration, again=True)) is not None and row.get("event") in AT_HOOKS:
             self.rows.popleft()  # of a hook that was replaced
@@ -84,7 +83,7 @@ class Replay:
         if row is None or event in AT_HOOKS or not (event == RESUMED or _from_outside(row)):
             return None
         if "command" in row:
-            return commands.from_dict(row)
+            return command_of_row(find, row)
         return {name: value for name, value in row.items() if name not in HEAD}
 
     def attempt(self, act: Callable[[], Any], log: Callable[[str], None]) -> None:
@@ -133,12 +132,12 @@ def whole(row: Row) -> Row:
     return {**row, **row["stored"].read()} if "stored" in row else row
 
 
-def check_commands(rows: Iterable[Row], place: str) -> None:
+def check_commands(rows: Iterable[Row], place: str, find: Find) -> None:
     """Raise SigmaCheckpointError for a row whose command would be applied and cannot: unknown here, or invalid."""
     for row in rows:
         try:
             if "command" in row and _from_outside(row):
-                commands.from_dict(row)
+                command_of_row(find, row)
         except SigmaError as error:
             raise SigmaCheckpointError(f"{place}: {_when(row)}: {error}") from error
 

@@ -50,7 +50,7 @@ class Past:
         self.states = deque((entry for entry in self.states if entry[0].iteration <= iteration), self.states.maxlen)
 
     def before(self, to: int, scale: str, saved: Callable[[], Sequence[Entry]] = tuple) -> Entry:
-        """Return the newest snapshot at or before a moment, and drop later ones; SigmaStateError if there is none.
+        """Return the newest snapshot at or before a moment; SigmaStateError if there is none.
 
         If none in memory is that old, it is among those ``saved``.
         """
@@ -59,9 +59,11 @@ class Past:
         if not found:
             known = ", ".join(str(moment.iteration) for moment, _ in self.states) or "none yet"
             raise SigmaStateError(f"rewind: no snapshot of {scale} {to} or before; kept are iterations {known}.")
-        newest = max(found, key=lambda entry: entry[0].iteration)
-        while self.states and self.states[-1] is not newest and self.states[-1][0].iteration >= newest[0].iteration:
-            self.states.pop()  # on the abandoned branch
-        if not self.states or self.states[-1] is not newest:
-            self.states.append(newest)
-        return newest
+        return max(found, key=lambda entry: entry[0].iteration)
+
+    def go_back(self, entry: Entry) -> None:
+        """Drop the snapshots after one of them: they are on an abandoned branch."""
+        while self.states and self.states[-1] is not entry and self.states[-1][0].iteration >= entry[0].iteration:
+            self.states.pop()
+        if not self.states or self.states[-1] is not entry:
+            self.states.append(entry)

@@ -20,11 +20,11 @@ from attrs import define, field
 from sigma_kernel.arrays import protected
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, Metric, RowLosses
+from sigma_kernel.contracts.commanding import make_command
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.encoding import packed, unpacked
 from sigma_kernel.errors import SigmaStateError, said
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.hooks.directions import find_direction
 from sigma_kernel.training.hooks.order import check_read, check_write, seen
 from sigma_kernel.training.step.evaluator import Evaluator
@@ -94,7 +94,7 @@ class Firing:
 
     def command(self, command: str, **arguments: Any) -> None:
         """Apply a command at the next boundary."""
-        commands.command(command, arguments)
+        make_command(self.evaluator.programs.model.resolve, command, arguments)
         self.row["commands"].append((command, packed(arguments)))
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def _restore_newest(run: StoredRun, session: Session, part: Excerpt, edits: Sequ
             raise
         log(f"{run.place}: has no checkpoint of {name!r} to resume from: everything is replayed")
     since = restored[1].values.get("journal", 0) if restored else 0
-    check_commands(tail([*rows, {"event": RESUMED}], since), part.place)
+    check_commands(tail([*rows, {"event": RESUMED}], since), part.place, session.commands.find)
     return restored
 
 
@@ -202,7 +202,7 @@ def replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> None:
         for row in {row["to"]: row for row in reversed(back)}.values():  # the first that goes to before the replay
             found = _gone_back_to(run.checkpoints(name), row, log)
             session.recorder.past.keep(Moment(**found.values["clock"]), found, pinned=True)
-    check_commands(rows, part.place)
+    check_commands(rows, part.place, session.commands.find)
     session.recorder.compare(Replay(deque(seamless(rows)), goes_on=False))
 
 

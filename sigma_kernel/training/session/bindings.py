@@ -25,8 +25,8 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import NOTHING, Kind
-from sigma_kernel.training.commands.changes import TIMES, froze, read_time, timed, updated
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
+from sigma_kernel.training.session.changes import TIMES, froze, read_time, timed, updated
 from sigma_kernel.training.session.state import RunState, Setup
 from sigma_kernel.training.step.live import Elements, ranged
 from sigma_kernel.training.step.model import EPOCH, GOOD, LAYERS, RISE, SCALE, SCALES, SKIPS

@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, scaled
+from sigma_kernel.contracts.commanding import SaveOrder
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints
-from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.training.commands.types import Save
+from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training.compatibility import made_with
 from sigma_kernel.training.session.collaborators import Saves
 from sigma_kernel.training.session.current import CurrentRun
@@ -39,10 +39,8 @@ class CheckpointPolicy:
         saver.retain(self.current.setup.order.hooks.values(), self.current.setup.direction)
 
     # -- writing -------------------------------------------------------------------------------------------------------
-    def ask(self, command: Save) -> None:
+    def ask(self, command: SaveOrder) -> None:
         """Save now, or once after all hooks that are due together."""
-        if not self.can_save:
-            raise SigmaStateError("save: this environment has no folder. Give it one: Environment(..., folder='runs').")
         if self.current.progress.interrupted and self.current.queue.busy:
             return  # the stop has saved already
         with self.together() as saves:
@@ -68,7 +66,7 @@ class CheckpointPolicy:
         current, recorder, moment = self.current, self.current.recorder, self.current.moment
         for by, save in wanted:
             with recorder.on_behalf(by):
-                current.note(save.to_dict())
+                current.note(save.to_row())
         found = take_snapshot(current.present)
         recorder.keep(moment, found)  # as a resume does, so that both rewind to the same state
         with recorder.on_behalf(wanted[-1][0]):

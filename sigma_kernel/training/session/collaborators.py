@@ -6,12 +6,12 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from sigma_kernel.clock import Moment, TimeScale
+from sigma_kernel.contracts.commanding import Command, SaveOrder
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.training.commands.types import Command, Save
 from sigma_kernel.training.history.replay import Replay, Row
 from sigma_kernel.training.session.progress import TrainingProgress
 
-Saves = list[tuple[str, Save]]  # wanted at one boundary, each with the hook that wants it
+Saves = list[tuple[str, SaveOrder]]  # wanted at one boundary, each with the hook that wants it
 
 
 class Setter(Protocol):
@@ -22,7 +22,13 @@ class Setter(Protocol):
 
 
 class CommandSink(Protocol):
-    """Who applies commands in the training thread."""
+    """Who makes commands, and applies them in the training thread."""
+
+    def find(self, kind: str, name: str) -> Any:
+        """Return the class of a command."""
+
+    def make(self, command: str, **arguments: Any) -> Command:
+        """Make a command."""
 
     def apply(self, command: Command) -> Moment:
         """Apply a command now, and write it to the journal; one that raises changes nothing."""
@@ -45,7 +51,7 @@ class SavePoint(Protocol):
     def together(self) -> AbstractContextManager[Saves]:
         """Save once, after all hooks inside, if any of them asked."""
 
-    def ask(self, command: Save) -> None:
+    def ask(self, command: SaveOrder) -> None:
         """Save now, or once after all hooks that are due together."""
 
     def write_checkpoint(self, wanted: Saves, place: int | None = None) -> None:

@@ -16,7 +16,6 @@ from attrs import define, evolve, field
 from sigma_kernel.clock import Moment
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
-from sigma_kernel.training.commands.queue import Queue, Request
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.hooks.background import Background
 from sigma_kernel.training.hooks.order import seen
@@ -24,6 +23,7 @@ from sigma_kernel.training.session import goals
 from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, numbers, shown
 from sigma_kernel.training.session.collaborators import Setter
 from sigma_kernel.training.session.progress import TrainingProgress
+from sigma_kernel.training.session.queue import Queue, Request
 from sigma_kernel.training.session.state import Present, RunState, Setup
 
 NUMBERS = (int, float)

@@ -12,8 +12,8 @@ from attrs import evolve
 
 from sigma_kernel.contracts import Dataset
 from sigma_kernel.errors import SigmaDataError
-from sigma_kernel.training.commands.changes import Changes
 from sigma_kernel.training.data.dataset import read
+from sigma_kernel.training.session.changes import Changes
 from sigma_kernel.training.session.state import Setup
 
 EPOCHAL = ("edits", "batch_size")  # changes that act when an epoch begins

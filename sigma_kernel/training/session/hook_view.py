@@ -16,7 +16,6 @@ from sigma_kernel.contracts import Hook, Metric, RowLosses
 from sigma_kernel.encoding import unpacked
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
-from sigma_kernel.training.commands import types as commands
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.hooks.background import Background, Firing
 from sigma_kernel.training.hooks.order import check_read, check_write, reads
@@ -102,7 +101,7 @@ class HookView:
     def command(self, command: str, **arguments: Any) -> None:
         """Apply a command at this boundary."""
         with self.run.recorder.on_behalf(self.name):
-            self.commands.apply(commands.command(command, arguments))
+            self.commands.apply(self.commands.make(command, **arguments))
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data."""

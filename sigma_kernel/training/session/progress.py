@@ -1,4 +1,4 @@
-"""The state machine of training: phases, goals, and the table of legal commands in each state."""
+"""The phases of training, and its goals."""
 
 from __future__ import annotations
 
@@ -17,29 +17,6 @@ class Phase(StrEnum):
     ENDED = "ended"  # hooks at ``stop`` have run
     STOPPED = "stopped"
     FAILED = "failed"
-
-
-# legal commands in each state of an environment, and the next state; trainers have all but the first state
-LEGAL: dict[str, dict[str, str]] = {
-    "created": {"prepare": "prepared", "run": "running", "stop": "created"},
-    "prepared": {"prepare": "prepared", "run": "running", "stop": "prepared"},
-    "running": {"pause": "paused", "stop": "stopped"},
-    "paused": {"go": "running", "step": "running", "stop": "stopped"},
-    "stopped": {"prepare": "stopped", "run": "running", "stop": "stopped"},
-    "failed": {"prepare": "failed", "run": "running", "stop": "failed"},
-}
-# these prepare the trainers, and change no other state
-STEERING = ("rewind", "attach", "detach", "swap", "undo", "exclude", "include", "relabel")
-for _state, _moves in LEGAL.items():
-    _moves |= dict.fromkeys(STEERING, "prepared" if _state == "created" else _state)
-# what is legal after a failure, while somebody is there to steer
-WAITING = {"go": "running", "step": "running", "stop": "stopped", **dict.fromkeys(STEERING, "failed")}
-
-
-def concerned(command: str) -> tuple[str, ...]:
-    """Return the trainer states that a command changes; an empty tuple if it applies in all of them."""
-    moves = [*((state, moves) for state, moves in LEGAL.items() if state != "created"), ("failed", WAITING)]
-    return tuple(dict.fromkeys(state for state, those in moves if those.get(command, state) != state))
 
 
 Goal = tuple[int | None, int | None]  # the iteration, and the number of epochs, after which training pauses or ends

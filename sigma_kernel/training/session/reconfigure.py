@@ -13,12 +13,12 @@ from attrs import evolve
 
 from sigma_kernel.contracts import Hook
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.training.commands.changes import Parts
 from sigma_kernel.training.components import check_precision
 from sigma_kernel.training.data.feed import check_rows_kept, placing
 from sigma_kernel.training.hooks.order import inner
 from sigma_kernel.training.names import KEPT
 from sigma_kernel.training.session.bindings import check_declared
+from sigma_kernel.training.session.changes import Parts
 from sigma_kernel.training.session.epochal import fed
 from sigma_kernel.training.session.state import Present, RunState, Setup
 from sigma_kernel.training.step.model import OPTIMISERS

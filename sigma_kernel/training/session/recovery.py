@@ -19,7 +19,7 @@ from attrs import define, evolve, field, frozen
 
 from sigma_kernel.contracts import Compute
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.errors import SigmaStateError, said
+from sigma_kernel.errors import said
 from sigma_kernel.training.names import KEPT, UNDO
 from sigma_kernel.training.session.progress import TrainingProgress
 from sigma_kernel.training.session.snapshot import snapshot
@@ -178,10 +178,3 @@ def recovering(act: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[An
             raise
 
     return guarded
-
-
-def check_goes_on(trainer: str, command: str, finite: bool, good: Checkpoint | None) -> None:
-    """Raise SigmaStateError if a trainer that failed cannot train on from its state."""
-    if not finite:
-        where = "" if good is None else f" to iteration {good.values['clock']['iteration']}"
-        raise SigmaStateError(f"{trainer}: cannot {command}, as the loss is not finite here. Rewind{where} first.")

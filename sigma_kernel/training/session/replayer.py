@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from sigma_kernel.training.commands import types as commands
+from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.training.history.replay import RESUMED, Replay
 from sigma_kernel.training.session.collaborators import CommandSink, HookDriver
 from sigma_kernel.training.session.current import CurrentRun
@@ -46,8 +46,8 @@ class Replayer:
         current = self.current
         self.hooks.forget_budgets()  # the consequences are in the journal
         replay.pass_by(current.moment.iteration)
-        while (found := replay.outside(current.moment.iteration)) is not None:
-            if isinstance(found, commands.Command):
+        while (found := replay.outside(current.moment.iteration, self.commands.find)) is not None:
+            if isinstance(found, Command):
                 replay.attempt(partial(self.commands.apply, found), current.recorder.log)
             elif found["event"] == RESUMED:
                 current.note(found)
@@ -65,7 +65,7 @@ class Replayer:
         if replay.differs:
             self.current.log(f"the replay differs from the journal. At {replay.differs}.")
         if self._goes_back is not None:
-            self.commands.apply(commands.Rewind(self._goes_back))
+            self.commands.apply(self.commands.make("rewind", to=self._goes_back))
         self.train_on()
 
     def train_on(self) -> None:
@@ -74,15 +74,15 @@ class Replayer:
             return
         progress = self.current.progress
         if progress.pause != NONE and progress.phase is Phase.RUNNING:
-            self.commands.apply(commands.Pause())
+            self.commands.apply(self.commands.make("pause"))
         if self.current.progress.phase is Phase.PAUSED:
-            self.commands.apply(commands.Go())
+            self.commands.apply(self.commands.make("go"))
 
     def leave_early(self, replay: Replay) -> None:
         """Stop during replay if requested, or at a goal; the next resume replays the rest."""
         progress, now = self.current.progress, self.current.moment.iteration
-        if self.current.queue.awaits(commands.StopTraining) or (progress.over and replay.ahead(now)):
+        if self.current.queue.awaits("stop") or (progress.over and replay.ahead(now)):
             phase = Phase.RUNNING if progress.phase is Phase.ENDING else progress.phase
             self.current.set_progress(evolve(self._own_goals, phase=phase, interrupted=False))
             replay.leave()
-            self.commands.apply(commands.StopTraining("interrupted"))
+            self.commands.apply(self.commands.make("stop", cause="interrupted"))

@@ -10,18 +10,19 @@ from attrs import field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Arrays
+from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.registry.registry import Registry
-from sigma_kernel.training.commands.queue import Queue, Request
-from sigma_kernel.training.commands.types import Command, StopTraining
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.hooks.background import Background
-from sigma_kernel.training.session.applying import Applier, accept
+from sigma_kernel.training.session.applying import Applier
 from sigma_kernel.training.session.checkpoint_policy import CheckpointPolicy
 from sigma_kernel.training.session.current import CurrentRun
 from sigma_kernel.training.session.hook_runner import HookRunner
 from sigma_kernel.training.session.loop import TrainingLoop
+from sigma_kernel.training.session.planning import accept
 from sigma_kernel.training.session.progress import Phase, TrainingProgress
+from sigma_kernel.training.session.queue import Queue, Request
 from sigma_kernel.training.session.readings import Readings
 from sigma_kernel.training.session.recovery import Recovery
 from sigma_kernel.training.session.replayer import Replayer
@@ -74,6 +75,11 @@ class Session:
     def status(self) -> str:
         """Return prepared, running, paused, stopped or failed."""
         return self.current.status
+
+    @property
+    def can_undo(self) -> bool:
+        """Return whether a command can be undone."""
+        return bool(self.state.undo)
 
     @property
     def waits(self) -> bool:
@@ -131,7 +137,7 @@ class Session:
     def close(self) -> None:
         """End training if it is in progress, and stop all background work."""
         if self.queue.busy:
-            self.send(StopTraining())
+            self.send(self.commands.make("stop"))
         self.setup.close()
         self.current.background.close()
 

@@ -18,13 +18,13 @@ from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Metric
-from sigma_kernel.training.commands.changes import Changes, Factory, Parts
 from sigma_kernel.training.components import Learned
 from sigma_kernel.training.data.dataset import FITTED
 from sigma_kernel.training.data.feed import Cursor, Feed
 from sigma_kernel.training.hooks.directions import find_direction, published_metrics
 from sigma_kernel.training.hooks.order import HookOrder, Memory, abroad, reads
 from sigma_kernel.training.names import LAST
+from sigma_kernel.training.session.changes import Changes, Factory, Parts
 from sigma_kernel.training.session.progress import TrainingProgress
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import Live

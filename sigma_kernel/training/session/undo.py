@@ -15,14 +15,15 @@ from attrs import evolve
 
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training.names import KEPT, UNDO
-from sigma_kernel.training.session.state import RunState, Setup, plain
+from sigma_kernel.training.session.state import Present, RunState, Setup, plain
 
 MOST = 16  # commands that can be undone
 MOST_BYTES = 64 * 2**20  # of former arrays, in total
 
 
-def recorded(command: str, before: RunState, after: RunState, old: Setup, new: Setup) -> RunState:
+def record_undo(command: str, former: Present, present: Present) -> RunState:
     """Add an undo entry to the state after a command; drop the oldest entries beyond the limits."""
+    before, after, old, new = former.state, present.state, former.setup, present.setup
     number = after.undo[-1]["number"] + 1 if after.undo else 0
     entry = {"number": number, "command": command, **_values(before, after)}
     arrays = _arrays(before, after, old, new)
@@ -77,7 +78,7 @@ def _without(state: RunState, place: int) -> tuple[RunState, dict[str, np.ndarra
 
 
 # -- undoing -----------------------------------------------------------------------------------------------------------
-def undoable(trainer: str, state: RunState) -> Mapping[str, Any]:
+def check_undoable(trainer: str, state: RunState) -> Mapping[str, Any]:
     """Return the entry of the last command; raise SigmaStateError, with the reason, if it cannot be undone."""
     if not state.undo:
         raise SigmaStateError(
@@ -90,7 +91,7 @@ def undoable(trainer: str, state: RunState) -> Mapping[str, Any]:
     return entry
 
 
-def undone(state: RunState, setup: Setup, entry: Mapping[str, Any], there: Mapping[str, Any]) -> RunState:
+def restore_former(state: RunState, setup: Setup, entry: Mapping[str, Any], there: Mapping[str, Any]) -> RunState:
     """Undo the last entry of a state, on a setup that has the former changes already.
 
     ``there`` are the hooks before the undo: those keep their memory, except that of criteria.

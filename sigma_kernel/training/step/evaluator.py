@@ -15,7 +15,6 @@ from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.training.components import check_split
 from sigma_kernel.training.data.dataset import Host, samples as arrays_of
-from sigma_kernel.training.data.edits import Edited
 from sigma_kernel.training.data.feed import Feed, placing
 from sigma_kernel.training.data.iterators import InOrder
 from sigma_kernel.training.data.preprocessing import check_finite, check_indices, conform
@@ -34,6 +33,7 @@ from sigma_kernel.training.step.model import (
 )
 from sigma_kernel.training.step.steps import Programs, Steps
 
+EDITED = "default:edited-rows"  # the data set that leaves rows of another one out, and gives them other labels
 TOGETHER = 4096  # rows that are judged at once
 
 
@@ -80,7 +80,8 @@ class Evaluator:
         if not edited or on not in self.edits:
             return self.splits[on]
         if on not in self._edited:
-            self._edited[on] = Edited(self.splits[on], self.edits[on], self.classes)
+            about = {"dataset": self.splits[on], "edits": self.edits[on], "classes": self.classes}
+            self._edited[on] = self.programs.model.resolve("dataset", {"type": EDITED, **about})
         return self._edited[on]
 
     def aside(self) -> Evaluator:

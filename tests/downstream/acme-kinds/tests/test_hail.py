@@ -2,11 +2,11 @@ from collections.abc import Sequence
 
 import click
 
-from sigma_testing import CommandSuite
+from sigma_testing import VerbSuite
 from acme_kinds.hail_command import hail
 
 
-class TestHail(CommandSuite):
+class TestHail(VerbSuite):
     def make(self) -> click.Command:
         return hail
 

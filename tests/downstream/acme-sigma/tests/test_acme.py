@@ -14,7 +14,7 @@ from sigma_backend_numpy import NumpyBackend
 from sigma_testing import (
     ActivationSuite,
     BackendSuite,
-    CommandSuite,
+    VerbSuite,
     GradientOptimiserSuite,
     HookSuite,
     LayerSuite,
@@ -51,7 +51,7 @@ class TestGate(LayerSuite):
         return Gate(strength=2.0)
 
 
-class TestGreet(CommandSuite):
+class TestGreet(VerbSuite):
     def make(self):
         return greet
 

@@ -22,7 +22,6 @@ from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.plugins.components import display_name
 from sigma_kernel.plugins.resolver import resolve_component
 from sigma_kernel.registry.addresses import literal
-from sigma_kernel.training.commands.types import Attach, Command, Detach, Swap
 from sigma_kernel.training.components import TIMES as TIMES, hooks as resolved_hooks, optimisation
 
 Changes = Mapping[str, Any]
@@ -54,28 +53,26 @@ class Factory:
         """Return the display name of the backend."""
         return display_name(changes.get("backend", self.backend)).removesuffix("_backend")
 
-    def changed(self, changes: Changes, command: Command) -> Changes:
-        """Return changes after a command that attaches, detaches or swaps a component.
+    def with_hook(self, changes: Changes, name: str, hook: Any) -> Changes:
+        """Return changes with one more hook; raise SigmaConfigError for a name that is taken, or another kind."""
+        if name in self.named(changes):
+            raise SigmaConfigError(f"attach: there is a hook {name!r} already. Detach it first.")
+        self._hook(name, hook)
+        return updated(changes, hooks={**_attached(changes), name: hook})
 
-        Raises SigmaConfigError for a component of the wrong kind, for a name that is taken, and for an unknown hook.
-        """
+    def without_hook(self, changes: Changes, name: str) -> Changes:
+        """Return changes without a hook; raise SigmaConfigError for an unknown one."""
         there, hooks = self.named(changes), _attached(changes)
-        match command:
-            case Attach(name, hook):
-                if name in there:
-                    raise SigmaConfigError(f"attach: there is a hook {name!r} already. Detach it first.")
-                self._hook(name, hook)
-                return updated(changes, hooks={**hooks, name: hook})
-            case Detach(name):
-                if name not in there:
-                    raise SigmaConfigError(f"detach: there is no hook {name!r}.{near(name, there, 'There are:')}")
-                hooks.pop(name, None)
-                times = {other: set_ for other, set_ in changes.get("times", {}).items() if other != name}
-                return updated(changes, hooks=hooks | ({name: None} if name in self.base.hooks else {}), times=times)
-            case Swap(slot, component):
-                self.component(slot, component)
-                return updated(changes, **{slot: component})
-        return changes
+        if name not in there:
+            raise SigmaConfigError(f"detach: there is no hook {name!r}.{near(name, there, 'There are:')}")
+        hooks.pop(name, None)
+        times = {other: set_ for other, set_ in changes.get("times", {}).items() if other != name}
+        return updated(changes, hooks=hooks | ({name: None} if name in self.base.hooks else {}), times=times)
+
+    def with_part(self, changes: Changes, slot: str, component: Any) -> Changes:
+        """Return changes with another component in a slot; raise SigmaConfigError for one of the wrong kind."""
+        self.component(slot, component)
+        return updated(changes, **{slot: component})
 
     def named(self, changes: Changes) -> list[str]:
         """Return the names of all hooks."""

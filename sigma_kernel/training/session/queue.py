@@ -15,8 +15,8 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.training.commands.types import Command
 
 
 @frozen
@@ -104,6 +104,7 @@ class Queue:
             if not self._waiting:
                 self._gate.wait(0.5)
 
-    def awaits(self, kind: type[Command]) -> bool:
-        """Return whether a command of a kind is queued."""
-        return any(isinstance(request.command, kind) for request in [*self._waiting, *self._posted])
+    def awaits(self, command: str) -> bool:
+        """Return whether a command of a name is queued."""
+        queued = [request.command for request in [*self._waiting, *self._posted]]
+        return any(one is not None and one.command == command for one in queued)
