@@ -322,8 +322,8 @@ def test_the_table_of_the_page_has_every_request_and_its_arguments(home: Path, t
     assert {do: sorted(names) for do, names in documented().items() if do != "cancel"} == {
         do: sorted(names) for do, names in found.items()
     }
-    for name in protocol.COMMANDS:
-        assert f"`{name}`" in PAGE
+    for command in catalogue().components("command"):
+        assert f"`{command.name}`" in PAGE
 
 
 def test_the_directory_of_sockets_is_used_by_others_only_if_it_is_theirs(home: Path, tmp_path: Path) -> None:

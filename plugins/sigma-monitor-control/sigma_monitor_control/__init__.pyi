@@ -13,6 +13,7 @@ from sigma_monitor_control.commands.steering import pause_run as pause_run
 from sigma_monitor_control.commands.steering import relabel_rows as relabel_rows
 from sigma_monitor_control.commands.steering import rewind_run as rewind_run
 from sigma_monitor_control.commands.steering import save_run as save_run
+from sigma_monitor_control.commands.steering import send_command as send_command
 from sigma_monitor_control.commands.steering import set_values as set_values
 from sigma_monitor_control.commands.steering import step_run as step_run
 from sigma_monitor_control.commands.steering import stop_run as stop_run

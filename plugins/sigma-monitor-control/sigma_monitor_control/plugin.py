@@ -11,6 +11,7 @@ COMMANDS = (
     ("get", "reading:get_values", "Print values of a run by address, pattern or last name."),
     ("watch", "reading:watch_values", "Print values of a run whenever they change."),
     ("set", "steering:set_values", "Set values of a run while it trains."),
+    ("send", "steering:send_command", "Send any command to a run, also one of a plugin."),
     ("pause", "steering:pause_run", "Pause a run."),
     ("go", "steering:continue_run", "Continue a paused run."),
     ("step", "steering:step_run", "Train for some iterations or epochs, then pause again."),

@@ -18,11 +18,13 @@ from sigma_run.launcher import main
 from sigma_testing import FakeView, VerbSuite
 
 ORDINARY = {
+    "send": ["rewind", "to=3", "scale=epoch"],
     "get": ["accuracy"], "watch": ["accuracy", "--count", "1"], "set": ["learning_rate", "0.5"], "rewind": ["3"],
     "attach": ["a", "loss"], "detach": ["a"], "swap": ["optimiser", "adam"], "exclude": ["3", "5-7"],
     "include": ["3"], "relabel": ["3", "4", "cat"],
 }  # fmt: skip
 MISTAKES = {
+    "send": [["rewind", "3"], ["rewind"], ["banana"], ["exclude", "rows=[1"]],
     "get": [["nothing"], ["**.nothing"], ["loss"], []],
     "watch": [["nothing"], ["accuracy", "--every", "0.001"]],
     "set": [["loss", "1"], ["iteration", "3"], ["learning_rate", "[1"], ["learning_rate"]],
@@ -67,6 +69,10 @@ class TestWatch(ControlSuite):
 
 class TestSet(ControlSuite):
     name = "set"
+
+
+class TestSend(ControlSuite):
+    name = "send"
 
 
 class TestPause(ControlSuite):
@@ -130,6 +136,7 @@ del ControlSuite
         (["pause"], "pause", {}),
         (["go"], "go", {}),
         (["stop"], "stop", {}),
+        (["send", "rewind", "to=3", "scale=epoch"], "rewind", {"to": 3, "scale": "epoch"}),
         (["save"], "save", {}),
         (["undo"], "undo", {}),
         (["step"], "step", {"count": 1, "scale": "iteration"}),

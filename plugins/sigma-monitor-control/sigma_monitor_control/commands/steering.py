@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control.client import Client
 from sigma_monitor_control.commands.options import literal, numbers, print_moments, scale_argument, show, steering
 from sigma_monitor_control.discovery import connect
@@ -41,6 +42,24 @@ def _parse_typed(client: Client, pattern: str, trainer: str | None, text: str) -
     found = literal(text)
     types = {one["type"] for one in client.entries(pattern, trainer)}
     return text if types == {"text"} and not isinstance(found, str) else found
+
+
+@click.command("send")
+@click.argument("command", metavar="COMMAND")
+@click.argument("fields", metavar="[FIELD=VALUE]...", nargs=-1)
+@steering
+def send_command(command: str, fields: tuple[str, ...], run: str | None, trainer: str | None, as_json: bool) -> None:
+    """Send any COMMAND, also one of a plugin, with its fields: `sigma send rewind to=3 scale=epoch`.
+
+    `sigma components command` lists them, and shows the fields of one. A VALUE is a TOML literal; texts need no quotes.
+    """
+    given = {}
+    for text in fields:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise SigmaConfigError(f"{text}: must be a field and its value. Write FIELD=VALUE.")
+        given[name] = literal(value)
+    _send_command(command, run, trainer, as_json, **given)
 
 
 @click.command("pause")

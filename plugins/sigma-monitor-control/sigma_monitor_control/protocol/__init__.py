@@ -19,7 +19,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "documents": "LONGEST PROTOCOL",
         "layers": "LAYERS",
         "reading": "Later READS",
-        "steering": "COMMANDS STEERS",
+        "steering": "STEERS",
         "subscriptions": "SUBSCRIBES Subscription",
         "values": "to_json",
     },

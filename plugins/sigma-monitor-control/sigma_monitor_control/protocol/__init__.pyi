@@ -11,7 +11,6 @@ from sigma_monitor_control.protocol.documents import PROTOCOL as PROTOCOL
 from sigma_monitor_control.protocol.layers import LAYERS as LAYERS
 from sigma_monitor_control.protocol.reading import Later as Later
 from sigma_monitor_control.protocol.reading import READS as READS
-from sigma_monitor_control.protocol.steering import COMMANDS as COMMANDS
 from sigma_monitor_control.protocol.steering import STEERS as STEERS
 from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES as SUBSCRIBES
 from sigma_monitor_control.protocol.subscriptions import Subscription as Subscription

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from keyword import iskeyword
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+import attrs
+
+from sigma_kernel.contracts import Command
 from sigma_kernel.errors import SigmaConfigError, refuse_unknown
 
 WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", dict: "an object"}
@@ -20,7 +23,13 @@ def check_arguments(do: str, function: Callable[..., Any], given: Mapping[str, A
     Raises SigmaConfigError for one that is unknown, missing or of another type; null stands for one that is left out,
     but where it is required and may be null.
     """
-    expected, required = parameters(function)
+    return check_values(do, *parameters(function), given)
+
+
+def check_values(
+    do: str, expected: Mapping[str, Any], required: Sequence[str], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a request if they are of the types that are expected, as :func:`check_arguments` does."""
     refuse_unknown(do, given, expected)
     told = [name for name in required if NoneType in get_args(expected[name])]
     values = {name: value for name, value in given.items() if value is not None or name in told}
@@ -39,6 +48,16 @@ def parameters(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]
     types, found = get_type_hints(function), [*inspect.signature(function).parameters.values()][1:]
     required = [_word(one.name) for one in found if one.default is inspect.Parameter.empty]
     return {_word(one.name): types[one.name] for one in found}, required
+
+
+def fields_for_people(made: type[Command]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the types of the fields of a command by name, and the defaults of those that have one.
+
+    Fields that only hooks, and Python, choose are left out.
+    """
+    types, found = get_type_hints(made), [one for one in attrs.fields(made) if one.name not in made.by_hand]
+    defaults = {one.name: one.default for one in found if one.default is not attrs.NOTHING}
+    return {one.name: types[one.name] for one in found}, defaults
 
 
 def _word(name: str) -> str:

@@ -242,10 +242,26 @@ def _describe_component(component: Component) -> dict[str, Any]:
     return {**found, "settings": to_json([{key: one[key] for key in DESCRIBED} for one in settings])}
 
 
+def commands(view: View) -> Later:
+    """Return the commands that plugins offer: their fields, and whether they can be undone."""
+    return Later(lambda: [*filter(None, map(_describe_command, catalogue().components("command")))])
+
+
+def _describe_command(component: Component) -> dict[str, Any] | None:
+    """Return what people can send; None for a command that cannot be loaded."""
+    try:
+        made: Any = catalogue().load("command", component.full_name)
+        about = _describe_component(component)
+    except SigmaError:
+        return None
+    settings = [one for one in about["settings"] if one["name"] not in made.by_hand]
+    return {**about, "name": made.command, "settings": settings, "undoable": made.undoable}
+
+
 READS: Mapping[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
         hello, status, entries, get, series, tickets, journal, messages, branches, network, hooks, states, splits,
-        classes, components,
+        classes, components, commands,
     )
 }  # fmt: skip

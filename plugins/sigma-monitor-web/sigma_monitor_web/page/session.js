@@ -68,7 +68,7 @@ async function greet() {
   follow();
 }
 
-const lookAround = (trainer) => Promise.all([load("journal", {}).then(refresh), load("branches", { trainer }), load("states", { trainer })]);
+const lookAround = (trainer) => Promise.all([load("journal", {}).then(refresh), load("branches", { trainer }), load("states", { trainer }), load("commands", {})]);
 
 function forget() {
   curves.clear();

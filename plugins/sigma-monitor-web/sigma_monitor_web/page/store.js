@@ -17,6 +17,7 @@ const INITIAL = {
   states: [],
   hooks: [],
   journal: [], // [number, row]
+  commands: [], // that can be sent: {name, undoable, ...}
   tickets: [],
   messages: [],
   edits: {},

@@ -3,7 +3,7 @@ import { counts, firstValue, whole } from "../series.js";
 import { count, exact, named } from "../numbers.js";
 import { t } from "../words.js";
 
-const FLAGS = ["set", "attach", "detach", "swap", "exclude", "include", "relabel", "undo", "rewind", "reset"];
+const PLAYBACK = ["pause", "go", "step", "stop", "save"]; // which change nothing of the run
 
 const plain = (value) => (typeof value === "number" ? exact(value) : typeof value === "string" ? value : JSON.stringify(value));
 const bare = (component) => (typeof component === "string" ? component : (component?.type ?? "")).split(":").at(-1);
@@ -65,7 +65,7 @@ export const place = ({ row, to }) => to ?? row.iteration;
 
 // The edits from outside as flags: {iteration, second, branch, left, text}.
 export function flags(rows, alive) {
-  return rows.filter(({ row }) => FLAGS.includes(row.command) && !row.by).map((one) => ({
+  return rows.filter(({ row }) => row.command && !PLAYBACK.includes(row.command) && !row.by).map((one) => ({
     iteration: place(one), second: one.to === undefined ? one.row.seconds : undefined, branch: one.branch, text: flagText(one), short: shortText(one),
     left: !counts(alive, one.branch, place(one)),
   }));

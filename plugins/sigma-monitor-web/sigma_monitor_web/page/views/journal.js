@@ -9,8 +9,8 @@ import { maySteer, ofTrainer, useStore } from "../store.js";
 import { count, spoken } from "../numbers.js";
 import { t } from "../words.js";
 
-const EDITS = ["set", "attach", "detach", "swap", "exclude", "include", "relabel", "undo"];
-const UNDONE = ["set", "attach", "detach", "swap", "exclude", "include", "relabel"];
+// The names of the commands that change something which can be undone, and `undo` itself.
+const edits = (state) => [...state.commands.filter((one) => one.undoable).map((one) => one.name), "undo"];
 const SHOWN = 300;
 const RESULT = { applied: ["go", "check"], refused: ["bad", "no"], queued: ["wait", "wait"], left: ["", "dot"] };
 
@@ -35,9 +35,9 @@ export function rows(state) {
 const who = (row) => (row.by ? t("who.hook", { name: row.by }) : (row.who ?? t("who.outside")));
 
 // The newest edit from outside that counts: that is what `undo` undoes.
-const newest = (all) => all.find((row) => row.own && row.result === "applied" && (UNDONE.includes(row.command) || row.command === "undo"));
+const newest = (all, edits) => all.find((row) => row.own && row.result === "applied" && edits.includes(row.command));
 
-const FILTERS = { all: () => true, edits: (row) => EDITS.includes(row.command), refused: (row) => row.result === "refused" };
+const FILTERS = { all: () => true, edits: (row, edits) => edits.includes(row.command), refused: (row) => row.result === "refused" };
 
 function Row({ row, undoes, steers }) {
   const [tone, sign] = RESULT[row.result] ?? RESULT.queued;
@@ -49,7 +49,7 @@ function Row({ row, undoes, steers }) {
 
 export function Journal() {
   const state = useStore((all) => all), [filter, show] = useState("all");
-  const all = rows(state), seen = all.filter(FILTERS[filter]), last = newest(all);
+  const all = rows(state), known = edits(state), seen = all.filter((row) => FILTERS[filter](row, known)), last = newest(all, known);
   const fate = state.fates.undo;
   return html`<section class="card" aria-labelledby="h-list"><div class="card-head"><h2 id="h-list">${t("journal.commands")}</h2><span class="note">${t("journal.note")} <code>sigma replay --check</code></span>
       <div class="seg push" role="group" aria-label=${t("journal.show")}>${Object.keys(FILTERS).map((one) => html`<button key=${one} type="button" aria-pressed=${String(one === filter)} onClick=${() => show(one)}>${t(`journal.${one}`)}</button>`)}</div></div>
