@@ -18,6 +18,7 @@ from sigma_optimisers.cosine import Cosine as Cosine
 from sigma_optimisers.cyclic import Cyclic as Cyclic
 from sigma_optimisers.decoupled_decay import DecoupledDecay as DecoupledDecay
 from sigma_optimisers.exponential import Exponential as Exponential
+from sigma_optimisers.freeze import Freeze as Freeze
 from sigma_optimisers.gradient_descent import GradientDescent as GradientDescent
 from sigma_optimisers.l1 import L1 as L1
 from sigma_optimisers.l2 import L2 as L2
@@ -34,6 +35,7 @@ from sigma_optimisers.one_cycle import OneCycle as OneCycle
 from sigma_optimisers.product import Product as Product
 from sigma_optimisers.radam import RAdam as RAdam
 from sigma_optimisers.random_search import RandomSearch as RandomSearch
+from sigma_optimisers.release import Release as Release
 from sigma_optimisers.rmsprop import RMSprop as RMSprop
 from sigma_optimisers.scale import ScaleParameter as ScaleParameter
 from sigma_optimisers.spectral_norm import SpectralNorm as SpectralNorm

@@ -57,7 +57,11 @@ SCHEDULES = {
     "one_cycle": ("OneCycle", "One-cycle policy: rise to the peak once, then anneal far below the start."),
     "cyclic": ("Cyclic", "Cyclic schedule: triangular waves between a low and the peak."),
 }
-KINDS = {"optimiser": OPTIMISERS, "modifier": TRANSFORMS | MODIFIERS, "schedule": SCHEDULES}
+COMMANDS = {
+    "freeze": ("Freeze", "Freeze parameters: they are not updated."),
+    "release": ("Release", "Train parameters again that were frozen."),
+}
+KINDS = {"optimiser": OPTIMISERS, "modifier": TRANSFORMS | MODIFIERS, "schedule": SCHEDULES, "command": COMMANDS}
 
 ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "gradient_descent": "sgd gd",
@@ -92,7 +96,7 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
 
 @hookimpl
 def sigma_components() -> list[Component]:
-    """Return the records of all optimisers, schedules, gradient transforms and parameter modifiers."""
+    """Return the records of all optimisers, schedules, gradient transforms, parameter modifiers and commands."""
     return [
         Component(kind, name, f"sigma_optimisers.{name}:{target}", summary, also_known_as=ALSO_KNOWN_AS.get(name, ""))
         for kind, table in KINDS.items()
