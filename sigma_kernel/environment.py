@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field
-from attrs.converters import optional
 
 from sigma_kernel import settings
 from sigma_kernel.contracts import ConfigurationFormat, Monitor, Ticket
@@ -78,7 +77,7 @@ class Environment(settings.Settled):
     precision: str = field(
         default="float32", kw_only=True, converter=settings.precision, validator=settings.in_(settings.PRECISIONS)
     )
-    folder: Path | None = field(default=None, kw_only=True, converter=optional(Path))
+    folder: Path | None = field(default=None, kw_only=True, converter=settings.folder)
     # by name, or a list: objects, names, tables
     monitors: Any = field(factory=dict, kw_only=True, on_setattr=_resolved)
     # whether other shells may steer

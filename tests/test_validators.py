@@ -215,3 +215,14 @@ def test_without_a_similar_name_all_are_listed() -> None:
 @pytest.mark.parametrize(("name", "similar"), [("ReLU", "relu"), ("RELU", "relu"), ("Tanh", "tanh"), ("gelU", "GELU")])
 def test_a_suggestion_ignores_upper_and_lower_case(name: str, similar: str) -> None:
     assert near(name, ["elu", "relu", "tanh", "GELU"]) == f" Did you mean {similar!r}?"
+
+
+def test_a_folder_that_is_no_path_is_refused():
+    with pytest.raises(SigmaConfigError, match=r"^folder: must be a path \(got 3\)\.$"):
+        Environment("run", folder=3)
+
+
+@pytest.mark.parametrize("share", [{"weights": 3}, {3: "2-dense.weights"}, "2-dense.weights"])
+def test_shared_parameters_that_are_no_addresses_are_refused(share):
+    with pytest.raises(SigmaConfigError, match=r"^Dense\.share: must be addresses of parameters by name, such as"):
+        Dense(8, share=share)

@@ -22,7 +22,13 @@ from sigma_kernel.network.tracing import (
     live as live,
     live_settings as live_settings,
 )
-from sigma_kernel.settings import Settled
+from sigma_kernel.settings import Settled, must
+
+ADDRESSES = "addresses of parameters by name, such as {'weights': '2-dense.weights'}"
+
+
+def _are_addresses(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair)
 
 
 @define(eq=False)
@@ -36,7 +42,7 @@ class Layer(Architecture):
     """
 
     name: str | None = field(default=None, kw_only=True)
-    share: Mapping[str, str] = field(factory=dict, kw_only=True)
+    share: Mapping[str, str] = field(factory=dict, kw_only=True, validator=must(_are_addresses, ADDRESSES))
 
     role: ClassVar[str] = "hidden"  # or "input", "output", "cost"
     reshapes: ClassVar[bool] = False  # whether it gives the numbers of a sample another shape, and nothing else

@@ -12,6 +12,8 @@ from functools import cache, lru_cache, wraps
 from inspect import Signature, cleandoc, signature as inspected
 from math import inf, isfinite
 from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, TypeGuard, get_args
 
 from attrs import Attribute, field, fields, frozen, validators
@@ -236,6 +238,13 @@ def seed(value: Any) -> int:
     if not is_whole(value, 0) or int(value) >= 2**64:
         raise SigmaConfigError(f"seed: must be a whole number from 0 to 2**64 - 1 (got {value!r}).")
     return int(value)
+
+
+def folder(value: Any) -> Path | None:
+    """Convert the path of a folder, or None; raises SigmaConfigError for anything else."""
+    if value is not None and not isinstance(value, str | PathLike):
+        raise SigmaConfigError(f"folder: must be a path (got {value!r}).")
+    return None if value is None else Path(value)
 
 
 def is_table(value: Any) -> bool:
