@@ -1,4 +1,4 @@
-"""Choices: a component's full name and settings, ready to be made; conversion of settings to plain TOML values."""
+"""Choices: a component's full name and settings, ready to be made; settings dumped as plain values."""
 
 from __future__ import annotations
 
@@ -16,29 +16,45 @@ from sigma_kernel.scanning import OWN
 from sigma_kernel.settings.records import construct
 
 T = TypeVar("T")
+MOST_NUMBERS = 10_000  # of an array that is dumped as a list
+
+
+def dump(value: Any, write: Callable[[Any], Any], place: Callable[[Path], str] = str) -> Any:
+    """Return a value as tables, lists, numbers and strings; paths by ``place``, and other objects by ``write``.
+
+    Small arrays become lists; what is None in a table is left out.
+    """
+    if getattr(getattr(value, "dtype", None), "kind", "-") in "biufU" and value.size <= MOST_NUMBERS:
+        return value.tolist()
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case str() | TimeStep() | Criterion():  # their str() parses back to the same value
+            return str(value)
+        case Path():
+            return place(value)
+        case list() | tuple():
+            return [dump(one, write, place) for one in value]
+        case Mapping() if not attrs.has(type(value)):
+            return {str(name): dump(one, write, place) for name, one in value.items() if one is not None}
+    return write(value)
 
 
 def plain(value: Any, place: Callable[[Path], str] = str) -> Any:
-    """Convert a setting to plain TOML values, paths by ``place``; raises TypeError for what TOML cannot express."""
-    if isinstance(value, Choice):
-        own = value.key == OWN
-        return {value.key: value.name, **plain(value.settings, place)} if value.settings or own else value.name
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner, place) for key, inner in value.items() if inner is not None}
-    if isinstance(value, list | tuple):
-        return [plain(inner, place) for inner in value]
-    if isinstance(value, Path):
-        return place(value)
-    if isinstance(value, TimeStep | Criterion):  # their str() parses back to the same value
-        return str(value)
-    if isinstance(value, bool | int | float | str):
-        return value
-    if callable(value) and (path := path_of(value)):
-        return {OWN: path}
-    if attrs.has(type(value)):
-        found = {f.name: getattr(value, f.name) for f in attrs.fields(type(value)) if f.init}
-        return _flat(value, plain(found, place), place)
-    raise TypeError(f"{value!r} has no place in a configuration")
+    """Return a choice or a table of a file as plain values; raises TypeError for what TOML cannot express."""
+
+    def write(thing: Any) -> Any:
+        if isinstance(thing, Choice):
+            own = thing.key == OWN
+            return {thing.key: thing.name, **plain(thing.settings, place)} if thing.settings or own else thing.name
+        if callable(thing) and (path := path_of(thing)):
+            return {OWN: path}
+        if attrs.has(type(thing)):
+            found = {f.name: getattr(thing, f.name) for f in attrs.fields(type(thing)) if f.init}
+            return _flat(thing, plain(found, place), place)
+        raise TypeError(f"{thing!r} has no place in a configuration")
+
+    return dump(value, write, place)
 
 
 def _flat(record: Any, table: dict[str, Any], place: Callable[[Path], str]) -> dict[str, Any]:

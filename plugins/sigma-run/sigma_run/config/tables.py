@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,14 @@ import attrs
 import numpy as np
 from attrs import fields, frozen, has
 
-from sigma_kernel.clock import TimeStep
-from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.network.architecture import Architecture, Own, name_of, write
 from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.plugins.choice import dump
 from sigma_kernel.plugins.components import kind_of
 from sigma_kernel.plugins.paths import path_of
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.scanning import OWN
-
-MOST_NUMBERS = 10_000  # of an array that is written as a list
 
 
 @frozen
@@ -53,23 +50,12 @@ class Writer:
 
     def value(self, value: Any) -> Any:
         """Return a setting as plain values: tables, lists, numbers, strings."""
-        match value:
-            case None | bool() | str():
-                return str(value) if isinstance(value, str) else value
-            case TimeStep() | Criterion():
-                return str(value)
-            case Path():
-                return self.place(value)
-            case np.generic() | np.ndarray() if value.dtype.kind in "biufU" and value.size <= MOST_NUMBERS:
-                return value.tolist()
-            case int() | float():
-                return value
-            case Mapping() if not has(type(value)):
-                return {str(name): self.value(one) for name, one in value.items() if one is not None}
-            case list() | tuple():
-                return [self.value(one) for one in value]
-            case Architecture():
-                return self.architecture([value])
+        return dump(value, self._object, self.place)
+
+    def _object(self, value: Any) -> Any:
+        """Return an object as plain values: an architecture, a component, or an object of own code."""
+        if isinstance(value, Architecture):
+            return self.architecture([value])
         made: Any = type(value)
         if kind_of(made) or self._record(made):
             return self.table(value)
