@@ -30,7 +30,7 @@ from sigma_kernel.courses import Course, TrainingHandle, seen_by_people
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, near, refuse_unknown, said
 from sigma_kernel.messages import Messages
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
-from sigma_kernel.plugins.resolver import Resolver as Resolver, resolve_component, resolve_components
+from sigma_kernel.plugins.resolver import Resolver as Resolver, resolve_components
 from sigma_kernel.records import RunRecords
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.signals import SAVING, Signals
@@ -58,7 +58,7 @@ CONTROL = "default:steering"  # the monitor through which other shells steer; SI
 
 def _resolved(environment: Environment, _: object, monitors: Any) -> dict[str, Monitor]:
     """Resolve names and tables of monitors."""
-    return resolve_components(Resolver(environment.catalogue), "monitors", "monitor", Monitor, monitors)
+    return resolve_components(Resolver(environment.catalogue), "monitors", Monitor, monitors)
 
 
 @define(eq=False, repr=False)
@@ -586,7 +586,7 @@ class Environment(settings.Settled):
     def _default_monitor(self, role: str) -> dict[str, Monitor]:
         """Return the default monitor for a role, by its name."""
         name = self.catalogue.resolve("monitor", role).name
-        return {name: resolve_component(Resolver(self.catalogue), name, "monitor", Monitor, role)}
+        return {name: Resolver(self.catalogue)(Monitor, role, name)}
 
     def _attended(self) -> bool:
         """Return whether somebody is connected to a monitor who could steer a run that failed."""

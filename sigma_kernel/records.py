@@ -13,7 +13,7 @@ from sigma_kernel.contracts.storing import Log, StoredRun
 from sigma_kernel.encoding import json_document
 from sigma_kernel.errors import said
 from sigma_kernel.plugins.catalogue import Catalogue
-from sigma_kernel.plugins.resolver import Resolver, default_store, resolve_component
+from sigma_kernel.plugins.resolver import Resolver, default_store
 from sigma_kernel.training.runs.summary import Summary
 
 CURVES = "default:curves"  # the chart of every run
@@ -69,7 +69,7 @@ class RunRecords:
     def draw(self, run: StoredRun) -> None:
         """Draw the curves of a run, told apart by the names of trainers."""
         try:
-            chart: Chart = resolve_component(Resolver(self.catalogue), "curves", "chart", Chart, CURVES)
+            chart: Chart = Resolver(self.catalogue)(Chart, CURVES, "curves")
             drawn = str(chart.draw(Path(run.place).name, run.curves(self.log)))
         except Exception as error:  # a failing plugin must not fail the run
             self.log(f"curves.svg is not drawn: {said(error)}")

@@ -478,7 +478,7 @@ def test_the_code_swallows_no_exception():
 
 # -- components --------------------------------------------------------------------------------------------------------
 TABLE_OF_ROOMS = json.loads((KERNEL / "plugins" / "rooms.json").read_text())
-LOOKUPS = {"load", "offers", "resolve", "_resolve", "resolve_component", "resolve_components"}  # take a kind and a name
+LOOKUPS = {"load", "offers", "resolve", "_resolve", "resolve_components"}  # take a kind and a name
 
 
 def looked_up(tree: ast.Module) -> set[str]:

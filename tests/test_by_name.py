@@ -65,11 +65,11 @@ def test_components_within_an_optimiser_may_be_names_and_tables() -> None:
         ({"schedules": {"learning_rate": "cosin"}}, "schedule 'cosin'.*Did you mean 'cosine'"),
         (
             {"schedules": {"learning_rate": 0.5}},
-            "Adam.schedules.learning_rate: must be of the kind schedule",
+            "trainer.optimiser.schedules.learning_rate: must be a schedule: its name, or",
         ),
         (
             {"transforms": {"clip": Exponential("1 epoch", 0.5)}},
-            "Adam.transforms.clip: must be of the kind modifier",
+            "trainer.optimiser.transforms.clip: must be a modifier: its name, or",
         ),
     ],
 )
@@ -126,13 +126,13 @@ def test_parts_of_a_data_set_may_be_names_and_tables(tmp_path: Path, form: Any) 
     ("settings", "message"),
     [
         ({"operator": {"type": "local", "merger": "summ"}}, "merger 'summ'.*Did you mean 'sum'?"),
-        ({"operator": {"type": "local", "merger": 3}}, "operator 'local': merger: must be of the kind merger"),
-        ({"operator": LocalOperator(merger=3)}, "LocalOperator.merger: must be of the kind merger"),  # type: ignore[arg-type]
+        ({"operator": {"type": "local", "merger": 3}}, "trainer.operator.merger: must be a merger"),
+        ({"operator": LocalOperator(merger=3)}, "trainer.operator.merger: must be a merger"),  # type: ignore[arg-type]
         ({"data": {"type": "records", "source": {"type": "file", "path": "x"}, "reader": {"size": 3}}},
-         "reader: {'size': 3} has no type. Add its 'type'"),
+         "trainer.data.reader.type: is missing. Give it the name of a reader"),
         ({"data": {"type": "records", "source": {"type": "file", "path": "x"}, "reader": "npy",
                    "extractor": {"type": "columns", "sections": {"inputs": {"column": "a"}}}}},
-         "extractor 'columns': sections.inputs: has no setting 'column'. Did you mean 'columns'?"),
+         "trainer.data.extractor.sections.inputs: has no setting 'column'. Did you mean 'columns'?"),
     ],
 )  # fmt: skip
 def test_invalid_components_within_components_are_refused_before_training(
@@ -323,7 +323,7 @@ def test_an_iterator_may_be_given_by_name() -> None:
     ],
 )  # fmt: skip
 def test_an_object_of_another_kind_is_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(SigmaConfigError, match=f"trainer.{next(iter(settings))}.*must be of the kind"):
+    with pytest.raises(SigmaConfigError, match=f"trainer.{next(iter(settings))}.*must be an? .*: its name, or"):
         _trained(**settings)
 
 
@@ -332,10 +332,13 @@ def test_an_object_of_another_kind_is_refused(settings: dict[str, Any]) -> None:
     [
         ({"batchsize": 3}, "trainer 'trainer': has no setting 'batchsize'. Did you mean 'batch_size'?"),
         ({"optimizer": "adam"}, "has no setting 'optimizer'. Did you mean 'optimiser'?"),
-        ({"operator": {"type": "local", "worker": 2}}, "operator 'local': has no setting 'worker'. Did you mean 'wor"),
-        ({"optimiser": {"type": "adam", "rate": 2}}, "optimiser 'adam': has no setting 'rate'. It has learning_rate,"),
-        ({"hooks": {"a": {"type": "early_stop", "valu": 1}}}, "hook 'early_stop': has no setting 'valu'. Did you mean"),
-        ({"initialisers": {"w": ("**", "gaussian")}}, "initialiser 'gaussian': deviation: is missing. Give it a num"),
+        ({"operator": {"type": "local", "worker": 2}}, "trainer.operator: has no setting 'worker'. Did you mean 'wor"),
+        (
+            {"optimiser": {"type": "adam", "rate": 2}},
+            "trainer.optimiser: has no setting 'rate'. It has settings, ",
+        ),
+        ({"hooks": {"a": {"type": "early_stop", "valu": 1}}}, "trainer.hooks.a: has no setting 'valu'. Did you mean"),
+        ({"initialisers": {"w": ("**", "gaussian")}}, "trainer.initialisers.w.deviation: is missing. Give it a num"),
     ],
 )
 def test_an_unknown_live_setting_is_refused(settings: dict[str, Any], message: str) -> None:

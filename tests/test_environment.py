@@ -889,7 +889,7 @@ def test_a_chart_that_fails_is_logged_and_the_run_is_finished(tmp_path: Path, mo
 
     with small_environment(Sweep()) as sigma:
         monkeypatch.setattr(Catalogue, "offers", lambda _, kind, name: kind == "chart")
-        monkeypatch.setattr(kept, "resolve_component", lambda *_: Torn())
+        monkeypatch.setattr(kept, "Resolver", lambda *_: lambda *_: Torn())
         sigma.folder = tmp_path
         sigma.trainer("trainer").fit(epochs=2)
         assert sigma.trainer("trainer").session.moment.epoch == 2
@@ -1059,7 +1059,7 @@ def test_monitors_are_given_by_name_table_or_object_in_a_list_or_with_names() ->
     assert [*Environment(monitors={"terminal": made["console"], "more": "console"}).monitors] == ["terminal", "more"]
     with pytest.raises(SigmaConfigError, match="monitor 'consol': no plugin offers it. Did you mean 'console'"):
         Environment(monitors=["consol"])
-    with pytest.raises(SigmaConfigError, match="monitors: must be of the kind monitor"):
+    with pytest.raises(SigmaConfigError, match="monitors: must be a monitor"):
         Environment(monitors=[3])
 
 

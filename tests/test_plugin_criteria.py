@@ -90,7 +90,7 @@ def test_a_run_of_a_file_with_a_plugins_criterion_resumes_and_replays_to_the_bit
         ("{ type = 'plato' }", "hooks.end.when.type: criterion 'plato': no plugin offers it. Did you mean 'plateau'?"),
         (
             "{ type = 'plateau', value = 'epoch', windw = 3 }",
-            "hooks.end.when.windw: unknown key. Did you mean 'window'?",
+            "hooks.end.when: has no setting 'windw'. Did you mean 'window'?",
         ),
     ],
 )

@@ -92,11 +92,11 @@ def test_python_divides_it_into_the_same_rows(file, tmp_path):
     ("old", "new", "message"),
     [
         ("size = 40", "size = 0", "points.toml:8: data.size: must be at least 1 (got 0)"),
-        ("size = 40", "sise = 40", "points.toml:8: data.sise: unknown key. Did you mean 'size'?"),
+        ("size = 40", "sise = 40", "points.toml:8: data: has no setting 'sise'. Did you mean 'size'?"),
         ("training = 0.75", "training = 1.75", "points.toml:9: data.split: 'training' has a share of 1.75."),
         ("size = 40", "size = 1", "points.toml:9: data.split: 'validation' gets none of 1 rows"),
         ('"stratified"', '"kind"', "points.toml:10: data.split_by: must be"),
-        ("split = {", "splitt = {", "points.toml:9: data.splitt: unknown key."),
+        ("split = {", "splitt = {", "points.toml:9: data: has no setting 'splitt'."),
     ],
 )
 def test_a_mistake_is_reported_at_its_line(file, capsys, old, new, message):

@@ -19,7 +19,7 @@ from sigma_kernel.network.notation import parse as parsed
 from sigma_kernel.plugins.catalogue import catalogue, load as loaded
 from sigma_kernel.plugins.choice import made
 from sigma_kernel.plugins.components import KINDS
-from sigma_kernel.plugins.loading import Structure
+from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.settings.records import REQUIRED, settings as declared
@@ -106,7 +106,7 @@ def test_every_component_is_read_back_from_its_table_in_a_file_and_in_python(rec
     contract: Any = next(
         cls for cls, kind in KINDS.items() if kind == record.kind and isinstance(component, (cls, Mapping))
     )
-    read = Structure(catalogue()).component(parse(_toml(table), "text").values["value"], contract)
+    read = FileLoader(catalogue()).load(parse(_toml(table), "text").values["value"], contract)
     from_file, from_python = made(read), Resolver(catalogue())(record.kind, table)
     assert type(from_file) is type(from_python) is type(component)
     assert plainly(from_file) == plainly(from_python) == table

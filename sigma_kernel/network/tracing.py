@@ -36,7 +36,7 @@ from sigma_kernel.registry.registry import Kind
 from sigma_kernel.settings import documented, is_finite
 
 Nodes = Mapping[str, Node]  # by name or address
-Resolve = Callable[[str, Any], Any]  # a component by its kind and what was chosen
+Resolve = Callable[..., Any]  # a component by its kind or contract, by what was chosen, and where it was
 WEIGHTS = "weights"  # section of sample weights that a cost reads if the data has it
 
 

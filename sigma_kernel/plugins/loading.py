@@ -1,10 +1,11 @@
-"""Convert plain TOML values to attrs objects and choices by the types of their fields; collect all mistakes."""
+"""The engine of settings: load plain values as the types of settings; collect all mistakes, each with its path."""
 
 from __future__ import annotations
 
 import os
 import types
 from collections.abc import Iterable, Mapping, MutableMapping, MutableSequence, Sequence
+from inspect import Parameter
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -14,14 +15,15 @@ from attrs import define, field
 
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import SigmaError, near
+from sigma_kernel.errors import SigmaError, SigmaPluginError, near
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.plugins.choice import Choice, made, plain
 from sigma_kernel.plugins.components import component_names, contract, divided, kind_of
 from sigma_kernel.plugins.kinds import check_contract, fulfils
 from sigma_kernel.scanning import OWN
+from sigma_kernel.settings import is_table, signature
 from sigma_kernel.settings.mistakes import Faults, Mismatch, Override, Place, Unknown, Wrong, shown
-from sigma_kernel.settings.records import REQUIRED, construct, explain, settings
+from sigma_kernel.settings.records import REQUIRED, Setting, construct, explain, settings
 
 # types that a plain TOML value can express: the accepted Python types, and the name for messages
 _PLAIN: dict[Any, tuple[Any, str]] = {
@@ -31,187 +33,287 @@ _PLAIN: dict[Any, tuple[Any, str]] = {
 }  # fmt: skip
 _LISTS = (list, tuple, Sequence, MutableSequence)
 _TABLES = (dict, Mapping, MutableMapping)
-NAMED, MOST = (
-    ("hook", "monitor"),
-    1_000,
-)  # kinds whose components need names, as their addresses and files begin with them
+_TOML = (str, bool, int, float, list, tuple, Mapping)
+NAMED, MOST = ("hook", "monitor"), 1_000  # kinds whose components need names, for their addresses and files
 _UNIONS = (Union, types.UnionType)
-
-
-# -- mistakes ----------------------------------------------------------------------------------------------------------
+ANYTHING = "a value"  # what plain values of other types are called
 
 
 # -- tables and components ---------------------------------------------------------------------------------------------
 @define(eq=False)
-class Structure:
-    """Convert plain values to attrs objects, with components as choices.
+class Loader:
+    """Load plain values as the types of settings; what is an object already passes, with what it holds loaded.
 
-    A relative path starts in ``folder``, the directory of the file; one from the command line in the working directory.
+    Mistakes are raised together, as :class:`Wrong`. A relative path starts in ``folder``; one from the command line in
+    the working directory.
     """
 
     catalogue: Catalogue
-    folder: Path = field(factory=Path.cwd)
+    folder: Path = Path()
 
-    def read(self, value: Any, type_: Any) -> Any:
-        """Convert a value to a type."""
-        origin = get_origin(type_) or type_
+    def load(self, value: Any, type_: Any) -> Any:
+        """Load a value as a type; the same object is returned if nothing in it had to be loaded."""
         if type_ is Any:
             return value
-        if type_ in _PLAIN and not (type_ is Criterion and isinstance(value, dict)):
-            return self.plain(value, type_)
-        if kind_of(type_) is not None:
-            return self.component(value, type_)
+        if isinstance(value, Criterion):
+            return value.bound(self.look_up)
+        origin, is_plain = get_origin(type_) or type_, isinstance(value, _TOML) and not attrs.has(type(value))
+        if (kind := kind_of(type_)) is not None and not (type_ is Criterion and not isinstance(value, Mapping)):
+            return self.load_component(value, kind, contract(type_))
         if origin in _UNIONS:
-            return self.union(value, type_)
-        if isinstance(value, dict) and value.keys() == {OWN}:
-            return self.load(OWN, _name(value[OWN], OWN))
-        if attrs.has(type_):
-            return self.record(value, type_)
-        if origin in _TABLES:
-            return self.mapping(value, type_)
-        if origin in _LISTS:
-            return self.sequence(value, type_)
-        if origin is Literal:
-            return _literal(value, type_)
-        raise Mismatch(f"{getattr(type_, '__name__', type_)}, which TOML cannot express: set it from Python", value)
+            return self.load_union(value, type_)
+        if is_plain and type_ in _PLAIN:
+            return self.load_plain(value, type_)
+        if isinstance(value, Mapping) and value.keys() == {OWN}:
+            return self.look_up(OWN, _name(value[OWN], OWN))
+        if origin in _TABLES and (is_plain or kind_of(_inner(type_)) is not None):
+            return self.load_table(value, type_)
+        if is_plain and attrs.has(type_):
+            return self.load_record(value, type_)
+        if is_plain and origin in _LISTS:
+            return self.load_list(value, type_)
+        return _literal(value, type_) if is_plain and origin is Literal else self.accept(value, type_)
 
-    def plain(self, value: Any, type_: Any) -> Any:
-        """Convert a plain value: to itself, a path, or what its text parses to."""
+    def accept(self, value: Any, type_: Any) -> Any:
+        """Return a value that is an object already, or that its class converts."""
+        return value
+
+    def load_plain(self, value: Any, type_: Any) -> Any:
+        """Load a plain value: as itself, a path, or what its text parses to."""
         accepted, name = _PLAIN[type_]
         if not isinstance(value, accepted) or (isinstance(value, bool) and type_ is not bool):
             raise Mismatch(name, value)
         if type_ is Criterion:
-            return Criterion.parse(value).bound(self.load)
-        return self.path(value) if type_ is Path else getattr(type_, "parse", type_)(value)
+            return Criterion.parse(value).bound(self.look_up)
+        return self.load_path(value) if type_ is Path else getattr(type_, "parse", type_)(value)
 
-    def path(self, text: str) -> Path:
-        """Return an absolute path, with ``~`` expanded, and without ``..``."""
+    def load_path(self, text: str) -> Path:
+        """Return a path in the folder, with ``~`` expanded, and without ``..``."""
         found = (Path.cwd() if isinstance(text, Override) else self.folder) / Path(text).expanduser()
         return found.resolve() if os.pardir in found.parts else found
 
-    def filled(self, cls: Any, table: Mapping[str, Any], more: str = "") -> dict[str, Any]:
-        """Return the settings of a class in a table, with defaults for those that it omits.
-
-        ``more`` is added to the message for a missing setting; it says where the settings are documented.
-        """
-        known, faults, values = settings(cls), Faults(), dict[str, Any]()
-        for name in table.keys() - known.keys():
-            with faults.at(name):
-                raise Unknown(name, known)
-        for name, setting in known.items():
-            with faults.at(name):
-                if name in table:
-                    values[name] = self.read(table[name], setting.type)
-                elif setting.default is REQUIRED:
-                    raise ValueError(f"is missing. Give it {words(setting.type)}.{more}")
-                elif _written(setting.default):
-                    values[name] = setting.default
-        if faults.found:
-            explain(cls, values if kind_of(cls) is None else made(values), faults)
-        faults.done()
-        return values
-
-    def component(self, value: Any, type_: Any) -> Choice[Any]:
-        """Return the choice for a name, or for a table with a ``type`` and settings."""
-        kind, faults = kind_of(type_) or "", Faults()
-        if not isinstance(value, str | dict):
-            raise Mismatch(f"the name of {_article(kind)}, or a table with its `type`", value)
-        table = {"type": value} if isinstance(value, str) else dict(value)
+    # -- components ----------------------------------------------------------------------------------------------------
+    def load_component(self, value: Any, kind: str, wanted: Any = None) -> Any:
+        """Load the component of a name, or of a table with a ``type`` and settings; ``wanted`` is its contract."""
+        if isinstance(value, type):
+            return self.make("", value, self.fill(value, {}), OWN)
+        if not isinstance(value, str | Mapping) or attrs.has(type(value)):
+            return self.complete(value, kind, wanted)
+        table, faults = {"type": value} if isinstance(value, str) else dict(value), Faults()
         key = OWN if OWN in table else "type"
         with faults.at(*([] if isinstance(value, str) else [key])):
             name = _name(table.pop(key, None), kind)
-            factory = self.load(key if key == OWN else kind, name)
-            if not fulfils(factory, contract(type_)):
-                raise ValueError(f"must be of type {contract(type_).__name__} (got {name!r}).")
+            factory = self.look_up(key if key == OWN else kind, name)
+            if wanted is not None and not fulfils(factory, wanted):
+                raise ValueError(f"must be of type {wanted.__name__} (got {name!r}).")
         faults.done()
-        if parts := divided(kind, factory, {key: name}, table, settings(factory)):
-            return self._divided(parts, type_)
+        if parts := divided(kind, factory, {key: name}, table, _parameters(factory)[0]):
+            return self._divided(parts, kind, wanted)
         more = "" if key == OWN else f" See `sigma components {kind} {name}`."
         full = name if key == OWN else self.catalogue.resolve(kind, name).full_name
-        choice = Choice(full, self.filled(factory, table, more), factory, key)
-        choice.prepare()  # runs the component's own validators
-        return choice
+        values = self.fill(factory, table, more)
+        return self.make(full, factory, values, key) if isinstance(factory, type) else factory
 
-    def _divided(self, parts: dict[str, Any], type_: Any) -> Choice[Any]:
-        """Return the choice of a data set in parts; mistakes are reported where the file has the setting."""
+    def complete(self, value: Any, kind: str, wanted: Any) -> Any:
+        """Return an object if it fulfils its contract, with the names and tables among its settings loaded."""
+        also = (Mapping,) if kind == "dataset" else ()
+        if wanted is not None and not isinstance(value, (wanted, *also)):
+            raise Mismatch(component_words(kind), value)
         try:
-            return self.component(parts, type_)
+            known = settings(type(value))
+        except SigmaPluginError:  # annotations that only type checkers can resolve
+            return value
+        faults, new = Faults(), dict[str, Any]()
+        for name, setting in known.items():
+            with faults.at(name):
+                old = getattr(value, setting.attribute.name)
+                if _is_loadable(setting.type) and (loaded := self.load(old, setting.type)) is not old:
+                    new[name] = loaded
+        faults.done()
+        return attrs.evolve(value, **new) if new else value
+
+    def make(self, name: str, factory: Any, values: Mapping[str, Any], key: str) -> Any:
+        """Return the component of a class and its settings."""
+        return construct(factory, values)
+
+    def _divided(self, parts: dict[str, Any], kind: str, wanted: Any) -> Any:
+        """Load a data set in parts; mistakes are reported where the table has the setting."""
+        try:
+            return self.load_component(parts, kind, wanted)
         except Wrong as wrong:
             found = [(path[1:] if path[:1] == ("dataset",) else path, error) for path, error in wrong.found]
             raise Wrong(found) from None
 
-    def load(self, kind: str, name: str) -> Any:
-        """Load a component's object; raises SigmaPluginError if it does not fulfil its contract."""
+    def look_up(self, kind: str, name: str) -> Any:
+        """Return a component's object; raises SigmaPluginError if it does not fulfil its contract."""
         thing = self.catalogue.load(kind, name)
         if kind != OWN:
             check_contract(self.catalogue.resolve(kind, name), thing)
         return thing
 
-    def record(self, table: Any, cls: Any) -> Any:
+    # -- tables and lists ----------------------------------------------------------------------------------------------
+    def fill(self, cls: Any, table: Mapping[str, Any], more: str = "") -> dict[str, Any]:
+        """Return the settings of a class in a table.
+
+        ``more`` is added to the message for a missing setting; it says where the settings are documented.
+        """
+        (known, takes_any), faults, values = _parameters(cls), Faults(), dict[str, Any]()
+        for name in table.keys() - known.keys():
+            with faults.at(name):
+                if not takes_any:
+                    raise Unknown(name, known)
+                values[name] = table[name]
+        for name, setting in known.items():
+            with faults.at(name):
+                if name in table:
+                    values[name] = self.load(table[name], setting.type)
+                elif setting.default is REQUIRED:
+                    raise ValueError(f"is missing. Give it {words(setting.type)}.{more}")
+                else:
+                    values |= self.write_default(setting)
+        if faults.found:
+            explain(cls, values if kind_of(cls) is None else made(values), faults)
+        faults.done()
+        return values
+
+    def write_default(self, setting: Setting) -> dict[str, Any]:
+        """Return the setting that is omitted, if its default is to be given."""
+        return {}
+
+    def load_record(self, table: Any, cls: Any) -> Any:
         """Return an attrs object that is not a component; settings of its ``slot``, if any, may be next to it."""
-        if not isinstance(table, dict):
+        if not isinstance(table, Mapping):
             raise Mismatch("a table", table)
         known, slot = settings(cls), getattr(cls, "slot", "")
         if not slot:
-            return construct(cls, self.filled(cls, table))
+            return construct(cls, self.fill(cls, table))
         given, faults = table.get(slot), Faults()
-        inner = given if isinstance(given, dict) else {} if given is None else {"type": given}
+        inner = given if isinstance(given, Mapping) else {} if given is None else {"type": given}
         rest = {name: value for name, value in table.items() if name not in known}
         own = {name: value for name, value in table.items() if name in known}
         for name in rest.keys() & inner.keys():
             with faults.at(name):
                 raise ValueError(f"is given twice, here and in `{slot}`.")
         try:
-            read = construct(cls, self.filled(cls, {**own, slot: {**rest, **inner}}))
+            whole = {**rest, **inner} if rest or isinstance(given, str | Mapping | None) else given
+            read = construct(cls, self.fill(cls, {**own, slot: whole}))
         except Wrong as wrong:
             for path, error in wrong.found:
                 faults.found.append(_beside(path, error, given, rest, known) if path[0] == slot else (path, error))
         faults.done()
         return read
 
-    def sequence(self, value: Any, type_: Any) -> list[Any] | tuple[Any, ...]:
-        """Convert to a list or a tuple."""
-        if not isinstance(value, list):
+    def load_list(self, value: Any, type_: Any) -> list[Any] | tuple[Any, ...]:
+        """Load a list or a tuple."""
+        if not isinstance(value, list | tuple):
             raise Mismatch("a list", value)
-        kinds, is_tuple = get_args(type_), get_origin(type_) is tuple
+        kinds, is_tuple = get_args(type_) or (Any, ...), (get_origin(type_) or type_) is tuple
         kinds = kinds if is_tuple and kinds[-1] is not Ellipsis else kinds[:1] * len(value)
         if len(value) != len(kinds):
             raise Mismatch(f"a list of {len(kinds)} values", value)
-        return (tuple if is_tuple else list)(self._each(enumerate(value), kinds).values())
+        row, wanted = self._each(enumerate(value), kinds), tuple if is_tuple else type(value)
+        same = isinstance(value, wanted) and all(row[index] is old for index, old in enumerate(value))
+        return value if same else wanted(row.values())
 
-    def mapping(self, value: Any, type_: Any) -> dict[Any, Any]:
-        """Convert a table whose values have one type; a list of components is named as in Python."""
-        inner = get_args(type_)[1]
-        if isinstance(value, list) and kind_of(inner) not in (None, *NAMED):
-            return dict(zip(component_names(value), self.sequence(value, list[inner]), strict=True))  # type: ignore[valid-type]
-        if not isinstance(value, dict):
+    def load_table(self, value: Any, type_: Any) -> Mapping[Any, Any]:
+        """Load a table whose values have one type; a list of components is named by their types."""
+        inner = _inner(type_)
+        if kind_of(inner) is not None and (rows := self.list_unnamed(value, inner)) is not None:
+            return dict(zip(component_names(rows), self.load_list(rows, list[inner]), strict=True))  # type: ignore[valid-type]
+        if not isinstance(value, Mapping):
             raise Mismatch("a table with a name for each", value)
-        if len(value) > MOST and kind_of(inner) in NAMED:
-            raise ValueError(f"{MOST:,} {kind_of(inner)}s are allowed at most (got {len(value):,}). Leave some out.")
-        return self._each(value.items(), get_args(type_)[1:] * len(value))
+        table = self._each(value.items(), (inner,) * len(value))
+        return value if all(table[key] is old for key, old in value.items()) else table
+
+    def list_unnamed(self, value: Any, inner: Any) -> list[Any] | None:
+        """Return components that are given without names, several or one; None if they have names."""
+        if isinstance(value, list | tuple):
+            return list(value)
+        return None if isinstance(value, Mapping) and not is_table(value) else [value]
 
     def _each(self, items: Iterable[tuple[Any, Any]], kinds: tuple[Any, ...]) -> dict[Any, Any]:
         faults, values = Faults(), dict[Any, Any]()
         for (key, value), kind in zip(items, kinds, strict=True):
             with faults.at(key):
-                values[key] = self.read(value, kind)
+                values[key] = self.load(value, kind)
         faults.done()
         return values
 
-    def union(self, value: Any, type_: Any) -> Any:
-        """Convert a value to the first type of a union that accepts it."""
+    def load_union(self, value: Any, type_: Any) -> Any:
+        """Load a value as the first type of a union that accepts it; an object as that of its contract."""
+        if value is None and NoneType in get_args(type_):
+            return self.accept(value, type_)
         deeper: Exception | None = None
         expected, hint = [], ""
-        for member in get_args(type_):
+        for member in sorted(get_args(type_), key=lambda one: (not _is_of(value, one), words(one) == ANYTHING)):
             if member is not NoneType:
                 try:
-                    return self.read(value, member)
+                    return self.load(value, member)
                 except Mismatch as error:
                     expected.append(error.expected)
                     hint = hint or error.hint
                 except (Wrong, ValueError, SigmaError) as error:
                     deeper = deeper or error
         raise deeper or Mismatch(" or ".join(expected), value, hint)
+
+
+@define(eq=False)
+class FileLoader(Loader):
+    """Load what files express, and nothing else: components become choices, with their defaults filled in."""
+
+    folder: Path = field(factory=Path.cwd)
+
+    def accept(self, value: Any, type_: Any) -> Any:
+        """Refuse a value that is not of a type."""
+        name = words(type_)
+        beyond = f"{getattr(type_, '__name__', type_)}, which TOML cannot express: set it from Python"
+        raise Mismatch(beyond if name == ANYTHING else name, value)
+
+    def complete(self, value: Any, kind: str, wanted: Any) -> Any:
+        """Refuse a value that is no name, and no table."""
+        raise Mismatch(component_words(kind), value)
+
+    def make(self, name: str, factory: Any, values: Mapping[str, Any], key: str) -> Choice[Any]:
+        """Return the choice of a component, once its own validators have run."""
+        choice = Choice(name, values, factory, key)
+        choice.prepare()
+        return choice
+
+    def write_default(self, setting: Setting) -> dict[str, Any]:
+        """Return the default of a setting if a file can express it."""
+        return {setting.name: setting.default} if _written(setting.default) else {}
+
+    def list_unnamed(self, value: Any, inner: Any) -> list[Any] | None:
+        """Return components in a list, unless their kind needs names."""
+        if isinstance(value, Mapping) and len(value) > MOST and kind_of(inner) in NAMED:
+            raise ValueError(f"{MOST:,} {kind_of(inner)}s are allowed at most (got {len(value):,}). Leave some out.")
+        return value if isinstance(value, list) and kind_of(inner) not in NAMED else None
+
+
+def _parameters(cls: Any) -> tuple[Mapping[str, Setting], bool]:
+    """Return the settings of a class by name, and whether it takes any others as well."""
+    if attrs.has(cls) or not isinstance(cls, type):
+        return settings(cls), False
+    every = signature(cls).parameters.values()
+    named = [one for one in every if one.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)]
+    return {one.name: Setting(one.name, Any, one) for one in named}, any(p.kind is p.VAR_KEYWORD for p in every)
+
+
+def _inner(type_: Any) -> Any:
+    """Return the type of the values of a table."""
+    return (get_args(type_) or (Any,))[-1]
+
+
+def _is_of(value: Any, type_: Any) -> bool:
+    """Return whether a value is an object that fulfils the contract of a type."""
+    return kind_of(type_) is not None and isinstance(value, contract(type_))
+
+
+def _is_loadable(type_: Any) -> bool:
+    """Return whether settings of a type may hold names, tables or texts of objects."""
+    inner = [one for one in get_args(type_) if not isinstance(one, list)]
+    parsed = type_ in (TimeStep, Criterion, Path) or kind_of(type_) is not None or attrs.has(type_)
+    return parsed or any(map(_is_loadable, inner))
 
 
 def _beside(
@@ -245,6 +347,11 @@ def _article(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
+def component_words(kind: str) -> str:
+    """Describe how a component is given, for messages."""
+    return f"{_article(kind)}: its name, or a table with its `type`"
+
+
 def words(type_: Any) -> str:
     """Describe a type in words, for messages: ``a number``, ``a table``, ``"keep" or "drop"``."""
     if type_ in _PLAIN:
@@ -258,7 +365,7 @@ def words(type_: Any) -> str:
         return _article(kind)
     if attrs.has(type_) or origin in _TABLES:
         return "a table"
-    return "a list" if origin in _LISTS else "a value"
+    return "a list" if origin in _LISTS else ANYTHING
 
 
 def _literal(value: Any, type_: Any) -> Any:

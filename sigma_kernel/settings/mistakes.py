@@ -8,7 +8,8 @@ from typing import Any
 
 from attrs import field, frozen
 
-from sigma_kernel.errors import Mistakes, SigmaError, near
+from sigma_kernel.errors import Mistakes, SigmaConfigError, SigmaError, near
+from sigma_kernel.settings import phrase
 
 Place = tuple[str | int, ...]  # the keys of tables, and the indices of lists, that lead to a setting
 
@@ -24,6 +25,7 @@ class Mismatch(TypeError):
 def shown(value: Any) -> str:
     """Format a value for a message, shortened."""
     text = "a table" if isinstance(value, dict) else str(value).lower() if isinstance(value, bool) else repr(value)
+    text = type(value).__name__ if text.startswith("<") else text  # an object that does not say what it is
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -58,11 +60,29 @@ class Faults(Mistakes):
 
 
 class Unknown(ValueError):
-    """An unknown key of a table."""
+    """An unknown setting of a table; its place is that of the table, and the name of the setting."""
 
     def __init__(self, key: str, known: Iterable[str]) -> None:
         self.key, self.known = key, list(known)
-        super().__init__(f"unknown key.{near(key, self.known, 'Known here:')}")
+        super().__init__(f"has no setting {key!r}.{near(key, self.known, 'It has')}")
+
+
+def place_of(path: Place, error: Exception) -> Place:
+    """Return the place that a sentence is about: that of the table, for a setting that it does not have."""
+    return path[:-1] if isinstance(error, Unknown) else path
+
+
+def combine(where: str, found: Iterable[tuple[Place, Exception]]) -> SigmaError:
+    """Return one error for mistakes in the settings at a place, with a line for each; of their type if they share one.
+
+    Mistakes that are no SigmaErrors count as SigmaConfigErrors.
+    """
+    lines, kinds = list[str](), set[type[SigmaError]]()
+    for path, error in found:
+        place = dotted((where, *place_of(path, error)))
+        lines.append(f"{place}: {phrase(error)}" if place else f"{phrase(error)}")
+        kinds.add(type(error) if isinstance(error, SigmaError) else SigmaConfigError)
+    return (kinds.pop() if len(kinds) == 1 else SigmaConfigError)("\n".join(lines))
 
 
 def dotted(path: Place) -> str:

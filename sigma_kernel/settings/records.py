@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
+from inspect import Parameter
 from typing import Any, TypeVar, get_type_hints
 
 import attrs
@@ -19,11 +20,11 @@ T = TypeVar("T")
 
 @frozen
 class Setting:
-    """One setting of a component; ``attribute`` is its field."""
+    """One setting of a component; ``attribute`` is its field, or the parameter of a class that is none of attrs."""
 
     name: str
     type: Any
-    attribute: Any = None
+    attribute: Any
 
     @property
     def default(self) -> Any:
@@ -31,11 +32,14 @@ class Setting:
         default = self.attribute.default
         if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
             return None if default.takes_self else default.factory()
-        return default
+        return REQUIRED if default is Parameter.empty else default
 
 
 def settings(cls: Any) -> Mapping[str, Setting]:
-    """Return the settings of a class by name; raises SigmaPluginError if an annotation cannot be resolved."""
+    """Return the settings of a class by name; raises SigmaPluginError if an annotation cannot be resolved.
+
+    If the converter of a field takes more than its type, its metadata has the type that it ``accepts``.
+    """
     try:
         return _settings(cls) if isinstance(cls, type) and attrs.has(cls) else {}
     except NameError as error:
@@ -45,7 +49,8 @@ def settings(cls: Any) -> Mapping[str, Setting]:
 @cache
 def _settings(cls: type) -> Mapping[str, Setting]:
     hints = get_type_hints(cls)
-    return {f.alias: Setting(f.alias, hints.get(f.name, Any), f) for f in attrs.fields(cls) if f.init}
+    every = [f for f in attrs.fields(cls) if f.init]
+    return {f.alias: Setting(f.alias, f.metadata.get("accepts", hints.get(f.name, Any)), f) for f in every}
 
 
 def construct(make: Callable[..., T], values: Mapping[str, Any]) -> T:

@@ -19,7 +19,7 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.network.notation import parse
 from sigma_kernel.network.tracing import Resolve
-from sigma_kernel.plugins.resolver import resolve_component, resolve_components
+from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.settings import MIXED, PRECISIONS, is_table
 from sigma_kernel.training.data.dataset import FITTED, dataset
 from sigma_kernel.training.data.iterators import Shuffled
@@ -119,11 +119,11 @@ def resolved(given: Settings) -> Settings:
     """
     resolve, where, steps = given.resolve, f"{given.name}.", given.preprocessors
     found = {one.name: getattr(given, one.name) for one in fields(Settings)}
-    found["data"] = data(resolve, given.data)
-    found["metrics"] = resolve_components(resolve, where + "metrics", "metric", Metric, given.metrics)
-    found["preprocessors"] = resolve_components(resolve, where + "preprocessors", "preprocessor", Preprocessor, steps)
+    found["data"] = data(resolve, where + "data", given.data)
+    found["metrics"] = resolve_components(resolve, where + "metrics", Metric, given.metrics)
+    found["preprocessors"] = resolve_components(resolve, where + "preprocessors", Preprocessor, steps)
     found["initialisers"] = initialisers(where + "initialisers", given.initialisers)
-    found["iterator"] = resolve_component(resolve, where + "iterator", "iterator", Iterator, given.iterator)
+    found["iterator"] = resolve(Iterator, given.iterator, where + "iterator")
     found["optimisers"] = optimisers(given)
     return Settings(**found)
 
@@ -149,13 +149,13 @@ def optimisation(resolve: Resolve, where: str, chosen: Any, now: Optimisation | 
     elif isinstance(chosen, Mapping):
         about |= {name: chosen[name] for name in known & chosen.keys()}
         rest = {name: value for name, value in chosen.items() if name not in known}
-        chosen = rest["type"] if rest.keys() == {"type"} else rest
-    return Optimisation(resolve_component(resolve, where, "optimiser", Optimiser, chosen), **about)
+        chosen = rest["type"] if rest.keys() == {"type"} and not isinstance(rest["type"], str) else rest
+    return Optimisation(resolve(Optimiser, chosen, where), **about)
 
 
 def operator(given: Settings) -> contracts.Operator:
     """Resolve the operator."""
-    return resolve_component(given.resolve, f"{given.name}.operator", "operator", contracts.Operator, given.operator)  # type: ignore[no-any-return]
+    return given.resolve(contracts.Operator, given.operator, f"{given.name}.operator")  # type: ignore[no-any-return]
 
 
 def check_precision(trainer: str, precision: str, backend: contracts.Backend) -> None:
@@ -175,7 +175,7 @@ def hooks(
     """
     if not isinstance(chosen, Mapping):
         raise SigmaConfigError(f"{where}: each needs a name: {{'score': Accuracy()}}.")
-    found: dict[str, Hook] = resolve_components(resolve, where, "hook", Hook, chosen)
+    found: dict[str, Hook] = resolve_components(resolve, where, Hook, chosen)
     for name, hook in found.items():
         with mistakes.at("hooks", name):
             found[name] = _timed(resolve, f"{where}.{name}", hook)
@@ -230,10 +230,10 @@ def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:
     return rules
 
 
-def data(resolve: Resolve, chosen: Any) -> Any:
+def data(resolve: Resolve, where: str, chosen: Any) -> Any:
     """Return the data, with names and tables resolved to data sets."""
     named = isinstance(chosen, str | type) or is_table(chosen) or has(type(chosen))
-    return resolve("dataset", chosen) if named else chosen
+    return resolve("dataset", chosen, where) if named else chosen
 
 
 def splits(given: Settings) -> dict[str, Dataset]:
@@ -268,7 +268,7 @@ def _divided(resolve: Resolve, where: str, made: Mapping[str, Dataset], share: A
         others = ", ".join(name for name in made if name != "training")
         raise SigmaConfigError(f"{where}: the data has splits already: {others}. Leave one of both out.")
     table = share if isinstance(share, Mapping) else {"split": share}
-    return dict(resolve("dataset", {"type": "default:parts", "dataset": made["training"], **table}))
+    return dict(resolve("dataset", {"type": "default:parts", "dataset": made["training"], **table}, where))
 
 
 def encoded(

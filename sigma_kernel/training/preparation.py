@@ -34,7 +34,6 @@ from sigma_kernel.errors import (
 )
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
-from sigma_kernel.plugins.resolver import resolve_component
 from sigma_kernel.settings import MIXED, is_total, is_whole
 from sigma_kernel.training import components as choices
 from sigma_kernel.training.components import Learned, Settings
@@ -103,7 +102,7 @@ class Stages:
     def backend(self) -> Backend:
         """Return the backend, checked for the precision."""
         name, resolve = self.settings.name, self.settings.resolve
-        backend: Backend = resolve_component(resolve, f"{name}.backend", "backend", Backend, self.settings.backend)
+        backend: Backend = resolve(Backend, self.settings.backend, f"{name}.backend")
         choices.check_precision(name, self.settings.precision, backend)
         return backend
 
@@ -236,7 +235,10 @@ class Stages:
         for name, (match, chosen) in self.chosen.initialisers.items():
             with self.mistakes.at("initialisers", name, "match"):
                 check_matches(self.settings.name, {f"initialisers.{name}": match}, self.model, among=among)
-                rules[name] = match, self.settings.resolve("initialiser", chosen)
+                rules[name] = (
+                    match,
+                    self.settings.resolve("initialiser", chosen, f"{self.settings.name}.initialisers.{name}"),
+                )
         return Initial(self.model, rules, self.settings.seed, kept=self.settings.learned.initial)
 
     def traced(self, sections: Mapping[str, Spec]) -> Model:

@@ -356,11 +356,11 @@ def test_metrics_of_a_list_are_named_by_their_types(check):
     table = '[trainer]\noptimiser = "adam"\nmetrics = ["accuracy", { type = "accuracy", top = 2 }]\n\n'
     assert check((listed, table)) == (0, ["ok"])
     code, said = check((listed, table.replace("top", "tip")))
-    assert (code, places(said)) == (2, ["26: trainer.metrics[1].tip"])
+    assert (code, places(said)) == (2, ["26: trainer.metrics[1]"])
     code, said = check((listed, table.replace('"accuracy",', '"acc",', 1)))
     assert said == ["f.toml:26: trainer.metrics[0]: metric 'acc': no plugin offers it. Sigma calls it 'accuracy'."]
     code, said = check((listed, table.replace('["accuracy", ', '["accuracy", 3, ')))
-    assert said == ["f.toml:26: trainer.metrics[1]: must be the name of a metric, or a table with its `type` (got 3)"]
+    assert said == ["f.toml:26: trainer.metrics[1]: must be a metric: its name, or a table with its `type` (got 3)"]
 
 
 def test_hooks_and_monitors_need_names(check):
@@ -371,7 +371,7 @@ def test_hooks_and_monitors_need_names(check):
 
 def test_semantic_mistakes_are_reported_together_with_those_in_keys_and_values(check):
     code, said = check(*ALL, ("seed = 0", "sead = 0"), ('type = "adam"', 'type = "adam"\nbeta1 = 2.0'))
-    found = ["5: run.sead", *PLACES]
+    found = ["5: run", *PLACES]
     found[4:6] = ["26: trainer.optimiser.beta1"]  # the rules of the optimiser are then not checked
     found[-1] = "37: hooks.finish.when"
     assert (code, places(said)) == (2, found)
@@ -391,7 +391,7 @@ def test_nothing_is_downloaded_to_examine_an_invalid_configuration(check):
         ('dataset = "iris"', 'dataset = "mnist"\ncache = "cache"'), ("seed = 0", "sead = 0"), ("input(4)", "input(28)"),
         ('"**.weights"', '"**.wights"'), command="run",
     )  # fmt: skip
-    assert (code, places(said)) == (2, ["5: run.sead", "22: initialisers.weights.match"])
+    assert (code, places(said)) == (2, ["5: run", "22: initialisers.weights.match"])
     assert not Path("cache").exists()
 
 

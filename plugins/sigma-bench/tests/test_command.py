@@ -130,7 +130,7 @@ def test_a_backend_that_cannot_train_the_network_is_a_line_with_its_reason(
 
 
 @pytest.mark.parametrize("mistake", [
-    ("trainer.optimiser.learning_rat=0.1", "learning_rat: unknown key. Did you mean 'learning_rate'?"),
+    ("trainer.optimiser.learning_rat=0.1", "has no setting 'learning_rat'. Did you mean 'learning_rate'?"),
     ("network.architecture=input(99) + output(2) + softmax_cross_entropy()", "have shape"),
 ], ids=lambda one: one[0].partition("=")[0])  # fmt: skip
 def test_a_mistake_that_no_backend_causes_is_told_once(

@@ -70,9 +70,9 @@ def ask() -> Ask:
         ('{"id": 1, "do": ["status"]}', "needs 'do'"),
         ('{"id": 1, "do": "stauts"}', "Did you mean 'status'?"),
         ('{"id": 1, "do": "status", "pattern": "x"}', "status: has no setting 'pattern'"),
-        ('{"id": 1, "do": "get"}', "get: needs 'pattern', a string"),
-        ('{"id": 1, "do": "get", "pattern": 3}', "'pattern' must be a string (got 3)"),
-        ('{"id": 1, "do": "tickets", "after": true}', "'after' must be a whole number"),
+        ('{"id": 1, "do": "get"}', "get.pattern: is missing. Give it a string."),
+        ('{"id": 1, "do": "get", "pattern": 3}', "get.pattern: must be a string (got 3)"),
+        ('{"id": 1, "do": "tickets", "after": true}', "tickets.after: must be a whole number"),
         ('{"id": 1, "do": "series", "addresses": ["a", 1]}', "must be a list, each a string"),
         ('{"id": 1, "do": "series", "addresses": ["a"], "after": {"a": "b"}}', "an object, each value a whole number"),
         ('{"id": 1, "do": "command", "name": "system"}', "command 'system': no plugin offers it"),
@@ -491,7 +491,7 @@ def test_a_row_is_given_any_label_and_with_null_that_of_the_data_again(label: An
 def test_null_stands_for_an_argument_that_is_left_out_but_where_it_says_something() -> None:
     conversation = Conversation(view())
     for arguments, message in (
-        ({"rows": [1]}, "relabel: needs 'label', a string"),
-        ({"rows": None, "label": 1}, "relabel: needs 'rows', a list"),
+        ({"rows": [1]}, "relabel.label: is missing. Give it a string"),
+        ({"rows": None, "label": 1}, "relabel.rows: is missing. Give it a list"),
     ):
         assert message in asked(conversation, "command", name="relabel", arguments=arguments)["message"]

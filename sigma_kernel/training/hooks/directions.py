@@ -14,7 +14,7 @@ def published_metrics(hooks: Iterable[Hook], model: Model) -> dict[str, Metric]:
     """Return the metrics of a trainer and of its hooks by the address, or pattern, at which they are published."""
     metrics = {f"training.{name}": metric for name, metric in model.metrics.items()}
     for hook in hooks:
-        metrics |= resolve_components(model.resolve, "metrics", "metric", Metric, dict(hook.metrics_by_address))
+        metrics |= resolve_components(model.resolve, "metrics", Metric, dict(hook.metrics_by_address))
     return metrics
 
 

@@ -49,7 +49,7 @@ class Prospect:
     def measure(self, metrics: Mapping[str, Metric]) -> None:
         """Trace metrics on a batch of two, so that they raise what they would raise in training."""
         if metrics:
-            chosen = resolve_components(self.model.resolve, "metrics", "metric", Metric, metrics)
+            chosen = resolve_components(self.model.resolve, "metrics", Metric, metrics)
             evaluation_step(self.model, 2, self.model.per_output(chosen).items())
 
 

@@ -20,7 +20,6 @@ from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaConfigError, near
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.plugins.components import display_name
-from sigma_kernel.plugins.resolver import resolve_component
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.training.components import TIMES as TIMES, hooks as resolved_hooks, optimisation
 
@@ -107,7 +106,7 @@ class Factory:
         """Resolve the component of a slot; raise SigmaConfigError for an optimiser that is not there."""
         where = f"{self.name}.{slot}"
         if slot in CONTRACTS:
-            return resolve_component(self.resolve, where, slot, CONTRACTS[slot], chosen)
+            return self.resolve(CONTRACTS[slot], chosen, where)
         if slot not in self.heads:
             raise SigmaConfigError(f"{where}: there is no such optimiser.{near(slot, self.heads, 'There are:')}")
         return optimisation(self.resolve, where, chosen, self.base.optimisers.get(slot))

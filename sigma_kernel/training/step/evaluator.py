@@ -97,7 +97,7 @@ class Evaluator:
         If there are several costs, each is ``cost.<name>``.  The split is ``edited``, or as it is in the data set.
         """
         model = self.programs.model
-        metrics = model.per_output(resolve_components(model.resolve, "metrics", "metric", Metric, chosen))
+        metrics = model.per_output(resolve_components(model.resolve, "metrics", Metric, chosen))
         totals, rows = dict[str, Any](), 0
         with self.alone:
             feed = self._feed(on, edited)

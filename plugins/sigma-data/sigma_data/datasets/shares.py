@@ -44,8 +44,9 @@ class Shares(Divided):
 
     dataset: Dataset = field(converter=_single_dataset)
     split: Mapping[str, float] = field(
-        factory=lambda: _with_validation(0.2), converter=_with_validation, validator=shares, kw_only=True
-    )
+        factory=lambda: _with_validation(0.2), converter=_with_validation, validator=shares, kw_only=True,
+        metadata={"accepts": Mapping[str, float] | float},
+    )  # fmt: skip
 
     def whole(self) -> tuple[Dataset, tuple[Label, ...]]:
         """Return the other data set."""

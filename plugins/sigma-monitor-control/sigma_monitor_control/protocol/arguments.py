@@ -35,10 +35,10 @@ def check_values(
     values = {name: value for name, value in given.items() if value is not None or name in told}
     for name in required:
         if name not in values:
-            raise SigmaConfigError(f"{do}: needs {name!r}, {words(expected[name])}.")
+            raise SigmaConfigError(f"{do}.{name}: is missing. Give it {words(expected[name])}.")
     for name, value in values.items():
         if not fits(value, expected[name]):
-            raise SigmaConfigError(f"{do}: {name!r} must be {words(expected[name])} (got {value!r:.100}).")
+            raise SigmaConfigError(f"{do}.{name}: must be {words(expected[name])} (got {value!r:.100}).")
     return {f"{name}_" if iskeyword(name) else name: value for name, value in values.items()}
 
 

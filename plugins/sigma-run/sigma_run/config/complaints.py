@@ -10,6 +10,7 @@ from typing import Any
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, SigmaPluginError
 from sigma_kernel.plugins import rooms
 from sigma_kernel.settings import phrase
+from sigma_kernel.settings.mistakes import place_of
 from sigma_kernel.training.preparation import DATASET
 from sigma_run.config.document import Document, Path as Place
 
@@ -35,7 +36,7 @@ def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> S
         line, cause = (error.line, error.error) if isinstance(error, InText) else (0, error)
         told = in_words_of_files(phrase(error)) + _share(document.values, path, phrase(error))
         told = told.removeprefix(f"{path[-1]}: ") if path else told  # the path says it already
-        lines.add(document.describe(path, told, line))
+        lines.add(document.describe(path, told, line, place_of(path, error)))
         causes.append(cause)
     listed, more = [text for _, text in sorted(lines, key=_in_order)], len(lines) - MOST
     text = "\n".join(listed if more <= 0 else [*listed[:MOST], f"... and {more:,} more. Correct these first."])

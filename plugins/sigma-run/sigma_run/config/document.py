@@ -47,15 +47,17 @@ class Document:
 
     __repr__ = brief
 
-    def describe(self, path: Path, text: str, text_line: int = 0) -> tuple[int, str]:
+    def describe(self, path: Path, text: str, text_line: int = 0, about: Path | None = None) -> tuple[int, str]:
         """Return a line number and ``file:line: dotted.path: text``, or 0 and ``--set dotted.path: text``.
 
-        A path that is not in the file is reported at its nearest parent; ``text_line`` is that within a string.
+        A path that is not in the file is reported at its nearest parent; ``text_line`` is that within a string. The
+        text is ``about`` the path, or about the table in which it is.
         """
         origin = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in self.places), ())
-        place, where = self.places.get(origin, 1), f"{dotted(path)}: " if path else ""
+        place, about = self.places.get(origin, 1), path if about is None else about
+        where = f"{dotted(about)}: " if about else ""
         if isinstance(place, tuple):
-            return 0, f"{place[0]}: {where if path != place[1] else ''}{text}"
+            return 0, f"{place[0]}: {where if about != place[1] else ''}{text}"
         line = place if text_line == 0 else self.texts[path] + text_line - 1
         return line, f"{self.name}:{line}: {where}{text}"
 

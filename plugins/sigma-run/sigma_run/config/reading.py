@@ -11,7 +11,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.network import notation
 from sigma_kernel.network.architecture import write
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed
-from sigma_kernel.plugins.loading import Structure
+from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings.mistakes import Faults, Mismatch, Wrong
 from sigma_run.config.complaints import InText, complaint
 from sigma_run.config.document import Document, Path as Place, override, parse, read
@@ -39,7 +39,7 @@ def load(
 def structured(
     document: Document,
     catalogue: Catalogue,
-    beyond: Callable[[Structure, dict[str, Any]], list[tuple[Place, Exception]]] | None = None,
+    beyond: Callable[[FileLoader, dict[str, Any]], list[tuple[Place, Exception]]] | None = None,
 ) -> Configuration:
     """Return the configuration of a document; if it has mistakes, ``beyond`` may find more in its readable parts."""
     values = dict(document.values)
@@ -56,13 +56,13 @@ def structured(
     faults = Faults()
     with faults.at("run", "prefer"):
         catalogue = catalogue.preferring(_preferred(values.get("run")))
-    structure = _Structure(catalogue, document.folder)
+    loader = _Loader(catalogue, document.folder)
     with faults.at():
         cls = Several if "trainers" in values else Single
-        found: Configuration = structure.record(values, cls)
+        found: Configuration = loader.load_record(values, cls)
         found.document = document
         return found
-    raise complaint(document, [*faults.found, *(beyond(structure, values) if beyond else [])])
+    raise complaint(document, [*faults.found, *(beyond(loader, values) if beyond else [])])
 
 
 def _preferred(run: Any) -> Sequence[str]:
@@ -71,12 +71,12 @@ def _preferred(run: Any) -> Sequence[str]:
     return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else ()
 
 
-class _Structure(Structure):
+class _Loader(FileLoader):
     """A reader of files that also parses architectures."""
 
-    def read(self, value: Any, type_: Any) -> Any:
-        """Convert a value to a type."""
-        return self._architecture(value) if type_ is ArchitectureText else super().read(value, type_)
+    def load(self, value: Any, type_: Any) -> Any:
+        """Load a value as a type."""
+        return self._architecture(value) if type_ is ArchitectureText else super().load(value, type_)
 
     def _architecture(self, text: Any) -> str:
         """Return the text with every layer as ``distribution:name``; errors keep their line and column."""
@@ -84,7 +84,7 @@ class _Structure(Structure):
             raise Mismatch("a string", text)
         faults = Faults()
         with faults.at():
-            ends = notation.parse(text, self.load, faults)
+            ends = notation.parse(text, self.look_up, faults)
         if faults.found:
             raise Wrong([(path, _in_text(error)) for path, error in faults.found])
         return write(ends, Writer(self.catalogue).called, Writer(self.catalogue).value)

@@ -23,7 +23,7 @@ from sigma_kernel.errors import (
 )
 from sigma_kernel.plugins.catalogue import load
 from sigma_kernel.plugins.components import KINDS
-from sigma_kernel.plugins.loading import Structure
+from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings import NAME, phrase
 from sigma_kernel.settings.mistakes import Wrong, dotted
 from sigma_kernel.training.components import operator, resolved
@@ -146,7 +146,7 @@ class Description:
     def _readable(self, table: Any, contract: Any) -> Any:
         """Return a table, having made sure that it is read as a component; what it names is imported already."""
         known = self.writer.catalogue.trusting(name.partition(".")[0] for name in [*sys.modules])
-        Structure(known).component(table, contract)
+        FileLoader(known).load(table, contract)
         return table
 
     def _at(self, where: str, write: Any, *what: Any) -> Any:

@@ -12,7 +12,7 @@ import click
 from sigma_kernel.contracts import Exporter, Inference
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, named
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.resolver import Resolver, resolve_component
+from sigma_kernel.plugins.resolver import Resolver
 from sigma_run.config.trained import load
 from sigma_run.launcher.configured import CHECKPOINT, WEIGHTS
 from sigma_run.launcher.output import say
@@ -60,7 +60,7 @@ def chosen(file: Path, name: str | None) -> Exporter:
     if not name:
         known = ", ".join(sorted(component.name for component in catalogue().components("exporter"))) or "none"
         raise SigmaConfigError(f"{file}: has no extension that names an exporter. Add one, or pass --as: {known}.")
-    exporter: Exporter = resolve_component(Resolver(catalogue()), "--as", "exporter", Exporter, _table(name))
+    exporter: Exporter = Resolver(catalogue())(Exporter, _table(name), "--as")
     return exporter
 
 

@@ -13,7 +13,7 @@ from attrs import define, field
 
 from sigma_kernel.environment import Resolver
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.plugins.loading import Structure
+from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings.mistakes import Wrong
 from sigma_kernel.settings.records import settings
 from sigma_kernel.training.components import Settings
@@ -26,12 +26,12 @@ from sigma_run.config.schema import Run, TrainerTable as Declared
 OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources raise instead of downloading
 
 
-def beyond(structure: Structure, values: Mapping[str, Any]) -> list[tuple[Place, Exception]]:
+def beyond(loader: FileLoader, values: Mapping[str, Any]) -> list[tuple[Place, Exception]]:
     """Return the mistakes in the parts that can be read, without downloading anything."""
     with offline():
         tables = [*_tables(values)]
         names = [str(head[-1]) for head, _ in tables if head]
-        found = [_Parts(structure, table, names).mistakes(values, head) for head, table in tables]
+        found = [_Parts(loader, table, names).mistakes(values, head) for head, table in tables]
     return [(path, error) for path, error in chain(*found) if OFFLINE not in str(error)]
 
 
@@ -60,7 +60,7 @@ def offline() -> Iterator[None]:
 class _Parts:
     """The readable parts of one trainer's tables, and the names of those that cannot be read."""
 
-    structure: Structure
+    loader: FileLoader
     table: Mapping[str, Any]
     others: Sequence[str] = ()  # the names of all trainers
     found: dict[str, Any] = field(factory=dict, init=False)
@@ -77,15 +77,15 @@ class _Parts:
                 self.found[name] = None
         run = self._run(values.get("run"))
         declared = cast("Declared", SimpleNamespace(**self.found))  # the fields are validated already
-        chosen = settings_of(run, declared, self.structure.catalogue)
+        chosen = settings_of(run, declared, self.loader.catalogue)
         name, precision = str(head[-1]) if head else "trainer", run.precision if run else "float32"
         others = dict.fromkeys(self.others)
-        trainer = Settings(name, Resolver(self.structure.catalogue), precision=precision, others=others, **chosen)
+        trainer = Settings(name, Resolver(self.loader.catalogue), precision=precision, others=others, **chosen)
         return [placed(values, head, path, error) for path, error in examine(trainer, self.missing)]
 
     def _read(self, name: str, value: Any, type_: Any) -> Any:
         with suppress(Wrong, ValueError, TypeError, SigmaError):  # reported already
-            return self.structure.read(value, type_)
+            return self.loader.load(value, type_)
         self.missing.add("backend" if name in ("backend", "operator") else name)
         return None
 

@@ -266,7 +266,7 @@ def test_an_optimiser_without_a_rate_can_be_given_by_name() -> None:
     ({"network": "input(4) + output(5) + softmax_cross_entropy()"}, SigmaConfigError, "shape (5,) for 3 classes"),
     ({"cost": "squared_difference"}, SigmaNetworkError, "For classes, use softmax_cross_entropy"),
     ({"optimiser": "sgd"}, SigmaConfigError, "Sigma calls it 'gradient_descent'"),
-    ({"optimiser": 5, "learning_rate": 0.1}, SigmaConfigError, "must be of the kind optimiser"),
+    ({"optimiser": 5, "learning_rate": 0.1}, SigmaConfigError, "must be an optimiser: its name"),
     ({"cost": 5}, SigmaConfigError, "must be the name or the text of a cost, such as 'huber(delta=2.0)' (got 5)."),
     ({"cost": " "}, SigmaConfigError, "cost: must be the name or the text of a cost"),
     ({"hooks": "accuracy"}, SigmaConfigError, "hooks: must be hooks by name, such as {'score': 'accuracy'} (got 'acc"),
