@@ -273,7 +273,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     labels = tuple(next(iter(classes.values()), choices.labels(named)))
     setup = Setup(
         name=name,
-        factory=Factory(name, parts, settings.resolve, splits, settings.backend or parts.backend),
+        factory=Factory(name, parts, settings.resolve, splits),
         parts=parts,
         programs=programs,
         feed=feed,

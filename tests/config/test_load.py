@@ -145,10 +145,10 @@ def test_several_trainers_have_separate_tables(load):
 def test_a_trainers_backend_overrides_that_of_the_run(load, shelf):
     text = changed("[trainer.optimiser]", "[trainer]\nbackend = { type = 'plain', device = 2 }\n[trainer.optimiser]")
     with config.build(load(text), shelf) as environment:
-        assert environment.trainers["trainer"].backend == {"type": "acme:plain", "device": 2}
-        assert environment.trainers["trainer"].operator == {"type": "acme:local", "workers": 1}
+        assert environment.trainers["trainer"].backend.device == 2
+        assert environment.trainers["trainer"].operator.workers == 1
     with config.build(load(TEXT), shelf) as environment:
-        assert environment.trainers["trainer"].backend == {"type": "acme:numpy", "device": 0}
+        assert environment.trainers["trainer"].backend.device == 0
         assert environment.monitors["eye"].port == 80
 
 

@@ -17,7 +17,7 @@ from attrs import field, frozen
 
 from sigma_kernel.contracts import Backend, Dataset, Hook, Iterator, Optimisation
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.errors import SigmaConfigError, named, near
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.plugins.components import display_name
 from sigma_kernel.registry.addresses import literal
@@ -46,11 +46,12 @@ class Factory:
     base: Parts
     resolve: Resolve
     splits: Mapping[str, Dataset]
-    backend: Any  # as given in the settings
 
     def backend_name(self, changes: Changes) -> str:
         """Return the display name of the backend."""
-        return display_name(changes.get("backend", self.backend)).removesuffix("_backend")
+        chosen = changes.get("backend", self.base.backend)
+        full = named(chosen)
+        return full.rpartition(":")[2] if ":" in full else display_name(chosen).removesuffix("_backend")
 
     def with_hook(self, changes: Changes, name: str, hook: Any) -> Changes:
         """Return changes with one more hook; raise SigmaConfigError for a name that is taken, or another kind."""

@@ -30,18 +30,17 @@ class SoleTrainer:
             listed = ", ".join(self.environment.trainers)
             raise SigmaConfigError(f"{what}: takes a single trainer (got {listed}). Keep one of them.")
         [self.trainer] = self.environment.trainers.values()
-        self._place(backend)
+        self._place(backend, configuration)
         self.trainer.hooks = dict(kept(self.trainer.hooks))
         prepare(configuration, self.environment)
         session = self.trainer.session
         self.name = backend if isinstance(backend, str) and backend else session.current.backend_name
 
-    def _place(self, backend: str | Backend) -> None:
+    def _place(self, backend: str | Backend, configuration: Configuration) -> None:
         """Replace the backend, with its settings, unless it is the requested one."""
-        configured = self.trainer.backend
-        assert isinstance(configured, dict)  # as configurations write it
+        configured = configuration.trainers[self.trainer.name].backend or configuration.run.backend
         same = isinstance(backend, str) and backend and catalogue().resolve("backend", backend).full_name
-        if backend != "" and same != configured["type"]:
+        if backend != "" and same != configured.name:
             self.trainer.backend = backend
 
     @property

@@ -14,7 +14,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.network import notation
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed, load
-from sigma_kernel.plugins.choice import Choice, made
+from sigma_kernel.plugins.choice import made
 from sigma_run.config.complaints import complaint, placed
 from sigma_run.config.document import Document, Path as Place
 from sigma_run.config.examination import check_cost, examine
@@ -47,9 +47,10 @@ def build(configuration: Configuration, catalogue: Catalogue | None = None, fold
 def settings_of(run: Run | None, trainer: Declared, catalogue: Catalogue) -> dict[str, Any]:
     """Return the settings of a trainer, without parts that are None because the file has mistakes in them."""
     data, network, optimiser = trainer.data, trainer.network, trainer.optimiser
+    backend, operator = ((getattr(trainer, one) or getattr(run, one, None)) for one in ("backend", "operator"))
     found: dict[str, Any] = {
-        "backend": _table(trainer.backend or (run.backend if run else None)),
-        "operator": _table(trainer.operator or (run.operator if run else None)),
+        "backend": backend and backend.make(),
+        "operator": operator and operator.make(),
         "network": network and notation.parse(network.architecture, catalogue.load),
         "initialisers": {name: (rule.match, rule.type.make()) for name, rule in trainer.initialisers.items()},
         "optimiser": optimiser and optimiser.make(),
@@ -89,11 +90,6 @@ def _data(data: Data) -> dict[str, Any]:
         "preprocessors": {name: choice.make() for name, choice in data.preprocessors.items()},
         "iterator": data.iterator and data.iterator.make(),
     }
-
-
-def _table(choice: Choice[Any] | None) -> dict[str, Any] | None:
-    """Return a choice as a table, so that the trainer makes the component and knows its name."""
-    return {choice.key: choice.name, **made(choice.settings)} if choice else None
 
 
 def prepare(configuration: Configuration, environment: Environment, begins: bool = False) -> None:
