@@ -123,7 +123,7 @@ class Own(Metric):
         (lambda: Flat(valu=3), "Flat: has no setting 'valu'. Did you mean 'value'?"),
         (lambda: Adam(lr=0.1), "Adam: has no setting 'lr'. Sigma calls it 'learning_rate'."),
         (lambda: Environment(sed=1), "Environment: has no setting 'sed'. Did you mean 'seed'?"),
-        (lambda: Gate(), "Gate: missing a required argument: 'units'. It has units, rate, name, share, least."),
+        (lambda: Gate(), "Gate.units: is missing. It has units, rate, name, share, least."),
         (lambda: Gate(3, 0.5, "a"), "Gate: too many positional arguments. It has units, rate, name, share, least."),
         (lambda: Gate(3.5), "Gate.units: must be a whole number (got 3.5). Use // or int()."),
         (lambda: Gate(units="64"), "Gate.units: must be a whole number (got '64'). Use // or int()."),

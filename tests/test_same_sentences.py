@@ -92,13 +92,16 @@ def test_a_mistake_has_the_same_sentence_after_its_place(
 @pytest.mark.parametrize(
     ("attempt", "sentence"),
     [
+        (lambda: Dense(), "Dense.units: is missing. It has units, activation"),  # type: ignore[call-arg]
         (lambda: Adam(0.1, beta3=0.5), "Adam: has no setting 'beta3'. Did you mean 'beta2'?"),  # type: ignore[call-arg]
         (lambda: Dense(8, activations="relu"), "Dense: has no setting 'activations'. Did you mean 'activation'?"),  # type: ignore[call-arg]
         (lambda: Environment("x").create_trainer(optimizer="adam"),
          "trainer 'trainer': has no setting 'optimizer'. Did you mean 'optimiser'?"),
     ],
 )  # fmt: skip
-def test_an_unknown_setting_has_one_sentence_in_calls_as_well(attempt: Callable[[], Any], sentence: str) -> None:
+def test_unknown_and_missing_settings_have_the_same_sentences_in_calls(
+    attempt: Callable[[], Any], sentence: str
+) -> None:
     assert of(attempt).startswith(sentence)
 
 

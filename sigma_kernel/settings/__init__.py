@@ -180,9 +180,12 @@ def check_call(where: str, made: Any, given: Any, settings: Any, kind: type[Sigm
     if all(p.kind is not p.VAR_KEYWORD for p in known.values()):
         refuse_unknown(where, settings, [name for name in known if name not in several], kind, several)
     try:
-        signature(made).bind(*given, **settings)
+        there = signature(made).bind_partial(*given, **settings).arguments
     except TypeError as error:
         raise kind(f"{where}: {error}. It has {', '.join(known)}.") from error
+    for name, one in known.items():
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and name not in there:
+            raise kind(f"{where}.{name}: is missing. It has {', '.join(known)}.")
 
 
 class Settled(ABC):  # noqa: B024  its subclasses are abstract

@@ -157,7 +157,7 @@ def test_a_folder_that_cannot_be_written_is_named(server, tmp_path, url):
 
 
 def test_the_hash_is_required_and_checked_for_its_form():
-    with pytest.raises(SigmaConfigError, match="missing a required argument: 'sha256'"):
+    with pytest.raises(SigmaConfigError, match="sha256: is missing"):
         Url("https://example.org/a")
     with pytest.raises(SigmaDataError, match="'abc' is not the hash of a file"):
         Url("https://example.org/a", "abc")
