@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve
+from attrs import asdict, evolve
 
 from sigma_kernel.clock import TimeScale, after
 from sigma_kernel.contracts import Hook
@@ -19,7 +19,7 @@ from sigma_run.config.complaints import complaint, placed
 from sigma_run.config.document import Document, Path as Place
 from sigma_run.config.examination import check_cost, examine
 from sigma_run.config.location import check_there
-from sigma_run.config.schema import Configuration, Data, Run, TrainerTable as Declared
+from sigma_run.config.schema import Configuration, Data, Run
 from sigma_run.config.writing import resolved
 
 Mistakes = list[tuple[Place, Exception]]
@@ -40,27 +40,27 @@ def build(configuration: Configuration, catalogue: Catalogue | None = None, fold
         catalogue=found,
     )
     for name, trainer in configuration.trainers.items():
-        environment.create_trainer(name, **settings_of(run, trainer, found))
+        environment.create_trainer(name, **settings_of(run, asdict(trainer, recurse=False), found))
     return environment
 
 
-def settings_of(run: Run | None, trainer: Declared, catalogue: Catalogue) -> dict[str, Any]:
-    """Return the settings of a trainer, without parts that are None because the file has mistakes in them."""
-    data, network, optimiser = trainer.data, trainer.network, trainer.optimiser
-    backend, operator = ((getattr(trainer, one) or getattr(run, one, None)) for one in ("backend", "operator"))
+def settings_of(run: Run | None, tables: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+    """Return the settings of a trainer of its tables, without those that are None because the file has mistakes."""
+    data, network, optimiser = tables["data"], tables["network"], tables["optimiser"]
+    backend, operator = (tables[one] or getattr(run, one, None) for one in ("backend", "operator"))
     found: dict[str, Any] = {
         "backend": backend and backend.make(),
         "operator": operator and operator.make(),
         "network": network and notation.parse(network.architecture, catalogue.load),
-        "initialisers": {name: (rule.match, rule.type.make()) for name, rule in trainer.initialisers.items()},
+        "initialisers": {name: (rule.match, rule.type.make()) for name, rule in tables["initialisers"].items()},
         "optimiser": optimiser and optimiser.make(),
-        "optimisers": {name: evolve(one, type=made(one.type)) for name, one in (trainer.optimisers or {}).items()},
-        "order": trainer.order,
-        "epochs": trainer.epochs,
-        "metrics": {name: choice.make() for name, choice in (trainer.metrics or {}).items()},
+        "optimisers": {name: evolve(one, type=made(one.type)) for name, one in (tables["optimisers"] or {}).items()},
+        "order": tables["order"],
+        "epochs": tables["epochs"],
+        "metrics": {name: choice.make() for name, choice in (tables["metrics"] or {}).items()},
         "hooks": {
-            **_verifying(run, trainer.hooks, catalogue),
-            **{name: choice.make() for name, choice in trainer.hooks.items()},
+            **_verifying(run, tables["hooks"], catalogue),
+            **{name: choice.make() for name, choice in tables["hooks"].items()},
         },
     } | (_data(data) if data else {})
     return {name: value for name, value in found.items() if value is not None}

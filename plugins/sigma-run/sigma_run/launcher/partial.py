@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
-from types import SimpleNamespace
 from typing import Any, cast, get_args
 
 from attrs import define, field
@@ -76,8 +75,7 @@ class _Parts:
             else:
                 self.found[name] = None
         run = self._run(values.get("run"))
-        declared = cast("Declared", SimpleNamespace(**self.found))  # the fields are validated already
-        chosen = settings_of(run, declared, self.loader.catalogue)
+        chosen = settings_of(run, self.found, self.loader.catalogue)
         name, precision = str(head[-1]) if head else "trainer", run.precision if run else "float32"
         others = dict.fromkeys(self.others)
         trainer = Settings(name, Resolver(self.loader.catalogue), precision=precision, others=others, **chosen)
