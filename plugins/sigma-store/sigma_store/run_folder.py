@@ -186,7 +186,7 @@ class FolderStore(Store):
 
     def create(
         self, parent: Path, name: str, log: Log, describe: Callable[[StoredRun], str], fill: Callable[[StoredRun], None]
-    ) -> FolderRun:
+    ) -> StoredRun:
         """Create a new run folder and fill it; on failure raise a SigmaError, and leave no files."""
         run = FolderRun(create(parent, name), log, fill)
         run.begin(describe)

@@ -96,7 +96,7 @@ def _words(name: str, kind: str, component: str) -> dict[str, str]:
         "object": offered[component][1],
         "module": module,
         "commands": f'\n{DECLARED}\n{component} = "{place}:{component}"\n' if kind == "verb" else "",
-        "libraries": ', "click >=8.1.7"' if kind == "verb" else "",
+        "libraries": {"verb": ', "click >=8.1.7"', "store": f', "sigma-store ~={SERIES}"'}.get(kind, ""),
         "extra": "[run]" if kind in ("verb", "recipe") else "",
         "records": "".join(f"        {one},\n" for one in records),
         "stubs": "".join(f"from {place} import {thing} as {thing}\n" for _, thing in offered.values()),
