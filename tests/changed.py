@@ -1,7 +1,8 @@
 """Run the tests that a change can touch: ``tox -e changed``, with arguments of pytest.
 
-A change is what differs from the branch ``main``, with files that are not committed. Rooms are tested if they, or rooms
-that they require, have changed; tests that cross rooms, unless only pages have changed. CI always runs all.
+A change is what differs from ``origin/main``, or from the branch ``main`` where that is unknown, with files that are
+not committed. Rooms are tested if they, or rooms that they require, have changed; tests that cross rooms, unless only
+pages have changed. CI always runs all.
 """
 
 from __future__ import annotations
@@ -45,14 +46,15 @@ def required() -> dict[str, set[str]]:
     return found
 
 
-def changed_files() -> list[str]:
-    """Return the files that differ from ``main``, committed or not."""
-    base = _git("merge-base", "HEAD", "main")[0]
-    return [*_git("diff", "--name-only", base), *_git("ls-files", "--others", "--exclude-standard")]
+def changed_files(root: Path = ROOT) -> list[str]:
+    """Return the files that differ from ``origin/main`` where that is known, else from ``main``, committed or not."""
+    known = _git(root, "for-each-ref", "--format=%(refname)", "refs/remotes/origin/main", "refs/heads/main")
+    base = _git(root, "merge-base", "HEAD", known[-1])[0]  # refs are sorted: heads before remotes
+    return [*_git(root, "diff", "--name-only", base), *_git(root, "ls-files", "--others", "--exclude-standard")]
 
 
-def _git(*arguments: str) -> list[str]:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+def _git(root: Path, *arguments: str) -> list[str]:
+    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
