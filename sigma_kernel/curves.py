@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from math import inf
+from typing import Any
 
 import numpy as np
-from attrs import field, fields, frozen
+from attrs import define, field, fields, frozen
 
 from sigma_kernel.arrays import read_only
 from sigma_kernel.graph.reprs import brief
@@ -161,4 +162,63 @@ def _merged(curve: Curve, ends: np.ndarray) -> Curve:
     return Curve(curve.iterations[ends], curve.epochs[ends], curve.seconds[ends], curve.values[ends], low, high)
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------
+# -- rows of metrics ---------------------------------------------------------------------------------------------------
+def join_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, BranchedCurves]:
+    """Return the curves of each trainer, from the rows of metrics that a run has stored, in their order.
+
+    After a resume, rows start again from an earlier iteration: they replace those from there on.  So do rows after a
+    rewind where rows do not name their branch.
+    """
+    found: dict[str, _Rows] = {}
+    for row in rows:
+        found.setdefault(row["trainer"], _Rows()).add(row)
+    return {name: own.curves() for name, own in found.items()}
+
+
+@define(eq=False, repr=False)
+class _Rows:
+    """The rows of one trainer so far."""
+
+    branches: list[Branch] = field(factory=list)
+    points: list[dict[str, list[tuple[float, ...]]]] = field(factory=list)  # of each branch, as in a curve
+    about: tuple[Any, ...] = ()  # branch, session and start of the last row
+    latest: float = 0  # its iteration
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add a row."""
+        at = row["iteration"], row["epoch"], row["seconds"]
+        about = row.get("branch", 0), row.get("session"), row.get("start", 0)
+        if about != self.about or at[0] < self.latest:
+            self._turn(about, at[0])
+        self.about, self.latest = about, at[0]
+        for name, value in row["values"].items():
+            points = self.points[-1].setdefault(name, [])
+            _cut(points, at[0])
+            points.append((*at, *(np.nan if value[key] is None else value[key] for key in ("last", "low", "high"))))
+
+    def _turn(self, about: tuple[Any, ...], iteration: float) -> None:
+        """Begin another branch, or go on after a resume from an earlier iteration: what follows that is replaced."""
+        number, session, start = about
+        known = [n for n, branch in enumerate(self.branches) if branch.number == number]
+        if known and (session is None or session != self.about[1]):
+            del self.branches[known[-1] + 1 :], self.points[known[-1] + 1 :]
+            for points in self.points[-1].values():
+                _cut(points, (iteration if session is None else start) + 1)
+        else:
+            parent = self.branches[-1].number if self.branches else None
+            self.branches.append(Branch(number, parent, start if self.branches else 0))
+            self.points.append({})
+
+    def curves(self) -> BranchedCurves:
+        """Return the curves of all branches."""
+        lines: dict[str, dict[int, Curve]] = {}
+        for at, own in enumerate(self.points):
+            for name, points in own.items():
+                lines.setdefault(name, {})[at] = to_curve(points)
+        return BranchedCurves(self.branches, lines)
+
+
+def _cut(points: list[tuple[float, ...]], iteration: float) -> None:
+    """Remove the points from an iteration on."""
+    while points and points[-1][0] >= iteration:
+        points.pop()

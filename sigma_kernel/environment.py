@@ -27,7 +27,7 @@ from sigma_kernel.contracts import ConfigurationFormat, Monitor, Ticket
 from sigma_kernel.contracts.commanding import Command, make_command
 from sigma_kernel.contracts.storing import Log, StoredRun
 from sigma_kernel.courses import Course, TrainingHandle, seen_by_people
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, near, refuse_unknown, said
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near, refuse_unknown, said
 from sigma_kernel.messages import Messages
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.resolver import Resolver as Resolver, resolve_components
@@ -365,8 +365,6 @@ class Environment(settings.Settled):
         self.begin_from(Path(run))
         self.prepare()
         path, log, sessions = Path(run), log or self.messages.log, self.sessions()
-        if not path.is_dir():
-            raise SigmaCheckpointError(f"{path}: not a directory. Pass the folder of a run.")
         self._records.release()
         stored = self._records.open(path)
         stored.lock()

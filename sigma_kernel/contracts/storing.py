@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from math import isnan
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 from attrs.converters import optional
 
 from sigma_kernel.contracts.steering import Hook
-from sigma_kernel.curves import BranchedCurves
-from sigma_kernel.settings import Settled
+from sigma_kernel.curves import BranchedCurves, join_rows
+from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.settings import Settled, ge, in_, optional as or_none
 
 Log = Callable[[str], Any]
 Row = Mapping[str, Any]
@@ -115,6 +118,7 @@ class Excerpt(Protocol):
     @property
     def whole(self) -> bool:
         """Return whether it begins at the beginning."""
+        return True
 
     def rows(self, trainer: str) -> list[dict[str, Any]]:
         """Return the rows of a trainer, each with its index as ``place``.
@@ -125,12 +129,39 @@ class Excerpt(Protocol):
 
     def count_before(self, trainer: str) -> tuple[int, int]:
         """Return how many rows of a trainer came before, and how many of these began with a resume."""
+        return 0, 0
 
     def reaches(self, checkpoint: Checkpoint) -> bool:
         """Return whether it holds all that a resume from a checkpoint needs."""
+        return True
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------------------
+Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is marked to keep
+
+
+@frozen
+class Retention:
+    """Which checkpoints are kept: the newest ``last`` (all, if None), the ``best`` by score, and marked ones."""
+
+    last: int | None = field(default=None, validator=or_none(ge(1)))
+    best: int = field(default=0, validator=ge(0))
+    prefer: str = field(default="greatest", validator=in_(("greatest", "least")))
+
+    def deserving(self, marks: Mapping[int, Mark]) -> set[int]:
+        """Return those that are kept for their score (of equal ones the earlier), or marked to keep."""
+        sign = -1 if self.prefer == "greatest" else 1
+        scores = {n: sign * score for n, (score, _) in marks.items() if score is not None and not isnan(score)}
+        best = sorted(scores, key=lambda n: (scores[n], n))[: self.best]
+        return {*best, *(n for n, (_, keep) in marks.items() if keep)}
+
+    def select_removable(self, marks: Mapping[int, Mark], newest: int) -> set[int]:
+        """Return those of the saved checkpoints that need not be kept, now that the ``newest`` is complete."""
+        if self.last is None:
+            return set()
+        return {*marks} - {newest, *sorted(marks)[-self.last :], *self.deserving(marks)}
+
+
 class Checkpoints(ABC):
     """The checkpoints of one trainer, each complete or not there at all.
 
@@ -138,16 +169,22 @@ class Checkpoints(ABC):
     ``12.edited-7`` of a state that went on under other settings: neither is ever the newest.
     """
 
+    retention: Retention = Retention()
+
     @abstractmethod
     def numbers(self) -> list[int]:
         """Return the iterations of the checkpoints, in order."""
 
-    @abstractmethod
     def epochs(self) -> dict[int, int]:
         """Return the epochs of the checkpoints that are intact, by iteration; it is called often."""
+        found = dict[int, int]()
+        for number in self.numbers():
+            with suppress(SigmaCheckpointError):  # reading it raises the error
+                found[number] = int(self.describe(str(number), _silent)["values"]["clock"]["epoch"])
+        return found
 
     @abstractmethod
-    def abandoned(self, number: int) -> list[str]:
+    def branch_labels(self, number: int) -> list[str]:
         """Return the labels of the checkpoints of an iteration on abandoned branches."""
 
     @abstractmethod
@@ -155,35 +192,47 @@ class Checkpoints(ABC):
         """Return where a checkpoint is, or would be, for people."""
 
     @abstractmethod
-    def about(self, label: str, log: Log) -> Mapping[str, Any]:
+    def describe(self, label: str, log: Log) -> Mapping[str, Any]:
         """Return all of a checkpoint but its arrays, by name; raise SigmaCheckpointError if that is damaged."""
 
     @abstractmethod
     def read(self, label: str, log: Log) -> Checkpoint:
         """Return a checkpoint, verified; raise SigmaCheckpointError if it is missing or damaged."""
 
-    @abstractmethod
     def newest(self, log: Log, use: Use, among: Sequence[int] = ()) -> tuple[str, Checkpoint]:
         """Return the newest intact checkpoint, or the first of those named, that ``use`` accepts; log the others.
 
         Raises SigmaCheckpointError if none is left.
         """
+        for label in map(str, among or self.numbers()[::-1]):
+            try:
+                found = self.read(label, log)
+                use(label, found)
+            except SigmaCheckpointError as error:
+                log(str(error))
+            else:
+                return label, found
+        remedy = "One is saved when a run ends, and by the hook checkpoint; or train again"
+        raise SigmaCheckpointError(f"{self.place('')}: holds no checkpoint that is intact and fits. {remedy}.")
 
     @abstractmethod
     def write(self, label: str, checkpoint: Checkpoint) -> None:
         """Write a checkpoint, and wait for it; raise SigmaCheckpointError if that fails."""
 
     # -- in the background ---------------------------------------------------------------------------------------------
-    @abstractmethod
     def retain(self, hooks: Iterable[Hook], direction: Callable[[str], str]) -> None:
-        """Keep those that these hooks ask for; ``direction`` says which values at an address are better.
+        """Set the retention to what these hooks ask for; raise SigmaConfigError if it is invalid.
 
-        Raises SigmaConfigError if what they ask for is invalid.
+        ``direction`` says which values at an address are better.
         """
+        asked = {name: value for hook in hooks for name, value in hook.retains.items()}
+        if (address := asked.pop("value", None)) is not None:
+            asked.setdefault("prefer", "greatest" if direction(address) == "higher" else "least")
+        self.retention = Retention(**asked)
 
-    @abstractmethod
     def ranking(self) -> dict[str, Any]:
-        """Return which checkpoints are kept, as plain values: how many of the ``last`` and of the ``best``."""
+        """Return the retention as plain values."""
+        return asdict(self.retention)
 
     @abstractmethod
     def save(self, number: int, checkpoint: Checkpoint) -> Any:
@@ -197,9 +246,9 @@ class Checkpoints(ABC):
     def wait(self) -> None:
         """Wait until all checkpoints are written or have failed."""
 
-    @abstractmethod
     def flush(self) -> None:
         """Wait until all checkpoints are written; raise SigmaCheckpointError if the newest one could not be."""
+        self.wait()
 
 
 # -- runs --------------------------------------------------------------------------------------------------------------
@@ -254,6 +303,13 @@ class StoredRun(ABC):
         """
 
     @abstractmethod
+    def read(self, name: str) -> bytes | None:
+        """Return the named bytes, ``config.toml`` the configuration; None if there are none.
+
+        Raises SigmaCheckpointError if they cannot be read.
+        """
+
+    @abstractmethod
     def trainers(self) -> list[str]:
         """Return the names of the trainers that have checkpoints, sorted."""
 
@@ -278,16 +334,20 @@ class StoredRun(ABC):
         """
 
     @abstractmethod
+    def metric_rows(self, log: Log) -> Iterator[Row]:
+        """Yield the rows of metrics, in their order; none if they are missing. Neighbours may have been joined."""
+
     def curves(self, log: Log) -> Mapping[str, BranchedCurves]:
         """Return the metrics of each trainer; none if they are missing."""
+        return join_rows(self.metric_rows(log))
 
     @abstractmethod
     def wait(self) -> None:
         """Wait until all checkpoints are written or have failed."""
 
-    @abstractmethod
     def flush(self) -> None:
         """Wait until everything is written; raise SigmaCheckpointError if the newest checkpoint failed."""
+        self.wait()
 
 
 class Store(Settled, ABC):
@@ -305,7 +365,10 @@ class Store(Settled, ABC):
 
     @abstractmethod
     def open(self, path: Path, log: Log, fill: Callable[[StoredRun], None]) -> StoredRun:
-        """Return a run for reading, and for writing once it is locked and reopened; nothing is read yet."""
+        """Return a run for reading, and for writing once it is locked and reopened; nothing is read yet.
+
+        Raises SigmaCheckpointError if there is none.
+        """
 
     @abstractmethod
     def runs(self, places: Sequence[Path]) -> Iterator[Path]:
@@ -314,6 +377,10 @@ class Store(Settled, ABC):
     @abstractmethod
     def is_locked(self, run: Path) -> bool:
         """Return whether a process writes to a run; False if that cannot be told."""
+
+
+def _silent(text: str) -> None:
+    """Log nothing: reading the checkpoint logs it."""
 
 
 # -- what describes a run ----------------------------------------------------------------------------------------------

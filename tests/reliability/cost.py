@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.contracts.storing import Checkpoint, Retention
 from sigma_store.checkpoints.store import write
-from sigma_store.checkpoints.writer import Retention, Saver
+from sigma_store.checkpoints.writer import Saver
 
 ROUNDS = 11
 

@@ -23,9 +23,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.contracts.storing import Checkpoint, Retention
 from sigma_store.checkpoints.store import newest_good, read, recover, saved
-from sigma_store.checkpoints.writer import Retention, Saver
+from sigma_store.checkpoints.writer import Saver
 
 
 def state(serial: int) -> Checkpoint:

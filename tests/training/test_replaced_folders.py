@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.contracts.storing import Checkpoint, Retention
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.training.commands.save import Save
 from sigma_store.checkpoints import store
 from sigma_store.checkpoints.store import newest_good, saved
-from sigma_store.checkpoints.writer import Retention, Saver
+from sigma_store.checkpoints.writer import Saver
 from sigma_store.files import put_text
 from sigma_store.folders import WrittenFolder
 from sigma_store.journal import Lines

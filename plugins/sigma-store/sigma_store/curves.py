@@ -7,10 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from attrs import define, field
-
-from sigma_kernel.curves import Branch, BranchedCurves, Curve, to_curve
+from sigma_kernel.curves import BranchedCurves, Curve, join_rows
 from sigma_kernel.errors import SigmaConfigError
 from sigma_store.regular import open_regular
 
@@ -27,63 +24,10 @@ def read(path: Path, log: Callable[[str], None]) -> dict[str, dict[str, Curve]]:
 def measured(path: Path, log: Callable[[str], None]) -> dict[str, BranchedCurves]:
     """Read what ``metrics.jsonl`` holds of each trainer, on all branches.
 
-    After a resume, rows start again from an earlier iteration: they replace those from there on.  So do rows after a
-    rewind in a file whose rows do not name their branch.  Lines that cannot be read are left out, and their number is
-    logged.  Raises SigmaConfigError for a file that is missing or not a regular one.
+    Lines that cannot be read are left out, and their number is logged.  Raises SigmaConfigError for a file that is
+    missing or not a regular one.
     """
-    found: dict[str, _Reading] = {}
-    for row in rows(path, log):
-        found.setdefault(row["trainer"], _Reading()).add(row)
-    return {name: reading.measured() for name, reading in found.items()}
-
-
-@define(eq=False, repr=False)
-class _Reading:
-    """The rows of one trainer, as they are read."""
-
-    branches: list[Branch] = field(factory=list)
-    points: list[dict[str, list[tuple[float, ...]]]] = field(factory=list)  # of each branch, as in a curve
-    about: tuple[Any, ...] = ()  # branch, session and start of the last row
-    latest: float = 0  # its iteration
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Add a row."""
-        at = row["iteration"], row["epoch"], row["seconds"]
-        about = row.get("branch", 0), row.get("session"), row.get("start", 0)
-        if about != self.about or at[0] < self.latest:
-            self._turn(about, at[0])
-        self.about, self.latest = about, at[0]
-        for name, value in row["values"].items():
-            points = self.points[-1].setdefault(name, [])
-            _cut(points, at[0])
-            points.append((*at, *(np.nan if value[key] is None else value[key] for key in ("last", "low", "high"))))
-
-    def _turn(self, about: tuple[Any, ...], iteration: float) -> None:
-        """Begin another branch, or go on after a resume from an earlier iteration: what follows that is replaced."""
-        number, session, start = about
-        known = [n for n, branch in enumerate(self.branches) if branch.number == number]
-        if known and (session is None or session != self.about[1]):
-            del self.branches[known[-1] + 1 :], self.points[known[-1] + 1 :]
-            for points in self.points[-1].values():
-                _cut(points, (iteration if session is None else start) + 1)
-        else:
-            parent = self.branches[-1].number if self.branches else None
-            self.branches.append(Branch(number, parent, start if self.branches else 0))
-            self.points.append({})
-
-    def measured(self) -> BranchedCurves:
-        """Return what was measured."""
-        lines: dict[str, dict[int, Curve]] = {}
-        for at, own in enumerate(self.points):
-            for name, points in own.items():
-                lines.setdefault(name, {})[at] = to_curve(points)
-        return BranchedCurves(self.branches, lines)
-
-
-def _cut(points: list[tuple[float, ...]], iteration: float) -> None:
-    """Remove the points from an iteration on."""
-    while points and points[-1][0] >= iteration:
-        points.pop()
+    return join_rows(rows(path, log))
 
 
 def rows(path: Path, log: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:

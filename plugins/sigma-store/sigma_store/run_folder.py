@@ -20,14 +20,13 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel.contracts import storing
-from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, NoRows, RowWriter, Store, StoredRun
-from sigma_kernel.curves import BranchedCurves
-from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
+from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, NoRows, Row, RowWriter, Store, StoredRun
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
 from sigma_store import files
 from sigma_store.chain import JournalExcerpt
 from sigma_store.checkpoints.store import read, recover, write
 from sigma_store.checkpoints.writer import Saver
-from sigma_store.curves import measured
+from sigma_store.curves import rows
 from sigma_store.excerpt import history
 from sigma_store.folders import CONFIG, LOCK, WrittenFolder, flock, is_locked, run_folders
 from sigma_store.journal import JournalFile
@@ -175,10 +174,15 @@ class FolderRun(StoredRun):
         """Return the journal, with the lines missing at its end that checkpoints still hold."""
         return history(self.path, trainers, log, whole)
 
-    def curves(self, log: Log) -> Mapping[str, BranchedCurves]:
-        """Return what ``metrics.jsonl`` holds; nothing if somebody removed or replaced it."""
+    def read(self, name: str) -> bytes | None:
+        """Return the contents of a regular file of at most 16 MiB; None if there is none."""
+        path = self.path / name
+        return files.get_bytes(path, files.LARGEST) if os.path.lexists(path) else None
+
+    def metric_rows(self, log: Log) -> Iterator[Row]:
+        """Yield the rows of ``metrics.jsonl``; none if somebody removed or replaced it."""
         path = self.path / METRICS
-        return measured(path, log) if path.is_file() and not path.is_symlink() else {}
+        return rows(path, log) if path.is_file() and not path.is_symlink() else iter(())
 
 
 class FolderStore(Store):
@@ -193,7 +197,9 @@ class FolderStore(Store):
         return run
 
     def open(self, path: Path, log: Log, fill: Callable[[StoredRun], None]) -> FolderRun:
-        """Return the run in a folder; nothing is read yet."""
+        """Return the run in a folder; nothing is read yet.  Raises SigmaCheckpointError if there is no folder."""
+        if not path.is_dir():
+            raise SigmaCheckpointError(f"{path}: not a directory. Pass the folder of a run.")
         return FolderRun(WrittenFolder(path.absolute()), log, fill)
 
     def runs(self, places: Sequence[Path]) -> Iterator[Path]:

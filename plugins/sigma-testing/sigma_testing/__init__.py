@@ -27,6 +27,7 @@ MODULES = {
     "launching": "VerbSuite RecipeSuite",
     "layers": "CostSuite LayerSuite by_name traced",
     "metrics": "MergerSuite MetricSuite",
+    "memory": "MemoryStore",
     "null": "NullBackend",
     "optimisers": "GradientOptimiserSuite ModifierSuite OptimiserSuite START ScheduleSuite TransformSuite Trial"
     " small_network"

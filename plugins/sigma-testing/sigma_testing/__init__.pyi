@@ -34,6 +34,7 @@ from sigma_testing.layers import CostSuite as CostSuite
 from sigma_testing.layers import LayerSuite as LayerSuite
 from sigma_testing.layers import by_name as by_name
 from sigma_testing.layers import traced as traced
+from sigma_testing.memory import MemoryStore as MemoryStore
 from sigma_testing.metrics import MergerSuite as MergerSuite
 from sigma_testing.metrics import MetricSuite as MetricSuite
 from sigma_testing.null import NullBackend as NullBackend

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
-from sigma_kernel.contracts.storing import Checkpoint, Store, StoredRun
-from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.contracts.storing import Checkpoint, Retention, Store, StoredRun
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError
 from sigma_testing.suite import Suite
 
 ARRAYS: dict[str, Any] = {"network.w": np.array([[1.5, -0.0], [np.inf, 1e-45]], np.float32), "steps": np.arange(3)}
@@ -124,7 +125,7 @@ class StoreSuite(Suite):
             stored.write(str(number), checkpoint(number))
         stored.set_aside(3, 1)
         assert stored.numbers() == [3], "a checkpoint after the iteration is still among the newest."
-        assert stored.abandoned(12) == ["12.branch-1"], "abandoned() names the checkpoints that were set aside."
+        assert stored.branch_labels(12) == ["12.branch-1"], "branch_labels() names the checkpoints that were set aside."
         found = stored.read("12.branch-1", warnings.warn)
         assert int(found.arrays["iteration"]) == 12, "a checkpoint that was set aside cannot be read."
 
@@ -142,9 +143,89 @@ class StoreSuite(Suite):
         assert [each["iteration"] for each in found] == [0, 1, 2], "rows are missing, or in another order."
         assert part.rows("other") == [], "another trainer has no rows."
 
+    def test_checkpoints_that_are_saved_are_kept_as_hooks_ask_for(self, tmp_path: Path) -> None:
+        """Keep the last ones, the best by score, and marked ones; a later save without a score keeps that."""
+        run = self.create(tmp_path)
+        stored = run.checkpoints("trainer")
+        stored.retention = Retention(last=1, best=1)
+        for number, (score, keep) in enumerate(((0.5, True), (0.9, False), (0.1, False), (0.2, False), (None, False))):
+            stored.save(number, evolve(checkpoint(number), score=score, keep=keep))
+            stored.flush()
+        assert self.open(run).checkpoints("trainer").numbers() == [0, 1, 4], "kept are the marked, the best, the last."
+        stored.save(1, checkpoint(1))
+        run.flush()
+        assert stored.describe("1", warnings.warn)["score"] == 0.9, "a save without a score keeps the earlier one."
+        assert stored.epochs() == {0: 0, 1: 0, 4: 0}, "epochs() are those of the checkpoints, by iteration."
+
+    def test_what_was_saved_does_not_change_with_what_was_given(self, tmp_path: Path) -> None:
+        """Share no array with the caller, in either direction."""
+        run, given = self.create(tmp_path), np.arange(3.0)
+        run.checkpoints("trainer").write("3", evolve(checkpoint(3), arrays={"x": given}))
+        run.keep_initial("trainer", {"x": given})
+        given[:] = -1
+        for _ in range(2):
+            for found in (run.checkpoints("trainer").read("3", warnings.warn).arrays, run.initial("trainer")):
+                assert found["x"].tolist() == [0.0, 1.0, 2.0], "an array is shared with who gave or read it."
+                found["x"][:] = -1
+        assert run.initial("other") == {}, "another trainer has no initial values."
+
+    def test_rows_of_metrics_become_curves(self, tmp_path: Path) -> None:
+        """Yield the rows in their order; a number that is not finite is None."""
+        run = self.create(tmp_path)
+        for number, loss in ((10, 0.5), (20, float("nan"))):
+            place = {"trainer": "trainer", "iteration": number, "epoch": 0, "seconds": 0.5}
+            values = {"training.loss": {"last": loss, "low": loss, "high": loss}}
+            run.metrics.append({**place, "branch": 0, "session": 0, "start": 0, "values": values})
+        assert run.journal.durable() is None
+        found = [*self.open(run).metric_rows(warnings.warn)]
+        assert [each["iteration"] for each in found] == [10, 20], "rows are missing, or in another order."
+        assert found[1]["values"]["training.loss"]["last"] is None, "JSON has no number for one that is not finite."
+        curves = self.open(run).curves(warnings.warn)
+        assert curves["trainer"].curves()["training.loss"].values[0] == 0.5
+
+    def test_a_run_goes_on_after_its_rows_with_a_configuration_that_is_committed(self, tmp_path: Path) -> None:
+        """Append after the rows that are there; write a new configuration only once that is committed."""
+        run = self.create(tmp_path)
+        run.journal.append(row(0))
+        assert run.journal.durable() is None
+        run.release()
+        again = self.open(run)
+        again.lock()
+        again.recover(warnings.warn)
+        again.reopen(TEXT + "# new\n", again.excerpt(["trainer"], warnings.warn))
+        resumed = {"event": "resumed", "from": 0, "at": 0, "edits": [], "configuration": again.journal.configuration}
+        again.journal.append({name: value for name, value in row(1, **resumed).items() if name != "command"})
+        assert again.read("config.toml") == TEXT.encode(), "the configuration is written by commit()."
+        again.commit()
+        again.release()
+        assert self.open(run).read("config.toml") == (TEXT + "# new\n").encode(), "commit() writes the configuration."
+        found = self.open(run).excerpt(["trainer"], warnings.warn).rows("trainer")
+        assert [each["iteration"] for each in found] == [0, 1], "rows are missing, or in another order."
+
+    def test_a_run_that_cannot_be_described_leaves_nothing(self, tmp_path: Path) -> None:
+        """Raise what ``describe`` raised."""
+
+        def fail(run: StoredRun) -> str:
+            raise SigmaConfigError("small: cannot be described. Leave that out.")
+
+        with pytest.raises(SigmaConfigError):
+            self.make().create(tmp_path, "small", warnings.warn, fail, self._fill)
+        assert [*self.make().runs([tmp_path])] == [], "a run is left that could not be created."
+
+    def test_there_is_nothing_to_open_where_no_run_is(self, tmp_path: Path) -> None:
+        """Raise SigmaCheckpointError."""
+        with pytest.raises(SigmaCheckpointError):
+            self.make().open(tmp_path / "none", warnings.warn, self._fill)
+
     def test_named_bytes_are_whole(self, tmp_path: Path) -> None:
-        """Replace what has the name, and return where it is."""
+        """Replace what has the name; there is nothing of another name."""
         run = self.create(tmp_path)
         for text in ("first", "second, which is longer"):
-            place = run.write("summary.json", text)
-        assert place.read_text("utf-8") == "second, which is longer"
+            run.write("summary.json", text)
+        run.write("images/one.png", b"\x00\xff", durable=False)
+        again = self.open(run)
+        assert again.read("summary.json") == b"second, which is longer"
+        assert again.read("images/one.png") == b"\x00\xff"
+        assert again.read("notes.txt") == b"by hand\n", "create() fills the run."
+        assert again.read("config.toml") == TEXT.encode(), "the configuration is that which describe() returned."
+        assert again.read("other.txt") is None, "read() returns None where there is nothing."

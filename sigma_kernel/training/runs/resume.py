@@ -208,7 +208,7 @@ def replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> None:
 
 def _gone_back_to(checkpoints: Checkpoints, rewind: Row, log: Log) -> Checkpoint:
     """Return the state that a rewind restored, from the checkpoint that it wrote: that may have been left since."""
-    found = (checkpoints.read(label, log) for label in checkpoints.abandoned(rewind["to"]))
+    found = (checkpoints.read(label, log) for label in checkpoints.branch_labels(rewind["to"]))
     own = (one for one in found if one.values.get("branch") == rewind["branch"])
     return next(own, None) or checkpoints.read(str(rewind["to"]), log)
 
@@ -287,7 +287,7 @@ def recall(run: StoredRun, trainer: str, whole: bool) -> Checkpoint:
         with suppress(SigmaCheckpointError):  # restoring it raises the error
             if whole:
                 return checkpoints.read(str(number), _silent)
-            return Checkpoint({}, checkpoints.about(str(number), _silent)["values"])
+            return Checkpoint({}, checkpoints.describe(str(number), _silent)["values"])
     return Checkpoint({}, {})
 
 

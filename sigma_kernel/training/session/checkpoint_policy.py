@@ -118,7 +118,7 @@ class CheckpointPolicy:
         log = self.current.recorder.log
         for number in reversed(self.saver.numbers()):
             with suppress(SigmaCheckpointError):  # damaged: an older one will do
-                values = self.saver.about(str(number), log)["values"]
+                values = self.saver.describe(str(number), log)["values"]
                 moment = Moment(**values["clock"])
                 if "lacks" not in values and moment.on(scaled(scale)) <= to:
                     return [(moment, self.saver.read(str(number), log))]

@@ -7,19 +7,16 @@ before; a queued snapshot is replaced by a newer one, unless it is to be kept.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import lru_cache, partial
-from math import isnan
 from pathlib import Path
 from typing import Any
 
-from attrs import asdict, define, evolve, field, frozen
+from attrs import define, evolve, field
 
-from sigma_kernel.contracts import Hook
-from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, Use
+from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, Mark, Retention, Use
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.settings import ge, in_, optional
 from sigma_kernel.threads import in_thread
 from sigma_store.checkpoints.store import (
     SAVER,
@@ -33,24 +30,6 @@ from sigma_store.checkpoints.store import (
     write,
 )
 from sigma_store.folders import WrittenFolder, held
-
-Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is marked to keep
-
-
-@frozen
-class Retention:
-    """Which checkpoints are kept: the newest ``last`` (all, if None), the ``best`` by score, and marked ones."""
-
-    last: int | None = field(default=None, validator=optional(ge(1)))
-    best: int = field(default=0, validator=ge(0))
-    prefer: str = field(default="greatest", validator=in_(("greatest", "least")))
-
-    def deserving(self, marks: Mapping[int, Mark]) -> set[int]:
-        """Return those that are kept for their score (of equal ones the earlier), or marked to keep."""
-        sign = -1 if self.prefer == "greatest" else 1
-        scores = {n: sign * score for n, (score, _) in marks.items() if score is not None and not isnan(score)}
-        best = sorted(scores, key=lambda n: (scores[n], n))[: self.best]
-        return {*best, *(n for n, (_, keep) in marks.items() if keep)}
 
 
 @define(eq=False)
@@ -82,7 +61,7 @@ class Saver(Checkpoints):
         found = {path: _epoch(path, path.stat().st_mtime_ns) for path in numbered(self.home) if path.exists()}
         return {int(path.name): epoch for path, epoch in found.items() if epoch is not None}
 
-    def abandoned(self, number: int) -> list[str]:
+    def branch_labels(self, number: int) -> list[str]:
         """Return the labels of the checkpoints of an iteration on abandoned branches."""
         return [path.name for path in self.home.glob(f"{number}.branch-*")]
 
@@ -90,7 +69,7 @@ class Saver(Checkpoints):
         """Return the directory of a checkpoint."""
         return self.home / label
 
-    def about(self, label: str, log: Log) -> Mapping[str, Any]:
+    def describe(self, label: str, log: Log) -> Mapping[str, Any]:
         """Return the manifest of a checkpoint."""
         return read_manifest(self.home / label, log)
 
@@ -110,20 +89,6 @@ class Saver(Checkpoints):
         write(self.home / label, checkpoint, run=self.run)
 
     # -- in the background ---------------------------------------------------------------------------------------------
-    def retain(self, hooks: Iterable[Hook], direction: Callable[[str], str]) -> None:
-        """Set the retention to what these hooks ask for; raise SigmaConfigError if it is invalid.
-
-        ``direction`` says which values at an address are better.
-        """
-        asked = {name: value for hook in hooks for name, value in hook.retains.items()}
-        if (address := asked.pop("value", None)) is not None:
-            asked.setdefault("prefer", "greatest" if direction(address) == "higher" else "least")
-        self.retention = Retention(**asked)
-
-    def ranking(self) -> dict[str, Any]:
-        """Return the retention as plain values."""
-        return asdict(self.retention)
-
     def save(self, number: int, checkpoint: Checkpoint) -> Path:
         """Queue a checkpoint to be written; return its path.  Its arrays must not be changed after this.
 
@@ -201,19 +166,18 @@ class Saver(Checkpoints):
         """Apply retention, now that a newer checkpoint is complete."""
         if self.retention.last is None:
             return
-        for old in sorted(self._unwanted(number)):
+        for old in sorted(self._select_removable(number)):
             try:
                 remove(self.home / str(old), self.run)
             except (OSError, SigmaStateError) as error:
                 self.log(f"checkpoint {old}: cannot be removed: {error}. Remove it by hand.")
 
-    def _unwanted(self, newest: int) -> set[int]:
+    def _select_removable(self, newest: int) -> set[int]:
         numbers = [int(path.name) for path in numbered(self.home)]
         with self._gate:
             self._marks.pop(newest, None)
             self._marks = {n: self._marks.get(n) or _mark(self.home / str(n)) for n in numbers}
-            newer = numbers[-(self.retention.last or 0) :]
-            return {*numbers} - {newest, *newer, *self.retention.deserving(self._marks)}
+            return self.retention.select_removable(self._marks, newest)
 
     def _wanted(self, number: int, checkpoint: Checkpoint) -> bool:
         return number in self.retention.deserving({**self._marks, number: (checkpoint.score, checkpoint.keep)})
