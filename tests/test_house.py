@@ -273,10 +273,11 @@ def test_no_file_contains_a_machine_specific_path_or_a_registry():
     words = "|".join(
         ["/ro" + "ot/", "/tm" + "p/", "/wo" + "rk/", "/ho" + "me/", "py" + r"pi\.org", "pythonho" + "sted"]
     )
-    for pattern in ("*.py", "*.toml", "*.md", "*.txt", "*.ini", "*.cfg"):
-        for path in ROOT.rglob(pattern):
-            if not any(name.startswith(".") or name in MADE_ON_THE_WAY for name in path.relative_to(ROOT).parts):
-                assert not re.findall(words, path.read_text()), path
+    tops = [path for path in ROOT.iterdir() if not path.name.startswith(".")]  # others change while tox installs
+    for path in (*tops, *(file for top in tops if top.is_dir() for file in top.rglob("*"))):
+        apart = any(name.startswith(".") or name in MADE_ON_THE_WAY for name in path.relative_to(ROOT).parts)
+        if not apart and path.suffix in (".py", ".toml", ".md", ".txt", ".ini", ".cfg"):
+            assert not re.findall(words, path.read_text()), path
 
 
 def test_the_name_of_a_test_is_a_sentence():
