@@ -32,7 +32,7 @@ OPT_IN = {
 }  # fmt: skip
 MADE_ON_THE_WAY = {"build", "dist", "runs", "__pycache__"}
 INSTALL = "python -m pip install -r requirements.txt && sigma run digits"
-CHECK = "python -m pip install tox && tox"
+CHECK = "python -m pip install tox && tox -p 2"
 
 WITHOUT_COMPONENTS = {"sigma-ml", "sigma-testing"}
 PLUGINS = [room for room in ROOMS if room.name not in WITHOUT_COMPONENTS]
@@ -90,6 +90,9 @@ def test_every_test_environment_is_described():
     names = {name.removeprefix("testenv:") for name in tox.sections() if name.startswith("testenv:")}
     listed = {re.sub(r"\s", "", name) for name in tox["tox"]["env_list"].split(",")}
     assert listed == (names - {"peers", "gallery", "long", "lowest", "changed", "py3{12,13,14}"}) | {"tests"} | pythons
+    label, _, of_ci = tox["tox"]["labels"].strip().partition(" = ")
+    assert (label, {*of_ci.split(", ")}) == ("ci", listed | {"peers"})
+    assert "-m ci" in (ROOT / ".ci" / "run").read_text()
     assert all(tox[section].get("description") for section in tox.sections() if section.startswith("testenv"))
 
 
@@ -147,7 +150,7 @@ def test_the_changelog_has_one_place_for_releases():
 # -- required versions -------------------------------------------------------------------------------------------------
 PROJECTS = [ROOT / "pyproject.toml", *(room / "pyproject.toml" for room in ROOMS)]
 IN_QUOTES = re.compile(r'"((?!sigma-)[a-z][\w-]*(?:\[\w+\])? ?[<>=~!][^"]*)"')  # a template is no TOML yet
-IN_A_LINE = re.compile(r"^(?:deps =|   ) ([a-z][\w-]*(?:\[\w+\])? ?[<>=~!].*)$", re.MULTILINE)
+IN_A_LINE = re.compile(r"^(?:deps =|   ) ([a-z][\w-]*(?:\[\w+\])? ?[<>=~!]=.*)$", re.MULTILINE)
 
 
 def list_versions(text: str, pattern: re.Pattern[str], *operators: str) -> set[tuple[str, str]]:
