@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sigma_kernel.errors import SigmaDataError, said
+from sigma_kernel.errors import SigmaDataError, error_text
 
 
 def readable(values: Any) -> np.ndarray:
@@ -24,13 +24,13 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def protected(values: Any) -> Any:
+def protect(values: Any) -> Any:
     """Return values with views in place of arrays, also of those in a mapping or a list, that cannot be written."""
     if isinstance(values, np.ndarray):
         return read_only(values)
     if isinstance(values, dict):
-        return {name: protected(one) for name, one in values.items()}
-    return [protected(one) for one in values] if isinstance(values, list) else values
+        return {name: protect(one) for name, one in values.items()}
+    return [protect(one) for one in values] if isinstance(values, list) else values
 
 
 def as_numpy(values: Any) -> np.ndarray:
@@ -62,7 +62,9 @@ def as_array(where: str, name: str, values: Any) -> np.ndarray:
     except ValueError:
         raise SigmaDataError(f"{where}: section {name!r}: samples have different shapes. Cut or pad them.") from None
     except (TypeError, RuntimeError, BufferError) as error:  # such as of an array on another device
-        raise SigmaDataError(f"{where}: section {name!r}: {said(error).rstrip('.')}. Give a NumPy array.") from error
+        raise SigmaDataError(
+            f"{where}: section {name!r}: {error_text(error).rstrip('.')}. Give a NumPy array."
+        ) from error
     if not array.ndim:
         single = "; Stream(...) joins single ones" if where == "data" else ""
         raise SigmaDataError(f"{where}: section {name!r} is a single value. Axis 0 is for the samples{single}.")

@@ -24,7 +24,7 @@ from typing import Any
 
 from attrs import Factory, define, evolve, field, frozen
 
-from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.errors import SigmaConfigError, suggest_name
 from sigma_kernel.settings import is_finite
 
 
@@ -63,17 +63,17 @@ class Moment:
     reset: int = 0
     stop: int = 0
 
-    def on(self, scale: TimeScale) -> float:
+    def count(self, scale: TimeScale) -> float:
         """Return the count of one scale."""
         return getattr(self, scale.value)  # type: ignore[no-any-return]
 
-    def advanced(self, iterations: int, samples: int = 0, seconds: float = 0.0, epochs: int = 0) -> Moment:
+    def advance(self, iterations: int, samples: int = 0, seconds: float = 0.0, epochs: int = 0) -> Moment:
         """Return the moment after more iterations."""
         done, rows, passed = self.iteration + iterations, self.sample + samples, self.second + seconds
         events = self.start, self.pause, self.resume, self.reset, self.stop
         return Moment(done, self.epoch + epochs, rows, passed, *events)
 
-    def ticked(self, scale: TimeScale) -> Moment:
+    def tick(self, scale: TimeScale) -> Moment:
         """Return the moment with the count of one scale increased by 1."""
         return evolve(self, **{scale.value: getattr(self, scale.value) + 1})
 
@@ -82,11 +82,11 @@ class Moment:
 _NUMBER = r"\d++\.?\d*+(?:e[+-]?\d++)?"
 
 
-def scaled(scale: Scale) -> TimeScale:
+def time_scale(scale: Scale) -> TimeScale:
     """Return a time scale by its name, singular or plural; raises SigmaConfigError if there is none."""
     if isinstance(scale, str) and scale not in NAMES:
         known = ", ".join(known.value for known in TimeScale)
-        raise SigmaConfigError(f"{scale!r} is not a time scale.{near(scale, NAMES)} There are {known}.")
+        raise SigmaConfigError(f"{scale!r} is not a time scale.{suggest_name(scale, NAMES)} There are {known}.")
     return NAMES[scale] if isinstance(scale, str) else scale
 
 
@@ -120,7 +120,7 @@ def duration(text: str) -> tuple[float, TimeScale]:
     if found is None:
         raise SigmaConfigError(f"{text!r} is not a duration. Write a number and a unit, such as '2 epochs'.")
     if found[2] not in UNITS:
-        hint = near(found[2], UNITS) if found[2] else f" Add one, such as '{found[1]} epochs'."
+        hint = suggest_name(found[2], UNITS) if found[2] else f" Add one, such as '{found[1]} epochs'."
         raise SigmaConfigError(f"{text!r}: the unit must be epochs, iterations, samples or seconds.{hint}")
     return amount(float(found[1]), UNITS[found[2]]), UNITS[found[2]]
 
@@ -140,7 +140,7 @@ class TimeStep:
     Raises SigmaConfigError for a time step that is never due.
     """
 
-    scale: TimeScale = field(converter=scaled)
+    scale: TimeScale = field(converter=time_scale)
     interval: float = 1
     first: float = Factory(lambda step: step.interval, takes_self=True)
     last: float | None = None
@@ -157,10 +157,10 @@ class TimeStep:
 
     def due(self, before: Moment, now: Moment) -> bool:
         """Return whether there is a due point after the first moment, up to and including the second."""
-        point = self.next(before.on(self.scale))
-        return point is not None and point <= now.on(self.scale)
+        point = self.next_due(before.count(self.scale))
+        return point is not None and point <= now.count(self.scale)
 
-    def next(self, count: float) -> float | None:
+    def next_due(self, count: float) -> float | None:
         """Return the first due point after a count of the scale, or None if there is none."""
         passed = (count - self.first) // self.interval + 1 if count >= self.first else 0
         point = self.first + passed * self.interval
@@ -189,7 +189,7 @@ class TimeStep:
             return cls(plain)
         found = _STEP.fullmatch(plain)
         if found is None:
-            hint = near(plain, [scale.value for scale in EVENTS])
+            hint = suggest_name(plain, [scale.value for scale in EVENTS])
             legal = "Write 'every 2 epochs', '100 iterations', 'after 30 seconds', 'start' or 'stop'."
             raise SigmaConfigError(f"{text!r} is not a time step.{hint or ' ' + legal}")
         if found["once"]:
@@ -224,8 +224,8 @@ def until_due(
     """
     bounds: list[float] = []
     for step in steps:
-        scale, now = step.scale, moment.on(step.scale)
-        if (point := step.next(now)) is None:
+        scale, now = step.scale, moment.count(step.scale)
+        if (point := step.next_due(now)) is None:
             continue
         if scale is TimeScale.ITERATION:
             bounds.append(point - now)

@@ -12,7 +12,7 @@ from functools import partial
 from attrs import define, field
 
 from sigma_kernel.contracts.commanding import Command
-from sigma_kernel.errors import said
+from sigma_kernel.errors import error_text
 from sigma_kernel.training.commands.pause import Pause
 from sigma_kernel.training.commands.stop import StopTraining
 from sigma_kernel.training.runs.summary import Summary
@@ -98,7 +98,9 @@ class Course:
         self.fail(error)
         for other in (other for other in self.sessions if other.status == "running"):
             other.post(Pause())
-        session.recorder.log(f"{session.setup.name}: failed: {said(error)} It waits: rewind, set, go on; or stop it.")
+        session.recorder.log(
+            f"{session.setup.name}: failed: {error_text(error)} It waits: rewind, set, go on; or stop it."
+        )
         while session.waits and self.attended():
             session.queue.serve(lambda: not session.waits)
             if session.waits:

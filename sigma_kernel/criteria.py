@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 from attrs import NOTHING, astuple, evolve, fields, frozen
 
 from sigma_kernel.clock import UNITS, Moment, TimeScale, duration, spoken, words
-from sigma_kernel.errors import SigmaConfigError, SigmaError, named, near, refuse_unknown
+from sigma_kernel.errors import SigmaConfigError, SigmaError, component_name, refuse_unknown, suggest_name
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.scanning import OWN, Rule, Scanner
 from sigma_kernel.settings import is_finite, phrase
@@ -80,7 +80,7 @@ class Criterion(ABC):
 
     def __str__(self) -> str:
         """Return the text of a plugin's criterion: its full name, or the path of its class, and its settings."""
-        name, path = named(self), f"{type(self).__module__}:{type(self).__qualname__}"
+        name, path = component_name(self), f"{type(self).__module__}:{type(self).__qualname__}"
         given = [(f, getattr(self, f.name)) for f in fields(type(self))]
         settings = [(f.alias if f.kw_only or f.default is not NOTHING else "", x) for f, x in given if x != f.default]
         return str(Named(name, (*settings,)) if ":" in name else Named(OWN, (("", path), *settings)))
@@ -95,7 +95,7 @@ class Criterion(ABC):
             raise SigmaConfigError(f"{text!r}: must have at most {LONGEST} words. Use several hooks.")
         parser = _Parser(text)
         try:
-            return parser.read(parser.whole())  # type: ignore[no-any-return]
+            return parser.read(parser.sentence())  # type: ignore[no-any-return]
         except SigmaError as error:
             raise SigmaConfigError(f"{text!r}: {error}") from error
 
@@ -118,7 +118,7 @@ class Criterion(ABC):
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------
-def _moved(value: float, number: float, memory: Memory) -> bool | None:
+def _has_increased(value: float, number: float, memory: Memory) -> bool | None:
     """Return whether a value increased by more than a number since the previous evaluation; None at the first one."""
     last = memory.get("last")
     memory["last"] = value
@@ -133,11 +133,11 @@ def _better(value: float, number: float, memory: Memory) -> bool:
     return better
 
 
-def _all(answers: Collection[bool | None]) -> bool | None:
+def _all_hold(answers: Collection[bool | None]) -> bool | None:
     return False if False in answers else None if None in answers else True
 
 
-def _any(answers: Collection[bool | None]) -> bool | None:
+def _any_holds(answers: Collection[bool | None]) -> bool | None:
     return True if True in answers else None if None in answers else False
 
 
@@ -148,8 +148,8 @@ VERBS: dict[str, Callable[[float, float, Memory], bool | None]] = {
     "above": lambda value, number, memory: value > number,
     "below": lambda value, number, memory: value < number,
     "equals": lambda value, number, memory: value == number,
-    "increases": _moved,
-    "decreases": lambda value, number, memory: _moved(-value, number, memory),
+    "increases": _has_increased,
+    "decreases": lambda value, number, memory: _has_increased(-value, number, memory),
     "improves": lambda value, number, memory: _better(-value, number, memory),
     "improves upwards": _better,
 }
@@ -170,20 +170,20 @@ class Question(Criterion):
         values = self._values(self.subject, lookup, moment)
         other = self.number
         limit = self._values(other, lookup, moment).get("") if isinstance(other, str) else other
-        answers = [self._one(value, limit, memory.setdefault(name, {})) for name, value in values.items()]
+        answers = [self._answer(value, limit, memory.setdefault(name, {})) for name, value in values.items()]
         if not answers:
             return None
-        return _any(answers) if self.quantifier == "any" else _all(answers)
+        return _any_holds(answers) if self.quantifier == "any" else _all_hold(answers)
 
     @staticmethod
     def _values(address: str, lookup: Lookup, moment: Moment) -> Mapping[str, Any]:
         if address in UNITS:
-            return {"": moment.on(UNITS[address])}
+            return {"": moment.count(UNITS[address])}
         found = lookup(address)
         values = found if isinstance(found, Mapping) else {"": found}
         return {name: value for name, value in values.items() if value is not None}
 
-    def _one(self, value: Any, limit: Any, memory: Memory) -> bool | None:
+    def _answer(self, value: Any, limit: Any, memory: Memory) -> bool | None:
         try:
             number, other = float(value), float(nan if limit is None else limit)
         except (TypeError, ValueError):
@@ -225,7 +225,7 @@ class For(Criterion):
 
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
         """Evaluate if the scale has ticked, and count for how long the inner criterion held."""
-        now = moment.on(self.scale)
+        now = moment.count(self.scale)
         before = memory.get("asked", max(now - 1, 0))
         if now > before or "asked" not in memory:
             answer = self.inner.answer(lookup, memory.setdefault("inner", {}), moment)
@@ -236,7 +236,7 @@ class For(Criterion):
         return lasted if lasted or memory["known"] else None
 
     def __str__(self) -> str:
-        inner = _within(self.inner, Not, _Pair, For, Once)
+        inner = _parenthesise(self.inner, Not, _Pair, For, Once)
         return f"{inner} for {words(self.count, self.scale)}{' in all' if self.in_all else ''}"
 
 
@@ -255,7 +255,7 @@ class Once(Criterion):
         return answer
 
     def __str__(self) -> str:
-        return f"{_within(self.inner, Not, _Pair, Once)} once"
+        return f"{_parenthesise(self.inner, Not, _Pair, Once)} once"
 
 
 @frozen
@@ -309,7 +309,7 @@ class Not(Criterion):
         return None if answer is None else not answer
 
     def __str__(self) -> str:
-        return f"not {_within(self.inner, Both, Either, For, Once)}"
+        return f"not {_parenthesise(self.inner, Both, Either, For, Once)}"
 
 
 @frozen
@@ -330,17 +330,17 @@ class _Pair(Criterion):
 class Both(_Pair):
     """Whether both of two criteria hold."""
 
-    _joined = staticmethod(_all)
+    _joined = staticmethod(_all_hold)
 
     def __str__(self) -> str:
-        return f"{_within(self.left, Either)} and {_within(self.right, Either, Both, For, Once)}"
+        return f"{_parenthesise(self.left, Either)} and {_parenthesise(self.right, Either, Both, For, Once)}"
 
 
 @frozen
 class Either(_Pair):
     """Whether at least one of two criteria holds."""
 
-    _joined = staticmethod(_any)
+    _joined = staticmethod(_any_holds)
 
     def goal(self, scale: TimeScale) -> float | None:
         """Return the smaller goal of the two."""
@@ -348,10 +348,10 @@ class Either(_Pair):
         return min((goal for goal in goals if goal is not None), default=None)
 
     def __str__(self) -> str:
-        return f"{self.left} or {_within(self.right, Either, For, Once)}"
+        return f"{self.left} or {_parenthesise(self.right, Either, For, Once)}"
 
 
-def _within(inner: Criterion, *looser: type[Criterion]) -> str:
+def _parenthesise(inner: Criterion, *looser: type[Criterion]) -> str:
     return f"({inner})" if isinstance(inner, looser) else str(inner)
 
 
@@ -365,37 +365,37 @@ class Subject:
 
     def reaches(self, number: Any) -> Question:
         """Return the criterion that it is at or above a number, or another value."""
-        return self._asked("reaches", number)
+        return self._ask("reaches", number)
 
     def falls_to(self, number: Any) -> Question:
         """Return the criterion that it is at or below a number, or another value."""
-        return self._asked("falls to", number)
+        return self._ask("falls to", number)
 
     def above(self, number: Any) -> Question:
         """Return the criterion that it is above a number, or another value."""
-        return self._asked("above", number)
+        return self._ask("above", number)
 
     def below(self, number: Any) -> Question:
         """Return the criterion that it is below a number, or another value."""
-        return self._asked("below", number)
+        return self._ask("below", number)
 
     def equals(self, number: Any) -> Question:
         """Return the criterion that it equals a number, or another value, exactly."""
-        return self._asked("equals", number)
+        return self._ask("equals", number)
 
     def increases(self, by: float = 0.0) -> Question:
         """Return the criterion that it is greater than at the previous evaluation."""
-        return self._asked("increases", by)
+        return self._ask("increases", by)
 
     def decreases(self, by: float = 0.0) -> Question:
         """Return the criterion that it is less than at the previous evaluation."""
-        return self._asked("decreases", by)
+        return self._ask("decreases", by)
 
     def improves(self, by: float = 0.0, upwards: bool = False) -> Question:
         """Return the criterion that it is the smallest value so far, or the largest if ``upwards``."""
-        return self._asked("improves upwards" if upwards else "improves", by)
+        return self._ask("improves upwards" if upwards else "improves", by)
 
-    def _asked(self, verb: str, number: Any) -> Question:
+    def _ask(self, verb: str, number: Any) -> Question:
         if isinstance(number, str | Subject) and verb not in OWN_PACE:
             other = when(number) if isinstance(number, str) else number
             if other.quantifier or not re.fullmatch(_OTHER, other.address):
@@ -455,17 +455,19 @@ class _Parser(Scanner):
         word = next(iter(self.text[at:].split()), "")
         wanted = [one for words in self.words if words in expected - _UNTOLD for one in words.split(", ")]
         place = repr(word) if word else "its end"
-        return SigmaConfigError(f"is not understood at {place}; expected {', '.join(wanted)}.{near(word, wanted)}")
+        return SigmaConfigError(
+            f"is not understood at {place}; expected {', '.join(wanted)}.{suggest_name(word, wanted)}"
+        )
 
-    def whole(self) -> Rule:
+    def sentence(self) -> Rule:
         found = yield self._either()
         self.need("its end")
         return found
 
     def _either(self) -> Rule:
-        return self._joined("or", Either, lambda: self._joined("and", Both, self._negation))
+        return self._join_parts("or", Either, lambda: self._join_parts("and", Both, self._negation))
 
-    def _joined(self, word: str, join: type[_Pair], part: Callable[[], Rule]) -> Rule:
+    def _join_parts(self, word: str, join: type[_Pair], part: Callable[[], Rule]) -> Rule:
         found = yield part()
         while self.take(word):
             found = join(found, (yield part()))
@@ -512,4 +514,4 @@ class _Parser(Scanner):
         else:
             verb, known = self.need(_ABSOLUTE), self.take("a number")
             number = float(known) if known else str(self.need("another address"))
-        return when(str(address), quantifier or "")._asked(" ".join(verb.split()), number)
+        return when(str(address), quantifier or "")._ask(" ".join(verb.split()), number)

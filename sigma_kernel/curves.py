@@ -81,7 +81,7 @@ class BranchedCurves:
         """Return the values that led to the present state, by name."""
         ends = limits(self.branches)
         return {
-            name: joined([part(curve, slice(_reach(curve, ends[at]))) for at, curve in own.items()])
+            name: concatenate_curves([part(curve, slice(_reach(curve, ends[at]))) for at, curve in own.items()])
             for name, own in self.lines.items()
         }
 
@@ -94,7 +94,7 @@ class BranchedCurves:
         names = ("branch", *AXES, *self.lines)
         return {name: np.concatenate([one[name] for one in tables]) if tables else np.zeros(0) for name in names}
 
-    def left(self, joined: bool = True) -> dict[str, list[Stretch]]:
+    def abandoned_stretches(self, joined: bool = True) -> dict[str, list[Stretch]]:
         """Return the values on branches after these were left, by name; ``joined`` with the last one before that."""
         ends, found = limits(self.branches), dict[str, list[Stretch]]()
         for name, own in self.lines.items():
@@ -121,7 +121,7 @@ def _reach(curve: Curve, end: float) -> int:
     return int(np.searchsorted(curve.iterations, end, "right"))
 
 
-def joined(curves: Sequence[Curve]) -> Curve:
+def concatenate_curves(curves: Sequence[Curve]) -> Curve:
     """Return curves one after the other; an empty one for none."""
     columns = ([getattr(curve, name) for curve in curves] for name in FIELDS)
     return Curve(*map(np.concatenate, columns)) if curves else to_curve([])
@@ -129,7 +129,7 @@ def joined(curves: Sequence[Curve]) -> Curve:
 
 def table(curves: Mapping[str, Curve]) -> dict[str, np.ndarray]:
     """Return columns with a row per iteration: iteration, epoch, second, and each curve, NaN where it has no value."""
-    every = joined([*curves.values()])
+    every = concatenate_curves([*curves.values()])
     iterations, first = np.unique(every.iterations, return_index=True)
     found = {"iteration": iterations, "epoch": every.epochs[first], "second": every.seconds[first]}
     for name, curve in curves.items():
@@ -138,13 +138,13 @@ def table(curves: Mapping[str, Curve]) -> dict[str, np.ndarray]:
     return found
 
 
-def thinned(curve: Curve, most: int) -> Curve:
+def downsample(curve: Curve, most: int) -> Curve:
     """Return a curve of at most ``most`` points: neighbours are joined to their last one, with the least and greatest.
 
     Values that are not finite are left out of ``low`` and ``high``, unless there are no others.
     """
     count = len(curve.values)
-    return curve if count <= most else _merged(curve, np.arange(1, most + 1) * count // most - 1)
+    return curve if count <= most else _merge_points(curve, np.arange(1, most + 1) * count // most - 1)
 
 
 def evenly_thinned(curve: Curve, most: int) -> Curve:
@@ -152,10 +152,10 @@ def evenly_thinned(curve: Curve, most: int) -> Curve:
     if len(curve.values) <= most:
         return curve
     since = curve.iterations - curve.iterations[0]
-    return _merged(curve, np.flatnonzero(np.diff(since * most // (since[-1] + 1), append=most)))
+    return _merge_points(curve, np.flatnonzero(np.diff(since * most // (since[-1] + 1), append=most)))
 
 
-def _merged(curve: Curve, ends: np.ndarray) -> Curve:
+def _merge_points(curve: Curve, ends: np.ndarray) -> Curve:
     """Return a curve whose points are those at some places, joined with those between them."""
     starts = np.concatenate([[0], ends[:-1] + 1])
     low, high = np.fmin.reduceat(curve.low, starts), np.fmax.reduceat(curve.high, starts)

@@ -21,7 +21,7 @@ def json_document(values: Mapping[str, Any]) -> str:
     return json.dumps({"format": FORMAT, **values}, indent=1) + "\n"
 
 
-def packed(value: Any) -> Any:
+def pack(value: Any) -> Any:
     """Encode a value as strict JSON, arrays and non-finite numbers included.
 
     Raises SigmaStateError for anything but numbers, strings, booleans, None, arrays, and lists or mappings of these.
@@ -29,9 +29,9 @@ def packed(value: Any) -> Any:
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, Mapping):
-        return {str(name): packed(inner) for name, inner in value.items()}
+        return {str(name): pack(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [packed(inner) for inner in value]
+        return [pack(inner) for inner in value]
     if isinstance(value, np.bool_ | Integral):
         return value.item() if isinstance(value, np.generic) else value
     if isinstance(value, Real) and isfinite(value):
@@ -41,10 +41,10 @@ def packed(value: Any) -> Any:
     raise SigmaStateError(f"{type(value).__name__}: cannot be written as JSON. Use numbers, strings, lists or arrays.")
 
 
-def unpacked(value: Any) -> Any:
+def unpack(value: Any) -> Any:
     """Decode a packed value; raise ValueError or TypeError for anything else."""
     if isinstance(value, list):
-        return [unpacked(inner) for inner in value]
+        return [unpack(inner) for inner in value]
     if not isinstance(value, Mapping):
         return value
     if value.keys() == {"array", "dtype", "shape"}:
@@ -52,4 +52,4 @@ def unpacked(value: Any) -> Any:
             raise ValueError(f"there is no array of {value['dtype']!r:.20}")
         found = np.frombuffer(bytes.fromhex(value["array"]), value["dtype"]).reshape(value["shape"]).copy()
         return found if found.ndim else found.item()
-    return {name: unpacked(inner) for name, inner in value.items()}
+    return {name: unpack(inner) for name, inner in value.items()}

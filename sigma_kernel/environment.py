@@ -27,7 +27,7 @@ from sigma_kernel.contracts import ConfigurationFormat, Monitor, Ticket
 from sigma_kernel.contracts.commanding import Command, make_command
 from sigma_kernel.contracts.storing import Log, StoredRun
 from sigma_kernel.courses import Course, TrainingHandle, seen_by_people
-from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near, refuse_unknown, said
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, error_text, refuse_unknown, suggest_name
 from sigma_kernel.messages import Messages
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.resolver import Resolver as Resolver, resolve_components
@@ -145,7 +145,7 @@ class Environment(settings.Settled):
     def trainer(self, name: str) -> Trainer:
         """Return the trainer of a name."""
         if name not in self.trainers:
-            raise SigmaConfigError(f"trainer {name!r}: no such trainer.{near(name, self.trainers, 'There is')}")
+            raise SigmaConfigError(f"trainer {name!r}: no such trainer.{suggest_name(name, self.trainers, 'There is')}")
         return self.trainers[name]
 
     def sessions(self) -> dict[str, Session]:
@@ -174,7 +174,7 @@ class Environment(settings.Settled):
     def why(self) -> str:
         """Return why training failed, as a sentence; empty if it did not."""
         failure = next((course.failure for course in [*self._active] if course.failure), self._failure)
-        return "" if failure is None or self._aborted else said(failure)
+        return "" if failure is None or self._aborted else error_text(failure)
 
     def _check(self, move: str, legal: Sequence[str] = IDLE) -> None:
         state = "waiting" if self._active and self.state == "failed" else self.state
@@ -588,7 +588,7 @@ class Environment(settings.Settled):
 
     def _attended(self) -> bool:
         """Return whether somebody is connected to a monitor who could steer a run that failed."""
-        return any(monitor.attended() for monitor in self._started.values())
+        return any(monitor.is_attended() for monitor in self._started.values())
 
     def linger(self) -> None:
         """Keep monitors serving the finished run, one after the other, until their last viewers leave."""
@@ -596,13 +596,13 @@ class Environment(settings.Settled):
             try:
                 monitor.linger(EnvironmentView(self, threading.Event()))
             except Exception as error:
-                self.messages.log(f"monitor {name!r} failed: {said(error)}")
+                self.messages.log(f"monitor {name!r} failed: {error_text(error)}")
 
     def _watch(self, name: str, monitor: Monitor, over: threading.Event) -> None:
         try:
             monitor.watch(EnvironmentView(self, over))
         except Exception as error:  # a failing monitor must not disturb training
-            self.messages.log(f"monitor {name!r} failed: {said(error)}; training continues")
+            self.messages.log(f"monitor {name!r} failed: {error_text(error)}; training continues")
 
 
 def _describe(environment: Environment, run: StoredRun) -> str:

@@ -117,7 +117,7 @@ def warn(text: str) -> None:
     warnings.warn(text, SigmaWarning, stacklevel=level)
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return the message of an error, with the class in front unless it is a SigmaError."""
     text = str(error) if isinstance(error, SigmaError) else f"{type(error).__name__}: {error}"
     return " ".join([text, *getattr(error, "__notes__", ())])
@@ -136,14 +136,14 @@ _ELSEWHERE = {"lr": ["learning_rate"], "model": ["network"], "callbacks": ["hook
 
 
 def name_components(records: Iterable[Any]) -> None:
-    """Let :func:`inside` name these components, and :func:`near` suggest them and their settings."""
+    """Let :func:`introduce_errors` name these components, and :func:`suggest_name` suggest them and their settings."""
     for one in records:
         _NAMES[one.path] = one.full_name
         for theirs, _, ours in (pair.partition("=") for pair in one.also_known_as.split()):
             _ELSEWHERE.setdefault(theirs.lower().replace("_", ""), []).append(ours or one.name)
 
 
-def named(component: object) -> str:
+def component_name(component: object) -> str:
     """Return ``distribution:name`` of a plugin's component, or ``module.Object`` of one's own code."""
     thing: Any = component if hasattr(component, "__qualname__") else type(component)
     place = f"{thing.__module__}:{thing.__qualname__}"
@@ -153,16 +153,16 @@ def named(component: object) -> str:
 def expect(holds: bool, rule: str, value: Any) -> None:
     """Raise SigmaComponentError with a rule of the contract, and what was got instead, unless it holds."""
     if not holds:
-        raise SigmaComponentError(f"{rule} (got {_shown(value)}).")
+        raise SigmaComponentError(f"{rule} (got {_describe_value(value)}).")
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     """Describe a value: dtype and shape of an array, the types in a tuple or a mapping, the type of anything else."""
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.dtype} of shape {value.shape}"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{name!r}: {_shown(one)}' for name, one in value.items())}}}"
-    return f"({', '.join(map(_shown, value))})" if isinstance(value, tuple) else type(value).__name__
+        return f"{{{', '.join(f'{name!r}: {_describe_value(one)}' for name, one in value.items())}}}"
+    return f"({', '.join(map(_describe_value, value))})" if isinstance(value, tuple) else type(value).__name__
 
 
 class _Inside:
@@ -180,19 +180,19 @@ class _Inside:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         own = isinstance(error, SigmaComponentError)
         if isinstance(error, Exception) and (own or not isinstance(error, SigmaError)):
-            raise self._introduced(error, f"{self.what} ({named(self.component)})", own) from error
+            raise self._introduce(error, f"{self.what} ({component_name(self.component)})", own) from error
 
-    def _introduced(self, error: Exception, where: str, own: bool) -> SigmaError:
+    def _introduce(self, error: Exception, where: str, own: bool) -> SigmaError:
         if isinstance(error, MemoryError):
             return SigmaMemoryError(f"{where}: {scarce(error)}")
         if own:
             return SigmaComponentError(f"{where}: {error}")
-        distribution, colon, _ = named(self.component).partition(":")
+        distribution, colon, _ = component_name(self.component).partition(":")
         whose = f", or tell the authors of {distribution}" if colon else ""
-        return SigmaComponentError(f"{where}: {said(error).rstrip('.')}. Correct its code{whose}.")
+        return SigmaComponentError(f"{where}: {error_text(error).rstrip('.')}. Correct its code{whose}.")
 
 
-def inside(what: str, component: object) -> AbstractContextManager[None]:
+def introduce_errors(what: str, component: object) -> AbstractContextManager[None]:
     """Introduce the errors of a component's code by its name: ``layer 2-gate (acme-sigma:gate): KeyError: 'w'``.
 
     Use :func:`expect` inside for results that the contract does not allow. An exception that is no SigmaError becomes
@@ -201,7 +201,7 @@ def inside(what: str, component: object) -> AbstractContextManager[None]:
     return _Inside(what, component)
 
 
-def near(name: str, known: Iterable[str], listed: str = "") -> str:
+def suggest_name(name: str, known: Iterable[str], listed: str = "") -> str:
     """Return `` Did you mean 'x'?`` if a known name is similar; otherwise all of them after the words ``listed``.
 
     Upper and lower case are the same: ``ReLU`` is similar to ``relu``. The last levels of an address are similar to it.
@@ -224,14 +224,14 @@ def refuse_unknown(
     """Raise an error for a setting that is not among those known, with its remedy, a similar one or all of them."""
     for name in settings:
         if name not in known:
-            remedy = f" {remedies[name]}" if remedies and name in remedies else near(name, known, "It has")
+            remedy = f" {remedies[name]}" if remedies and name in remedies else suggest_name(name, known, "It has")
             raise error(f"{where}: has no setting {name!r}.{remedy}")
 
 
 class Mistakes:
     """Raise the first mistake in a set of settings; a subclass may collect all of them instead."""
 
-    def at(self, *path: str | int) -> AbstractContextManager[None]:
+    def locate(self, *path: str | int) -> AbstractContextManager[None]:
         """Return a context in which errors belong to this path of the settings."""
         return nullcontext()
 

@@ -25,7 +25,7 @@ from sigma_kernel.graph.calculus import (
 )  # fmt: skip
 from sigma_kernel.graph.meaning import MEANINGS as MEANINGS
 from sigma_kernel.graph.node import (
-    Axis, Node, Shape, Spec, axes, constant as constant, opened, place, symbol as symbol, trace as trace,
+    Axis, Node, Shape, Spec, axes, constant as constant, trace_open, place, symbol as symbol, trace as trace,
 )  # fmt: skip
 from sigma_kernel.graph.ops import (
     Array, Body, Looped, dropout as dropout, full as full, matmul as matmul, random_bits as random_bits,
@@ -234,7 +234,7 @@ def permute(x: Array, axes: Sequence[int]) -> Array:
 
 def swap_axes(x: Array, first: int, second: int) -> Array:
     """Return x with two axes exchanged."""
-    return ops.swapped(x, place(x.shape, first), place(x.shape, second))
+    return ops.swap_axes(x, place(x.shape, first), place(x.shape, second))
 
 
 def stretch(x: Array, shape: Sequence[int]) -> Array:
@@ -388,11 +388,11 @@ def scan(
         raise SigmaGraphError("scan: the number of steps is unknown. Pass a sequence, or a length.")
     steps = sequences[0].shape[0] if length is None else length
     specs = [*(x.spec for x in carry), *(Spec(x.shape[1:], x.dtype) for x in sequences), *(x.spec for x in constants)]
-    graph, outside = rewriting.closed(opened(lambda *operands: _stepped(body, operands, len(carry)), *specs))
+    graph, outside = rewriting.close_graph(trace_open(lambda *operands: _run_body(body, operands, len(carry)), *specs))
     return ops.loop(graph, carry, sequences, [*constants, *outside], steps, reverse)
 
 
-def _stepped(body: Callable[..., Any], operands: Sequence[Node], carries: int) -> tuple[Node, ...]:
+def _run_body(body: Callable[..., Any], operands: Sequence[Node], carries: int) -> tuple[Node, ...]:
     """Call the body; return its carries and outputs as one tuple."""
     match body(*operands):
         case [[*after], [*outputs]] if len(after) == carries:

@@ -35,8 +35,8 @@ class Exports:
     def __call__(self, name: str) -> Any:
         """Return a public name's object; raises AttributeError for any other name, with the nearest one."""
         if name not in self.places:
-            near = import_module("sigma_kernel.errors").near  # takes longer to import than the names themselves
-            hint = "" if name.startswith("__") else near(name, self.places)
+            errors = import_module("sigma_kernel.errors")  # takes longer to import than the names themselves
+            hint = "" if name.startswith("__") else errors.suggest_name(name, self.places)
             raise AttributeError(f"module {self.package!r} has no attribute {name!r}.{hint}")
         if self.places[name] == self.package:  # a module of its own
             return import_module(f"{self.package}.{name}")

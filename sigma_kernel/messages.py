@@ -28,6 +28,6 @@ class Messages(Generic[T]):
         self._logged.append((number, made := make(number)))
         return made
 
-    def after(self, number: int) -> list[tuple[int, T]]:
+    def entries_after(self, number: int) -> list[tuple[int, T]]:
         """Return the entries that came after a number."""
         return [(n, entry) for n, entry in list(self._logged) if n > number]

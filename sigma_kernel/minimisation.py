@@ -26,7 +26,7 @@ from attrs import frozen
 from sigma_kernel.arrays import readable
 from sigma_kernel.contracts import Optimiser, Parameter
 from sigma_kernel.environment import Environment
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, suggest_name
 from sigma_kernel.graph.calculus import leaves
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.network.network import Forward
@@ -48,7 +48,7 @@ class Plain:
     start: Tree
     names: tuple[str, ...]  # the sections of the data; without any, the loss is a function of the parameters alone
     costs: tuple[Any, ...] = ()
-    targeted: tuple[Any, ...] = ()
+    targeted_costs: tuple[Any, ...] = ()
     layers: tuple[Any, ...] = ()
 
     def sections(self, costs: bool = True, there: Collection[str] = ()) -> list[str]:
@@ -57,12 +57,12 @@ class Plain:
 
     def declare(self, sections: Mapping[str, Spec], precision: str, resolve: Resolve) -> Shapes:
         """Declare the parameters, each initialised to its given value."""
-        names = leaves(_Parameters.of(self.start, str))
+        names = leaves(_Parameters.from_tree(self.start, str))
         return Shapes({n: Parameter(np.shape(x), _Given(x)) for n, x in zip(names, leaves(self.start), strict=True)})
 
     def forward(self, trace: Trace, sections: Mapping[str, Node]) -> Forward:
         """Return the loss."""
-        parameters = _Parameters.of(self.start, (trace.given or {}).__getitem__)
+        parameters = _Parameters.from_tree(self.start, (trace.given or {}).__getitem__)
         given = [parameters, *([_Sections(sections)] if self.names else [])]
         _check_takes(self.loss, len(given))
         found = self.loss(*given)
@@ -89,7 +89,9 @@ class _Sections(dict[str, Any]):
     what = "section"
 
     def __missing__(self, name: str) -> Any:
-        raise SigmaAddressError(f"minimise: there is no {self.what} {name!r}.{near(str(name), self, 'There is')}")
+        raise SigmaAddressError(
+            f"minimise: there is no {self.what} {name!r}.{suggest_name(str(name), self, 'There is')}"
+        )
 
 
 class _Parameters(_Sections):
@@ -98,12 +100,12 @@ class _Parameters(_Sections):
     what = "parameter"
 
     @classmethod
-    def of(cls, tree: Tree, value: Callable[[str], Any], head: str = "") -> Any:
+    def from_tree(cls, tree: Tree, value: Callable[[str], Any], head: str = "") -> Any:
         """Return the structure of a tree, with the value at its address in place of each array."""
         if isinstance(tree, Mapping):
-            return cls({name: cls.of(inner, value, f"{head}{name}.") for name, inner in tree.items()})
+            return cls({name: cls.from_tree(inner, value, f"{head}{name}.") for name, inner in tree.items()})
         if isinstance(tree, list):
-            return [cls.of(inner, value, f"{head}{number}.") for number, inner in enumerate(tree)]
+            return [cls.from_tree(inner, value, f"{head}{number}.") for number, inner in enumerate(tree)]
         return value(head[:-1])
 
 
@@ -118,7 +120,7 @@ class _Given:
         return np.asarray(self.value, np.float64)
 
 
-def _checked(tree: Tree, name: str = "") -> Tree:
+def _check_parameters(tree: Tree, name: str = "") -> Tree:
     """Return parameters with lists of numbers as arrays; raises SigmaConfigError for anything but arrays of numbers."""
     if not name and not isinstance(tree, Mapping):
         got = type(tree).__name__
@@ -127,9 +129,9 @@ def _checked(tree: Tree, name: str = "") -> Tree:
         for inner in tree:
             if not isinstance(inner, str):
                 raise SigmaConfigError(f"minimise: the name of a parameter must be a string (got {inner!r}).")
-        return {inner: _checked(value, f"{name}.{inner}".lstrip(".")) for inner, value in tree.items()}
+        return {inner: _check_parameters(value, f"{name}.{inner}".lstrip(".")) for inner, value in tree.items()}
     if isinstance(tree, list | tuple) and any(isinstance(x, np.ndarray | Mapping) for x in tree):
-        return [_checked(value, f"{name}.{number}") for number, value in enumerate(tree)]
+        return [_check_parameters(value, f"{name}.{number}") for number, value in enumerate(tree)]
     array = readable(tree)
     if array.dtype.kind not in "iuf":
         got = f"(got {type(tree).__name__})"
@@ -162,7 +164,7 @@ def minimise(
     SigmaConfigError if the loss is not a scalar, and SigmaTrainingError if it is not finite.
     """
     count, scale = _length(data, epochs, iterations, every)
-    start, alone = _checked(parameters), data is None
+    start, alone = _check_parameters(parameters), data is None
     if optimiser is None:
         raise SigmaConfigError("minimise: an optimiser is missing. Pass one: optimiser=Adam(0.01).")
     rows = dataset({"iteration": np.zeros(max(1, min(count, RUN)))} if alone else data, "minimise")
@@ -172,9 +174,9 @@ def minimise(
         trainer = sigma.create_trainer("trainer", optimiser=optimiser, data=rows, network=network, **settings)
         for done in range(0, count, every if callback else max(1, count)):
             trainer.fit(**{scale: min(every, count - done) if callback else count}, progress=False)
-            if callback is not None and _told(callback, trainer.session, start):
+            if callback is not None and _call_back(callback, trainer.session, start):
                 break
-        found: dict[str, Any] = _found(trainer.session, start)
+        found: dict[str, Any] = _current_parameters(trainer.session, start)
         return found
 
 
@@ -191,12 +193,12 @@ def _length(data: Any, epochs: int | None, iterations: int | None, every: int) -
     return count, scale
 
 
-def _told(callback: Callable[..., bool | None], session: Session, start: Tree) -> bool:
+def _call_back(callback: Callable[..., bool | None], session: Session, start: Tree) -> bool:
     """Call back with the moment and the loss, and with the parameters if there is a place for them."""
     told = session.moment, session.state.published["training.loss"]
     more = len(inspect.signature(callback).parameters) > len(told)
-    return bool(callback(*told, *([_found(session, start)] if more else [])))
+    return bool(callback(*told, *([_current_parameters(session, start)] if more else [])))
 
 
-def _found(session: Session, start: Tree) -> Any:
-    return _Parameters.of(start, lambda address: session.host(f"network.layers.{address}"))
+def _current_parameters(session: Session, start: Tree) -> Any:
+    return _Parameters.from_tree(start, lambda address: session.host(f"network.layers.{address}"))

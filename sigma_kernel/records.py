@@ -11,7 +11,7 @@ from attrs import define, field
 from sigma_kernel.contracts import Chart
 from sigma_kernel.contracts.storing import Log, StoredRun
 from sigma_kernel.encoding import json_document
-from sigma_kernel.errors import said
+from sigma_kernel.errors import error_text
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.plugins.resolver import Resolver, default_store
 from sigma_kernel.training.runs.summary import Summary
@@ -72,7 +72,7 @@ class RunRecords:
             chart: Chart = Resolver(self.catalogue)(Chart, CURVES, "curves")
             drawn = str(chart.draw(Path(run.place).name, run.curves(self.log)))
         except Exception as error:  # a failing plugin must not fail the run
-            self.log(f"curves.svg is not drawn: {said(error)}")
+            self.log(f"curves.svg is not drawn: {error_text(error)}")
         else:
             run.write("curves.svg", drawn)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 
-def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
+def align_rows(rows: Iterable[Sequence[str]]) -> list[str]:
     """Return rows as lines with aligned columns; the last column is not padded."""
     cells = [list(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]

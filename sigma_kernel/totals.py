@@ -138,7 +138,7 @@ def _sum(numbers: Sequence[float]) -> float:
 def is_additive(metric: Metric) -> bool:
     """Return whether totals of a metric are merged by adding them, which the kernel does exactly."""
     own = type(metric)
-    return not metric.keeps_rows and own.merge is Metric.merge and own.merged is Metric.merged
+    return not metric.keeps_rows and own.merge is Metric.merge and own.merge_all is Metric.merge_all
 
 
 def record_totals(metric: Metric, total: Node, rows: int) -> Node:

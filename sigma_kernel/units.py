@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Preprocessor
-from sigma_kernel.errors import expect, inside
+from sigma_kernel.errors import expect, introduce_errors
 from sigma_kernel.graph.node import Node, originating
 
 
@@ -39,7 +39,7 @@ class Units:
             return None
         found = given = f.reshape(f.cast(values, self.dtype), (values.shape[0], *shape))
         for name, (step, state) in reversed(own.items()):
-            with inside(f"preprocessor {name!r}", step), originating(name):
+            with introduce_errors(f"preprocessor {name!r}", step), originating(name):
                 made: Any = step.inverse(found, state)
                 if made is None:
                     return None

@@ -14,10 +14,10 @@ import attrs
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.arrays import protected
+from sigma_kernel.arrays import protect
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
-from sigma_kernel.encoding import packed
+from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
 from sigma_kernel.messages import Messages
 from sigma_kernel.network.architecture import Architecture, Placed
@@ -26,7 +26,7 @@ from sigma_kernel.plugins.components import display_name
 from sigma_kernel.registry.registry import Kind, Registry
 from sigma_kernel.threads import in_thread
 from sigma_kernel.training.components import Learned, target_names
-from sigma_kernel.training.hooks.order import decided
+from sigma_kernel.training.hooks.order import explain_order
 from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.step.live import Elements
 from sigma_kernel.training.step.model import LAYERS
@@ -100,11 +100,11 @@ class EnvironmentView:
     # -- values --------------------------------------------------------------------------------------------------------
     def get(self, address: str) -> Any:
         """Return a value."""
-        return protected(self.environment.registry.get(address))
+        return protect(self.environment.registry.get(address))
 
     def find(self, pattern: str) -> list[tuple[str, Any]]:
         """Return all values that match a pattern, with their addresses."""
-        return [(address, protected(value)) for address, value in self.environment.registry.find(pattern)]
+        return [(address, protect(value)) for address, value in self.environment.registry.find(pattern)]
 
     def entries(self, pattern: str = "**") -> list[AddressEntry]:
         """Return the addresses that match a pattern, with their kinds; values of hooks may disappear meanwhile."""
@@ -116,7 +116,7 @@ class EnvironmentView:
         """Return what was measured, or set, at an address since a cursor, and the next cursor."""
         trainer, _, name = address.partition(".")
         recorder = self.environment.trainer(trainer).recorder
-        return (recorder.settings if name in recorder.settings else recorder.history).since(name, after, most)
+        return (recorder.settings if name in recorder.settings else recorder.history).stretches_since(name, after, most)
 
     def branches(self, trainer: str) -> list[Branch]:
         """Return the branches of a trainer's history."""
@@ -142,7 +142,7 @@ class EnvironmentView:
         """Return the hooks of a trainer in callback order."""
         session = self._session(trainer)
         order, memory = session.setup.order, session.state.memory
-        why, found = decided(order.hooks, order.names), list[HookEntry]()
+        why, found = explain_order(order.hooks, order.names), list[HookEntry]()
         for name in order.names:
             hook, muted = order.hooks[name], bool(memory.get(name, {}).get("muted"))
             when, reasons = str(hook.when or ""), tuple(str(reason) for reason in why if reason.then == name)
@@ -185,12 +185,12 @@ class EnvironmentView:
 
     def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of each output for samples."""
-        evaluator, steps = self._session(trainer).readings.beside()
+        evaluator, steps = self._session(trainer).readings.evaluator_and_steps()
         return evaluator.predictions(steps, samples)
 
     def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
         """Return the output of each layer for samples."""
-        evaluator, steps = self._session(trainer).readings.beside()
+        evaluator, steps = self._session(trainer).readings.evaluator_and_steps()
         return evaluator.activations(steps, samples)
 
     def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
@@ -216,16 +216,16 @@ class EnvironmentView:
 
     def tickets(self, after: int = 0) -> list[Ticket]:
         """Return the tickets after a number."""
-        return [ticket for _, ticket in self.environment.tickets.after(after)]
+        return [ticket for _, ticket in self.environment.tickets.entries_after(after)]
 
     def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
         """Return the rows of the journal after a number, but digests."""
-        rows = self.environment.rows.after(after)
-        return [(number, packed(row)) for number, row in rows]
+        rows = self.environment.rows.entries_after(after)
+        return [(number, pack(row)) for number, row in rows]
 
     def messages(self, after: int) -> list[tuple[int, str]]:
         """Return the numbered messages after a number."""
-        return self.environment.messages.after(after)
+        return self.environment.messages.entries_after(after)
 
 
 def _entry(registry: Registry, address: str, kind: Kind, settable: bool) -> AddressEntry | None:

@@ -164,7 +164,7 @@ def best(folder: Path | None = None, epochs: int | None = 10, **settings: Any) -
 
 
 def said(made: Environment) -> list[str]:
-    return [text for _, text in made.messages.after(0)]
+    return [text for _, text in made.messages.entries_after(0)]
 
 
 @pytest.mark.parametrize("by", ["epochs", "goal", "hook", "person"])

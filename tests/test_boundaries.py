@@ -33,7 +33,14 @@ from sigma_kernel import (
     functions as f,
     when,
 )
-from sigma_kernel.errors import SigmaComponentError, SigmaMemoryError, SigmaTrainingError, expect, inside, named
+from sigma_kernel.errors import (
+    SigmaComponentError,
+    SigmaMemoryError,
+    SigmaTrainingError,
+    component_name,
+    expect,
+    introduce_errors,
+)
 from sigma_layers import Dense, Input, Output, SquaredDifference
 from sigma_operator_local import LocalOperator
 from sigma_testing import Do, Memory
@@ -298,15 +305,15 @@ def test_a_plugins_component_is_named_with_its_distribution(distribution: Any) -
 
 
 def test_a_name_is_that_of_the_class_of_an_instance_and_of_a_function_itself() -> None:
-    assert named(Dense(3)) == named(Dense) == "sigma-layers:dense"
-    assert named(raises) == "tests.test_boundaries.raises"
-    assert named(Gate()) == "tests.test_boundaries.Gate"
+    assert component_name(Dense(3)) == component_name(Dense) == "sigma-layers:dense"
+    assert component_name(raises) == "tests.test_boundaries.raises"
+    assert component_name(Gate()) == "tests.test_boundaries.Gate"
 
 
 def test_an_expected_error_passes_unchanged() -> None:
-    with pytest.raises(SigmaDataError, match=r"^row 3: is torn\. Mend it\.$"), inside("data", Gate()):
+    with pytest.raises(SigmaDataError, match=r"^row 3: is torn\. Mend it\.$"), introduce_errors("data", Gate()):
         raise SigmaDataError("row 3: is torn. Mend it.")
-    with inside("data", Gate()):
+    with introduce_errors("data", Gate()):
         expect(True, "nothing", None)
 
 
@@ -316,10 +323,10 @@ def test_an_expected_error_passes_unchanged() -> None:
 def test_too_little_memory_is_no_mistake_of_a_component(told: str, much: str) -> None:
     remedy = r"Choose a smaller batch_size, shorter sequences, or fewer units\.$"
     said = rf"^backend \(tests.test_boundaries.Gate\): there is too little memory: {much}.*\. {remedy}"
-    with pytest.raises(SigmaMemoryError, match=said), inside("backend", Gate()):
+    with pytest.raises(SigmaMemoryError, match=said), introduce_errors("backend", Gate()):
         raise MemoryError(told)
 
 
 def test_ending_a_program_is_no_error_of_a_component() -> None:
-    with pytest.raises(KeyboardInterrupt), inside("data", Gate()):
+    with pytest.raises(KeyboardInterrupt), introduce_errors("data", Gate()):
         raise KeyboardInterrupt

@@ -410,7 +410,9 @@ def test_a_finished_trainer_does_not_train_until_it_is_reset(stop: Stop, reason:
         assert sigma.run().epochs == 2
         assert sigma.run().epochs == 2
         assert sigma.trainer("trainer").fit(epochs=5)["training.loss"].size == 2
-        assert any(f"nothing to train: {reason}" in text or reason in text for _, text in sigma.messages.after(0))
+        assert any(
+            f"nothing to train: {reason}" in text or reason in text for _, text in sigma.messages.entries_after(0)
+        )
         sigma.reset()
         assert sigma.run().epochs == 2
         assert sigma.trainer("trainer").history["training.loss"].size == 4

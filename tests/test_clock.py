@@ -48,7 +48,7 @@ def points(step: TimeStep, up_to: float) -> list[float]:
 def test_a_step_is_due_if_a_due_point_was_passed(step, before, more):
     passed = [point for point in points(step, before + more) if point > before]
     assert step.due(at(step.scale, before), at(step.scale, before + more)) == bool(passed)
-    assert step.next(before) == next((point for point in points(step, before + 100) if point > before), None)
+    assert step.next_due(before) == next((point for point in points(step, before + 100) if point > before), None)
 
 
 @settings(deadline=None)
@@ -66,7 +66,7 @@ def test_due_points_every_tenth_of_a_second_survive_rounding():
     for interval in (0.1, 0.7, 1 / 3):
         step, count = every(interval, "second"), 0.0
         for _ in range(1000):
-            then = step.next(count)
+            then = step.next_due(count)
             assert then == pytest.approx(count + interval)
             assert not step.due(Moment(second=then), Moment(second=then))
             count = then
@@ -92,7 +92,7 @@ def test_after_is_due_once_and_between_only_within_its_limits():
 def test_an_event_is_due_whenever_it_happens():
     now, step = Moment(), every(1, "pause")
     for _ in range(3):
-        before, now = now, now.ticked(TimeScale.PAUSE)
+        before, now = now, now.tick(TimeScale.PAUSE)
         assert step.due(before, now)
         assert not every(1, "resume").due(before, now)
 
@@ -110,10 +110,10 @@ def run(
         for _ in range(min(due or left, left, per_epoch - done) if bursts else 1):
             size = min(batch, rows - row)
             row += size
-            now = now.advanced(1, samples=size, seconds=0.001)
+            now = now.advance(1, samples=size, seconds=0.001)
         if row == rows:
             row = 0
-            now = now.ticked(TimeScale.EPOCH)
+            now = now.tick(TimeScale.EPOCH)
         names = [i for i, step in enumerate(steps) if step.due(before, now)]
         if names:
             fired.append((now.iteration, now.epoch, names))
@@ -238,7 +238,7 @@ def test_counts_become_python_numbers():
     step = TimeStep("epochs", np.int64(2), np.float32(4.0), 8)
     assert (type(step.interval), type(step.first), type(step.last)) == (int, int, int)
     assert step == between(4, 8, "epoch", interval=2)
-    assert clock.scaled("seconds") is clock.scaled(TimeScale.SECOND) is TimeScale.SECOND
+    assert clock.time_scale("seconds") is clock.time_scale(TimeScale.SECOND) is TimeScale.SECOND
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_an_invalid_duration_is_refused(text):
 # -- the clock ---------------------------------------------------------------------------------------------------------
 def test_a_moment_round_trips_through_plain_values():
     start = Moment()
-    now = start.advanced(5, samples=50, seconds=0.25).advanced(1).ticked(TimeScale.EPOCH).ticked(TimeScale.START)
+    now = start.advance(5, samples=50, seconds=0.25).advance(1).tick(TimeScale.EPOCH).tick(TimeScale.START)
     assert now == Moment(iteration=6, epoch=1, sample=50, second=0.25, start=1)
     assert Moment(**json.loads(json.dumps(asdict(now)))) == now
     assert start == Moment()

@@ -24,7 +24,7 @@ from sigma_kernel.clock import after, every
 from sigma_kernel.contracts import HookContext, Monitor, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
-from sigma_kernel.training.history.rewind import Past
+from sigma_kernel.training.history.rewind import RewindBuffer
 from sigma_store.checkpoints import store as checkpoint
 from sigma_testing.doing import Do
 from sigma_testing.null import NullBackend
@@ -125,7 +125,7 @@ def test_monitors_watch_training_from_its_begin_to_its_end(way: Way) -> None:
 @pytest.mark.parametrize("prepared", [False, True])
 def test_training_is_steered_from_another_thread(start: Callable[[Environment], Any], prepared: bool) -> None:
     with _slow() as sigma:
-        sigma.trainer("trainer").recorder.past = Past(deque())  # none is dropped while this thread waits
+        sigma.trainer("trainer").recorder.past = RewindBuffer(deque())  # none is dropped while this thread waits
         if prepared:
             sigma.prepare()
         handle = start(sigma)
@@ -308,7 +308,7 @@ def test_a_signal_during_fit_saves_before_it_has_its_usual_effect(
     )
     assert (done.returncode, done.stdout.strip(), done.stderr) == (code, said, "")
     (run,) = (tmp_path / "runs").iterdir()
-    assert saved in [path.name for path in checkpoint.saved(run, "trainer")]
+    assert saved in [path.name for path in checkpoint.list_checkpoints(run, "trainer")]
 
 
 # -- in the background -------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 
 from sigma_kernel.curves import Branch, BranchedCurves
 from sigma_kernel.errors import SigmaConfigError
-from sigma_store.curves import measured, read
+from sigma_store.curves import read, read_curves
 
 LOSS = "training.loss"
 
@@ -77,13 +77,13 @@ def test_branches_are_told_apart_and_begin_where_a_rewind_went_back_to(tmp_path:
     rows = [placed(at, training_loss=float(at)) for at in (10, 20, 30)]
     rows += [placed(at, 1, 0, 12, training_loss=100.0 + at) for at in (25, 40)]
     rows += [placed(at, 3, 0, 30, training_loss=200.0 + at) for at in (35, 50)]  # on branch 2, nothing was measured
-    found = measured(written(tmp_path / "m", *rows), print)["a"]
+    found = read_curves(written(tmp_path / "m", *rows), print)["a"]
     assert [*found.branches] == [Branch(0), Branch(1, 0, 12), Branch(3, 1, 30)]
     assert parts(found) == [(0, [10, 20, 30]), (1, [25, 40]), (3, [35, 50])]
     assert found.curves()[LOSS].iterations.tolist() == [10, 25, 35, 50]  # not 20, which a row of the file before had
-    left = [(one.branch, one.curve.iterations.tolist()) for one in found.left()[LOSS]]
+    left = [(one.branch, one.curve.iterations.tolist()) for one in found.abandoned_stretches()[LOSS]]
     assert left == [(0, [10, 20, 30]), (1, [25, 40])]  # each from the last value that counts on
-    assert [one.curve.iterations.tolist() for one in found.left(joined=False)[LOSS]] == [[20, 30], [40]]
+    assert [one.curve.iterations.tolist() for one in found.abandoned_stretches(joined=False)[LOSS]] == [[20, 30], [40]]
     table = found.table()
     assert table["branch"].tolist() == [0, 0, 0, 1, 1, 3, 3]
     assert table["iteration"].tolist() == [10, 20, 30, 25, 40, 35, 50]
@@ -93,19 +93,19 @@ def test_a_session_replaces_what_a_kill_ended_on_its_branch(tmp_path: Path) -> N
     rows = [placed(at, training_loss=1.0) for at in (10, 20)]
     rows += [placed(at, 1, 0, 10, training_loss=2.0) for at in (15, 20, 30)]
     rows += [placed(at, 1, 1, 15, training_loss=3.0) for at in (18, 40)]
-    found = measured(written(tmp_path / "m", *rows), print)["a"]
+    found = read_curves(written(tmp_path / "m", *rows), print)["a"]
     assert parts(found) == [(0, [10, 20]), (1, [15, 18, 40])]
     assert found.curves()[LOSS].values.tolist() == [1.0, 2.0, 3.0, 3.0]
     # without a checkpoint of the newest branch, everything is replayed: the branches after it are measured again
     rows += [placed(at, 0, 2, 0, training_loss=4.0) for at in (5, 20)]
     rows += [placed(at, 1, 2, 10, training_loss=5.0) for at in (15, 20)]
-    found = measured(written(tmp_path / "m", *rows), print)["a"]
+    found = read_curves(written(tmp_path / "m", *rows), print)["a"]
     assert parts(found) == [(0, [5, 20]), (1, [15, 20])]
 
 
 def test_a_reset_begins_another_branch_with_the_same_number(tmp_path: Path) -> None:
     rows = [placed(at, training_loss=float(at)) for at in (10, 20, 5, 15)]
-    found = measured(written(tmp_path / "m", *rows), print)["a"]
+    found = read_curves(written(tmp_path / "m", *rows), print)["a"]
     assert parts(found) == [(0, [10, 20]), (0, [5, 15])]
     assert found.curves()[LOSS].iterations.tolist() == [5, 15]
 
@@ -113,7 +113,7 @@ def test_a_reset_begins_another_branch_with_the_same_number(tmp_path: Path) -> N
 def test_a_new_session_continues_the_rows_of_an_older_version(tmp_path: Path) -> None:
     rows = [row(at, training_loss=1.0) for at in (10, 20, 15, 30)]
     rows += [placed(at, 0, 1, 30, training_loss=2.0) for at in (35, 40)]
-    assert parts(measured(written(tmp_path / "m", *rows), print)["a"]) == [(0, [10, 15, 30, 35, 40])]
+    assert parts(read_curves(written(tmp_path / "m", *rows), print)["a"]) == [(0, [10, 15, 30, 35, 40])]
 
 
 def test_two_rows_of_one_iteration_keep_the_values_of_both(tmp_path: Path) -> None:

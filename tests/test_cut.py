@@ -64,12 +64,12 @@ environment <- training.trainer: Trainer
 environment <- views: EnvironmentView
 records <- training.runs.summary: Summary
 testing.checkpoints <- store.checkpoints.store: read
-testing.checkpoints <- store.checkpoints.store: saved
+testing.checkpoints <- store.checkpoints.store: list_checkpoints
 testing.checkpoints <- store.checkpoints.store: write
 testing.checkpoints <- training.step.model: LAYERS
 testing.hooks <- training.hooks.order: by_the_clock
 testing.hooks <- training.hooks.order: reads
-testing.journals <- store.chain: chained
+testing.journals <- store.chain: chain_row
 testing.journals <- store.chain: hash_of
 testing.journals <- store.checkpoints.store: MANIFEST
 testing.journals <- store.checkpoints.store: SEAL

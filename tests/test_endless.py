@@ -24,7 +24,7 @@ from attrs import define
 from sigma_kernel.clock import Moment, TimeStep, duration
 from sigma_kernel.contracts import Layer
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError, suggest_name
 from sigma_kernel.network import notation
 from sigma_kernel.plugins import specs
 from sigma_kernel.registry import addresses
@@ -288,8 +288,8 @@ def test_the_longest_criterion_can_be_evaluated_and_printed():
 
 
 def test_no_similar_name_is_suggested_for_an_overlong_name():
-    assert near("a" * 99, ["a" * 100])
-    assert not near("a" * 101, ["a" * 100])
+    assert suggest_name("a" * 99, ["a" * 100])
+    assert not suggest_name("a" * 101, ["a" * 100])
 
 
 @pytest.mark.parametrize(

@@ -450,13 +450,13 @@ def test_a_trainer_that_fails_before_training_still_answers_requests(monkeypatch
 
 
 def test_two_threads_that_request_the_session_get_the_same_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = module_of_trainers.prepared
+    made = module_of_trainers.prepare_session
 
     def slowly(*settings: Any) -> Any:
         time.sleep(0.05)
         return made(*settings)
 
-    monkeypatch.setattr(module_of_trainers, "prepared", slowly)
+    monkeypatch.setattr(module_of_trainers, "prepare_session", slowly)
     with _small() as sigma, ThreadPoolExecutor(4) as people:
         found = list(people.map(lambda _: sigma.trainer("trainer").session, range(4)))
         assert len({id(session) for session in found}) == 1
@@ -531,8 +531,8 @@ def test_ctrl_c_finishes_the_burst_saves_and_ends(tmp_path: Path) -> None:
         summary = sigma.run()
         assert (sigma.state, summary.status) == ("stopped", "interrupted")
         assert summary.iterations >= 7
-        assert any("interrupt again to abort" in text for _, text in sigma.messages.after(0))
-        saved = checkpoint.read(checkpoint.saved(sigma.run_folder, "trainer")[-1])
+        assert any("interrupt again to abort" in text for _, text in sigma.messages.entries_after(0))
+        saved = checkpoint.read(checkpoint.list_checkpoints(sigma.run_folder, "trainer")[-1])
         assert saved.values["clock"]["iteration"] == summary.iterations
         assert saved.values["clock"]["stop"] == 0  # saved before the hooks at the end
         assert {n: v.tobytes() for n, v in saved.arrays.items()} == state_bytes(sigma.trainer("trainer"))
@@ -608,7 +608,7 @@ def test_a_run_leaves_a_complete_run_folder(tmp_path: Path) -> None:
     assert summary.folder == str(folder)
     assert _json(folder / "plugins.json") == {"format": 1, "plugins": sigma.catalogue.versions()}
     assert [path.name for path in (folder / "checkpoints" / "trainer").iterdir()] == ["15"]
-    saved = checkpoint.read(checkpoint.saved(folder, "trainer")[-1])
+    saved = checkpoint.read(checkpoint.list_checkpoints(folder, "trainer")[-1])
     assert {name: values.tobytes() for name, values in saved.arrays.items()} == state
     journal = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
     said = [row.get("command", row.get("event")) for row in journal[1:]]
@@ -639,7 +639,7 @@ def test_a_second_fit_continues_in_the_same_folder(tmp_path: Path) -> None:
         sigma.folder = tmp_path
         sigma.run()
         second = sigma.run()
-        saved = checkpoint.saved(sigma.run_folder, "trainer")
+        saved = checkpoint.list_checkpoints(sigma.run_folder, "trainer")
     assert [path.name for path in saved] == ["5", "10"]
     assert _json(sigma.run_folder / "summary.json")["iterations"] == second.iterations == 10
 
@@ -650,7 +650,7 @@ def test_a_failed_run_is_marked_in_its_folder_and_saves_its_last_good_state(tmp_
         with pytest.raises(SigmaTrainingError):
             sigma.run()
     assert _json(sigma.run_folder / "summary.json")["status"] == "failed"
-    assert [path.name for path in checkpoint.saved(sigma.run_folder, "trainer")] == ["5"]
+    assert [path.name for path in checkpoint.list_checkpoints(sigma.run_folder, "trainer")] == ["5"]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -758,7 +758,7 @@ def test_a_failed_monitor_is_logged() -> None:
     with _small() as sigma:
         sigma.monitors["screen"] = Told(_raise)
         sigma.run()
-        texts = [text for _, text in sigma.messages.after(0)]
+        texts = [text for _, text in sigma.messages.entries_after(0)]
     assert texts == ["monitor 'screen' failed: OSError: the screen is gone; training continues"]
 
 
@@ -893,7 +893,7 @@ def test_a_chart_that_fails_is_logged_and_the_run_is_finished(tmp_path: Path, mo
         sigma.folder = tmp_path
         sigma.trainer("trainer").fit(epochs=2)
         assert sigma.trainer("trainer").session.moment.epoch == 2
-        assert "curves.svg is not drawn: KeyError: 'loss'" in [text for _, text in sigma.messages.after(0)]
+        assert "curves.svg is not drawn: KeyError: 'loss'" in [text for _, text in sigma.messages.entries_after(0)]
         assert sigma.run_folder is not None
         assert not (sigma.run_folder / "curves.svg").exists()
 
@@ -980,7 +980,10 @@ def test_a_summary_that_cannot_be_written_is_reported_after_everything_else(
             with pytest.raises(SigmaStateError, match="summary.json: cannot be written: No space left on device. Free"):
                 move(sigma)
             assert sigma.run_folder is not None
-            assert checkpoint.read(checkpoint.saved(sigma.run_folder, "trainer")[-1]).values["clock"]["epoch"] == 2
+            assert (
+                checkpoint.read(checkpoint.list_checkpoints(sigma.run_folder, "trainer")[-1]).values["clock"]["epoch"]
+                == 2
+            )
             run_folder.lock(folders.WrittenFolder(sigma.run_folder)).close()  # it is free again
 
     train(lambda sigma: sigma.run())

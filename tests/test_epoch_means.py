@@ -18,8 +18,8 @@ from sigma_kernel.contracts import Metric, Totals
 from sigma_kernel.errors import SigmaComponentError
 from sigma_kernel.graph import Node
 from sigma_kernel.totals import expand
-from sigma_kernel.training.session.snapshot import restored
-from sigma_kernel.training.step.measuring import Sums, means, summed
+from sigma_kernel.training.session.snapshot import restore
+from sigma_kernel.training.step.measuring import Sums, add_to_sums, means
 from sigma_layers import FunctionCost, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_operator_local import LocalOperator
 from sigma_optimisers import GradientDescent
@@ -166,7 +166,7 @@ def test_sums_of_an_epoch_have_no_error_and_the_same_parts_for_any_bursts(bursts
     sums: Sums = {}
     for end, count in zip(np.cumsum(bursts), bursts, strict=True):
         part = slice(end - count, end)
-        sums = summed(sums, {"a": (np.array(values[part]), 3), "b": (np.array(values[part]), weights[part])})
+        sums = add_to_sums(sums, {"a": (np.array(values[part]), 3), "b": (np.array(values[part]), weights[part])})
     products = {"a": (3 * np.array(values)).tolist(), "b": (np.array(values) * weights).tolist()}
     for name, over in (("a", [270.0]), ("b", weights.tolist())):
         exactly = sum(map(Fraction, products[name]), Fraction(0))
@@ -177,13 +177,13 @@ def test_sums_of_an_epoch_have_no_error_and_the_same_parts_for_any_bursts(bursts
 
 @pytest.mark.parametrize("weights", [0, 7, np.array([0.0, 0.0]), np.array([1.0, 2.0])])
 def test_sums_of_an_epoch_are_the_same_text_whether_or_not_a_run_was_resumed(weights: Any) -> None:
-    sums = summed({}, {"a": (np.array([0.5, 0.25]), weights)})
+    sums = add_to_sums({}, {"a": (np.array([0.5, 0.25]), weights)})
     assert json.dumps(sums) == json.dumps({"a": [expand(parts) for parts in sums["a"]]})
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_loss_that_is_not_finite_makes_the_mean_likewise(bad: float) -> None:
-    sums = summed(summed({}, {"a": (np.array([1.0, bad]), 2)}), {"a": (np.array([3.0] * 99), 2)})
+    sums = add_to_sums(add_to_sums({}, {"a": (np.array([1.0, bad]), 2)}), {"a": (np.array([3.0] * 99), 2)})
     assert repr(means(sums, [])["a"]) == repr(bad)
 
 
@@ -265,4 +265,4 @@ def test_the_sums_of_an_earlier_checkpoint_go_on() -> None:
         session = trainer.session
         saved = session.snapshot()
         saved.values["sums"] = {"loss": [0.75, 3.0]}
-        assert restored(saved, session.setup).sums == {"loss": [[0.75], [3.0]]}
+        assert restore(saved, session.setup).sums == {"loss": [[0.75], [3.0]]}

@@ -21,7 +21,7 @@ from sigma_kernel import (
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
 from sigma_run import load
 from sigma_run.launcher import main
-from sigma_run.launcher.export import written
+from sigma_run.launcher.export import export_network
 from sigma_testing import inference
 
 TEXT = """
@@ -208,7 +208,7 @@ class Nothing(Exporter):
 @pytest.mark.parametrize("exporter", [Elsewhere(), Nothing()])
 def test_an_exporter_that_does_not_write_its_file_is_named(tmp_path: Path, exporter: Exporter) -> None:
     with pytest.raises(SigmaPluginError, match=rf"the exporter .*{type(exporter).__name__}' did not write it"):
-        written(exporter, inference(), tmp_path / "model.x")
+        export_network(exporter, inference(), tmp_path / "model.x")
     assert [*tmp_path.iterdir()] == []
 
 
@@ -217,14 +217,14 @@ def test_an_exporter_that_does_not_write_its_file_is_named(tmp_path: Path, expor
 )
 def test_nothing_is_left_of_an_export_that_fails(tmp_path: Path, exporter: Exporter, message: str) -> None:
     with pytest.raises(SigmaConfigError, match=message):
-        written(exporter, inference(), tmp_path / "model.x")
+        export_network(exporter, inference(), tmp_path / "model.x")
     assert [*tmp_path.iterdir()] == []
 
 
 def test_other_files_of_an_export_are_kept_beside_it(tmp_path: Path) -> None:
-    made = written(Beside(), inference(), tmp_path / "model.x")
+    made = export_network(Beside(), inference(), tmp_path / "model.x")
     assert made == [tmp_path / "model.x", tmp_path / "model.weights"]
     (tmp_path / "model.x").unlink()
     with pytest.raises(SigmaConfigError, match=r"model\.weights: already exists"):
-        written(Beside(), inference(), tmp_path / "model.x")
+        export_network(Beside(), inference(), tmp_path / "model.x")
     assert not (tmp_path / "model.x").exists()

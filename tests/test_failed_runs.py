@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sigma_run.launcher.group import main
-from sigma_store.checkpoints.store import read, saved
-from sigma_testing.journals import journalled
+from sigma_store.checkpoints.store import list_checkpoints, read
+from sigma_testing.journals import read_journal
 
 pytestmark = pytest.mark.rooms
 
@@ -62,8 +62,8 @@ def run(sigma, tmp_path):
 def test_a_run_that_fails_leaves_its_last_good_state_and_says_why(run):
     summary = json.loads((run / "summary.json").read_text())
     assert (summary["status"], summary["iterations"]) == ("failed", 2)
-    assert [path.name for path in saved(run, "trainer")] == ["0"]
-    end = journalled(run)[-1]
+    assert [path.name for path in list_checkpoints(run, "trainer")] == ["0"]
+    end = read_journal(run)[-1]
     assert (end["event"], end["failed"], end["good"], end["iteration"]) == ("end", True, 0, 2)
     assert end["why"] == summary["why"]
 
@@ -87,7 +87,7 @@ def test_a_resume_with_the_same_settings_fails_at_the_same_iteration(sigma, run)
         assert code == 1
         assert "Nothing is changed, so it may fail again; --set changes a setting." in err
         assert "the loss is nan at iteration 2" in err
-        assert [path.name for path in saved(run, "trainer")] == ["0"]
+        assert [path.name for path in list_checkpoints(run, "trainer")] == ["0"]
 
 
 def test_a_replay_of_a_run_that_failed_is_identical(sigma, run):
@@ -103,8 +103,8 @@ def test_checkpoints_after_the_good_state_are_set_aside_by_a_resume(sigma, run):
     code, _, _ = sigma("run", run / "config.toml", "--set", 'hooks.save={type="checkpoint", every="1 iteration"}')
     other = max((path for path in run.parent.iterdir()), key=lambda path: path.stat().st_mtime_ns)
     assert code == 1
-    assert [path.name for path in saved(other, "trainer")] == ["0", "1"]
+    assert [path.name for path in list_checkpoints(other, "trainer")] == ["0", "1"]
     assert sigma("resume", other, "--set", f"{RATE}=0.1")[0] == 0
     assert [path.name for path in (other / "checkpoints" / "trainer").glob("*.branch-0")] == ["1.branch-0"]
-    newest = read(saved(other, "trainer")[-1])
+    newest = read(list_checkpoints(other, "trainer")[-1])
     assert all(abs(x).max() < 100 for name, x in newest.arrays.items() if name.startswith("network"))

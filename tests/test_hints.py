@@ -19,7 +19,7 @@ from sigma_kernel.errors import (
     SigmaError,
     SigmaStateError,
     SigmaTrainingError,
-    near,
+    suggest_name,
 )
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.training.history.metrics import History
@@ -47,7 +47,7 @@ from sigma_testing import NullBackend
     ],
 )
 def test_a_hint_names_what_is_meant(name: str, known: list[str], hint: str) -> None:
-    assert near(name, known).strip() == hint
+    assert suggest_name(name, known).strip() == hint
 
 
 @pytest.mark.rooms

@@ -88,7 +88,7 @@ def test_the_generator_writes_only_missing_files(tmp_path, monkeypatch, distribu
     package = tmp_path / "acme-layers" / "acme_layers"
     (package / "__init__.py").write_text(INIT)
     monkeypatch.delitem(sys.modules, "acme_layers")
-    found = generate.generated(tmp_path)
+    found = generate.generated_files(tmp_path)
     assert found == {package / "__init__.pyi": f"{generate.HEADER}from acme_layers.gate import Gate as Gate\n"}
     assert all(path.is_relative_to(Path(str(contracts.__file__)).parents[1]) for path in generate.stubs("sigma_kernel"))
 

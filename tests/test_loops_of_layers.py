@@ -13,7 +13,7 @@ from sigma_kernel.contracts import Architecture, Context, Layer, Outputs, Parame
 from sigma_kernel.errors import SigmaGraphError, SigmaNetworkError
 from sigma_kernel.graph import Graph, Node, Spec, gradient, interpret, numpy_namespace
 from sigma_kernel.network.network import Network
-from sigma_testing import LayerSuite, traced
+from sigma_testing import LayerSuite, trace_layer
 
 BATCH, STEPS, UNITS = 2, 5, 3
 RANDOM = np.random.default_rng(0)
@@ -91,7 +91,7 @@ class TestALoopOfLayersWithState(TestALoopOfOwnedLayers):
 
 def values(layer: Layer, training: bool = True, **given: Any) -> dict[str, np.ndarray]:
     """Return the output of a layer on X, as ``""``, and its new state, with values by the end of their address."""
-    it = traced(layer, [Spec(X.shape, "float64")], training=training)
+    it = trace_layer(layer, [Spec(X.shape, "float64")], training=training)
     words = {"key": np.array([1, 2], np.uint32), **dict.fromkeys(("iteration", "row", "scan"), np.uint32(0))}
     known = {**words, "input 0": X, "weights": W, "mean": MEAN, "pace": np.array(0.25), **given}
     found = it.run([known[name.rpartition(".")[2]] for name in it.names])
@@ -110,7 +110,7 @@ def unrolled(steps: int, training: bool = True) -> tuple[np.ndarray, np.ndarray]
 
 
 def test_parameters_and_settings_of_owned_layers_are_those_of_one_copy():
-    it = traced(Loop(Sums() + Running()), [Spec(X.shape, "float64")], training=True)
+    it = trace_layer(Loop(Sums() + Running()), [Spec(X.shape, "float64")], training=True)
     assert list(it.shapes.parameters) == ["0-it.cell.0-sums.weights"]
     assert list(it.shapes.state) == ["0-it.cell.1-running.mean"]
     assert list(it.shapes.live) == ["0-it.cell.1-running.pace"]
@@ -144,7 +144,7 @@ def test_a_layer_that_runs_before_and_in_a_loop_continues_from_its_own_state():
 
 
 def test_gradients_go_through_the_whole_loop():
-    it = traced(Loop(Sums()), [Spec(X.shape, "float64")], training=True)
+    it = trace_layer(Loop(Sums()), [Spec(X.shape, "float64")], training=True)
     slopes = Graph(it.graph.inputs, gradient(f.sum(it.output[:, -1]), it.graph.inputs))
     by_x, by_w = interpret(slopes, numpy_namespace())(X, W)
     flow, total, rows = np.ones((BATCH, UNITS)), np.zeros_like(W), values(Loop(Sums()))[""]
@@ -179,7 +179,7 @@ def test_a_step_draws_the_same_numbers_whatever_its_direction_and_the_number_of_
 
 def test_numbers_of_a_layer_without_state_do_not_depend_on_others_with_state():
     it = [
-        traced(Loop(cell), [Spec(X.shape, "float64")], training=True)
+        trace_layer(Loop(cell), [Spec(X.shape, "float64")], training=True)
         for cell in (Noise() + Sums(), Noise() + Running())
     ]
     assert [list(one.shapes.streams.numbers) for one in it] == [["0-it.cell.0-noise"]] * 2
@@ -193,7 +193,7 @@ def test_rows_of_a_shard_draw_the_numbers_that_they_draw_in_the_batch():
             return f.swap_axes(drawn, 0, 1)
 
     def drawn(rows: int, first: int) -> np.ndarray:
-        it = traced(Only(), [Spec((rows, 1))], training=True)
+        it = trace_layer(Only(), [Spec((rows, 1))], training=True)
         known = {"key": np.array([1, 2], np.uint32), "iteration": np.uint32(3), "row": np.uint32(first)}
         return it.run([known.get(name, np.zeros((rows, 1), np.float32)) for name in it.names])[0]
 

@@ -36,19 +36,8 @@ FUNCTION_WORDS = set(
     )
 )
 LEFT: dict[str, int] = {  # functions of each package that still have such a name; a number may only fall
-    "sigma_kernel": 357,
-    "sigma_backend_cupy": 3,
-    "sigma_backend_jax": 1,
-    "sigma_backend_numba": 15,
-    "sigma_backend_numpy": 2,
-    "sigma_backend_torch": 1,
-    "sigma_export_onnx": 4,
-    "sigma_hooks": 19,
-    "sigma_run": 58,
-    "sigma_sklearn": 4,
-    "sigma_store": 27,
-    "sigma_testing": 42,
-    "sigma_text": 5,
+    "sigma_kernel": 75,
+    "sigma_run": 23,
 }
 
 
@@ -79,7 +68,7 @@ def test_names_of_functions_are_no_participles_or_function_words():
 
 def test_terms_are_names_of_functions_that_would_be_found_without_them():
     assert TERMS - {name for names in functions_by_package().values() for name in names} == set()
-    assert {term for term in TERMS if not is_participle(term) and term not in FUNCTION_WORDS} == set()
+    assert {term for term in TERMS if not is_participle(term) and term.strip("_") not in FUNCTION_WORDS} == set()
 
 
 @pytest.mark.parametrize(

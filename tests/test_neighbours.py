@@ -17,7 +17,7 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
-from sigma_testing.journals import forged
+from sigma_testing.journals import forge_journal
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Descent, Sweep, decisive, small_environment
 
@@ -110,7 +110,7 @@ def test_a_changed_value_in_the_journal_is_a_difference(tmp_path: Path) -> None:
         told = [row["values"] for row in rows if row.get("event") == "heard"]
         next(values for values in reversed(told) if "first.training.loss" in values)["first.training.loss"] = 0.125
 
-    forged(run, change)
+    forge_journal(run, change)
     with pair() as again:
         assert list(again.replay(run)[1]) == ["second"]
 

@@ -403,7 +403,7 @@ def test_a_cost_without_targets_is_given_only_what_leads_to_it():
     pair = Input("other") + Dense(3) + Apart((Input() + Dense(3),), targets="", name="apart")
     network = Network.build(pair)
     assert network.sections() == ("other", "inputs")
-    assert network.targeted == ()
+    assert network.targeted_costs == ()
     assert [output.name for output in network.outputs] == ["1-dense"]
     shapes = network.declare({name: DATA[name] for name in network.sections()}, "float32", resolve)
     assert shapes.outputs["apart"] == Spec(())

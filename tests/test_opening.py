@@ -161,8 +161,8 @@ def test_parameters_have_addresses_and_are_copies(digits):
 
 
 def test_any_checkpoint_can_be_loaded_by_number(digits):
-    first, last = checkpoint.saved(digits.run_folder, "trainer")[
-        :: len(checkpoint.saved(digits.run_folder, "trainer")) - 1
+    first, last = checkpoint.list_checkpoints(digits.run_folder, "trainer")[
+        :: len(checkpoint.list_checkpoints(digits.run_folder, "trainer")) - 1
     ]
     assert load(digits.run_folder).path == last
     early = load(digits.run_folder, checkpoint=int(first.name))
@@ -173,7 +173,7 @@ def test_any_checkpoint_can_be_loaded_by_number(digits):
 
 
 def test_a_damaged_checkpoint_is_named_and_skipped(run):
-    newest = checkpoint.saved(run, "trainer")[-1]
+    newest = checkpoint.list_checkpoints(run, "trainer")[-1]
     (newest / "state.safetensors").write_bytes(b"")
     told = []
     model = load(run, log=told.append)
@@ -181,7 +181,7 @@ def test_a_damaged_checkpoint_is_named_and_skipped(run):
     assert any(str(newest) in text and "damaged" in text for text in told)
     with pytest.raises(SigmaCheckpointError, match="damaged"):
         load(run, checkpoint=int(newest.name))
-    for path in checkpoint.saved(run, "trainer"):
+    for path in checkpoint.list_checkpoints(run, "trainer"):
         shutil.rmtree(path)
     with pytest.raises(SigmaCheckpointError, match="holds no checkpoint of 'trainer'"):
         load(run)

@@ -398,7 +398,7 @@ def test_what_cannot_be_written_is_named_when_the_run_begins_and_when_it_is_open
             summary = environment.run()
         ((said, place),) = ((str(one.message), one.filename) for one in told)
         assert place == __file__
-        assert not environment.messages.after(0)
+        assert not environment.messages.entries_after(0)
         folder = environment.run_folder
     assert summary.status == "finished"
     assert said.count("cannot be imported by a name: it is defined in a script, a notebook or a function.") == 2

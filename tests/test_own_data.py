@@ -324,7 +324,7 @@ def test_rows_that_a_function_draws_are_drawn_anew_for_each_epoch() -> None:
         yield np.full((40, 3), len(calls), np.float32), CODES
 
     feed = trained(drawn, epochs=1).session.setup.feed
-    seen = [np.asarray(feed.next(feed.start(epoch), 1).block["inputs"])[0, 0] for epoch in (5, 6, 7)]
+    seen = [np.asarray(feed.next_batches(feed.start(epoch), 1).block["inputs"])[0, 0] for epoch in (5, 6, 7)]
     assert len({float(one) for one in seen}) == 3
 
 

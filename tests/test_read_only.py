@@ -80,7 +80,7 @@ class Median(Metric):
     def totals(self, prediction, targets):
         return f.mean(f.abs(prediction - targets), axis=1)
 
-    def merged(self, parts):
+    def merge_all(self, parts):
         for part in parts if self.merges else ():
             part.sort()
         return np.concatenate(parts)
@@ -208,7 +208,7 @@ class Writes(Operator):
 
     def _compute(self, steps, batches):
         (batches.rows if self.to == "rows" else batches.block[self.to])[...] = 0
-        return steps.fused(batches)
+        return steps.run_fused(batches)
 
 
 @pytest.mark.parametrize("to", ["rows", "inputs"])
@@ -238,8 +238,8 @@ def test_a_curve_cannot_be_written(field, monkeypatch):
     history = metrics.History(most=16)
     for iteration in range(50):
         history.add("loss", float(iteration), Moment(iteration))
-    (older, *_), one = [stretch.curve for stretch in history.since("loss", 0, 100)[1]], history.curve("loss")
-    (measured,) = history.measured("loss").lines["loss"].values()
+    (older, *_), one = [stretch.curve for stretch in history.stretches_since("loss", 0, 100)[1]], history.curve("loss")
+    (measured,) = history.branched_curves("loss").lines["loss"].values()
     for curve in (older, one, measured):
         with pytest.raises(ValueError, match="read-only"):
             getattr(curve, field)[...] = 0

@@ -20,18 +20,27 @@ from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.signals import SAVING
 from sigma_kernel.training.commands.stop import StopTraining
 from sigma_kernel.training.history.recorder import Recorder
-from sigma_kernel.training.history.replay import Replay, seamless, tail
-from sigma_kernel.training.history.rewind import Past
+from sigma_kernel.training.history.replay import Replay, tail, without_interruptions
+from sigma_kernel.training.history.rewind import RewindBuffer
 from sigma_kernel.training.session.current import CurrentRun
-from sigma_testing.journals import forged
+from sigma_testing.journals import forge_journal
 from sigma_testing.null import NullBackend
-from sigma_testing.steering import Crash, Descent, Sweep, crash, crashed, decisive, small_environment, steered
+from sigma_testing.steering import (
+    Crash,
+    Descent,
+    Sweep,
+    crash,
+    decisive,
+    small_environment,
+    steered_environment,
+    train_until_crash,
+)
 
 
 @pytest.fixture(autouse=True)
 def one_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Write one digest only, at the end, however fast the machine is."""
-    monkeypatch.setattr(Past, "due", lambda self: False)
+    monkeypatch.setattr(RewindBuffer, "due", lambda self: False)
 
 
 @define(eq=False, kw_only=True)
@@ -132,7 +141,7 @@ def test_a_save_by_signal_does_not_affect_the_replay(tmp_path: Path) -> None:
 
 def test_a_tampered_digest_is_reported_with_its_address(tmp_path: Path) -> None:
     run = _run(tmp_path)
-    forged(run, lambda rows: _last_digest(rows)["state"].update({"network.layers.weights": "0" * 16}))
+    forge_journal(run, lambda rows: _last_digest(rows)["state"].update({"network.layers.weights": "0" * 16}))
     (said,) = _replayed(run).values()
     assert said.startswith("iteration 20 (epoch 4): network.layers.weights differ")
 
@@ -145,7 +154,7 @@ def test_a_tampered_loss_is_reported_with_its_iteration(tmp_path: Path) -> None:
         assert len(row["losses"]) >= 24
         row["losses"] = row["losses"][:-24] + "00000000" + row["losses"][-16:]
 
-    forged(run, change)
+    forge_journal(run, change)
     (said,) = _replayed(run).values()
     assert said == "iteration 20 (epoch 4): losses differ, first seen in the loss of iteration 18"
 
@@ -156,7 +165,7 @@ def test_a_tampered_command_in_the_journal_is_detected(tmp_path: Path) -> None:
     def change(rows: list[dict[str, Any]]) -> None:
         next(row for row in rows if row.get("command") == "set")["value"] = 0.03
 
-    forged(run, change)
+    forge_journal(run, change)
     (said,) = _replayed(run).values()
     assert "network.layers" in said
     assert "first seen in the loss of iteration 2" in said
@@ -174,7 +183,7 @@ def test_a_run_of_several_trainers_is_replayed_and_only_the_one_that_differs_is_
     with _pair() as again:
         assert again.replay(run)[1] == {}
         assert [decisive(trainer) for trainer in again.trainers.values()] == wanted
-    forged(run, lambda rows: next(row for row in rows if row.get("command") == "set").update(value=0.03))
+    forge_journal(run, lambda rows: next(row for row in rows if row.get("command") == "set").update(value=0.03))
     with _pair() as again:
         assert list(again.replay(run)[1]) == ["other"]
 
@@ -236,7 +245,7 @@ def test_an_inserted_command_that_cannot_apply_is_reported(tmp_path: Path, more:
         end = next(n for n, row in enumerate(rows) if row.get("event") == "end")
         rows.insert(end + 1, {**head, **more})
 
-    forged(run, change)
+    forge_journal(run, change)
     (said,) = _replayed(run).values()
     assert said.startswith("iteration 20 (epoch 4): {")
     assert f"cannot be replayed: {why}" in said or f"cannot be replayed: trainer: {why}" in said
@@ -250,7 +259,7 @@ def test_a_row_that_the_replay_never_meets_ends_it_as_a_difference(tmp_path: Pat
         later = next(n for n, row in enumerate(rows) if row.get("iteration", 0) > 7)
         rows.insert(later, {**head, "event": "fired", "hook": "gone", "scope": ""})
 
-    forged(run, change)
+    forge_journal(run, change)
     (said,) = _replayed(run).values()
     assert said.startswith('iteration 7 (epoch 1): {"event": "fired", "hook": "gone"')
     assert "is in the journal; the replay has gone on to iteration" in said
@@ -317,12 +326,12 @@ CHANGES = {4: _rate(0.02), 8: _rate(0.2)}
 
 def _crashed(folder: Path) -> Path:
     """Return a run with a checkpoint at iteration 2 and two commands, that crashed at 10."""
-    with steered({2: lambda s: s.send("save"), **CHANGES, 10: crash}) as sigma:
-        return crashed(sigma, folder)
+    with steered_environment({2: lambda s: s.send("save"), **CHANGES, 10: crash}) as sigma:
+        return train_until_crash(sigma, folder)
 
 
 def _whole(**settings: Any) -> Any:
-    with steered(CHANGES, **settings) as plain:
+    with steered_environment(CHANGES, **settings) as plain:
         plain.run()
         return decisive(plain.trainer("trainer"))
 
@@ -333,20 +342,20 @@ def test_a_stop_during_replay_ends_at_once_and_loses_nothing(
     tmp_path: Path, way: Callable[[Environment], Any], edits: list[str]
 ) -> None:
     run = _crashed(tmp_path)
-    with steered({6: way}) as early:
+    with steered_environment({6: way}) as early:
         early.resume(run, edits)
         early.run()
         assert early.trainer("trainer").session.moment.iteration == 6
         assert early.get("trainer.optimiser.learning_rate") == 0.02
         with pytest.raises(SigmaStateError, match="Resume it from its folder again"):
             early.run()
-    with steered({}) as late:
+    with steered_environment({}) as late:
         late.resume(run)
         assert late.trainer("trainer").session.moment.iteration == 6
         late.run()
         assert decisive(late.trainer("trainer")) == _whole()
-        assert not [text for _, text in late.messages.after(0) if "differs" in text]
-    with steered({}) as last:
+        assert not [text for _, text in late.messages.entries_after(0) if "differs" in text]
+    with steered_environment({}) as last:
         assert last.replay(run)[1] == {}
         assert decisive(last.trainer("trainer")) == _whole()
 
@@ -354,17 +363,17 @@ def test_a_stop_during_replay_ends_at_once_and_loses_nothing(
 @pytest.mark.parametrize("goal", [{"iterations": 3}, {"iterations": 0}, {"epochs": 1}])
 def test_a_fit_that_ends_during_replay_leaves_the_rest_to_the_next_resume(tmp_path: Path, goal: dict[str, int]) -> None:
     run = _crashed(tmp_path)
-    with steered({}) as early:
+    with steered_environment({}) as early:
         early.resume(run)
         early.trainer("trainer").fit(**goal)
         assert early.trainer("trainer").session.moment.iteration == 2 + goal.get("iterations", 3)
         with pytest.raises(SigmaStateError, match="Resume it from its folder again"):
             early.trainer("trainer").fit(**goal)
-    with steered({}) as late:
+    with steered_environment({}) as late:
         late.resume(run)
         late.run()
         assert decisive(late.trainer("trainer")) == _whole()
-    with steered({}) as last:
+    with steered_environment({}) as last:
         assert last.replay(run)[1] == {}
         assert decisive(last.trainer("trainer")) == _whole()
 
@@ -415,25 +424,25 @@ def test_stop_hooks_that_ran_before_a_crash_do_not_run_again(tmp_path: Path, mon
 # -- new settings ------------------------------------------------------------------------------------------------------
 def test_a_crash_under_new_settings_loses_no_change_that_users_made(tmp_path: Path) -> None:
     run = _crashed(tmp_path)
-    with steered({6: crash}) as first:
+    with steered_environment({6: crash}) as first:
         first.resume(run, ["other=1"])
         with pytest.raises(Crash):
             first.run()
-    with steered({}) as late:
+    with steered_environment({}) as late:
         late.resume(run)
         late.run()
         assert decisive(late.trainer("trainer")) == _whole()
-        assert not [text for _, text in late.messages.after(0) if "differs" in text]
+        assert not [text for _, text in late.messages.entries_after(0) if "differs" in text]
 
 
 def test_a_run_resumed_with_new_settings_is_replayed_even_without_that_checkpoint(tmp_path: Path) -> None:
     run = _crashed(tmp_path)
-    with steered({11: lambda s: s.send("save")}) as late:
+    with steered_environment({11: lambda s: s.send("save")}) as late:
         late.resume(run, ["other=1"])
         late.run()
         wanted = decisive(late.trainer("trainer"))
     shutil.rmtree(run / "checkpoints" / "trainer" / "2")
-    with steered({}) as again:
+    with steered_environment({}) as again:
         assert again.replay(run)[1] == {}
         assert decisive(again.trainer("trainer")) == wanted
 
@@ -441,14 +450,14 @@ def test_a_run_resumed_with_new_settings_is_replayed_even_without_that_checkpoin
 def test_a_run_resumed_twice_has_the_bits_of_an_uninterrupted_one(tmp_path: Path) -> None:
     run = _crashed(tmp_path)
     for at, stop in ((11, lambda s: s.stop()), (12, crash)):
-        with steered({at: stop}, last=14) as sigma:
+        with steered_environment({at: stop}, last=14) as sigma:
             sigma.resume(run)
             if at == 11:
                 sigma.run()
             else:
                 with pytest.raises(Crash):
                     sigma.run()
-    with steered({}, last=14) as last, steered({}, last=14) as again:
+    with steered_environment({}, last=14) as last, steered_environment({}, last=14) as again:
         last.resume(run)
         last.run()
         assert decisive(last.trainer("trainer")) == _whole(last=14)
@@ -458,14 +467,14 @@ def test_a_run_resumed_twice_has_the_bits_of_an_uninterrupted_one(tmp_path: Path
 
 def test_a_command_that_no_longer_applies_under_new_settings_is_reported_and_training_continues(tmp_path: Path) -> None:
     script = {2: lambda s: s.send("save"), 4: lambda s: s.detach("end"), 5: _rate(0.02), 6: crash}
-    with steered(script, hooks={"end": End()}) as sigma:
-        run = crashed(sigma, tmp_path)
-    with steered({}) as again:
+    with steered_environment(script, hooks={"end": End()}) as sigma:
+        run = train_until_crash(sigma, tmp_path)
+    with steered_environment({}) as again:
         again.resume(run, ["hooks={}"])
         again.run()
         assert again.trainer("trainer").session.moment.iteration == 12
         assert again.get("trainer.optimiser.learning_rate") == 0.02  # later rows are replayed
-        (said,) = (text for _, text in again.messages.after(0))
+        (said,) = (text for _, text in again.messages.entries_after(0))
         assert "a replayed command was refused: detach: there is no hook 'end'" in said
 
 
@@ -478,13 +487,13 @@ WORK = [{"event": "begin"}, {"command": "set"}, {"event": "digest"}]
 
 @pytest.mark.parametrize("cut", [[], [END], [*STOP, END], [{"command": "stop"}, END], STOP])
 def test_a_comparison_ignores_the_rows_of_an_interruption(cut: list[dict[str, Any]]) -> None:
-    assert seamless([*WORK, *cut, RESUMED, {"command": "go"}]) == [*WORK, {"command": "go"}]
+    assert without_interruptions([*WORK, *cut, RESUMED, {"command": "go"}]) == [*WORK, {"command": "go"}]
     assert _due([*WORK, *cut, RESUMED], 1) == WORK[1:]
 
 
 def test_a_stop_by_a_hook_is_not_an_interruption() -> None:
     rows = [*WORK, {"command": "stop", "by": "end"}, END]
-    assert seamless([*rows, RESUMED]) == rows[:-1]
+    assert without_interruptions([*rows, RESUMED]) == rows[:-1]
 
 
 def _due(rows: list[dict[str, Any]], position: int) -> list[dict[str, Any]]:

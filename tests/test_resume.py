@@ -17,10 +17,10 @@ import pytest
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.training.commands.pause import Pause
 from sigma_run.config import build, prepare
-from sigma_run.launcher.configured import opened, understood
+from sigma_run.launcher.configured import open_document, understood
 from sigma_store.files import digest
-from sigma_testing.journals import journalled, resealed
-from sigma_testing.steering import decisive, steered
+from sigma_testing.journals import read_journal, reseal_journal
+from sigma_testing.steering import decisive, steered_environment
 
 pytestmark = pytest.mark.rooms
 
@@ -129,7 +129,7 @@ RATE = "trainer.optimiser.learning_rate"
 )
 def test_an_edited_setting_applies_from_the_checkpoint_until_it_is_set_again(sigma, tmp_path, saved, wanted):
     def trained(edits=()):
-        configuration = understood(opened("xor", edits))
+        configuration = understood(open_document("xor", edits))
         made = build(configuration, catalogue(), tmp_path)
         prepare(configuration, made)
         return made
@@ -209,7 +209,7 @@ def test_a_deleted_journal_is_reported(sigma, run):
 @pytest.mark.parametrize("command", ["resume", "replay"])
 def test_a_malicious_journal_gives_one_clear_error(sigma, run, command, row, message):
     lines = (run / "journal.jsonl").read_text().splitlines()
-    resealed(run / "journal.jsonl", [*(line.rpartition(', "hash"')[0] + "}" for line in lines), row])
+    reseal_journal(run / "journal.jsonl", [*(line.rpartition(', "hash"')[0] + "}" for line in lines), row])
     code, _, err = sigma(command, run, "--quiet")
     assert code == 1
     assert "journal.jsonl" in err
@@ -219,7 +219,7 @@ def test_a_malicious_journal_gives_one_clear_error(sigma, run, command, row, mes
 def test_a_command_that_another_trainer_got_from_a_plugin_that_is_missing_does_not_matter(sigma, run):
     row = '{"trainer": "other", "iteration": 1, "epoch": 1, "command": "prune"}'
     lines = (run / "journal.jsonl").read_text().splitlines()
-    resealed(run / "journal.jsonl", [*(line.rpartition(', "hash"')[0] + "}" for line in lines), row])
+    reseal_journal(run / "journal.jsonl", [*(line.rpartition(', "hash"')[0] + "}" for line in lines), row])
     assert sigma("replay", run, "--quiet")[0] == 0
     assert sigma("resume", run, "--quiet")[0] == 0
 
@@ -283,7 +283,7 @@ def test_a_changed_configuration_is_refused_with_a_remedy(sigma, run, command, j
 def test_a_resume_with_new_settings_records_them_and_all_commands_use_them(sigma, run):
     old = (run / "config.toml").read_bytes()
     assert sigma("resume", run, *goal(8))[0] == 0
-    rows = [row for row in journalled(run) if row.get("event") == "resumed"]
+    rows = [row for row in read_journal(run) if row.get("event") == "resumed"]
     assert [row["configuration"] for row in rows] == [digest((run / "config.toml").read_bytes())]
     assert journal_head(run)["configuration"] == digest(old)
     for command in ("resume", "replay", "evaluate"):
@@ -344,7 +344,7 @@ def paused(folder, steps, saved):
         threading.Thread(target=steer, args=[made], daemon=True).start()
         wait_until(lambda: made.trainer("trainer").session.queue.awaits(Pause))
 
-    with steered({3: begin}) as made:
+    with steered_environment({3: begin}) as made:
         made.folder = folder
         runner = threading.Thread(target=made.run, daemon=True)
         runner.start()
@@ -370,20 +370,20 @@ def wait_until(holds):
 @pytest.mark.parametrize("steps", [0, 2])
 def test_a_run_that_crashed_while_paused_or_stepping_continues_and_is_replayed(tmp_path, steps, saved):
     run = paused(tmp_path, steps, saved)
-    with steered() as again:
+    with steered_environment() as again:
         again.resume(run, log=lambda text: None)
         again.run()
         assert again.trainer("trainer").session.moment.iteration == 12
         wanted = decisive(again.trainer("trainer"))
-    assert "go" in [row.get("command") for row in journalled(run)]
-    with steered() as replayed:
+    assert "go" in [row.get("command") for row in read_journal(run)]
+    with steered_environment() as replayed:
         assert replayed.replay(run)[1] == {}
         assert decisive(replayed.trainer("trainer")) == wanted
 
 
 def test_a_run_resumed_with_paused_waits_for_a_command(tmp_path):
     run = paused(tmp_path, 0, True)
-    with steered() as again:
+    with steered_environment() as again:
         again.resume(run, log=lambda text: None, paused=True)
         runner = threading.Thread(target=again.run, daemon=True)
         runner.start()

@@ -85,7 +85,7 @@ def test_a_run_writes_its_folder_and_prints_the_saved_summary(file, sigma):
     stored = tomllib.loads((folder / "config.toml").read_text())
     assert stored["run"]["seed"] == 3
     assert 'sigma-layers:dense(8, activation="sigma-layers:tanh")' in stored["network"]["architecture"]
-    assert checkpoint.saved(folder, "trainer")[-1].name == "20"
+    assert checkpoint.list_checkpoints(folder, "trainer")[-1].name == "20"
     assert "small finished: 20 epochs" in err
 
 
@@ -379,8 +379,8 @@ def test_a_signal_finishes_the_step_saves_and_sets_the_exit_code(file, number, e
     summary = json.loads(out)
     assert process.returncode == expected
     assert summary["status"] == "interrupted"
-    assert checkpoint.saved(Path(summary["folder"]), "trainer")[-1].name == str(summary["iterations"])
-    assert checkpoint.read(checkpoint.saved(Path(summary["folder"]), "trainer")[-1])
+    assert checkpoint.list_checkpoints(Path(summary["folder"]), "trainer")[-1].name == str(summary["iterations"])
+    assert checkpoint.read(checkpoint.list_checkpoints(Path(summary["folder"]), "trainer")[-1])
     assert f"to continue: sigma resume {summary['folder']}\n" in err
     assert "Traceback" not in err
 
@@ -417,7 +417,7 @@ def test_an_early_signal_that_a_library_turned_into_an_error_ends_the_command(fi
             signals.terminate(signal.SIGTERM, None)
         raise SigmaPluginError("numpy cannot be imported")
 
-    monkeypatch.setattr("sigma_run.launcher.run.opened", interrupted)
+    monkeypatch.setattr("sigma_run.launcher.run.open_document", interrupted)
     assert sigma("run", file) == (143, "", "")
     assert sigma("run", "no/such.toml")[0] == 143  # a signal each time
 
@@ -429,7 +429,7 @@ def test_sigusr1_saves_a_checkpoint_and_training_continues(file):
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     folder = Path(json.loads(process.communicate(timeout=60)[0])["folder"])
-    assert len(checkpoint.saved(folder, "trainer")) == 2
+    assert len(checkpoint.list_checkpoints(folder, "trainer")) == 2
 
 
 SLEEPER = """
@@ -483,7 +483,7 @@ def test_a_signal_at_any_moment_leaves_a_complete_run_folder_or_none(file, numbe
     for folder in Path("runs").glob("*"):
         assert json.loads(out)["folder"] == str(folder.absolute())
         assert {"config.toml", "plugins.json", "journal.jsonl", "summary.json"} <= set(os.listdir(folder))
-        assert checkpoint.read(checkpoint.saved(folder, "trainer")[-1])
+        assert checkpoint.read(checkpoint.list_checkpoints(folder, "trainer")[-1])
 
 
 # -- evaluate ----------------------------------------------------------------------------------------------------------

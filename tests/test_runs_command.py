@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sigma_run.launcher import main
-from sigma_run.launcher.runs import NAMED, described, differing, flat, listed
+from sigma_run.launcher.runs import NAMED, describe_run, differing, flat, list_runs
 from sigma_store.folders import WrittenFolder
 from sigma_store.run_folder import lock
 
@@ -114,7 +114,7 @@ def test_a_number_that_json_has_none_for_is_null_for_its_run_alone(
     )
     (tmp_path / "run-0" / "summary.json").write_text(text)
     (tmp_path / "run-0" / "config.toml").write_text("a = inf\nb = 2020-01-02\nc = [nan, 1.5]")
-    damaged = {run["folder"][-1]: run for run in listed([tmp_path])}
+    damaged = {run["folder"][-1]: run for run in list_runs([tmp_path])}
     assert damaged["0"]["metrics"] == {"loss": None, "x": None}
     assert (damaged["0"]["epochs"], damaged["0"]["seconds"]) == (None, None)
     assert damaged["0"]["settings"] == {"a": "inf", "b": "2020-01-02", "c": ["nan", 1.5]}
@@ -129,17 +129,17 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path, capsys: pytest.Cap
     two(tmp_path)
     (tmp_path / "run-0" / name).unlink()
     os.mkfifo(tmp_path / "run-0" / name)
-    assert {run["folder"][-5:] for run in listed([tmp_path])} == {"run-0", "run-1"}
+    assert {run["folder"][-5:] for run in list_runs([tmp_path])} == {"run-0", "run-1"}
     assert "not a regular file" in capsys.readouterr().err
 
 
 def test_a_run_takes_a_bounded_share_of_a_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = f'a = 1\nlong = "{"x" * 600_000}"'
     run = folder(tmp_path, "run", text, {"status": "y" * 10**6, "why": "z" * 10**6, "metrics": {"m" * 600_000: 1.0}})
-    assert listed([tmp_path]) == [described(run)]
-    assert described(run)["settings"] == {"a": 1}
-    assert described(run)["metrics"] == {}
-    assert len(json.dumps(described(run))) < 10_000
+    assert list_runs([tmp_path]) == [describe_run(run)]
+    assert describe_run(run)["settings"] == {"a": 1}
+    assert describe_run(run)["metrics"] == {}
+    assert len(json.dumps(describe_run(run))) < 10_000
     assert "1 of its settings are not listed: they are longer than 262,144" in capsys.readouterr().err
 
 

@@ -131,10 +131,10 @@ def test_a_column_of_a_file_holds_weights(tmp_path: Path) -> None:
     assert Csv(tmp_path / "t.csv", "kind", **everything).samples(tmp_path / "t.csv", (3,)).shape == (30, 3)
     (tmp_path / "gap.csv").write_text("a,w,kind\n1,2,0\n1,,1\n")
     with pytest.raises(SigmaDataError, match=r"gap\.csv:3: column 'w': a value is missing"):
-        Csv(tmp_path / "gap.csv", "kind", **everything).whole()
-    assert len(Csv(tmp_path / "gap.csv", "kind", missing="drop", **everything).whole()[0]) == 1
+        Csv(tmp_path / "gap.csv", "kind", **everything).all_rows()
+    assert len(Csv(tmp_path / "gap.csv", "kind", missing="drop", **everything).all_rows()[0]) == 1
     with pytest.raises(SigmaDataError, match=r"gap\.csv:3: the target or the weight: a value is missing"):
-        Csv(tmp_path / "gap.csv", "kind", missing=0.0, **everything).whole()
+        Csv(tmp_path / "gap.csv", "kind", missing=0.0, **everything).all_rows()
 
 
 def test_a_cost_can_name_another_section() -> None:

@@ -142,7 +142,7 @@ def replace(path: Path, old: str, new: str) -> None:
 def reports(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """Return the reports of all checks but that of the wheel, whose build needs a network."""
     monkeypatch.setattr(project, "wheel", lambda root, plugin: [])
-    return dict(project.checked(root))
+    return dict(project.check_project(root))
 
 
 def test_a_new_plugin_passes_every_check(
@@ -202,7 +202,7 @@ def test_what_is_broken_is_named_by_its_check(name: str, gate: Path, monkeypatch
 
 def test_a_plugin_that_is_not_installed_says_how(tmp_path: Path, fresh_catalogue: None) -> None:
     made = create(tmp_path, "acme-other", "layer", "")
-    assert dict(project.checked(made)) == {
+    assert dict(project.check_project(made)) == {
         "metadata": [],
         "installation": [f"acme-other: not installed. Run `python -m pip install -e .` in {made}."],
     }

@@ -164,7 +164,7 @@ def test_metrics_measure_the_output_that_their_hook_names() -> None:
         *trainer.session.registry.addresses()
     }
     assert trainer.evaluate(
-        metrics={"long.mean_absolute_error": MeanAbsoluteError().measured()["mean_absolute_error"]}
+        metrics={"long.mean_absolute_error": MeanAbsoluteError().named_metrics()["mean_absolute_error"]}
     )["long.mean_absolute_error"] == pytest.approx(error)
 
 
@@ -291,7 +291,7 @@ def climbed(hook: TargetMaximisation, network: Any, data: Any, at: str = "weight
 
     class Look(TargetMaximisation):
         def fire(self, context: Any) -> None:
-            found["it"] = self.climb(context, self._chosen(context))
+            found["it"] = self.climb(context, self._select_outputs(context))
 
     hook = Look(**{name: getattr(hook, name) for name in ("layer", "section", "given", "outputs", "shape")}, **ASCENT)
     trainer = making(network=network, data=data, hooks={"look": hook})

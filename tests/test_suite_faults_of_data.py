@@ -125,18 +125,18 @@ class EncodesNothing(Numbers):
 
 
 class MaybeNumbered(Numbers):
-    numbered = "perhaps"  # type: ignore[assignment]
+    has_row_numbers = "perhaps"  # type: ignore[assignment]
 
 
 class LosesItsNumbers(Numbers):
     def encode(self, section: str, classes: int | None, names: Sequence[str] = ()) -> Dataset:
         made = Numbered()
-        made.numbered = False
+        made.has_row_numbers = False
         return made
 
 
 class Numbered(Numbers):
-    numbered = True
+    has_row_numbers = True
 
 
 class NamedColumns(Numbers):
@@ -148,7 +148,7 @@ class NamedColumns(Numbers):
 
 
 class ReadByPosition(NamedColumns):
-    def aligned(self, training: Dataset) -> Dataset:
+    def align(self, training: Dataset) -> Dataset:
         return self
 
 
@@ -158,7 +158,7 @@ class OnlyNamesMoved(NamedColumns):
     def column_names(self, section: str) -> Sequence[str]:
         return self.names if section == "inputs" else ()
 
-    def aligned(self, training: Dataset) -> Dataset:
+    def align(self, training: Dataset) -> Dataset:
         found, wanted = OnlyNamesMoved(), training.column_names("inputs")
         if {*wanted} != {*self.names}:
             raise SigmaDataError("other columns")
@@ -167,9 +167,9 @@ class OnlyNamesMoved(NamedColumns):
 
 
 class TakesAnyColumn(NamedColumns):
-    def aligned(self, training: Dataset) -> Dataset:
+    def align(self, training: Dataset) -> Dataset:
         wanted = training.column_names("inputs")
-        return self if "a" not in wanted else super().aligned(training)
+        return self if "a" not in wanted else super().align(training)
 
 
 class FindsOneText(Numbers):

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from sigma_kernel import Hook, HookContext, TimeStep, every
 from sigma_testing import HookSuite
-from sigma_testing.hooks import Seen, watched
+from sigma_testing.hooks import Seen, watch
 from tests.faults import check_caught
 
 GRADIENT = "gradients.1-linear.weights"
@@ -152,5 +152,5 @@ def test_a_fault_in_a_hook_is_caught(name: str) -> None:
 
 def test_errors_name_the_hook_as_its_module_does() -> None:
     """The suite runs a class of its own in the place of the hook's."""
-    made = watched(Lowest(), Seen())
+    made = watch(Lowest(), Seen())
     assert (type(made).__module__, type(made).__qualname__) == (__name__, "Lowest")

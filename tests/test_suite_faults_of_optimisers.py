@@ -34,7 +34,7 @@ from sigma_testing import (
     TransformSuite,
     Trial,
 )
-from sigma_testing.optimisers import stepped
+from sigma_testing.optimisers import run_steps
 from tests.faults import check_caught
 
 
@@ -195,7 +195,7 @@ class Abbreviates(Heavy):
 def test_an_optimiser_with_another_name_or_type_is_told_what_to_change(
     made: type[GradientOptimiser], said: str
 ) -> None:
-    for run in (lambda: Trial(made()), lambda: stepped(made(), np.ones(2), np.ones((1, 2)))):
+    for run in (lambda: Trial(made()), lambda: run_steps(made(), np.ones(2), np.ones((1, 2)))):
         with pytest.raises(SigmaComponentError, match=re.escape(said)):
             run()
 
@@ -208,12 +208,12 @@ class Clips(Transform):
 
     def apply(self, gradients: Any, objective: Any, owner: str) -> Any:
         limit = objective.setting(owner, "limit")
-        own = self.concerned(gradients, objective)
+        own = self.select_gradients(gradients, objective)
         return {**gradients, **{a: self.rule(g, limit, place) for place, (a, g) in enumerate(own.items())}}
 
 
 class ClipsAll(Clips):
-    def concerned(self, gradients: Any, objective: Any) -> Any:
+    def select_gradients(self, gradients: Any, objective: Any) -> Any:
         return gradients
 
 

@@ -12,7 +12,7 @@ from sigma_data import Stream
 from sigma_hooks import Accuracy, EarlyStop, Loss, SaveCheckpoint
 from sigma_initialisers import Gaussian
 from sigma_kernel import Environment, settings, when
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaDataError, SigmaNetworkError, near
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaDataError, SigmaNetworkError, suggest_name
 from sigma_kernel.network.network import Network
 from sigma_kernel.settings import phrase
 from sigma_layers import Dense, Dropout, Input
@@ -209,12 +209,12 @@ def test_integers_beyond_floats_are_not_finite_numbers(value):
 
 
 def test_without_a_similar_name_all_are_listed() -> None:
-    assert near("z" * 9, ["elu", "Elu"], "There are") == " There are elu, Elu."
+    assert suggest_name("z" * 9, ["elu", "Elu"], "There are") == " There are elu, Elu."
 
 
 @pytest.mark.parametrize(("name", "similar"), [("ReLU", "relu"), ("RELU", "relu"), ("Tanh", "tanh"), ("gelU", "GELU")])
 def test_a_suggestion_ignores_upper_and_lower_case(name: str, similar: str) -> None:
-    assert near(name, ["elu", "relu", "tanh", "GELU"]) == f" Did you mean {similar!r}?"
+    assert suggest_name(name, ["elu", "relu", "tanh", "GELU"]) == f" Did you mean {similar!r}?"
 
 
 def test_a_folder_that_is_no_path_is_refused():

@@ -22,7 +22,7 @@ BEYOND = 2**53 + 1  # the first integer that float64 lacks
 
 def rows(data: Any) -> Arrays:
     """Return all rows of a frame or a file."""
-    found: Arrays = data.whole()[0]
+    found: Arrays = data.all_rows()[0]
     return found
 
 

@@ -16,7 +16,7 @@ from attrs import define, field
 from sigma_kernel import AddressEntry, Hook, HookContext, HookEntry, Monitor, StateEntry, TimeStep, View, every
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import LayerEntry
-from sigma_kernel.curves import Curve, thinned
+from sigma_kernel.curves import Curve, downsample
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaComponentError, SigmaConfigError, SigmaStateError
 from sigma_kernel.training.data.dataset import Rows
@@ -27,7 +27,7 @@ from sigma_kernel.training.step.model import activity_step
 from sigma_kernel.views import EnvironmentView
 from sigma_run import load
 from sigma_testing import Do, FakeView, Note, Slow, Sweep, ViewSuite, small_environment
-from sigma_testing.steering import steered, until
+from sigma_testing.steering import steered_environment, wait_until
 
 PATIENCE = 60.0
 
@@ -121,7 +121,7 @@ def test_a_number_that_can_be_set_has_its_values_from_the_beginning_on(tmp_path:
         9: lambda sigma: sigma.rewind(1, "epoch"),
         11: lambda sigma: sigma.reset(),
     }
-    with steered(script, last=12, epochs=9) as sigma:
+    with steered_environment(script, last=12, epochs=9) as sigma:
         sigma.folder, view = tmp_path, seen(sigma)
         assert steps(view, "optimiser.learning_rate") == [(0, [0], [0.05])]
         cursor, _ = view.stretches("trainer.optimiser.learning_rate")
@@ -138,7 +138,7 @@ def test_a_number_that_can_be_set_has_its_values_from_the_beginning_on(tmp_path:
         assert [value for one in rest for value in one.curve.values] == [0.1, 0.05, 0.1, 0.05]
         assert not {"optimiser.learning_rate", "batch_size"} & {*sigma.trainer("trainer").history}
         run = sigma.run_folder
-    with steered({}, last=14, epochs=9) as again:
+    with steered_environment({}, last=14, epochs=9) as again:
         again.resume(run)
         again.run()
         assert steps(seen(again), "optimiser.learning_rate") == [(1, [again_from(run)], [0.05])]
@@ -230,7 +230,7 @@ def test_the_curve_of_the_present_leaves_out_what_several_rewinds_left() -> None
     assert history.curve("x").iterations.tolist() == [1, 2, 3, 4, 5]
     assert history.curve("x").values.tolist() == [0.0, 0.0, 0.0, 3.0, 3.0]
     assert len(history["x"]) == 10 + 3 + 1 + 2
-    assert [one.branch for one in history.since("x", 0, 100)[1]] == [0, 1, 2, 3]
+    assert [one.branch for one in history.stretches_since("x", 0, 100)[1]] == [0, 1, 2, 3]
 
 
 def test_a_curve_of_bursts_has_every_iteration_with_its_time() -> None:
@@ -242,8 +242,8 @@ def test_a_curve_of_bursts_has_every_iteration_with_its_time() -> None:
     assert curve.epochs.tolist() == [0, 0, 1, 1]
     assert curve.seconds.tolist() == [2.0, 3.0, 4.0, 7.0]
     assert curve.values.tolist() == [1.0, 2.0, 4.0, 8.0]
-    assert history.since("x", 1, 100)[1][0].curve.values.tolist() == [8.0]
-    assert history.since("x", 2, 100) == (2, [])
+    assert history.stretches_since("x", 1, 100)[1][0].curve.values.tolist() == [8.0]
+    assert history.stretches_since("x", 2, 100) == (2, [])
 
 
 def test_names_are_read_on_while_something_new_is_measured() -> None:
@@ -260,7 +260,7 @@ def test_thinning_keeps_the_ends_and_the_extremes(most: int) -> None:
     values = np.random.default_rng(0).normal(size=100)
     values[[13, 14]] = np.nan
     at = np.arange(1, 101)
-    thin = thinned(Curve(at, at // 10, at * 0.5, values, values, values), most)
+    thin = downsample(Curve(at, at // 10, at * 0.5, values, values, values), most)
     assert len(thin.values) == min(most, 100)
     assert (thin.iterations[-1], thin.values[-1]) == (100, values[-1])
     assert (np.nanmin(thin.low), np.nanmax(thin.high)) == (np.nanmin(values), np.nanmax(values))
@@ -362,7 +362,7 @@ def test_what_a_monitor_asks_of_the_network_is_computed_in_its_own_thread(monkey
         training.start()
         view = seen(sigma)
         monkeypatch.setattr(evaluator, "activity_step", lambda *about: states.append(view.status()) or step(*about))
-        until(lambda: sigma.get("trainer.epoch"))  # by then, training has compiled its own steps
+        wait_until(lambda: sigma.get("trainer.epoch"))  # by then, training has compiled its own steps
         for ask in (view.predict, view.activations):
             ask("trainer", x)
         sigma.stop()
@@ -483,7 +483,7 @@ def test_commands_of_a_view_are_applied_in_order_and_leave_no_thread() -> None:
             ticket.result(PATIENCE)
         values = [row["value"] for _, row in view.journal() if row.get("command") == "set"]
     assert values == rates
-    until(lambda: not [one for one in threading.enumerate() if one.name == "sigma-commands"])
+    wait_until(lambda: not [one for one in threading.enumerate() if one.name == "sigma-commands"])
 
 
 def test_the_journal_is_read_on_from_the_last_row_and_holds_no_digests(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from sigma_run import load
 from sigma_run.config import build, load as read
 from sigma_testing.doing import Do
 from sigma_text import Text
-from sigma_text.writing import _drawn
+from sigma_text.writing import _draw_index
 
 pytestmark = pytest.mark.rooms
 
@@ -113,20 +113,20 @@ def test_the_same_seed_writes_the_same_text(pattern: Path) -> None:
 def test_characters_are_drawn_by_their_probabilities_to_the_power_of_the_inverse_temperature() -> None:
     probabilities, draw = np.array([0.5, 0.3, 0.2, 0.0]), Draw(3, 1)
     for temperature in (0.5, 1.0, 2.0):
-        found = np.bincount([_drawn(probabilities, temperature, draw) for _ in range(1500)], minlength=4) / 1500
+        found = np.bincount([_draw_index(probabilities, temperature, draw) for _ in range(1500)], minlength=4) / 1500
         wanted = probabilities ** (1 / temperature)
         np.testing.assert_allclose(found, wanted / wanted.sum(), atol=0.04)
         assert found[3] == 0
-    assert {_drawn(probabilities, 1e-300, draw) for _ in range(9)} == {0}
+    assert {_draw_index(probabilities, 1e-300, draw) for _ in range(9)} == {0}
 
 
 def test_at_temperature_0_the_first_of_equal_characters_is_written() -> None:
-    assert _drawn(np.array([0.2, 0.4, 0.4]), 0, Draw(0, 1)) == 1
+    assert _draw_index(np.array([0.2, 0.4, 0.4]), 0, Draw(0, 1)) == 1
 
 
 def test_predictions_that_are_not_finite_are_refused() -> None:
     with pytest.raises(SigmaNetworkError, match="generate: predictions are not finite. Train with other settings"):
-        _drawn(np.array([np.nan, 1.0]), 1.0, Draw(0, 1))
+        _draw_index(np.array([np.nan, 1.0]), 1.0, Draw(0, 1))
 
 
 def test_writing_changes_nothing_in_training(pattern: Path) -> None:

@@ -117,7 +117,7 @@ def _agreeing(backend: Backend, ops: Iterable[str], precisions: Iterable[str]) -
 def _agrees(backend: Backend, every: list[Sample], precision: str) -> bool:
     graphs = [sample.graph(precision) for sample in every]
     whole = Graph(*(tuple(x for g in graphs for x in getattr(g, end)) for end in ("inputs", "outputs")))
-    arrays = [x for sample in every for x in sample.at(precision)]
+    arrays = [x for sample in every for x in sample.operands(precision)]
     with np.errstate(all="ignore"):
         wanted = interpret(whole, numpy_namespace())(*arrays)
     try:

@@ -224,9 +224,9 @@ def trained(backend: str, watched: bool) -> Iterator[Client | None]:
         if watched:
             sigma.monitors["web"] = WebMonitor(open=False)
         handle, before = sigma.run_async(), NOTED.count
-        while NOTED.count - before < 100 or (watched and not sigma.messages.after(0)):
+        while NOTED.count - before < 100 or (watched and not sigma.messages.entries_after(0)):
             time.sleep(0.05)
-        client = Client.of(sigma.messages.after(0)[0][1].split()[-1]) if watched else None
+        client = Client.of(sigma.messages.entries_after(0)[0][1].split()[-1]) if watched else None
         try:
             yield client
         finally:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, Self
 from attrs import asdict, evolve, field, fields, frozen
 
 from sigma_kernel.clock import Moment, TimeScale
-from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError, suggest_name
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import instance_of
 
@@ -168,7 +168,7 @@ def make_command(find: Find, name: str, arguments: Mapping[str, Any], by_hand: b
     known = [a.name for a in fields(made)]
     for argument in arguments:
         if argument not in known:
-            raise SigmaStateError(f"command {name!r}: has no {argument!r}.{near(argument, known)}")
+            raise SigmaStateError(f"command {name!r}: has no {argument!r}.{suggest_name(argument, known)}")
     try:
         return made(**{**(made.by_hand if by_hand else {}), **arguments})
     except TypeError:

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.contracts.data import Preprocessor
-from sigma_kernel.errors import SigmaDataError, named
+from sigma_kernel.errors import SigmaDataError, component_name
 from sigma_kernel.graph.node import Graph, Node
 from sigma_kernel.graph.random import permutation
 from sigma_kernel.graph.reprs import brief
@@ -96,7 +96,9 @@ class Exporter(Settled):
         Nothing but the file, and what it names in its directory, is read, and nothing in them is executed.  Raises
         SigmaDataError if that is impossible; the default does.
         """
-        raise SigmaDataError(f"{path}: {named(self)} writes such files, and reads none. Choose another format.")
+        raise SigmaDataError(
+            f"{path}: {component_name(self)} writes such files, and reads none. Choose another format."
+        )
 
 
 @frozen
@@ -165,7 +167,7 @@ class Backend(Settled):
     dtypes: ClassVar[frozenset[str]] = frozenset({"float32", "float64", "int32", "int64", "uint32", "bool"})
 
     @property
-    def about(self) -> Mapping[str, str]:
+    def runtime(self) -> Mapping[str, str]:
         """Return what else results and speed depend on: versions of libraries, the device."""
         return {}
 

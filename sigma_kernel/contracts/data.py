@@ -9,7 +9,7 @@ from typing import IO, ClassVar
 
 import numpy as np
 
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, named
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, component_name
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.settings import Settled
 
@@ -67,7 +67,9 @@ class Preprocessor(Settled):
 
         Values of 8 and 16 bits come as int32. The default raises.
         """
-        raise SigmaConfigError(f"{named(self)} does not say what it computes as a graph: it has no method `graph`.")
+        raise SigmaConfigError(
+            f"{component_name(self)} does not say what it computes as a graph: it has no method `graph`."
+        )
 
     def inverse(self, values: Node, state: Mapping[str, np.ndarray]) -> Node | None:
         """Return the values of which :meth:`apply` makes these, as a node of the same shape; by default None.
@@ -108,7 +110,7 @@ class Dataset(Settled):
         """Return the arrays of a block, by section."""
 
     @property
-    def numbered(self) -> bool:
+    def has_row_numbers(self) -> bool:
         """Return whether the rows have the same numbers whenever they are read, in this run and when it is resumed.
 
         Rows are numbered from 0 over all blocks. Commands exclude and relabel rows by these numbers, and are refused
@@ -159,7 +161,7 @@ class Dataset(Settled):
         """
         return ()
 
-    def aligned(self, training: Dataset) -> Dataset:
+    def align(self, training: Dataset) -> Dataset:
         """Return the dataset with the columns of the training split: in its order, with its categories.
 
         Columns are matched by name if both have names, never by position.  Raises SigmaDataError for columns that do

@@ -62,7 +62,7 @@ class Layer(Architecture):
         """Declare values that the layer updates itself in training (running statistics), given the same specs."""
         return {}
 
-    def _outlined(self, end: Architecture) -> Outline:
+    def _outline(self, end: Architecture) -> Outline:
         return outline(place([end]))
 
     @abstractmethod

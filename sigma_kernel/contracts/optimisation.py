@@ -10,7 +10,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel import functions as f
-from sigma_kernel.errors import SigmaConfigError, expect, inside
+from sigma_kernel.errors import SigmaConfigError, expect, introduce_errors
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.graph.random import Key
 from sigma_kernel.graph.reprs import brief
@@ -139,7 +139,7 @@ class Optimiser(Settled):
         """Return the modifiers by their addresses below that of the optimiser."""
         return {f"modifiers.{name}": modifier for name, modifier in self.modifiers.items()}
 
-    def declared(self, address: str, parameter: Spec, tags: Callable[[str], frozenset[str]]) -> dict[str, Slot]:
+    def declare_slots(self, address: str, parameter: Spec, tags: Callable[[str], frozenset[str]]) -> dict[str, Slot]:
         """Return the slots of one parameter by name; those of changes are ``modifiers.<name>.<slot>``.
 
         One of them is the number of its ``updates``.
@@ -147,12 +147,14 @@ class Optimiser(Settled):
         owners: dict[str, Optimiser | Change] = {"": self}
         owners |= {f"{o}.": change for o, change in self.changes.items() if matches(change.match, address, tags)}
         own = {
-            o + name: slot for o, owner in owners.items() for name, slot in _expected(owner.slots(parameter)).items()
+            o + name: slot
+            for o, owner in owners.items()
+            for name, slot in _require_slots(owner.slots(parameter)).items()
         }
         expect(COUNT not in own, f"slots() must not declare {COUNT!r}, which every parameter has", own)
         return {**own, COUNT: Slot(0.0, (), "int32")}
 
-    def completed(self, update: Update, objective: Objective) -> Update:
+    def complete_update(self, update: Update, objective: Objective) -> Update:
         """Return an update with parameters modified and updates counted, and with those that are not due as before."""
         parameters, slots = dict[str, Node](), dict(update.slots)
         for address, new in update.parameters.items():
@@ -160,22 +162,22 @@ class Optimiser(Settled):
             made = {COUNT: objective.slot(address, COUNT) + 1}
             for name, modifier in self.modifiers.items():
                 if matches(modifier.match, address, objective.tags):
-                    with inside(f"modifier {name!r}", modifier):
+                    with introduce_errors(f"modifier {name!r}", modifier):
                         node, own = _pair(modifier.apply(node, address, objective, f"modifiers.{name}"), "apply()")
                         expect(node.spec == new.spec, f"{address!r} is {new.spec}, and must keep shape and dtype", node)
                     made |= {f"modifiers.{name}.{slot}": value for slot, value in own.items()}
-            parameters[address] = _held(due, node, objective.parameters[address])
-            slots |= {(address, slot): _held(due, x, objective.slot(address, slot)) for slot, x in made.items()}
+            parameters[address] = _hold_back(due, node, objective.parameters[address])
+            slots |= {(address, slot): _hold_back(due, x, objective.slot(address, slot)) for slot, x in made.items()}
         return Update(parameters, slots)
 
 
-def _expected(slots: Any) -> Mapping[str, Slot]:
+def _require_slots(slots: Any) -> Mapping[str, Slot]:
     right = isinstance(slots, Mapping) and all(isinstance(slot, Slot) for slot in slots.values())
     expect(right, 'slots() must return a Slot for each name, as {"velocity": Slot()}', slots)
     return slots  # type: ignore[no-any-return]
 
 
-def _held(due: Node | None, new: Node, old: Node) -> Node:
+def _hold_back(due: Node | None, new: Node, old: Node) -> Node:
     """Return a new value, or the old one where an update is not due."""
     return new if due is None else f.where(due, new, old)
 
@@ -226,7 +228,7 @@ class GradientOptimiser(Optimiser):
 
     def build(self, objective: Objective) -> Update:
         """Build the update graph: transforms in order, then :meth:`update` for each parameter."""
-        given = self._transformed(objective)
+        given = self._transform_gradients(objective)
         parameters: dict[str, Node] = {}
         slots = dict(given.slots)
         for address, parameter in objective.parameters.items():
@@ -234,7 +236,7 @@ class GradientOptimiser(Optimiser):
             hyper, due = self._hyper(address, objective), given.due.get(address)
             updated = self.update(given.gradients[address], parameter, old, objective.updates(address), hyper)
             parameters[address], new = _pair(updated, "update()")
-            slots |= {(address, name): _held(due, value, old.get(name, value)) for name, value in new.items()}
+            slots |= {(address, name): _hold_back(due, value, old.get(name, value)) for name, value in new.items()}
         return Update(parameters, slots, given.due)
 
     def _hyper(self, address: str, objective: Objective) -> Nodes:
@@ -244,11 +246,11 @@ class GradientOptimiser(Optimiser):
         logarithms = {f"log_{name}": objective.log_setting(address, name) for name in rates}
         return {**logarithms, **{name: objective.setting(address, name) for name in settings}}
 
-    def _transformed(self, objective: Objective) -> Transformed:
+    def _transform_gradients(self, objective: Objective) -> Transformed:
         """Return the gradients after all transforms, with all their slots by full names."""
         found = Transformed(objective.gradients())
         for name, transform in self.transforms.items():
-            with inside(f"transform {name!r}", transform):
+            with introduce_errors(f"transform {name!r}", transform):
                 made = transform.apply(found.gradients, objective, f"transforms.{name}")
                 new = made if isinstance(made, Transformed) else Transformed(made)
                 alike = isinstance(new.gradients, Mapping) and new.gradients.keys() == found.gradients.keys()
@@ -284,7 +286,7 @@ class Transformed:
 class Transform(Change):
     """Transform the gradients before the update (clip, penalise), all of them at once."""
 
-    def concerned(self, gradients: Nodes, objective: Objective) -> dict[str, Node]:
+    def select_gradients(self, gradients: Nodes, objective: Objective) -> dict[str, Node]:
         """Return the gradients selected by ``match``."""
         return {a: gradient for a, gradient in gradients.items() if matches(self.match, a, objective.tags)}
 

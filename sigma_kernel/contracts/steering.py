@@ -58,7 +58,7 @@ class Metric(Settled):
         merged: np.ndarray = np.concatenate([a, b]) if self.keeps_rows else np.asarray(a, np.float64) + b
         return merged
 
-    def merged(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+    def merge_all(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         """Merge the totals of one batch or several, in their order."""
         return np.concatenate(parts) if self.keeps_rows else reduce(self.merge, parts)
 
@@ -230,7 +230,7 @@ class Hook(Settled):
     weights = ""  # the modifier whose weights it evaluates, such as an average; by default the parameters
     timed = False  # its actions depend on the wall clock, beyond when it is due; a replay takes them from the journal
 
-    def over(self, memory: Mapping[str, Any]) -> bool:
+    def has_ended(self, memory: Mapping[str, Any]) -> bool:
         """Return whether the hook has ended training, judging by its memory; reported when the run is resumed.
 
         If it has, a ``fit`` for more epochs or iterations clears its memory.
@@ -299,7 +299,7 @@ class Iterations(Protocol):
     def metrics(self) -> Mapping[str, Metric]:
         """Return the metrics recorded at each training step."""
 
-    def fused(self, batches: Batches) -> Burst:
+    def run_fused(self, batches: Batches) -> Burst:
         """Run whole iterations on minibatches."""
 
     def weights(self, arrays: Arrays, block: Arrays, rows: np.ndarray, shard: int, offset: int) -> Records:
@@ -313,7 +313,7 @@ class Iterations(Protocol):
     ) -> Share:
         """Compute one shard: the given ``rows`` of a batch, which begin at position ``start`` of it."""
 
-    def updated(self, arrays: Arrays, gradients: Records, state: Records, offset: int) -> Arrays:
+    def apply_update(self, arrays: Arrays, gradients: Records, state: Records, offset: int) -> Arrays:
         """Return the arrays after the update with merged gradients, and with merged layer state."""
 
 
@@ -331,7 +331,7 @@ class Repeatable(Protocol):
     def outcome(self) -> Records:
         """Return the new state, ``training.loss`` and totals of metrics, by name."""
 
-    def repeated(self, backend: Backend) -> Records:
+    def repeat(self, backend: Backend) -> Records:
         """Return the outcome of the same iteration on a backend; nothing else changes."""
 
 

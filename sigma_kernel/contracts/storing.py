@@ -53,13 +53,13 @@ class RowWriter(ABC):
     """Rows that are appended, of plain JSON values: never changed, and in the order in which they came."""
 
     @property
-    def kept(self) -> bool:
+    def is_kept(self) -> bool:
         """Return whether they are written at all."""
         return True
 
     @property
     @abstractmethod
-    def behind(self) -> bool:
+    def is_behind(self) -> bool:
         """Return whether rows wait to be written, as where a disk is full."""
 
     @abstractmethod
@@ -88,12 +88,12 @@ class NoRows(Journal):
     """The rows of a run that is not stored: none."""
 
     @property
-    def kept(self) -> bool:
+    def is_kept(self) -> bool:
         """Return that they are not."""
         return False
 
     @property
-    def behind(self) -> bool:
+    def is_behind(self) -> bool:
         """Return that none waits."""
         return False
 
@@ -116,7 +116,7 @@ class Excerpt(Protocol):
         """Return where the journal is, for people."""
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether it begins at the beginning."""
         return True
 
@@ -180,11 +180,11 @@ class Checkpoints(ABC):
         found = dict[int, int]()
         for number in self.numbers():
             with suppress(SigmaCheckpointError):  # reading it raises the error
-                found[number] = int(self.describe(str(number), _silent)["values"]["clock"]["epoch"])
+                found[number] = int(self.read_manifest(str(number), _silent)["values"]["clock"]["epoch"])
         return found
 
     @abstractmethod
-    def branch_labels(self, number: int) -> list[str]:
+    def list_abandoned(self, number: int) -> list[str]:
         """Return the labels of the checkpoints of an iteration on abandoned branches."""
 
     @abstractmethod
@@ -192,7 +192,7 @@ class Checkpoints(ABC):
         """Return where a checkpoint is, or would be, for people."""
 
     @abstractmethod
-    def describe(self, label: str, log: Log) -> Mapping[str, Any]:
+    def read_manifest(self, label: str, log: Log) -> Mapping[str, Any]:
         """Return all of a checkpoint but its arrays, by name; raise SigmaCheckpointError if that is damaged."""
 
     @abstractmethod

@@ -264,7 +264,7 @@ class Monitor(Settled):
     def watch(self, view: View) -> None:
         """Watch until ``view.wait`` returns True."""
 
-    def attended(self) -> bool:
+    def is_attended(self) -> bool:
         """Return whether somebody is connected who can steer: ``sigma run`` then stays after a failure."""
         return False
 

@@ -7,7 +7,7 @@ This is the public interface for backends, and for plugins that add ops. Layers,
 - Where a node comes from: :func:`originating` marks those that a layer makes.
 - An op: :func:`op` adds one, with the rules of :mod:`.shapes` and :mod:`.dtypes`; ``OPS`` is the table.
 - Its meaning: :func:`interpret` runs a graph in any array namespace, :func:`meaning_of` computes one node.
-- Transformations: :func:`gradient`, :func:`rewrite`, :func:`changed`.
+- Transformations: :func:`gradient`, :func:`rewrite`, :func:`map_nodes`.
 - Random numbers: :class:`Key` in graphs, :class:`Draw` and :func:`permutation` on the host, :mod:`.philox` for bits.
 """
 
@@ -19,12 +19,12 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "": "dtypes ops philox shapes sums",
         "differentiation": "gradient",
         "meaning": "MEANINGS Meaning",
-        "namespace": "Namespace erf inside interpret meaning_of numpy_namespace",
-        "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS OPS Graph Node Shape Spec constant frozen_attrs ordered"
-        " originating symbol trace",
+        "namespace": "Namespace check_indices erf interpret meaning_of numpy_namespace",
+        "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS OPS Graph Node Shape Spec constant frozen_attrs originating"
+        " symbol topological_order trace",
         "ops": "Op op select_ops",
         "random": "ORDER Draw Key Streams permutation",
-        "rewriting": "changed lifted replaced rewrite with_inputs",
+        "rewriting": "lift_constants map_nodes replace_nodes rewrite with_inputs",
         "shapes": "ELEMENTWISE",
     },
 )

@@ -9,8 +9,8 @@ from sigma_kernel.graph.differentiation import gradient as gradient
 from sigma_kernel.graph.meaning import MEANINGS as MEANINGS
 from sigma_kernel.graph.meaning import Meaning as Meaning
 from sigma_kernel.graph.namespace import Namespace as Namespace
+from sigma_kernel.graph.namespace import check_indices as check_indices
 from sigma_kernel.graph.namespace import erf as erf
-from sigma_kernel.graph.namespace import inside as inside
 from sigma_kernel.graph.namespace import interpret as interpret
 from sigma_kernel.graph.namespace import meaning_of as meaning_of
 from sigma_kernel.graph.namespace import numpy_namespace as numpy_namespace
@@ -26,9 +26,9 @@ from sigma_kernel.graph.node import Shape as Shape
 from sigma_kernel.graph.node import Spec as Spec
 from sigma_kernel.graph.node import constant as constant
 from sigma_kernel.graph.node import frozen_attrs as frozen_attrs
-from sigma_kernel.graph.node import ordered as ordered
 from sigma_kernel.graph.node import originating as originating
 from sigma_kernel.graph.node import symbol as symbol
+from sigma_kernel.graph.node import topological_order as topological_order
 from sigma_kernel.graph.node import trace as trace
 from sigma_kernel.graph.ops import Op as Op
 from sigma_kernel.graph.ops import op as op
@@ -38,9 +38,9 @@ from sigma_kernel.graph.random import Key as Key
 from sigma_kernel.graph.random import ORDER as ORDER
 from sigma_kernel.graph.random import Streams as Streams
 from sigma_kernel.graph.random import permutation as permutation
-from sigma_kernel.graph.rewriting import changed as changed
-from sigma_kernel.graph.rewriting import lifted as lifted
-from sigma_kernel.graph.rewriting import replaced as replaced
+from sigma_kernel.graph.rewriting import lift_constants as lift_constants
+from sigma_kernel.graph.rewriting import map_nodes as map_nodes
+from sigma_kernel.graph.rewriting import replace_nodes as replace_nodes
 from sigma_kernel.graph.rewriting import rewrite as rewrite
 from sigma_kernel.graph.rewriting import with_inputs as with_inputs
 from sigma_kernel.graph.shapes import ELEMENTWISE as ELEMENTWISE

@@ -17,9 +17,9 @@ import numpy as np
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import differentiation, ops
-from sigma_kernel.graph.namespace import evaluated
+from sigma_kernel.graph.namespace import evaluate_graph
 from sigma_kernel.graph.node import Graph, Node, array_of, constant, symbol
-from sigma_kernel.graph.rewriting import replaced
+from sigma_kernel.graph.rewriting import replace_nodes
 
 Held = dict[Node, np.ndarray]  # the values of inputs
 Tree = Any  # an array, number or node, or a dictionary, list or tuple of trees
@@ -31,7 +31,9 @@ def evaluate(function: Callable[..., Any], *arguments: Tree) -> Tree:
     Raises SigmaGraphError for arguments that are no arrays of numbers.
     """
     held: Held = {}
-    return _computed(function(*(mapped(partial(_input, held), argument) for argument in arguments)), held, arguments)
+    return _compute_leaves(
+        function(*(map_leaves(partial(_input, held), argument) for argument in arguments)), held, arguments
+    )
 
 
 def gradient(function: Callable[..., Any], argument: int | Sequence[int] = 0) -> Callable[..., Tree]:
@@ -47,14 +49,14 @@ def gradient(function: Callable[..., Any], argument: int | Sequence[int] = 0) ->
             raise SigmaGraphError(f"gradient: there is no argument {argument!r} among {len(arguments)}.")
         places = [place % len(arguments) for place in wanted]
         held: Held = {}
-        given = [mapped(partial(_variable if i in places else _input, held), x) for i, x in enumerate(arguments)]
+        given = [map_leaves(partial(_variable if i in places else _input, held), x) for i, x in enumerate(arguments)]
         loss = function(*given)
         if not isinstance(loss, Node):
             raise SigmaGraphError(f"gradient: the function must return a node (got {type(loss).__name__}).")
         targets = [node for i in places for node in leaves(given[i])]
         flows = iter(differentiation.gradient(loss, targets))
-        found = tuple(mapped(lambda _: next(flows), given[i]) for i in places)
-        return _computed(found[0] if isinstance(argument, int) else found, held, arguments)
+        found = tuple(map_leaves(lambda _: next(flows), given[i]) for i in places)
+        return _compute_leaves(found[0] if isinstance(argument, int) else found, held, arguments)
 
     return slopes
 
@@ -84,12 +86,12 @@ def hessian_vector_product(function: Callable[..., Any], argument: int = 0) -> C
 
 
 # -- trees -------------------------------------------------------------------------------------------------------------
-def mapped(change: Callable[[Any], Any], tree: Tree) -> Tree:
+def map_leaves(change: Callable[[Any], Any], tree: Tree) -> Tree:
     """Return a tree of the same structure, with every leaf changed."""
     if isinstance(tree, Mapping):
-        return {name: mapped(change, inner) for name, inner in tree.items()}
+        return {name: map_leaves(change, inner) for name, inner in tree.items()}
     if isinstance(tree, list | tuple):
-        changed = [mapped(change, inner) for inner in tree]
+        changed = [map_leaves(change, inner) for inner in tree]
         return changed if isinstance(tree, list) else tuple(changed)
     return change(tree)
 
@@ -97,7 +99,7 @@ def mapped(change: Callable[[Any], Any], tree: Tree) -> Tree:
 def leaves(tree: Tree) -> list[Any]:
     """Return the arrays, numbers and nodes of a tree."""
     found: list[Any] = []
-    mapped(found.append, tree)
+    map_leaves(found.append, tree)
     return found
 
 
@@ -118,17 +120,17 @@ def _variable(held: Held, leaf: Any) -> Node:
     return ops.reshape(node, shape=node.shape)
 
 
-def _computed(result: Tree, held: Held, arguments: Sequence[Tree]) -> Tree:
+def _compute_leaves(result: Tree, held: Held, arguments: Sequence[Tree]) -> Tree:
     """Return nodes as arrays, unless an argument, or something that the function uses from outside, is a node."""
     nodes = tuple(leaf for leaf in leaves(result) if isinstance(leaf, Node))
     graph = Graph(tuple(held), nodes)
     inside = any(isinstance(leaf, Node) for leaf in leaves(arguments))
     open_ = inside or any(node.op == "input" and node not in held for node in graph)
-    found: Sequence[Any] = _with_constants(graph, held) if open_ else evaluated(graph, *held.values())
+    found: Sequence[Any] = _with_constants(graph, held) if open_ else evaluate_graph(graph, *held.values())
     values = iter(found)
-    return mapped(lambda leaf: next(values) if isinstance(leaf, Node) else leaf, result)
+    return map_leaves(lambda leaf: next(values) if isinstance(leaf, Node) else leaf, result)
 
 
 def _with_constants(graph: Graph, held: Held) -> tuple[Node, ...]:
     """Return the outputs of a graph with constant arrays in place of its own inputs."""
-    return replaced(graph.outputs, {node: constant(array, node.dtype) for node, array in held.items()})
+    return replace_nodes(graph.outputs, {node: constant(array, node.dtype) for node, array in held.items()})

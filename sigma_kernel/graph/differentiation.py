@@ -14,9 +14,9 @@ from attrs import field, frozen
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
 from sigma_kernel.graph.flows import Flow
-from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, expanded, ordered, originating, symbol
+from sigma_kernel.graph.node import FLOATS, OPS, Graph, Node, expand_node, originating, symbol, topological_order
 from sigma_kernel.graph.ops import full, loop, results
-from sigma_kernel.graph.rewriting import closed, replaced
+from sigma_kernel.graph.rewriting import close_graph, replace_nodes
 
 Nodes = dict[Node, Node]
 Flows = dict[Node, Flow]
@@ -41,8 +41,8 @@ def pull(seeds: Sequence[tuple[Node, Flow]], targets: Sequence[Node], border: Co
 
     Nodes beyond the border are ignored.
     """
-    order = list(ordered([node for node, _ in seeds], border))
-    needed = _needed(order, targets, border)
+    order = list(topological_order([node for node, _ in seeds], border))
+    needed = _nodes_on_path(order, targets, border)
     flows = _Flows()
     for node, flow in seeds:
         flows.add(node, flow)
@@ -58,7 +58,7 @@ def _zeros(node: Node) -> Node:
     return full(0, node.shape, node.dtype)
 
 
-def _needed(order: Sequence[Node], targets: Sequence[Node], border: Container[Node]) -> set[Node]:
+def _nodes_on_path(order: Sequence[Node], targets: Sequence[Node], border: Container[Node]) -> set[Node]:
     """Return the nodes on a differentiable path to a target."""
     needed = set(targets)
     for node in order:
@@ -103,7 +103,7 @@ class _Flows:
 
 def _through_expansion(node: Node, flow: Flow) -> tuple[Flow | None, ...]:
     """Differentiate a composite without a rule; an operand that occurs twice gets its whole gradient once."""
-    value = expanded(node, node.inputs)
+    value = expand_node(node, node.inputs)
     assert value is not None  # else no gradient would have come this far
     flows = pull([(value, flow)], node.inputs, border=set(node.inputs))
     return tuple(flows.pop(operand, None) for operand in node.inputs)
@@ -130,15 +130,15 @@ def _walk_back(scan: Node, came: Mapping[int, Node], needed: Container[Node]) ->
     stacked = [step[i] for i in step if carries <= i < cut]
     have = {*sequences, *stacked}
     stacked += dict.fromkeys(x for pair in products.values() for x in pair if x not in have)
-    body, outside = closed(Graph((*state.values(), *sums.values(), *sequences), (*ends, *stacked)))
-    constants = replaced(outside, dict(zip(inner[cut:], scan.inputs[cut:], strict=True)))
+    body, outside = close_graph(Graph((*state.values(), *sums.values(), *sequences), (*ends, *stacked)))
+    constants = replace_nodes(outside, dict(zip(inner[cut:], scan.inputs[cut:], strict=True)))
     start = [came.get(i, _zeros(scan.inputs[i])) for i in state] + [_zeros(scan.inputs[i]) for i in sums]
     how = {"length": scan.attrs["length"], "reverse": not scan.attrs["reverse"]}
     last, stacks = loop(body, start, [*sequences.values()], constants, **how)
     arrays = {**sequences, **dict(zip(stacked, stacks, strict=True))}
     flows = dict(zip((*state, *sums), last, strict=True))
     flows |= {i: arrays[flow] for i, flow in step.items() if carries <= i < cut}
-    flows |= {i: _joined(arrays[x], arrays[y]) for i, (x, y) in products.items()}
+    flows |= {i: _join_products(arrays[x], arrays[y]) for i, (x, y) in products.items()}
     return tuple(flows.get(i) for i in range(len(scan.inputs)))
 
 
@@ -155,7 +155,7 @@ def _step_back(
     own_inputs = set(inner)
     saved = {x: symbol(x.shape, x.dtype) for x in stacks if x not in own_inputs}
     flows = {i: found[inner[i]].zero_outside() for i in wanted if inner[i] in found}
-    read = dict(zip(flows, replaced([*flows.values()], saved), strict=True))
+    read = dict(zip(flows, replace_nodes([*flows.values()], saved), strict=True))
     return read, {own: stacks[x] for x, own in saved.items()}
 
 
@@ -164,7 +164,7 @@ def _read_by(outputs: Sequence[Node], scan: Node, known: Nodes) -> Nodes:
     inner, carries, cut = _operands(scan)
     incoming = results(scan)[len(scan.attrs["body"].outputs) :]
     sequences = {**dict(zip(inner[:cut], (*incoming, *scan.inputs[carries:cut]), strict=True)), **known}
-    used = set(ordered(outputs))
+    used = set(topological_order(outputs))
     return {x: y for x, y in sequences.items() if x in used}
 
 
@@ -174,10 +174,10 @@ def _factors(flow: Node) -> tuple[Node, ...]:
     return (flow.inputs[0].inputs[0], flow.inputs[1]) if turned else ()
 
 
-def _joined(x: Node, y: Node) -> Node:
+def _join_products(x: Node, y: Node) -> Node:
     """Return the sum of the products of all steps, from the stacks of their factors, as one product."""
     rows, columns = (ops.reshape(stack, shape=(math.prod(stack.shape[:2]), stack.shape[2])) for stack in (x, y))
-    return ops.swapped(rows) @ columns
+    return ops.swap_axes(rows) @ columns
 
 
 def _operands(scan: Node) -> tuple[tuple[Node, ...], int, int]:

@@ -36,7 +36,7 @@ class Flow:
 
     def zero_outside(self) -> Node:
         """Return the gradient with zeros outside the mask."""
-        return ops.where(_all(self.mask), self.value, 0.0) if self.spoilt else self.value
+        return ops.where(_conjunction(self.mask), self.value, 0.0) if self.spoilt else self.value
 
     def pull_back(self, node: Node) -> tuple[Flow | None, ...]:
         """Return the gradient of each operand by the rule of a node's op; None for those that have none."""
@@ -53,14 +53,14 @@ class Flow:
             spoilt = self.spoilt and not self.mask.keys() <= mask.keys()
             return Flow(value, self.mask | mask, spoilt).unbroadcast(shape)
         if entries in ("moved", "gathered"):
-            return Flow(value, _moved(self.mask, node, at), self.spoilt)
+            return Flow(value, _move_mask(self.mask, node, at), self.spoilt)
         if entries == "along":
             kept = tuple(1 if axis == node.attrs["axis"] else side for axis, side in enumerate(shape))
-            return Flow(value, _narrowed(self.mask, shape, kept), bool(self.mask))
+            return Flow(value, _narrow_mask(self.mask, shape, kept), bool(self.mask))
         if node.op == "matmul" and at == 0:
             return Flow(unbroadcast(value, shape), _of_rows(node, self.mask))
         if node.op == "softmax_cross_entropy" and self.mask:
-            rows = ops.reshape(ops.stretch(_all(self.mask), shape=node.shape), shape=(*node.shape, 1))
+            rows = ops.reshape(ops.stretch(_conjunction(self.mask), shape=node.shape), shape=(*node.shape, 1))
             return Flow(value, {(rows, True): None}, True)
         if entries in ("apart", "folded"):
             spoilt = self.spoilt or (bool(self.mask) and not _is_linear(node))
@@ -71,7 +71,7 @@ class Flow:
         """Sum the gradient to the shape that its operand had before broadcasting."""
         if self.value.shape == shape:
             return self
-        return Flow(unbroadcast(self.zero_outside(), shape), _narrowed(self.mask, self.value.shape, shape))
+        return Flow(unbroadcast(self.zero_outside(), shape), _narrow_mask(self.mask, self.value.shape, shape))
 
 
 def unbroadcast(flow: Node, shape: Shape) -> Node:
@@ -99,7 +99,7 @@ def _is_linear(node: Node) -> bool:
 
 
 # -- masks -------------------------------------------------------------------------------------------------------------
-def _all(mask: Iterable[tuple[Node, bool]]) -> Node:
+def _conjunction(mask: Iterable[tuple[Node, bool]]) -> Node:
     return reduce(ops.logical_and, [condition if selected else ~condition for condition, selected in mask])
 
 
@@ -111,7 +111,7 @@ def _either(one: Mask, other: Mask) -> Mask:
         return shared
     if len(rest) == len(further) == 1 and rest[0][0] is further[0][0]:
         return shared
-    return shared | {(_all(rest) | _all(further), True): None}
+    return shared | {(_conjunction(rest) | _conjunction(further), True): None}
 
 
 def _of_rows(product: Node, mask: Mask) -> Mask:
@@ -128,24 +128,24 @@ def _selected_rows(product: Node, mask: Mask) -> tuple[Node, ...]:
     """
     x, y = product.inputs
     rows = _of_rows(product, mask)
-    return (ops.where(_all(rows), x, 0.0) if rows else x, y)
+    return (ops.where(_conjunction(rows), x, 0.0) if rows else x, y)
 
 
-def _narrowed(mask: Mask, shape: Shape, kept: Shape) -> Mask:
+def _narrow_mask(mask: Mask, shape: Shape, kept: Shape) -> Mask:
     """Return the mask of an operand that broadcasts: where it is selected at least once."""
     stay = {x: None for x in mask if shapes.broadcast(x[0].shape, kept) == kept}
     vary = [x for x in mask if x not in stay]
     if not vary:
         return stay
-    times = ops.cast(ops.stretch(_all(vary), shape=shape), dtype="int32")
+    times = ops.cast(ops.stretch(_conjunction(vary), shape=shape), dtype="int32")
     return stay | {(unbroadcast(times, kept) > 0, True): None}
 
 
-def _moved(mask: Mask, node: Node, at: int) -> Mask:
+def _move_mask(mask: Mask, node: Node, at: int) -> Mask:
     """Return the mask of an operand whose entries a node moves: they go back as gradients do."""
     if not mask:
         return mask
-    ones = ops.cast(ops.stretch(_all(mask), shape=node.shape), dtype=node.dtype)
+    ones = ops.cast(ops.stretch(_conjunction(mask), shape=node.shape), dtype=node.dtype)
     moved = _by_rule(ones, node)[at]
     assert moved is not None  # as the gradient's own
     return {(moved > 0.0, True): None}

@@ -72,10 +72,12 @@ def scan(
         for index, stack in stacks.items():
             stack[t] = passed[index]
         carry = results[:carries]
-    return {index: _stacked(ns, stacks[index], wanted[index]) if index in stacks else carry[index] for index in wanted}
+    return {
+        index: _stack_rows(ns, stacks[index], wanted[index]) if index in stacks else carry[index] for index in wanted
+    }
 
 
-def _stacked(ns: Namespace, rows: list[Array], part: Node) -> Array:
+def _stack_rows(ns: Namespace, rows: list[Array], part: Node) -> Array:
     return ns.xp.stack(rows) if rows else ns.xp.zeros(part.shape, dtype=ns.dtype(part.dtype))
 
 

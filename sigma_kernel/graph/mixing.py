@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 from sigma_kernel.graph.node import Graph, Node, mark, originating
 from sigma_kernel.graph.ops import mixed_matmul, reduce_precision
-from sigma_kernel.graph.rewriting import changed, with_inputs
+from sigma_kernel.graph.rewriting import map_nodes, with_inputs
 
 # products whose operands are rounded one by one; ``mixed_matmul`` stands in for ``matmul``
 ROUNDED = {"convolution", "convolution_input", "convolution_kernel", "attention", "attention_gradient"}
 
 
-def mixed(graph: Graph, dtype: str, concerned: Callable[[str], bool]) -> Graph:
+def mix_precision(graph: Graph, dtype: str, concerned: Callable[[str], bool]) -> Graph:
     """Return a graph whose float32 products read their operands in a dtype of 16 bits, bfloat16 or float16.
 
     They are matrix products, convolutions and their gradients, and attention, from the origins that are ``concerned``,
@@ -32,4 +32,4 @@ def mixed(graph: Graph, dtype: str, concerned: Callable[[str], bool]) -> Graph:
         return with_inputs(node, inputs)
 
     with originating(""):
-        return changed(graph, change, lambda body: mixed(body, dtype, concerned))
+        return map_nodes(graph, change, lambda body: mix_precision(body, dtype, concerned))

@@ -16,7 +16,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph.node import INTEGERS, MEANINGS, Graph, Node, expanded, symbol
+from sigma_kernel.graph.node import INTEGERS, MEANINGS, Graph, Node, expand_node, symbol
 from sigma_kernel.graph.sums import sum_axes
 
 Array = Any  # an array of the namespace
@@ -70,7 +70,7 @@ def total(xp: Any, x: Array, axis: tuple[int, ...]) -> Array:
     return xp.sum(x, axis=axis, dtype=x.dtype, keepdims=True)
 
 
-def inside(op: str, places: np.ndarray, side: int) -> None:
+def check_indices(op: str, places: np.ndarray, side: int) -> None:
     """Raise SigmaGraphError for indices outside of an axis; they count from 0, never from the end."""
     if places.size and not (places.min() >= 0 and places.max() < side):
         raise SigmaGraphError(
@@ -138,7 +138,7 @@ class Namespace:
         first, last = (self.array(end, dtype) for end in (span[0], span[-1]))
         return self.xp.where(x <= low, first, self.xp.where(x >= high, last, whole))
 
-    def carried(self, value: Any) -> Array:
+    def to_carrier(self, value: Any) -> Array:
         """Return words as the carrier type."""
         number = not hasattr(value, "dtype")
         return self.xp.asarray(value, dtype=self.carrier) if number else self.xp.astype(value, self.carrier)
@@ -164,7 +164,12 @@ def numpy_namespace() -> Namespace:
     names = ("float16", "float32", "float64", "int32", "int64", "uint32", "bool")
     quiet = partial(np.errstate, all="ignore")
     dtypes = {name: np.dtype(name) for name in names}
-    own: dict[str, Any] = {"scatter_add": _numpy_scatter_add, "narrow": _numpy_narrow, "inside": inside, "quiet": quiet}
+    own: dict[str, Any] = {
+        "scatter_add": _numpy_scatter_add,
+        "narrow": _numpy_narrow,
+        "inside": check_indices,
+        "quiet": quiet,
+    }
     return Namespace("numpy", np, dtypes, np.int64, sum=lambda xp, x, axis: sum_axes(x, axis), **own)
 
 
@@ -190,7 +195,7 @@ def interpret(graph: Graph, ns: Namespace) -> Callable[..., tuple[Array, ...]]:
     return run
 
 
-def evaluated(graph: Graph, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+def evaluate_graph(graph: Graph, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return the outputs of a graph on the host; those without axes are NumPy's numbers."""
     return tuple(np.array(value)[()] for value in interpret(graph, numpy_namespace())(*arrays))
 
@@ -202,10 +207,10 @@ def _calls(graph: Graph, ns: Namespace, place: Mapping[Node, int]) -> Iterator[_
     last = {x: node for node in nodes for x in node.inputs if x not in kept and x.op != "constant"}
     for node in nodes:
         dead = [place[x] for x in {*node.inputs} if last.get(x) is node]
-        yield meaning_of(node, ns, _wanted(nodes, node)), [place[x] for x in node.inputs], place[node], dead
+        yield meaning_of(node, ns, _parts_by_index(nodes, node)), [place[x] for x in node.inputs], place[node], dead
 
 
-def _wanted(nodes: list[Node], scan: Node) -> dict[int, Node]:
+def _parts_by_index(nodes: list[Node], scan: Node) -> dict[int, Node]:
     if scan.op != "scan":
         return {}
     return {n.attrs["index"]: n for n in nodes if n.op == "part" and n.inputs[0] is scan}
@@ -216,16 +221,16 @@ def meaning_of(node: Node, ns: Namespace, wanted: Mapping[int, Node] | None = No
     meaning = ns.own.get(node.op) or MEANINGS.get(node.op)
     attrs = dict(node.attrs)
     if meaning is None:
-        return _expanded(node, ns)
+        return _interpret_expansion(node, ns)
     if node.op == "scan":
         attrs |= {"run": interpret(attrs.pop("body"), ns), "wanted": wanted or {}}
     run = partial(meaning, ns, **attrs)
     return (lambda *operands: ns.word(run(*operands))) if node.dtype == "uint32" else run
 
 
-def _expanded(node: Node, ns: Namespace) -> Callable[..., Array]:
+def _interpret_expansion(node: Node, ns: Namespace) -> Callable[..., Array]:
     symbols = tuple(symbol(x.shape, x.dtype) for x in node.inputs)
-    value = expanded(node, symbols)
+    value = expand_node(node, symbols)
     if value is None:
         raise SigmaGraphError(f"{node.op}: this op has neither a meaning nor an expansion. Give it one of them.")
     run = interpret(Graph(symbols, (value,)), ns)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from attrs import field, frozen
 
-from sigma_kernel.errors import SigmaGraphError, near
+from sigma_kernel.errors import SigmaGraphError, suggest_name
 from sigma_kernel.graph.reprs import brief
 
 Shape = tuple[int, ...]
@@ -54,10 +54,10 @@ def _shape(sides: Sequence[int]) -> Shape:
     return shape
 
 
-def known(name: str) -> str:
+def check_dtype(name: str) -> str:
     """Return the name of a dtype; raises SigmaGraphError for any other name."""
     if name not in DTYPES:
-        raise SigmaGraphError(f"there is no dtype {name!r}, only {', '.join(DTYPES)}.{near(str(name), DTYPES)}")
+        raise SigmaGraphError(f"there is no dtype {name!r}, only {', '.join(DTYPES)}.{suggest_name(str(name), DTYPES)}")
     return name
 
 
@@ -66,7 +66,7 @@ class Spec:
     """The shape and the dtype of an array."""
 
     shape: Shape = field(converter=_shape)
-    dtype: str = field(default="float32", converter=known)
+    dtype: str = field(default="float32", converter=check_dtype)
 
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.shape)}"
@@ -230,7 +230,7 @@ class Node:
         """
         parts = key if isinstance(key, tuple) else (key,)
         if any(isinstance(part, Node) for part in parts):
-            return self._taken(parts)
+            return self._take(parts)
         try:
             shape = np.broadcast_to(0, self.shape)[key].shape
         except (IndexError, TypeError, ValueError) as error:
@@ -244,7 +244,7 @@ class Node:
         stop = [max(span.start, span.stop) for span in spans]
         return apply("slice", self, start=start, stop=stop, step=step).reshape(shape)
 
-    def _taken(self, parts: Sequence[Any]) -> Node:
+    def _take(self, parts: Sequence[Any]) -> Node:
         """Select by a node, beside which all axes are whole."""
         at = next(at for at, part in enumerate(parts) if isinstance(part, Node))
         places = parts[at]
@@ -287,11 +287,11 @@ class Node:
     # -- reductions ----------------------------------------------------------------------------------------------------
     def sum(self, axis: Axis = None, keepdims: bool = False) -> Node:
         """Return the sum over axes, all by default."""
-        return self._reduced("sum", axis, keepdims)
+        return self._reduce("sum", axis, keepdims)
 
     def max(self, axis: Axis = None, keepdims: bool = False) -> Node:
         """Return the maximum over axes, all by default; equal maxima share the gradient evenly."""
-        made = self._reduced("max", axis, keepdims)
+        made = self._reduce("max", axis, keepdims)
         return made.astype("bool") if self.dtype == "bool" else made
 
     def min(self, axis: Axis = None, keepdims: bool = False) -> Node:
@@ -303,7 +303,7 @@ class Node:
         """Return the mean over axes, all by default."""
         return self.sum(axis, keepdims) / float(math.prod(self.shape[a] for a in axes(self.shape, axis)))
 
-    def _reduced(self, op: str, axis: Axis, keepdims: bool) -> Node:
+    def _reduce(self, op: str, axis: Axis, keepdims: bool) -> Node:
         gone = axes(self.shape, axis)
         kept = apply(op, self, axis=gone)
         return kept if keepdims else kept.reshape([side for i, side in enumerate(self.shape) if i not in gone])
@@ -358,7 +358,7 @@ class Graph:
 
     def __iter__(self) -> Iterator[Node]:
         """Yield every node that the outputs depend on once, operands first."""
-        return ordered(self.outputs)
+        return topological_order(self.outputs)
 
     def places(self) -> dict[Node, int]:
         """Return the number of each node: first the inputs, then every node after its operands."""
@@ -391,7 +391,7 @@ class Graph:
         return rows, self._ends()
 
 
-def ordered(outputs: Sequence[Node], border: Container[Node] = ()) -> Iterator[Node]:
+def topological_order(outputs: Sequence[Node], border: Container[Node] = ()) -> Iterator[Node]:
     """Yield every node that the outputs depend on once, operands first; nodes at the border are not expanded."""
     seen: set[Node] = set()
     stack = [(node, False) for node in reversed(outputs)]
@@ -475,22 +475,22 @@ class Rules:
         try:
             attrs = {name: tuple(x) if isinstance(x, list | range) else x for name, x in attrs.items()}
             nodes = tuple([x for x in inputs if isinstance(x, Node)])
-            return self._of(nodes, attrs) if len(nodes) == len(inputs) else self._typed(inputs, attrs)
+            return self._make_node(nodes, attrs) if len(nodes) == len(inputs) else self._make_typed_node(inputs, attrs)
         except (SigmaGraphError, TypeError) as error:  # TypeError: wrong attributes, or a wrong number of operands
             operands = ", ".join(str(x.shape) if hasattr(x, "shape") else repr(x) for x in inputs)
             raise SigmaGraphError(f"{self.name}({operands}): {error}") from error
 
-    def _of(self, nodes: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
+    def _make_node(self, nodes: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
         shape = self.shape(*[x.shape for x in nodes], **attrs)
         try:
             return Node(self.name, nodes, attrs, shape, self.dtype(*[x.dtype for x in nodes], **attrs))
         except SigmaGraphError:
             if "body" not in attrs and (numbers := _as_numbers(nodes)):
                 with suppress(SigmaGraphError):  # the first error names the dtypes as given
-                    return self._of(numbers, attrs)
+                    return self._make_node(numbers, attrs)
             raise
 
-    def _typed(self, inputs: Sequence[Node | Constant], attrs: Mapping[str, Any]) -> Node:
+    def _make_typed_node(self, inputs: Sequence[Node | Constant], attrs: Mapping[str, Any]) -> Node:
         """Make a node of operands among which there are numbers or arrays.
 
         Arrays of integers and truth values keep their dtype where the op takes it, as indices, labels and masks do.
@@ -501,7 +501,7 @@ class Rules:
         for number, array in (choices := _choices(given, weak)):
             try:
                 nodes = (_as_node(x, number if w else array, number) for x, w in zip(given, weak, strict=True))
-                return self._of(tuple(nodes), attrs)
+                return self._make_node(tuple(nodes), attrs)
             except SigmaGraphError:
                 if (number, array) == choices[-1]:
                     raise
@@ -522,11 +522,11 @@ MEANINGS: dict[str, Callable[..., Any]] = {}  # of primitives, by name; see :mod
 def apply(name: str, *inputs: Node | Constant, **attrs: Any) -> Node:
     """Make a node by the name of its op."""
     if name not in OPS:
-        raise SigmaGraphError(f"there is no op {name!r}.{near(name, OPS)}")
+        raise SigmaGraphError(f"there is no op {name!r}.{suggest_name(name, OPS)}")
     return OPS[name](*inputs, **attrs)
 
 
-def expanded(node: Node, inputs: Sequence[Node]) -> Node | None:
+def expand_node(node: Node, inputs: Sequence[Node]) -> Node | None:
     """Return a composite of these inputs, written with other ops; None if its op has no expansion."""
     row = OPS.get(node.op)
     return row.expansion(*inputs, **node.attrs) if row and row.expansion else None
@@ -534,12 +534,12 @@ def expanded(node: Node, inputs: Sequence[Node]) -> Node | None:
 
 def symbol(shape: Sequence[int], dtype: str = "float32", name: str = "") -> Node:
     """Return a graph input."""
-    return Node("input", attrs={"name": name}, shape=_shape(shape), dtype=known(dtype))
+    return Node("input", attrs={"name": name}, shape=_shape(shape), dtype=check_dtype(dtype))
 
 
 def constant(value: Any, dtype: str = "float32") -> Node:
     """Return a number, or an array, as a constant; raises SigmaGraphError if the dtype does not hold it exactly."""
-    held = in_dtype(given := array_of(value), known(dtype))
+    held = in_dtype(given := array_of(value), check_dtype(dtype))
     held.setflags(write=False)
     if held.shape:
         return Node("array", attrs={"value": Values(held), "dtype": dtype}, shape=held.shape, dtype=dtype)
@@ -551,7 +551,7 @@ def trace(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequenc
 
     Raises SigmaGraphError if the function uses inputs of another graph.
     """
-    graph = opened(function, *specs)
+    graph = trace_open(function, *specs)
     own = set(graph.inputs)
     strangers = [node for node in graph if node.op == "input" and node not in own]
     if strangers:
@@ -562,7 +562,7 @@ def trace(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequenc
     return graph
 
 
-def opened(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequence[int]) -> Graph:
+def trace_open(function: Callable[..., Node | Sequence[Node]], *specs: Spec | Sequence[int]) -> Graph:
     """Return the graph of a function as :func:`trace` does, even if it uses nodes from outside."""
     wanted = [spec if isinstance(spec, Spec) else Spec(spec) for spec in specs]
     inputs = tuple(symbol(spec.shape, spec.dtype) for spec in wanted)
@@ -581,11 +581,11 @@ def _as_numbers(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     kinds = {x.dtype for x in nodes}
     if "bool" not in kinds or len(kinds) > 2 or (len(kinds) == 1 and len(nodes) > 1):
         return ()
-    dtype = next(iter(kinds - {"bool"}), None) or _compared(nodes)
+    dtype = next(iter(kinds - {"bool"}), None) or _comparison_dtype(nodes)
     return tuple(apply("cast", x, dtype=dtype) if x.dtype == "bool" else x for x in nodes)
 
 
-def _compared(nodes: Sequence[Node]) -> str:
+def _comparison_dtype(nodes: Sequence[Node]) -> str:
     """Return the dtype of the nearest floats that truth values come from, else float32: that of their arithmetic."""
     near, seen = [*nodes], set(nodes)
     for node in near:  # which grows
@@ -604,7 +604,7 @@ def _choices(given: Sequence[Node | np.ndarray], weak: Sequence[bool]) -> list[t
     number = next((dtype for dtype in nodes if dtype != "bool"), "")
     if nodes and not number:  # truth values: numbers beside them are floats
         true = all(np.asarray(x).dtype == bool for x in given if not isinstance(x, Node))
-        return [("bool" if true else _compared([x for x in given if isinstance(x, Node)]), "")]
+        return [("bool" if true else _comparison_dtype([x for x in given if isinstance(x, Node)]), "")]
     if nodes or not arrays:
         return [(number or "?", ""), *([(number, number)] if number and arrays else [])]
     floats, shared = [x for x in arrays if x.dtype.kind == "f"], np.result_type(*arrays).name

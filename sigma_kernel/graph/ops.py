@@ -26,9 +26,9 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from attrs import frozen
 
-from sigma_kernel.errors import SigmaGraphError, near
+from sigma_kernel.errors import SigmaGraphError, suggest_name
 from sigma_kernel.graph import dtypes, shapes
-from sigma_kernel.graph.namespace import evaluated
+from sigma_kernel.graph.namespace import evaluate_graph
 from sigma_kernel.graph.node import FACTS, MEANINGS, OPS, Constant, Graph, Node, Rules, Shape, constant
 from sigma_kernel.graph.reprs import brief
 
@@ -57,7 +57,7 @@ class Op(Rules):
     def __call__(self, *inputs: Any, **attrs: Any) -> Node | np.ndarray:  # type: ignore[misc]  # ``first`` is positional
         """Return a node, or the value of one whose operands are arrays and numbers."""
         made = super().__call__(*inputs, **attrs)
-        return made if not inputs or Node in map(type, inputs) else evaluated(Graph((), (made,)))[0]
+        return made if not inputs or Node in map(type, inputs) else evaluate_graph(Graph((), (made,)))[0]
 
 
 def op(
@@ -79,7 +79,9 @@ def op(
     if name in OPS:
         raise SigmaGraphError(f"op {name!r} is already defined. Choose another name.")
     _check_facts(name, facts)
-    row = OPS[name] = Op(name, shape, dtype, gradient, expansion, **_implied(name, shape, expansion, facts) | facts)
+    row = OPS[name] = Op(
+        name, shape, dtype, gradient, expansion, **_implied_facts(name, shape, expansion, facts) | facts
+    )
     if meaning is not None:
         MEANINGS[name] = meaning
     elif row.standard:
@@ -90,12 +92,12 @@ def op(
 def _check_facts(name: str, facts: Mapping[str, Any]) -> None:
     for fact, value in facts.items():
         if fact not in FACTS:
-            raise SigmaGraphError(f"op {name!r}: there is no fact {fact!r}.{near(fact, FACTS)}")
+            raise SigmaGraphError(f"op {name!r}: there is no fact {fact!r}.{suggest_name(fact, FACTS)}")
         if FACTS[fact] and value not in FACTS[fact]:
             raise SigmaGraphError(f"op {name!r}: {fact} is one of {', '.join(FACTS[fact])} (got {value!r}).")
 
 
-def _implied(name: str, shape: Any, expansion: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _implied_facts(name: str, shape: Any, expansion: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts of elementwise ops, and of those that move entries, which hold unless others are given."""
     apart, primitive = shape in shapes.ELEMENTWISE, expansion is None
     moves = facts.get("entries") in ("moved", "gathered") or bool(facts.get("view"))
@@ -117,7 +119,7 @@ def full(value: float, shape: Shape, dtype: str) -> Node:
     return stretch(constant(value, dtype), shape=shape) if shape else constant(value, dtype)
 
 
-def swapped(x: Array, first: int = -2, second: int = -1) -> Array:
+def swap_axes(x: Array, first: int = -2, second: int = -1) -> Array:
     """Swap two axes, the last ones by default."""
     axes = list(range(len(x.shape)))
     axes[first], axes[second] = axes[second], axes[first]
@@ -177,14 +179,14 @@ def _shares(g: Node, z: Node, x: Node, axis: Shape) -> Node:
     return where(largest, g / sum(cast(largest, dtype=x.dtype), axis=axis), 0.0)
 
 
-def _unsliced(g: Node, x: Node, start: Shape, step: Shape) -> Node:
+def _undo_slice(g: Node, x: Node, start: Shape, step: Shape) -> Node:
     """Scatter the entries of a slice back to their places, among zeros."""
     sides = zip(x.shape, start, g.shape, step, strict=True)
     high = tuple(side - a - shapes.spread(count, by) for side, a, count, by in sides)
     return pad(g, low=start, high=high, interior=tuple(by - 1 for by in step), value=0.0)
 
 
-def _unpadded(g: Node, x: Node, low: Shape, interior: Shape) -> Node:
+def _undo_pad(g: Node, x: Node, low: Shape, interior: Shape) -> Node:
     """Read the entries of the operand from the padded array."""
     step = tuple(i + 1 for i in interior)
     stop = tuple(a + shapes.spread(side, by) for a, side, by in zip(low, x.shape, step, strict=True))
@@ -236,7 +238,7 @@ def _layer_norm(x: Node, scale: Node, shift: Node, *, epsilon: float) -> Node:
     return centred / sqrt(variance + epsilon) * scale + shift
 
 
-def _kept(shape: Shape, rate: Node, key: Sequence[Node], stream: int) -> Node:
+def _keep_mask(shape: Shape, rate: Node, key: Sequence[Node], stream: int) -> Node:
     """Return which entries dropout keeps; the threshold is computed in float32 for every precision, and fits uint32."""
     threshold = minimum(cast(rate, dtype="float32") * 2.0**32, 2.0**32 - 256.0)
     return random_bits(*key, shape=shape, stream=stream) >= cast(threshold, dtype="uint32")
@@ -244,25 +246,25 @@ def _kept(shape: Shape, rate: Node, key: Sequence[Node], stream: int) -> Node:
 
 def _dropout(x: Node, rate: Node, *key: Node, stream: int) -> Node:
     """Expand inverted dropout."""
-    return where(_kept(x.shape, rate, key, stream), x * (1.0 / (1.0 - rate)), 0.0)
+    return where(_keep_mask(x.shape, rate, key, stream), x * (1.0 / (1.0 - rate)), 0.0)
 
 
 def _dropout_flow(g: Node, z: Node, x: Node, rate: Node, *key: Node, stream: int) -> tuple[Node | None, ...]:
     scale = 1.0 / (1.0 - rate)
-    flow = where(_kept(x.shape, rate, key, stream), g, 0.0)
+    flow = where(_keep_mask(x.shape, rate, key, stream), g, 0.0)
     return flow * scale, flow * x * (scale * scale), *(None for _ in key)
 
 
 def attention_weights(q: Node, k: Node, *mask: Node, causal: bool) -> Node:
     """Return the softmax of scaled products over the keys that a query attends to; weights of 0 if there are none."""
-    scores = q @ swapped(k) * (1.0 / math.sqrt(q.shape[-1]))
-    seen = _seen(scores, mask, causal)
+    scores = q @ swap_axes(k) * (1.0 / math.sqrt(q.shape[-1]))
+    seen = _attention_mask(scores, mask, causal)
     if seen is None:
         return softmax(scores, axis=len(scores.shape) - 1)
     return where(seen, softmax(where(seen, scores, HIDDEN[scores.dtype]), axis=len(scores.shape) - 1), 0.0)
 
 
-def _seen(scores: Node, mask: Sequence[Node], causal: bool) -> Node | None:
+def _attention_mask(scores: Node, mask: Sequence[Node], causal: bool) -> Node | None:
     """Return whether queries attend to keys, bool and broadcast to the scores; None if all attend to all."""
     rank, sides = len(scores.shape), (*(1,) * (len(scores.shape) - 2), *scores.shape[-2:])
     rows, keys = (iota(shape=sides, axis=axis, dtype="int32") for axis in (rank - 2, rank - 1))
@@ -283,25 +285,25 @@ def _attention_gradient(g: Node, q: Node, k: Node, v: Node, *mask: Node, causal:
     """Expand the gradient of attention with respect to its queries, keys or values."""
     weights = attention_weights(q, k, *mask, causal=causal)
     if of == 2:
-        return swapped(weights) @ g
-    flow = g @ swapped(v)
-    seen = _seen(flow, mask, causal)
+        return swap_axes(weights) @ g
+    flow = g @ swap_axes(v)
+    seen = _attention_mask(flow, mask, causal)
     flow = flow if seen is None else where(seen, flow, 0.0)
     flow = weights * (flow - sum(weights * flow, axis=(len(flow.shape) - 1,))) * (1.0 / math.sqrt(q.shape[-1]))
     flow = flow if seen is None else where(seen, flow, 0.0)
-    return swapped(flow) @ q if of else flow @ k
+    return swap_axes(flow) @ q if of else flow @ k
 
 
 def _product_flow(g: Node, z: Node, x: Node, y: Node) -> tuple[Node, Node]:
     """Differentiate a product; of a matrix that all matrices of a batch are multiplied by, it is a single product."""
     flat = len(y.shape) < 3 <= len(x.shape)
     rows, flow = (reshape(a, shape=(math.prod(a.shape[:-1]), a.shape[-1])) if flat else a for a in (x, g))
-    return g @ swapped(y), swapped(rows) @ flow
+    return g @ swap_axes(y), swap_axes(rows) @ flow
 
 
 def without_attributes() -> list[Rules]:
     """Return the kernel's elementwise ops that take operands alone."""
-    return [row for row in elementwise() if row.dtype not in (dtypes.wanted, dtypes.rounded)]
+    return [row for row in elementwise() if row.dtype not in (dtypes.attribute, dtypes.rounding)]
 
 
 def select_ops(**facts: Any) -> frozenset[str]:
@@ -370,51 +372,51 @@ logical_and: Op = op("logical_and", shapes.binary, dtypes.logical)
 logical_or: Op = op("logical_or", shapes.binary, dtypes.logical)
 logical_not: Op = op("logical_not", shapes.same, dtypes.logical)
 is_finite: Op = op("is_finite", shapes.same, dtypes.tested, standard="isfinite")
-where: Op = op("where", shapes.ternary, dtypes.selected,
+where: Op = op("where", shapes.ternary, dtypes.selection,
                lambda g, z, c, x, y: (None, where(c, g, 0.0), where(c, 0.0, g)), linear="pieces", rounding="exact")
 stop: Op = op("stop", shapes.same, dtypes.same, view=True, linear="whole", operations=_no_operations)
-cast: Op = op("cast", shapes.same, dtypes.wanted, lambda g, z, x, *, dtype: cast(g, dtype=x.dtype),
+cast: Op = op("cast", shapes.same, dtypes.attribute, lambda g, z, x, *, dtype: cast(g, dtype=x.dtype),
               linear="whole", operations=_no_operations, fold=lambda x, dtype: x)
-reduce_precision: Op = op("reduce_precision", shapes.same, dtypes.rounded, lambda g, z, x, *, dtype: g,
+reduce_precision: Op = op("reduce_precision", shapes.same, dtypes.rounding, lambda g, z, x, *, dtype: g,
                           linear="pieces", operations=_no_operations)
 
 # -- reductions (sides are kept) ---------------------------------------------------------------------------------------
-sum: Op = op("sum", shapes.reduced, dtypes.number, lambda g, z, x, *, axis: stretch(g, shape=x.shape),
+sum: Op = op("sum", shapes.reduction, dtypes.number, lambda g, z, x, *, axis: stretch(g, shape=x.shape),
              entries="folded", linear="whole", operations=lambda z, x, axis: x.size)
-max: Op = op("max", shapes.chosen, dtypes.number, lambda g, z, x, *, axis: _shares(g, z, x, axis),
+max: Op = op("max", shapes.selection, dtypes.number, lambda g, z, x, *, axis: _shares(g, z, x, axis),
              entries="folded", linear="pieces", rounding="exact", operations=lambda z, x, axis: x.size)
-argmax: Op = op("argmax", shapes.located, dtypes.place, entries="folded")
+argmax: Op = op("argmax", shapes.location, dtypes.place, entries="folded")
 
 # -- form --------------------------------------------------------------------------------------------------------------
-reshape: Op = op("reshape", shapes.reshaped, dtypes.same, lambda g, z, x, *, shape: reshape(g, shape=x.shape),
+reshape: Op = op("reshape", shapes.reshaping, dtypes.same, lambda g, z, x, *, shape: reshape(g, shape=x.shape),
                  entries="moved", view=True, linear="whole")
-permute: Op = op("permute", shapes.permuted, dtypes.same,
+permute: Op = op("permute", shapes.permutation, dtypes.same,
                  lambda g, z, x, *, axes: permute(g, axes=sorted(range(len(axes)), key=axes.__getitem__)),
                  entries="moved", view=True, linear="whole")
-stretch: Op = op("stretch", shapes.stretched, dtypes.same, lambda g, z, x, *, shape: g,
+stretch: Op = op("stretch", shapes.stretching, dtypes.same, lambda g, z, x, *, shape: g,
                  entries="apart", view=True, linear="whole")
-slice: Op = op("slice", shapes.sliced, dtypes.same,
-               lambda g, z, x, *, start, stop, step: _unsliced(g, x, start, step),
+slice: Op = op("slice", shapes.slicing, dtypes.same,
+               lambda g, z, x, *, start, stop, step: _undo_slice(g, x, start, step),
                entries="moved", view=True, linear="whole")
-pad: Op = op("pad", shapes.padded, dtypes.number,
-             lambda g, z, x, *, low, high, interior, value: _unpadded(g, x, low, interior), entries="moved")
-concat: Op = op("concat", shapes.joined, dtypes.same,
+pad: Op = op("pad", shapes.pad, dtypes.number,
+             lambda g, z, x, *, low, high, interior, value: _undo_pad(g, x, low, interior), entries="moved")
+concat: Op = op("concat", shapes.concatenation, dtypes.same,
                 lambda g, z, *xs, axis: pieces(g, [x.shape[axis] for x in xs], axis), entries="moved", linear="whole")
-array: Op = op("array", shapes.held, dtypes.wanted)
-iota: Op = op("iota", shapes.counted, dtypes.wanted, rounding="exact")
+array: Op = op("array", shapes.constant, dtypes.attribute)
+iota: Op = op("iota", shapes.enumeration, dtypes.attribute, rounding="exact")
 
 # -- gathering ---------------------------------------------------------------------------------------------------------
-take: Op = op("take", shapes.taken, dtypes.taken,
+take: Op = op("take", shapes.indexing, dtypes.indexing,
               lambda g, z, x, i, *, axis: (scatter_add(full(0.0, x.shape, x.dtype), i, g, axis=axis), None),
               entries="gathered")
-scatter_add: Op = op("scatter_add", shapes.scattered, dtypes.scattered,
+scatter_add: Op = op("scatter_add", shapes.scattering, dtypes.scattering,
                      lambda g, z, x, i, u, *, axis: (g, None, take(g, i, axis=axis)),
                      operations=lambda z, x, i, u, axis: u.size)
 
 # -- linear maps -------------------------------------------------------------------------------------------------------
 matmul: Op = op("matmul", shapes.product, dtypes.number, _product_flow,
                 standard="matmul", operations=lambda z, x, y: 2 * z.size * x.shape[-1])
-convolution: Op = op("convolution", shapes.convolved, dtypes.floating,
+convolution: Op = op("convolution", shapes.convolution, dtypes.floating,
                      lambda g, z, x, w, **how: (convolution_input(g, w, shape=x.shape, **how),
                                                 convolution_kernel(x, g, shape=w.shape, **how)),
                      operations=lambda z, x, w, **_: 2 * z.size * math.prod(w.shape[1:]))
@@ -428,23 +430,23 @@ convolution_kernel: Op = op("convolution_kernel", shapes.convolved_kernel, dtype
                             operations=lambda z, x, g, **_: 2 * g.size * math.prod(z.shape[1:]))
 
 # -- pooling -----------------------------------------------------------------------------------------------------------
-max_pool: Op = op("max_pool", shapes.pooled, dtypes.floating,
+max_pool: Op = op("max_pool", shapes.pooling, dtypes.floating,
                   lambda g, z, x, **how: pool_scatter(g, pool_argmax(x, **how), shape=x.shape, **how),
                   entries="pooled", rounding="exact", operations=_each_window)
-pool_argmax: Op = op("pool_argmax", shapes.pooled, dtypes.place, entries="pooled")
-pool_select: Op = op("pool_select", shapes.pool_selected, dtypes.taken,
+pool_argmax: Op = op("pool_argmax", shapes.pooling, dtypes.place, entries="pooled")
+pool_select: Op = op("pool_select", shapes.pool_selected, dtypes.indexing,
                      lambda g, z, x, i, **how: (pool_scatter(g, i, shape=x.shape, **how), None),
                      entries="pooled", rounding="exact")
-pool_scatter: Op = op("pool_scatter", shapes.unpooled, dtypes.taken,
+pool_scatter: Op = op("pool_scatter", shapes.unpooling, dtypes.indexing,
                       lambda h, z, g, i, *, shape, **how: (pool_select(h, i, **how), None), entries="pooled")
-sum_pool: Op = op("sum_pool", shapes.pooled, dtypes.floating,
+sum_pool: Op = op("sum_pool", shapes.pooling, dtypes.floating,
                   lambda g, z, x, **how: sum_unpool(g, shape=x.shape, **how), entries="pooled", operations=_each_window)
-sum_unpool: Op = op("sum_unpool", shapes.unpooled, dtypes.floating, lambda h, z, g, *, shape, **how: sum_pool(h, **how),
-                    entries="pooled")
+sum_unpool: Op = op("sum_unpool", shapes.unpooling, dtypes.floating,
+                    lambda h, z, g, *, shape, **how: sum_pool(h, **how), entries="pooled")
 
 # -- random bits and loops ---------------------------------------------------------------------------------------------
 random_bits: Op = op("random_bits", shapes.random, dtypes.words)
-scan: Op = op("scan", shapes.looped, dtypes.looped, rounding="exact")
+scan: Op = op("scan", shapes.scan, dtypes.scan, rounding="exact")
 part: Op = op("part", shapes.part, dtypes.part, rounding="exact")
 
 # -- composites --------------------------------------------------------------------------------------------------------
@@ -455,17 +457,17 @@ silu: Op = op("silu", shapes.same, dtypes.floating, None, lambda x: x * sigmoid(
 gelu: Op = op("gelu", shapes.same, dtypes.floating, None, lambda x: x * (erf(x * math.sqrt(0.5)) + 1.0) * 0.5)
 softplus: Op = op("softplus", shapes.same, dtypes.floating, lambda g, z, x: g * sigmoid(x),
                   lambda x: maximum(x, 0.0) + log1p(exp(-abs(x))))
-softmax: Op = op("softmax", shapes.along, dtypes.floating,
+softmax: Op = op("softmax", shapes.along_axis, dtypes.floating,
                  lambda g, z, x, *, axis: z * (g - sum(g * z, axis=(axis,))), _softmax, entries="along")
-log_softmax: Op = op("log_softmax", shapes.along, dtypes.floating,
+log_softmax: Op = op("log_softmax", shapes.along_axis, dtypes.floating,
                      lambda g, z, x, *, axis: g - exp(z) * sum(g, axis=(axis,)), _log_softmax, entries="along")
-softmax_cross_entropy: Op = op("softmax_cross_entropy", shapes.classified, dtypes.classified,
+softmax_cross_entropy: Op = op("softmax_cross_entropy", shapes.classification, dtypes.classification,
                                lambda g, z, x, labels: (_cross_entropy_flow(g, x, labels), None), _cross_entropy)
-layer_norm: Op = op("layer_norm", shapes.normalised, dtypes.floating, None, _layer_norm)
-dropout: Op = op("dropout", shapes.dropped, dtypes.dropped, _dropout_flow, _dropout, entries="apart", linear="pieces")
-attention: Op = op("attention", shapes.attended, dtypes.attended,
+layer_norm: Op = op("layer_norm", shapes.normalisation, dtypes.floating, None, _layer_norm)
+dropout: Op = op("dropout", shapes.dropout, dtypes.dropout, _dropout_flow, _dropout, entries="apart", linear="pieces")
+attention: Op = op("attention", shapes.attention, dtypes.attention,
                    lambda g, z, q, k, v, *mask, **how: (*(attention_gradient(g, q, k, v, *mask, **how, of=i)
                                                           for i in range(3)), *(None for _ in mask)), _attention)
 attention_gradient: Op = op("attention_gradient", shapes.attended_back,
-                            lambda g, *x, causal, of: dtypes.attended(*x, causal=causal), None, _attention_gradient)
-mixed_matmul: Op = op("mixed_matmul", shapes.product, dtypes.rounded, None, _mixed_matmul)
+                            lambda g, *x, causal, of: dtypes.attention(*x, causal=causal), None, _attention_gradient)
+mixed_matmul: Op = op("mixed_matmul", shapes.product, dtypes.rounding, None, _mixed_matmul)

@@ -41,19 +41,19 @@ def random_bits(
         return ns.xp.zeros(tuple(shape), dtype=ns.dtype("uint32"))
     block, lane = _place(ns, row, width)
     blocks = (size + 3) // 4 + (width % 4 != 0)
-    counter = (block + ns.carried(ns.xp.arange(blocks)) & ns.carried(WORD), stream, iteration, scan)
+    counter = (block + ns.to_carrier(ns.xp.arange(blocks)) & ns.to_carrier(WORD), stream, iteration, scan)
     drawn = ns.xp.stack(philox(ns, counter, (key[0], key[1])), axis=-1)
     flat = ns.xp.reshape(drawn, (-1,))
     if width % 4:  # else a shard begins at a block
-        flat = ns.xp.take(flat, lane + ns.carried(ns.xp.arange(size)), axis=0)
+        flat = ns.xp.take(flat, lane + ns.to_carrier(ns.xp.arange(size)), axis=0)
     return ns.xp.reshape(ns.cast(flat[:size], "uint32"), tuple(shape))
 
 
 def philox(ns: Namespace, counter: Sequence[Array | int], key: Sequence[Array | int]) -> tuple[Array, ...]:
     """Return the four words of each block, given counters of four words, which broadcast, and a key of two."""
-    c0, c1, c2, c3 = ns.xp.broadcast_arrays(*map(ns.carried, counter))
-    k0, k1 = map(ns.carried, key)
-    mask, weyl = ns.carried(WORD), [ns.carried(w) for w in WEYL]
+    c0, c1, c2, c3 = ns.xp.broadcast_arrays(*map(ns.to_carrier, counter))
+    k0, k1 = map(ns.to_carrier, key)
+    mask, weyl = ns.to_carrier(WORD), [ns.to_carrier(w) for w in WEYL]
     for _ in range(ROUNDS):
         high0, low0 = product(ns, c0, MULTIPLIERS[0])
         high1, low1 = product(ns, c2, MULTIPLIERS[1])
@@ -64,8 +64,8 @@ def philox(ns: Namespace, counter: Sequence[Array | int], key: Sequence[Array | 
 
 def product(ns: Namespace, x: Array, y: int) -> tuple[Array, Array]:
     """Return the upper and lower word of the product of two words."""
-    half, mask, shift = ns.carried(HALF), ns.carried(WORD), ns.carried(16)
-    y0, y1 = ns.carried(y & HALF), ns.carried(y >> 16)
+    half, mask, shift = ns.to_carrier(HALF), ns.to_carrier(WORD), ns.to_carrier(16)
+    y0, y1 = ns.to_carrier(y & HALF), ns.to_carrier(y >> 16)
     x0, x1 = x & half, x >> shift
     p00, p01, p10 = x0 * y0, x0 * y1, x1 * y0
     middle = (p00 >> shift) + (p01 & half) + (p10 & half)
@@ -75,8 +75,8 @@ def product(ns: Namespace, x: Array, y: int) -> tuple[Array, Array]:
 
 def _place(ns: Namespace, row: Array, width: int) -> tuple[Array, Array]:
     """Return block and lane of the first element of a row; ``row * width`` has up to 64 bits."""
-    high, low = product(ns, ns.carried(row), width)
-    return high << ns.carried(30) & ns.carried(WORD) | low >> ns.carried(2), low & ns.carried(3)
+    high, low = product(ns, ns.to_carrier(row), width)
+    return high << ns.to_carrier(30) & ns.to_carrier(WORD) | low >> ns.to_carrier(2), low & ns.to_carrier(3)
 
 
 # -- on the host -------------------------------------------------------------------------------------------------------

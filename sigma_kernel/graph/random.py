@@ -53,11 +53,11 @@ class Key:
     name: str = ""
     _draws: Iterator[int] = field(factory=count)
 
-    def named(self, name: str) -> Key:
+    def for_layer(self, name: str) -> Key:
         """Return the key of another layer; a layer owned by this one is named ``layer.owned``."""
         return evolve(self, name=f"{self.name}.{name}" if self.name else name, draws=count())
 
-    def at(self, scan: Node) -> Key:
+    def for_scan(self, scan: Node) -> Key:
         """Return this key for the body of a scan, given the number of the step."""
         return evolve(self, scan=scan)
 
@@ -147,7 +147,7 @@ def permutation(seed: int, stream: int, epoch: int, rows: int) -> np.ndarray:
     if 0 < rows <= AHEAD:
         ahead = AHEAD // rows
         return np.array(_orders(seed, stream, epoch // ahead, ahead, rows)[epoch % ahead])
-    return _sorted(_bits(seed, stream, epoch, ORDER, (rows, 2)))
+    return _stable_order(_bits(seed, stream, epoch, ORDER, (rows, 2)))
 
 
 @lru_cache(maxsize=64)
@@ -157,15 +157,15 @@ def _orders(seed: int, stream: int, group: int, ahead: int, rows: int) -> np.nda
     epochs = np.arange(group * ahead, (group + 1) * ahead).repeat(blocks)
     counter = (np.tile(np.arange(blocks), ahead), stream, epochs, ORDER)
     drawn = host_blocks(counter, words(seed), np.empty(64 * len(epochs), np.uint8))
-    return np.argsort(_joined(drawn.reshape(ahead, -1, 2)[:, :rows]), kind="stable")
+    return np.argsort(_join_words(drawn.reshape(ahead, -1, 2)[:, :rows]), kind="stable")
 
 
-def _joined(pairs: np.ndarray) -> np.ndarray:
+def _join_words(pairs: np.ndarray) -> np.ndarray:
     """Join pairs of words, the upper one first, to uint64."""
     return np.asarray(pairs[..., 0].astype(np.uint64) << np.uint64(32) | pairs[..., 1])
 
 
-def _sorted(pairs: np.ndarray) -> np.ndarray:
+def _stable_order(pairs: np.ndarray) -> np.ndarray:
     """Return the stable order of pairs of words, the upper one first.
 
     NumPy sorts up to 16 bits by radix; for 64 bits it may use compressing stores of AVX-512, which are slow on Zen 4.
@@ -175,7 +175,7 @@ def _sorted(pairs: np.ndarray) -> np.ndarray:
     order = order.take(np.argsort((upper >> np.uint32(8)).astype(np.uint16).take(order), kind="stable"))
     same = np.diff(upper.take(order)) == 0
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))  # equal in 24 bits: compare all
-    order[tied] = order[tied][np.argsort(_joined(pairs[order[tied]]), kind="stable")]
+    order[tied] = order[tied][np.argsort(_join_words(pairs[order[tied]]), kind="stable")]
     return order
 
 

@@ -23,12 +23,12 @@ from sigma_kernel.graph.node import (
     Graph,
     Node,
     constant,
-    expanded,
+    expand_node,
     frozen_attrs,
     mark,
-    ordered,
     originating,
     symbol,
+    topological_order,
 )
 
 Change = Callable[[Node, tuple[Node, ...]], Node]  # a node and its new operands -> its replacement
@@ -40,10 +40,10 @@ def rewrite(graph: Graph, keep: Container[str] = ()) -> Graph:
     Rewriting before differentiation helps as well, since the gradient is then taken of the simpler graph.
     """
     with originating(""):
-        return changed(_pooled_first(graph), _sharing(keep), lambda body: rewrite(body, keep))
+        return map_nodes(_pooled_first(graph), _sharing(keep), lambda body: rewrite(body, keep))
 
 
-def changed(graph: Graph, change: Change, change_body: Callable[[Graph], Graph]) -> Graph:
+def map_nodes(graph: Graph, change: Change, change_body: Callable[[Graph], Graph]) -> Graph:
     """Return the graph with every node replaced, operands first; ``change_body`` replaces the bodies of scans."""
 
     def also_bodies(node: Node, inputs: tuple[Node, ...]) -> Node:
@@ -51,10 +51,10 @@ def changed(graph: Graph, change: Change, change_body: Callable[[Graph], Graph])
             node = evolve(node, attrs={**node.attrs, "body": change_body(node.attrs["body"])})
         return change(node, inputs)
 
-    return Graph(graph.inputs, _carried(graph.outputs, {x: x for x in graph.inputs}, also_bodies))
+    return Graph(graph.inputs, _rebuild(graph.outputs, {x: x for x in graph.inputs}, also_bodies))
 
 
-def lifted(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
+def lift_constants(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
     """Return a graph that takes its arrays of constants as its last inputs, and these arrays.
 
     Those in the body of a scan remain.
@@ -62,10 +62,10 @@ def lifted(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
     inputs = {node: symbol(node.shape, node.dtype) for node in graph if node.op == "array"}
     if not inputs:
         return graph, ()
-    return Graph((*graph.inputs, *inputs.values()), replaced(graph.outputs, inputs)), tuple(inputs)
+    return Graph((*graph.inputs, *inputs.values()), replace_nodes(graph.outputs, inputs)), tuple(inputs)
 
 
-def closed(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
+def close_graph(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
     """Return a graph that takes what it uses from outside as its last inputs, and these nodes.
 
     Arrays of constants and all that depends on no input of the graph are outside as well, so that a loop computes them
@@ -80,17 +80,17 @@ def closed(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
         elif (node.op in ("input", "array") and node not in own) or not free.isdisjoint(node.inputs):
             free.add(node)
     outside |= {x: symbol(x.shape, x.dtype) for x in graph.outputs if x in free and x not in outside}
-    return Graph((*graph.inputs, *outside.values()), replaced(graph.outputs, outside)), tuple(outside)
+    return Graph((*graph.inputs, *outside.values()), replace_nodes(graph.outputs, outside)), tuple(outside)
 
 
-def replaced(outputs: Sequence[Node], new: Mapping[Node, Node]) -> tuple[Node, ...]:
+def replace_nodes(outputs: Sequence[Node], new: Mapping[Node, Node]) -> tuple[Node, ...]:
     """Return outputs that are computed from new nodes in place of others."""
-    return _carried(outputs, dict(new), with_inputs)
+    return _rebuild(outputs, dict(new), with_inputs)
 
 
-def _carried(outputs: Sequence[Node], known: dict[Node, Node], change: Change) -> tuple[Node, ...]:
+def _rebuild(outputs: Sequence[Node], known: dict[Node, Node], change: Change) -> tuple[Node, ...]:
     """Replace all nodes that the outputs depend on and that are not in ``known``."""
-    for node in ordered(outputs, border=frozenset(known)):
+    for node in topological_order(outputs, border=frozenset(known)):
         if node not in known:
             known[node] = change(node, tuple(known[x] for x in node.inputs))
     return tuple(known[node] for node in outputs)
@@ -107,9 +107,9 @@ def _sharing(keep: Container[str]) -> Change:
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         mark(node.origin)
-        if node.op not in keep and (expansion := expanded(node, inputs)) is not None:
-            return _carried((expansion,), {x: x for x in inputs}, change)[0]
-        node = node if node.op == "input" else _simplified(with_inputs(node, inputs))
+        if node.op not in keep and (expansion := expand_node(node, inputs)) is not None:
+            return _rebuild((expansion,), {x: x for x in inputs}, change)[0]
+        node = node if node.op == "input" else _simplify(with_inputs(node, inputs))
         if node.op == "input":  # two inputs are never the same
             return node
         key = (node.op, tuple(map(id, node.inputs)), frozen_attrs(node.attrs), node.shape, node.dtype)
@@ -118,7 +118,7 @@ def _sharing(keep: Container[str]) -> Change:
     return change
 
 
-def _simplified(node: Node) -> Node:
+def _simplify(node: Node) -> Node:
     """Apply rules until none applies."""
     while (better := _rule(node)) is not node:
         node = better
@@ -128,9 +128,9 @@ def _simplified(node: Node) -> Node:
 def _rule(node: Node) -> Node:
     row = OPS.get(node.op)
     if row and row.fold and node.inputs and all(x.op == "constant" for x in node.inputs):
-        return _folded(node, row.fold)
+        return _fold(node, row.fold)
     if node.op in _BROADCASTING:
-        node = _unstretched(node)
+        node = _drop_stretches(node)
     if node.op in _RESHAPING and [(x.shape, x.dtype) for x in node.inputs] == [(node.shape, node.dtype)]:
         return node.inputs[0]
     if row and row.neutral is not None:
@@ -139,16 +139,16 @@ def _rule(node: Node) -> Node:
 
 
 # -- constants ---------------------------------------------------------------------------------------------------------
-def _folded(node: Node, fold: Callable[..., Any]) -> Node:
+def _fold(node: Node, fold: Callable[..., Any]) -> Node:
     """Compute a scalar op if double precision, rounded once, equals the result of every backend."""
     try:
-        values = (_rounded(x.attrs["value"], x.dtype) for x in node.inputs)
-        return constant(_rounded(fold(*values, **node.attrs), node.dtype), node.dtype)
+        values = (_round_number(x.attrs["value"], x.dtype) for x in node.inputs)
+        return constant(_round_number(fold(*values, **node.attrs), node.dtype), node.dtype)
     except (ArithmeticError, ValueError):  # division by zero, overflow, root of a negative number: left to the backend
         return node
 
 
-def _rounded(value: Any, dtype: str) -> Any:
+def _round_number(value: Any, dtype: str) -> Any:
     """Round a number to its dtype; raise if double rounding could change the result."""
     if dtype in ("float16", "float32", "float64"):
         if isinstance(value, int) and abs(value) > 2**53:
@@ -166,7 +166,7 @@ _BROADCASTING = {row.name for row in ops.elementwise() if row.shape is not shape
 _RESHAPING = {"cast", "max", "slice", "pad", "concat", "reshape", "stretch"}  # may do nothing
 
 
-def _unstretched(node: Node) -> Node:
+def _drop_stretches(node: Node) -> Node:
     """Drop stretches of operands that the op's own broadcasting makes superfluous."""
     inputs = list(node.inputs)
     for i, x in enumerate(inputs):
@@ -247,4 +247,4 @@ def _pooled_first(graph: Graph) -> Graph:
             return ops.relu(ops.max_pool(inputs[0].inputs[0], **node.attrs))
         return with_inputs(node, inputs)
 
-    return changed(graph, change, lambda body: body)
+    return map_nodes(graph, change, lambda body: body)

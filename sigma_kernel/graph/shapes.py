@@ -61,45 +61,45 @@ def _common(sides: Sequence[int]) -> int:
 
 
 # -- reductions --------------------------------------------------------------------------------------------------------
-def reduced(x: Shape, *, axis: tuple[int, ...]) -> Shape:
+def reduction(x: Shape, *, axis: tuple[int, ...]) -> Shape:
     """Set the reduced sides to 1."""
     for a in axis:
         _require_axis(a, x)
     return tuple(1 if i in axis else side for i, side in enumerate(x))
 
 
-def chosen(x: Shape, *, axis: tuple[int, ...]) -> Shape:
+def selection(x: Shape, *, axis: tuple[int, ...]) -> Shape:
     """Reduce to a chosen entry; the reduced sides must not be empty."""
-    result = reduced(x, axis=axis)
+    result = reduction(x, axis=axis)
     _require(all(x[a] for a in axis), "an empty side has no maximum")
     return result
 
 
-def located(x: Shape, *, axis: int) -> Shape:
+def location(x: Shape, *, axis: int) -> Shape:
     """Reduce one axis to an index."""
-    return chosen(x, axis=(axis,))
+    return selection(x, axis=(axis,))
 
 
 # -- form --------------------------------------------------------------------------------------------------------------
-def reshaped(x: Shape, *, shape: Shape) -> Shape:
+def reshaping(x: Shape, *, shape: Shape) -> Shape:
     """Return the given shape, which must have as many elements."""
     _require(prod(x) == prod(shape), f"shape {shape} holds {prod(shape)} elements, not {prod(x)}")
     return shape
 
 
-def permuted(x: Shape, *, axes: tuple[int, ...]) -> Shape:
+def permutation(x: Shape, *, axes: tuple[int, ...]) -> Shape:
     """Reorder the sides."""
     _require(sorted(axes) == list(range(len(x))), f"axes {axes} must name each of the {len(x)} axes once")
     return tuple(x[a] for a in axes)
 
 
-def stretched(x: Shape, *, shape: Shape) -> Shape:
+def stretching(x: Shape, *, shape: Shape) -> Shape:
     """Return the given shape, to which the operand must broadcast."""
     _require(broadcast(x, shape) == shape, f"it does not broadcast to {shape}")
     return shape
 
 
-def sliced(x: Shape, *, start: Shape, stop: Shape, step: Shape) -> Shape:
+def slicing(x: Shape, *, start: Shape, stop: Shape, step: Shape) -> Shape:
     """Count the entries between start and stop."""
     _require_entries(x, start=start, stop=stop, step=step)
     for side, a, b, by in zip(x, start, stop, step, strict=True):
@@ -107,7 +107,7 @@ def sliced(x: Shape, *, start: Shape, stop: Shape, step: Shape) -> Shape:
     return tuple(-(-(b - a) // by) for a, b, by in zip(start, stop, step, strict=True))
 
 
-def padded(x: Shape, *, low: Shape, high: Shape, interior: Shape, value: float) -> Shape:
+def pad(x: Shape, *, low: Shape, high: Shape, interior: Shape, value: float) -> Shape:
     """Add entries before, after and between those of the operand."""
     _require_entries(x, low=low, high=high, interior=interior)
     _require(min((*low, *high, *interior), default=0) >= 0, "padding cannot be negative. Use slice to remove entries.")
@@ -119,7 +119,7 @@ def spread(count: int, step: int) -> int:
     return (count - 1) * step + 1 if count else 0
 
 
-def joined(*shapes: Shape, axis: int) -> Shape:
+def concatenation(*shapes: Shape, axis: int) -> Shape:
     """Add up the sides along an axis."""
     _require(bool(shapes), "at least one operand is needed")
     _require_axis(axis, shapes[0])
@@ -128,26 +128,26 @@ def joined(*shapes: Shape, axis: int) -> Shape:
     return (*shapes[0][:axis], sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :])
 
 
-def held(*, value: Any, dtype: str) -> Shape:
+def constant(*, value: Any, dtype: str) -> Shape:
     """Return the shape of a constant array."""
     return tuple(value.array.shape)
 
 
-def counted(*, shape: Shape, axis: int, dtype: str) -> Shape:
+def enumeration(*, shape: Shape, axis: int, dtype: str) -> Shape:
     """Return the given shape."""
     _require_axis(axis, shape)
     return shape
 
 
-def taken(x: Shape, indices: Shape, *, axis: int) -> Shape:
+def indexing(x: Shape, indices: Shape, *, axis: int) -> Shape:
     """Replace an axis by the shape of the indices."""
     _require_axis(axis, x)
     return (*x[:axis], *indices, *x[axis + 1 :])
 
 
-def scattered(x: Shape, indices: Shape, updates: Shape, *, axis: int) -> Shape:
+def scattering(x: Shape, indices: Shape, updates: Shape, *, axis: int) -> Shape:
     """Return the operand's shape; the updates have the shape that take returns."""
-    read = taken(x, indices, axis=axis)
+    read = indexing(x, indices, axis=axis)
     _require(updates == read, f"the updates must have shape {read}")
     return x
 
@@ -160,7 +160,7 @@ def product(x: Shape, y: Shape, *, dtype: str = "") -> Shape:
     return (*broadcast(x[:-2], y[:-2]), x[-2], y[-1])
 
 
-def convolved(x: Shape, w: Shape, *, stride: Shape, padding: Padding, dilation: Shape, groups: int) -> Shape:
+def convolution(x: Shape, w: Shape, *, stride: Shape, padding: Padding, dilation: Shape, groups: int) -> Shape:
     """Slide kernels ``(O, C / groups, *K)`` over samples ``(N, C, *S)``."""
     _require(len(x) == len(w) > 2, "samples (N, C, *sides) and kernels (O, C / groups, *sides) need equally many sides")
     _require_entries(x[2:], stride=stride, padding=padding, dilation=dilation)
@@ -172,15 +172,15 @@ def convolved(x: Shape, w: Shape, *, stride: Shape, padding: Padding, dilation: 
 
 def convolved_input(g: Shape, w: Shape, *, shape: Shape, **how: Any) -> Shape:
     """Return the given shape of samples, whose convolution must have the operand's shape."""
-    return _undone(shape, g, convolved(shape, w, **how))
+    return _undone(shape, g, convolution(shape, w, **how))
 
 
 def convolved_kernel(x: Shape, g: Shape, *, shape: Shape, **how: Any) -> Shape:
     """Return the given shape of kernels, whose convolution must have the operand's shape."""
-    return _undone(shape, g, convolved(x, shape, **how))
+    return _undone(shape, g, convolution(x, shape, **how))
 
 
-def pooled(x: Shape, *, window: Shape, stride: Shape, padding: Padding) -> Shape:
+def pooling(x: Shape, *, window: Shape, stride: Shape, padding: Padding) -> Shape:
     """Slide a window over samples ``(N, C, *S)``; each position must cover an entry that is not padding."""
     _require(len(x) > 2, "samples need a batch axis, a channel axis and sides to pool: (N, C, *sides)")
     _require_entries(x[2:], window=window, stride=stride, padding=padding)
@@ -191,12 +191,12 @@ def pooled(x: Shape, *, window: Shape, stride: Shape, padding: Padding) -> Shape
 
 def pool_selected(x: Shape, index: Shape, **how: Any) -> Shape:
     """Pool with one index for each position."""
-    return _undone(index, index, pooled(x, **how))
+    return _undone(index, index, pooling(x, **how))
 
 
-def unpooled(g: Shape, *indices: Shape, shape: Shape, **how: Any) -> Shape:
+def unpooling(g: Shape, *indices: Shape, shape: Shape, **how: Any) -> Shape:
     """Return the given shape of samples, which must pool to the shape of every operand."""
-    result = pooled(shape, **how)
+    result = pooling(shape, **how)
     for operand in (g, *indices):
         _undone(shape, operand, result)
     return shape
@@ -225,7 +225,7 @@ def random(*key: Shape, shape: Shape, stream: int) -> Shape:
     return shape
 
 
-def looped(*shapes: Shape, body: Any, carries: int, sequences: int, length: int, reverse: bool) -> Shape:
+def scan(*shapes: Shape, body: Any, carries: int, sequences: int, length: int, reverse: bool) -> Shape:
     """Compare the operands of a scan with its body; the results are selected with part."""
     _require(len(shapes) == len(body.inputs), f"the body takes {len(body.inputs)} values, not {len(shapes)}")
     for i, (shape, inner) in enumerate(zip(shapes, body.inputs, strict=True)):
@@ -242,31 +242,31 @@ def part(scan: Shape, *, index: int, shape: Shape, dtype: str) -> Shape:
 
 
 # -- composites --------------------------------------------------------------------------------------------------------
-def along(x: Shape, *, axis: int) -> Shape:
+def along_axis(x: Shape, *, axis: int) -> Shape:
     """Return the operand's shape, which must have this axis."""
-    located(x, axis=axis)
+    location(x, axis=axis)
     return x
 
 
-def classified(scores: Shape, labels: Shape) -> Shape:
+def classification(scores: Shape, labels: Shape) -> Shape:
     """Drop the last side, the classes."""
     _require(scores[:-1] == labels, f"scores (..., classes) need labels of shape {scores[:-1]}")
-    return chosen(scores, axis=(len(scores) - 1,))[:-1]
+    return selection(scores, axis=(len(scores) - 1,))[:-1]
 
 
-def normalised(x: Shape, scale: Shape, shift: Shape, *, epsilon: float) -> Shape:
+def normalisation(x: Shape, scale: Shape, shift: Shape, *, epsilon: float) -> Shape:
     """Return the operand's shape; scale and shift are as long as its last side."""
     _require(scale == shift == x[-1:] != (), f"scale and shift must have shape {x[-1:]}")
     return x
 
 
-def dropped(x: Shape, rate: Shape, *key: Shape, stream: int) -> Shape:
+def dropout(x: Shape, rate: Shape, *key: Shape, stream: int) -> Shape:
     """Return the operand's shape; the rate is a scalar."""
     _require(rate == (), "the rate is a scalar")
     return random(*key, shape=x, stream=stream)
 
 
-def attended(q: Shape, k: Shape, v: Shape, *mask: Shape, causal: bool) -> Shape:
+def attention(q: Shape, k: Shape, v: Shape, *mask: Shape, causal: bool) -> Shape:
     """Return the shape of attention of queries (..., l, d) to keys (..., s, d) with values (..., s, e).
 
     A mask broadcasts to the scores (..., l, s); with ``causal``, there are as many keys as queries.
@@ -281,6 +281,6 @@ def attended(q: Shape, k: Shape, v: Shape, *mask: Shape, causal: bool) -> Shape:
 
 def attended_back(g: Shape, q: Shape, k: Shape, v: Shape, *mask: Shape, causal: bool, of: int) -> Shape:
     """Return the shape of the gradient of the queries, keys or values, before it is summed to theirs."""
-    value = attended(q, k, v, *mask, causal=causal)
+    value = attention(q, k, v, *mask, causal=causal)
     _require(g == value, f"the gradient must have the shape of the result, {value}")
     return (*value[:-2], *(q, k, v)[of][-2:])

@@ -21,20 +21,20 @@ def pad(ns: Namespace, x: Array, *, low: Sides, high: Sides, interior: Sides, va
     """Return x with ``interior`` copies of a value between neighbours and ``low`` and ``high`` around them."""
     for axis, (before, after, between) in enumerate(zip(low, high, interior, strict=True)):
         x = _spread(ns, x, axis, between, value) if between else x
-        parts = [_filled(ns, x, axis, before, value), x, _filled(ns, x, axis, after, value)]
+        parts = [_fill(ns, x, axis, before, value), x, _fill(ns, x, axis, after, value)]
         x = ns.xp.concat(parts, axis=axis) if before or after else x
     return x
 
 
 def _spread(ns: Namespace, x: Array, axis: int, between: int, value: float) -> Array:
     wide = ns.xp.reshape(x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :]))
-    spread = ns.xp.concat([wide, _filled(ns, wide, axis + 1, between, value)], axis=axis + 1)
+    spread = ns.xp.concat([wide, _fill(ns, wide, axis + 1, between, value)], axis=axis + 1)
     side = x.shape[axis] * (1 + between)
     flat = ns.xp.reshape(spread, (*x.shape[:axis], side, *x.shape[axis + 1 :]))
     return flat[(*(slice(None),) * axis, slice(0, max(side - between, 0)), ...)]
 
 
-def _filled(ns: Namespace, x: Array, axis: int, side: int, value: float) -> Array:
+def _fill(ns: Namespace, x: Array, axis: int, side: int, value: float) -> Array:
     return ns.full((*x.shape[:axis], side, *x.shape[axis + 1 :]), value, x)
 
 
@@ -73,14 +73,14 @@ def _starts(window: Sides, dilation: Sides) -> Iterator[list[int]]:
 
 
 # -- pooling -----------------------------------------------------------------------------------------------------------
-def _chosen(ns: Namespace, windows: Array, index: Array) -> Array:
+def _mask_windows(ns: Namespace, windows: Array, index: Array) -> Array:
     """Return windows in which all but the indexed entry are zero."""
     places = ns.xp.astype(ns.xp.arange(windows.shape[2]), index.dtype)
     there = index[:, :, None, ...] == ns.xp.reshape(places, (-1, *(1,) * (index.ndim - 2)))
     return ns.xp.where(there, windows, ns.xp.zeros_like(windows))
 
 
-def _repeated(ns: Namespace, g: Array, window: Sides) -> Array:
+def _repeat(ns: Namespace, g: Array, window: Sides) -> Array:
     """Return windows filled with one value each."""
     return ns.xp.broadcast_to(g[:, :, None, ...], (*g.shape[:2], prod(window), *g.shape[2:]))
 
@@ -89,7 +89,7 @@ def _highest(ns: Namespace, x: Array, how: Any) -> Array:
     return _windows(ns, x, value=-float("inf"), **how)
 
 
-def _summed(ns: Namespace, windows: Array, axis: int = 2) -> Array:
+def _sum(ns: Namespace, windows: Array, axis: int = 2) -> Array:
     return ns.xp.sum(windows, axis=axis, dtype=windows.dtype)
 
 
@@ -109,7 +109,7 @@ def _convolution_input(ns: Namespace, g: Array, w: Array, *, shape: Sides, group
 def _convolution_kernel(ns: Namespace, x: Array, g: Array, *, shape: Sides, groups: int, **how: Any) -> Array:
     columns = _columns(ns, _windows(ns, x, window=shape[2:], **how), groups)
     each = ns.xp.matmul(_columns(ns, g[:, :, None, ...], groups), ns.xp.matrix_transpose(columns))
-    return ns.xp.reshape(_summed(ns, each, axis=0), tuple(shape))
+    return ns.xp.reshape(_sum(ns, each, axis=0), tuple(shape))
 
 
 def _rows(ns: Namespace, w: Array, groups: int) -> Array:
@@ -128,10 +128,10 @@ MEANINGS: dict[str, Callable[..., Array]] = {
     "convolution_kernel": _convolution_kernel,
     "max_pool": lambda ns, x, **how: ns.xp.max(_highest(ns, x, how), axis=2),
     "pool_argmax": lambda ns, x, **how: ns.cast(ns.xp.argmax(_highest(ns, x, how), axis=2), "int32"),
-    "pool_select": lambda ns, x, index, **how: _summed(ns, _chosen(ns, _windows(ns, x, **how), index)),
+    "pool_select": lambda ns, x, index, **how: _sum(ns, _mask_windows(ns, _windows(ns, x, **how), index)),
     "pool_scatter": lambda ns, g, index, window, **how: _overlay(
-        ns, _chosen(ns, _repeated(ns, g, window), index), window=window, **how
+        ns, _mask_windows(ns, _repeat(ns, g, window), index), window=window, **how
     ),
-    "sum_pool": lambda ns, x, **how: _summed(ns, _windows(ns, x, **how)),
-    "sum_unpool": lambda ns, g, window, **how: _overlay(ns, _repeated(ns, g, window), window=window, **how),
+    "sum_pool": lambda ns, x, **how: _sum(ns, _windows(ns, x, **how)),
+    "sum_unpool": lambda ns, g, window, **how: _overlay(ns, _repeat(ns, g, window), window=window, **how),
 }

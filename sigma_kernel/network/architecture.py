@@ -50,25 +50,25 @@ class Architecture(Settled):
         return made
 
     def __add__(self, other: Architecture) -> Architecture:
-        return Chain((*chained(self), *chained(other))) if isinstance(other, Architecture) else NotImplemented
+        return Chain((*layers_of(self), *layers_of(other))) if isinstance(other, Architecture) else NotImplemented
 
     def __rmul__(self, n: float) -> Architecture:
         if not is_whole(n, 1):
             rule = "the number of copies must be a whole number of at least 1"
-            raise SigmaNetworkError(f"{n!r} * {label(chained(self)[0])}: {rule}. Leave the layers out for none.")
+            raise SigmaNetworkError(f"{n!r} * {label(layers_of(self)[0])}: {rule}. Leave the layers out for none.")
         check_size(int(n) * size(self))
-        return Chain(tuple(_copy(layer) for _ in range(n) for layer in chained(self)))
+        return Chain(tuple(_copy(layer) for _ in range(n) for layer in layers_of(self)))
 
     def link(self, other: A) -> A:
         """Connect the end of this to the start of another, as an additional input; return the other."""
-        start = chained(other)[0]
-        chained(self)[-1]._links.append(start)
+        start = layers_of(other)[0]
+        layers_of(self)[-1]._links.append(start)
         start._linked.append(self)
         return other
 
     def summary(self) -> Any:
         """Return a table of the layers that lead to its end, with the shapes and counts that follow from inputs."""
-        return chained(self)[0]._outlined(self)
+        return layers_of(self)[0]._outline(self)
 
     def __str__(self) -> str:
         return write([self])
@@ -87,16 +87,16 @@ class Chain(Architecture):
     layers: tuple[Any, ...]
 
 
-def chained(architecture: Architecture) -> tuple[Any, ...]:
+def layers_of(architecture: Architecture) -> tuple[Any, ...]:
     """Return the layers of a chain; a layer is a chain of one."""
     return architecture.layers if isinstance(architecture, Chain) else (architecture,)
 
 
 def size(architecture: Architecture) -> int:
     """Return the number of layers in a chain, including those that its layers own, which may run several times."""
-    owned = ((layer, f) for layer in chained(architecture) for f in attrs.fields(type(layer)))
+    owned = ((layer, f) for layer in layers_of(architecture) for f in attrs.fields(type(layer)))
     inner = ((getattr(layer, f.metadata.get("times", ""), 1), getattr(layer, f.name)) for layer, f in owned)
-    return len(chained(architecture)) + sum(n * size(one) for n, one in inner if isinstance(one, Architecture))
+    return len(layers_of(architecture)) + sum(n * size(one) for n, one in inner if isinstance(one, Architecture))
 
 
 def check_size(layers: int) -> None:
@@ -174,9 +174,9 @@ class Wired:
 
 def wire(ends: Sequence[Architecture]) -> dict[int, Wired]:
     """Return the layers that lead to these ends by identity, sources first; raises SigmaNetworkError for a cycle."""
-    known, wired = _known(ends), dict[int, Wired]()
+    known, wired = _wire_layers(ends), dict[int, Wired]()
     path: dict[int, None] = {}  # from an end to the layer that is visited
-    waiting = [(key, False) for key in reversed(_last(ends))]
+    waiting = [(key, False) for key in reversed(_last_layers(ends))]
     while waiting:
         key, sources_done = waiting.pop()
         if sources_done:
@@ -193,18 +193,18 @@ def wire(ends: Sequence[Architecture]) -> dict[int, Wired]:
     return wired
 
 
-def _last(architectures: Iterable[Architecture]) -> tuple[int, ...]:
+def _last_layers(architectures: Iterable[Architecture]) -> tuple[int, ...]:
     """Return the identities of the last layers of chains."""
-    return tuple(id(chained(architecture)[-1]) for architecture in architectures)
+    return tuple(id(layers_of(architecture)[-1]) for architecture in architectures)
 
 
-def _known(ends: Sequence[Architecture]) -> dict[int, Wired]:
+def _wire_layers(ends: Sequence[Architecture]) -> dict[int, Wired]:
     """Return all layers of these chains, and those that branches and links add, by identity."""
     layers: dict[int, Any] = {}
     before = defaultdict[int, dict[int, None]](dict)
     waiting = list(ends)
     for architecture in waiting:  # grows during the loop
-        chain = chained(architecture)
+        chain = layers_of(architecture)
         for layer in chain:
             if id(layer) not in layers:
                 layers[id(layer)] = layer
@@ -214,7 +214,9 @@ def _known(ends: Sequence[Architecture]) -> dict[int, Wired]:
     known = {}
     for key, layer in layers.items():
         previous = tuple(before[key])
-        known[key] = Wired(layer, previous[:1], _last(_branches(layer)), previous[1:] + _last(layer._linked))
+        known[key] = Wired(
+            layer, previous[:1], _last_layers(_branches(layer)), previous[1:] + _last_layers(layer._linked)
+        )
     return known
 
 
@@ -238,7 +240,7 @@ class Placed:
         return component_name(self.layer)
 
     @property
-    def declared(self) -> tuple[int, ...] | None:
+    def declared_shape(self) -> tuple[int, ...] | None:
         """Return the shape of one sample that an input layer declares; None if it takes that of the data."""
         shape = getattr(self.layer, "shape", None)
         return None if shape is None or None in shape else tuple(shape)
@@ -300,7 +302,7 @@ class _Writer:
     def expressions(self, ends: Sequence[Architecture]) -> list[str]:
         """Return one expression for each end."""
         wired = wire(ends)
-        last = dict.fromkeys(_last(ends))
+        last = dict.fromkeys(_last_layers(ends))
         uses = Counter([*last, *(source for w in wired.values() for source in w.sources)])
         terms: dict[int, list[str]] = {}  # of each layer, with those before it in its chain
         for key, w in wired.items():

@@ -17,8 +17,8 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel import functions as f
-from sigma_kernel.errors import SigmaNetworkError, expect, inside, near
-from sigma_kernel.graph.node import Node, Spec, ordered, symbol
+from sigma_kernel.errors import SigmaNetworkError, expect, introduce_errors, suggest_name
+from sigma_kernel.graph.node import Node, Spec, symbol, topological_order
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, size, write
 from sigma_kernel.network.outline import Outline, outline
@@ -117,7 +117,7 @@ class Network:
         return self._role("cost")
 
     @cached_property
-    def targeted(self) -> tuple[Placed, ...]:
+    def targeted_costs(self) -> tuple[Placed, ...]:
         """Return the costs that read targets; others compare their inputs with each other."""
         return tuple(placed for placed in self.costs if placed.layer.targets)
 
@@ -146,13 +146,13 @@ class Network:
         Sample weights are among them if they are ``there``, or named by a cost.
         """
         read = [placed.layer.section for placed in self.inputs]
-        read += [placed.layer.targets for placed in self.targeted if costs]
+        read += [placed.layer.targets for placed in self.targeted_costs if costs]
         weights = [placed.layer.weights for placed in self.costs if costs]
         return tuple(dict.fromkeys(read + [name for name in weights if name in there or name != WEIGHTS]))
 
     def weights(self, there: Collection[str]) -> tuple[str, ...]:
         """Return the sections of sample weights, among those that there are; the default one, unless it is read."""
-        read = {*self.sections(False), *(placed.layer.targets for placed in self.targeted)}
+        read = {*self.sections(False), *(placed.layer.targets for placed in self.targeted_costs)}
         found = dict.fromkeys(placed.layer.weights for placed in self.costs)
         return tuple(name for name in found if name in there and (name != WEIGHTS or name not in read))
 
@@ -161,18 +161,18 @@ class Network:
 
         Raises SigmaNetworkError if there is no cost with targets.
         """
-        if not self.targeted:
+        if not self.targeted_costs:
             raise SigmaNetworkError("network: there is no cost with targets. Add one, such as SquaredDifference().")
-        cost = self._judge(self[output] if output else self.outputs[0], self.targeted)
+        cost = self._judge(self[output] if output else self.outputs[0], self.targeted_costs)
         if cost is None and output:
             raise SigmaNetworkError(f"{output}: no cost compares this output with targets. Add one, or leave it out.")
-        return str((cost or self.targeted[0]).layer.targets)
+        return str((cost or self.targeted_costs[0]).layer.targets)
 
     def _judge(self, output: Placed, costs: Sequence[Placed] | None = None) -> Placed | None:
         """Return the first cost that an output leads to, of all or of some."""
         return next((x for x in (self.costs if costs is None else costs) if x.sources[0] == output.name), None)
 
-    def estimated(self, output: str = "") -> str:
+    def estimated_section(self, output: str = "") -> str:
         """Return the section whose numbers an output, by default the first, estimates; "" for classes and others."""
         ends = [self[output] if output else self.outputs[0]]
         for placed in self.layers:  # sources come first
@@ -187,18 +187,18 @@ class Network:
         judges = {output.name: self._judge(output) for output in self.outputs}
         return tuple(name for name, judge in judges.items() if judge and judge.layer.chooses)
 
-    def chosen(self, output: str, predictions: np.ndarray) -> tuple[np.ndarray, int]:
+    def choose_classes(self, output: str, predictions: np.ndarray) -> tuple[np.ndarray, int]:
         """Return the index of the most probable class in each row, the lowest of equal ones, and the number of classes.
 
         Raises SigmaNetworkError for an output that has no classes.
         """
         if self._judge(self[output]) is not None and not np.isfinite(predictions).all():
             raise SigmaNetworkError(f"{output}: predictions are not finite. Train with other settings, or a nan_guard.")
-        if (found := self.classed(output, predictions)) is None:
+        if (found := self.classify(output, predictions)) is None:
             raise SigmaNetworkError(f"{output}: its cost does not choose among classes. Use predict().")
         return found
 
-    def classed(self, output: str, predictions: np.ndarray) -> tuple[np.ndarray, int] | None:
+    def classify(self, output: str, predictions: np.ndarray) -> tuple[np.ndarray, int] | None:
         """Return the same of any predictions, finite or not, or of targets like them; None for no classes."""
         judge = self._judge(self[output])
         if judge is not None and judge.layer.chooses:
@@ -239,19 +239,19 @@ class Network:
             values[placed.name] = trace.run(placed.name, placed.name, placed.layer, inputs, **weights)
             _check_value(placed, values[placed.name], inputs)
             if placed.layer.role == "cost":
-                rows = {"targets": inputs[-1]} if placed in self.targeted else {}
+                rows = {"targets": inputs[-1]} if placed in self.targeted_costs else {}
                 _check_pairs(placed, values[placed.name], {**rows, **weights}, inputs)
                 weight = trace.setting(f"{placed.name}.weight", live_settings(placed.layer)["weight"])
                 costs[placed.name] = values[placed.name] * weight
                 if (apart := trace.totals.get(placed.name)) is not None:
                     totals[placed.name] = Totals(apart.total * weight, apart.weight)
-        predictions = {output.name: self._predicted(output, values[output.name]) for output in self.outputs}
+        predictions = {output.name: self._prediction(output, values[output.name]) for output in self.outputs}
         return Forward(values, predictions, costs, trace.state, totals)
 
-    def _predicted(self, output: Placed, value: Node) -> Node:
+    def _prediction(self, output: Placed, value: Node) -> Node:
         if (judge := self._judge(output)) is None:
             return value
-        with inside(f"layer {judge.name}", judge.layer):
+        with introduce_errors(f"layer {judge.name}", judge.layer):
             found: Node = judge.layer.prediction(value)
             expect(isinstance(found, Node), "prediction() must return a node", found)
         return found
@@ -268,7 +268,9 @@ def _sections(placed: Placed, data: Nodes) -> list[Node]:
     if not (section := _section(placed)):
         return []
     if section not in data:
-        raise SigmaNetworkError(f"{placed.name}: the data has no section {section!r}.{near(section, data, 'It has')}")
+        raise SigmaNetworkError(
+            f"{placed.name}: the data has no section {section!r}.{suggest_name(section, data, 'It has')}"
+        )
     return [data[section]]
 
 
@@ -330,7 +332,7 @@ def _check_pairs(cost: Placed, value: Node, rows: Nodes, inputs: Sequence[Node])
     Broadcasting would pair every row with every other one. To do so on purpose, such a column is made of a row.
     """
     flat = {node: name for name, node in rows.items() if len(node.shape) == 1}
-    for node in ordered([value], border=set(inputs)) if flat else ():
+    for node in topological_order([value], border=set(inputs)) if flat else ():
         name = next((flat[_uncast(x)] for x in node.inputs if _uncast(x) in flat), "")
         columns = [x for x in map(_uncast, node.inputs) if x.shape == (*node.shape[:1], 1) and _is_own(x)]
         if name and columns and node.shape == 2 * node.shape[:1]:

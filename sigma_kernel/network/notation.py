@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from sigma_kernel.errors import FIRST, Mistakes, SigmaError, SigmaNetworkError, near
-from sigma_kernel.network.architecture import Architecture, Chain, chained, check_size
+from sigma_kernel.errors import FIRST, Mistakes, SigmaError, SigmaNetworkError, suggest_name
+from sigma_kernel.network.architecture import Architecture, Chain, check_size, layers_of
 from sigma_kernel.scanning import OWN, Rule, Scanner, Word
 from sigma_kernel.settings import check_call
 
@@ -43,12 +43,12 @@ def parse(text: str, resolve: Callable[[str, Any], Any], mistakes: Mistakes = FI
         raise SigmaNetworkError("architecture: every chain has a name, so none is an end. Remove the last name.")
     for name, (word, _) in parser.chains.items():
         if name not in parser.used:
-            where = _where(text, word.at)
+            where = _position(text, word.at)
             raise SigmaNetworkError(f"{where}: {name!r} is never used. Add it to a chain, or remove the name.")
     return ends
 
 
-def _where(text: str, offset: int) -> str:
+def _position(text: str, offset: int) -> str:
     """Return line and column of the first token at or after an offset."""
     gap = re.match(_SPACE, text[offset:])
     offset += gap.end() if gap and offset + gap.end() < len(text) else 0
@@ -85,7 +85,7 @@ class _Parser(Scanner):
     def unread(self, at: int, expected: set[str]) -> SigmaError:
         found = re.compile(_SPACE + r"([\w.]++|[^\s])").match(self.text, at)
         got = repr(found[1]) if found else "the end"
-        return SigmaNetworkError(f"{_where(self.text, at)}: expected {', '.join(sorted(expected))} (got {got}).")
+        return SigmaNetworkError(f"{_position(self.text, at)}: expected {', '.join(sorted(expected))} (got {got}).")
 
     # -- statements ----------------------------------------------------------------------------------------------------
     def statements(self) -> Rule:
@@ -117,7 +117,7 @@ class _Parser(Scanner):
         return None
 
     def _define(self, name: Word, chain: Architecture) -> None:
-        with self._at(name):
+        with self._locate_errors(name):
             if name in self.chains:
                 raise SigmaNetworkError(f"{str(name)!r} is already defined. Choose another name.")
             if ":" in name or "-" in name:
@@ -126,9 +126,9 @@ class _Parser(Scanner):
 
     # -- chains --------------------------------------------------------------------------------------------------------
     def _sum(self, *begun: Architecture) -> Rule:
-        layers = [*chained(begun[0] if begun else (yield self._term()))]
+        layers = [*layers_of(begun[0] if begun else (yield self._term()))]
         while self.take("'+'"):
-            layers += chained((yield self._term()))
+            layers += layers_of((yield self._term()))
             check_size(len(layers))  # at once: a few named chains can multiply to any number
         return Chain(tuple(layers)) if len(layers) > 1 else layers[0]
 
@@ -136,7 +136,7 @@ class _Parser(Scanner):
         if number := self.take("a number"):
             self.need("'*'")
             term = yield self._term()
-            with self._at(number):
+            with self._locate_errors(number):
                 return term.__rmul__(self._number(number))
         if self.take("'('"):
             chain = yield self._sum()
@@ -144,34 +144,34 @@ class _Parser(Scanner):
             return chain
         name = self.need("a name")
         if self.take("'('"):
-            return self._layer(name, (yield self._several("')'", self._argument)))
+            return self._layer(name, (yield self._list("')'", self._argument)))
         self.used.add(name)
         return self._chain(name)
 
     def _chain(self, name: Word) -> Architecture:
-        with self._at(name):
+        with self._locate_errors(name):
             if name not in self.chains:
-                hint = f" Write {name.lower()}." if name.lower() in _CONSTANTS else near(name, self.chains)
+                hint = f" Write {name.lower()}." if name.lower() in _CONSTANTS else suggest_name(name, self.chains)
                 hint = hint or f" A layer has parentheses: {name}()."
                 raise SigmaNetworkError(f"there is no chain called {str(name)!r}.{hint}")
         return self.chains[name][1]
 
     # -- layers --------------------------------------------------------------------------------------------------------
     def _layer(self, name: Word, given: list[tuple[Word | None, Any]]) -> Architecture:
-        with self.mistakes.at():
-            return self._made(name, given)
+        with self.mistakes.locate():
+            return self._construct(name, given)
         return _Gap()
 
-    def _made(self, name: Word, given: list[tuple[Word | None, Any]]) -> Architecture:
+    def _construct(self, name: Word, given: list[tuple[Word | None, Any]]) -> Architecture:
         positional = [value for key, value in given if key is None]
         named: dict[str, Any] = {}
         for i, (key, value) in enumerate(given):
             if key is not None:
-                with self._at(key):
+                with self._locate_errors(key):
                     if key in named or i < len(positional):
                         raise SigmaNetworkError(f"{key}: positional settings come first, and no setting is repeated.")
                 named[str(key)] = value
-        with self._at(name):
+        with self._locate_errors(name):
             own = name == OWN and positional  # its path comes first
             factory = self.resolve(OWN, str(positional.pop(0))) if own else self.resolve("layer", str(name))
             check_call(name, factory, positional, named, SigmaNetworkError)
@@ -191,11 +191,11 @@ class _Parser(Scanner):
     def _value(self) -> Rule:
         start = self.at
         if self.take("'('"):
-            return (yield self._bracketed())
+            return (yield self._bracket())
         if self.take("'['"):
-            return (yield self._several("']'", self._value))
+            return (yield self._list("']'", self._value))
         if self.take("'{'"):
-            found = dict((yield self._several("'}'", self._pair)))
+            found = dict((yield self._list("'}'", self._pair)))
             return self.resolve(OWN, found[OWN]) if found.keys() == {OWN} else found
         if text := self.take("a string"):
             return self._string(text)
@@ -207,7 +207,7 @@ class _Parser(Scanner):
         self.at = start
         return (yield self._sum())
 
-    def _bracketed(self) -> Rule:
+    def _bracket(self) -> Rule:
         """Return a tuple, or the sum that begins with a chain in parentheses."""
         if self.take("')'"):
             return ()
@@ -215,9 +215,9 @@ class _Parser(Scanner):
         if isinstance(first, Architecture) and self.take("')'"):
             return (yield self._sum(first))
         self.need("','")
-        return (first, *(yield self._several("')'", self._value)))
+        return (first, *(yield self._list("')'", self._value)))
 
-    def _several(self, end: str, rule: Callable[[], Rule]) -> Rule:
+    def _list(self, end: str, rule: Callable[[], Rule]) -> Rule:
         """Return a comma-separated list up to ``end``; a trailing comma is optional."""
         found: list[Any] = []
         while not self.take(end):
@@ -233,7 +233,7 @@ class _Parser(Scanner):
         return key, (yield self._value())
 
     def _number(self, word: Word) -> int | float:
-        with self._at(word):
+        with self._locate_errors(word):
             if not word.lstrip("-").isdigit():
                 return float(word)
             if (digits := len(word.lstrip("-"))) > DIGITS:
@@ -241,13 +241,13 @@ class _Parser(Scanner):
             return int(word)
 
     def _string(self, word: Word) -> str:
-        with self._at(word):
+        with self._locate_errors(word):
             return str(json.loads(word, strict=False)) if word.startswith('"') else word[1:-1]
 
     @contextmanager
-    def _at(self, word: Word) -> Iterator[None]:
+    def _locate_errors(self, word: Word) -> Iterator[None]:
         try:
             yield
         except (SigmaError, TypeError, ValueError) as error:
             kind = type(error) if isinstance(error, SigmaError) else SigmaNetworkError
-            raise kind(f"{_where(self.text, word.at)}: {error}") from error
+            raise kind(f"{_position(self.text, word.at)}: {error}") from error

@@ -14,7 +14,7 @@ from sigma_kernel.graph.node import Node, Spec, symbol
 from sigma_kernel.network.architecture import Placed
 from sigma_kernel.network.drawing import drawing, is_chain, lanes
 from sigma_kernel.network.tracing import Shapes, Trace
-from sigma_kernel.tables import aligned, html
+from sigma_kernel.tables import align_rows, html
 
 HEAD = ("LAYER", "SHAPE", "PARAMETERS", "INPUTS")
 MOST = 60  # layers that are shown; of more, the first and the last ones
@@ -32,7 +32,7 @@ class Row:
     def cells(self) -> list[str]:
         """Return the row as text, in the order of ``HEAD``."""
         shape = "?" if self.shape is None else " x ".join(map(str, self.shape)) or "()"
-        return [self.name, shape, counted(self.parameters), ", ".join(self.sources)]
+        return [self.name, shape, format_count(self.parameters), ", ".join(self.sources)]
 
 
 @frozen(repr=False)
@@ -66,20 +66,20 @@ class Outline:
             found = [[f"{lane} {name}", *rest] for lane, (name, *rest) in zip(lanes(self.sources), found, strict=True)]
         if len(found) > MOST:
             found[MOST // 2 : -MOST // 2] = [["...", "", "", f"{len(found) - MOST:,} more layers"]]
-        return [*found, ["total", "", counted(self.parameters), ""]]
+        return [*found, ["total", "", format_count(self.parameters), ""]]
 
     def __str__(self) -> str:
-        return "\n".join(aligned([HEAD, *self.cells(not is_chain(self.sources))]))
+        return "\n".join(align_rows([HEAD, *self.cells(not is_chain(self.sources))]))
 
     def __repr__(self) -> str:
-        return f"Outline({len(self.rows):,} layers, {counted(self.parameters)} parameters)"
+        return f"Outline({len(self.rows):,} layers, {format_count(self.parameters)} parameters)"
 
     def _repr_html_(self) -> str:
         plain = is_chain(self.sources) or len(self.rows) > MOST
         return html(HEAD, self.cells()) + ("" if plain else self.drawing())
 
 
-def counted(parameters: int | None) -> str:
+def format_count(parameters: int | None) -> str:
     """Return a number of parameters as text."""
     return "?" if parameters is None else f"{parameters:,}"
 
@@ -87,7 +87,7 @@ def counted(parameters: int | None) -> str:
 # -- what is known -----------------------------------------------------------------------------------------------------
 def outline(layers: Sequence[Placed], shapes: Shapes | None = None) -> Outline:
     """Return the outline of layers in order; without ``shapes``, those that follow from the shapes of inputs."""
-    outputs, known = (shapes.outputs, shapes) if shapes else _inferred(layers)
+    outputs, known = (shapes.outputs, shapes) if shapes else _infer_shapes(layers)
     counts = Counter(dict.fromkeys(outputs, 0))
     for address, parameter in known.parameters.items():
         counts[address.partition(".")[0]] += prod(parameter.shape)
@@ -95,14 +95,14 @@ def outline(layers: Sequence[Placed], shapes: Shapes | None = None) -> Outline:
     return Outline(tuple(rows))
 
 
-def _inferred(layers: Iterable[Placed]) -> tuple[dict[str, Spec], Shapes]:
+def _infer_shapes(layers: Iterable[Placed]) -> tuple[dict[str, Spec], Shapes]:
     """Trace layers as far as shapes are known; what fails is unknown here, and reported when training is prepared."""
-    trace = Trace(_shaped, training=False, key=None, precision="float32")
+    trace = Trace(_stand_in, training=False, key=None, precision="float32")
     outputs: dict[str, Spec] = {}
     for placed in layers:
         name, given = placed.name, list[Node]()
-        if placed.layer.role == "input" and placed.declared is not None:
-            given = [symbol((2, *placed.declared), placed.layer.dtype or trace.precision, name)]
+        if placed.layer.role == "input" and placed.declared_shape is not None:
+            given = [symbol((2, *placed.declared_shape), placed.layer.dtype or trace.precision, name)]
         if placed.layer.role == "cost":
             outputs[name] = Spec((), trace.precision)
         elif given or (placed.sources and all(source in trace.values for source in placed.sources)):
@@ -114,7 +114,7 @@ def _inferred(layers: Iterable[Placed]) -> tuple[dict[str, Spec], Shapes]:
     return outputs, trace.shapes
 
 
-def _shaped(kind: str, chosen: Any) -> Callable[[Node], Node]:
+def _stand_in(kind: str, chosen: Any) -> Callable[[Node], Node]:
     """Return what stands in for a component that a layer uses: activations do not change shapes."""
     if kind != "activation":
         raise SigmaConfigError(f"{kind} {chosen!r}: is not known here. Prepare the trainer.")

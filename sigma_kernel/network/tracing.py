@@ -24,10 +24,10 @@ from sigma_kernel.errors import (
     SigmaNetworkError,
     SigmaStateError,
     expect,
-    inside,
-    near,
+    introduce_errors,
+    suggest_name,
 )
-from sigma_kernel.graph.node import Node, Spec, ordered, originating, symbol
+from sigma_kernel.graph.node import Node, Spec, originating, symbol, topological_order
 from sigma_kernel.graph.ops import Body, Looped
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.graph.reprs import brief
@@ -73,7 +73,7 @@ def fix(component: Any, address: str) -> None:
     _in_use[f"{address} {id(component)}"] = component
 
 
-def _assigned(component: Any, given: attrs.Attribute[Any], value: Any) -> Any:
+def _check_assignment(component: Any, given: attrs.Attribute[Any], value: Any) -> Any:
     for key in [key for key, one in _in_use.items() if one is component]:
         raise SigmaStateError(
             f"{type(component).__name__}.{given.name}: is fixed, as a trainer was prepared with it (got {value!r}). "
@@ -98,7 +98,7 @@ def live(
         setting.check(f"{type(instance).__name__}.{attribute.name}", value, SigmaConfigError)
 
     own: dict[str, Any] = {"kw_only": True} if kw_only else {}  # False would override the class
-    changed = attrs.setters.pipe(_assigned, attrs.setters.validate)
+    changed = attrs.setters.pipe(_check_assignment, attrs.setters.validate)
     return field(default=default, validator=check, on_setattr=changed, metadata={"live": setting}, **own)
 
 
@@ -268,7 +268,7 @@ class Context:
 
         Without a name, those of the layers in the chain follow at once.
         """
-        return self._trace.owned(self.address, name, owned, inputs)
+        return self._trace.run_owned(self.address, name, owned, inputs)
 
     def scan(
         self, body: Body, carry: Sequence[Node], sequences: Sequence[Node],
@@ -324,7 +324,7 @@ class Trace:
 
     def run(self, address: str, name: str, layer: Any, inputs: Sequence[Node], **named: Node) -> Node:
         """Return a layer's value; errors inside are raised with the layer's name."""
-        with inside(f"layer {name}", layer), originating(address):
+        with introduce_errors(f"layer {name}", layer), originating(address):
             try:
                 context = self._context(address, layer, inputs)
                 self.values[address] = self._value(context, layer.forward(context, *inputs, **named))
@@ -334,7 +334,7 @@ class Trace:
             except SigmaError as error:
                 raise SigmaNetworkError(f"{name}: {error}") from error
 
-    def owned(self, owner: str, name: str, owned: Architecture, inputs: Sequence[Node]) -> Node:
+    def run_owned(self, owner: str, name: str, owned: Architecture, inputs: Sequence[Node]) -> Node:
         """Return the value of a layer or a chain that another layer owns, for given inputs."""
         if name and not isinstance(owned, Chain) and not getattr(owned, "branches", ()):
             return self.run(f"{owner}.{name}", name, owned, inputs)
@@ -355,7 +355,7 @@ class Trace:
             if f"{inputs[0]}.{wanted}" not in known:
                 names = [name.removeprefix(f"{inputs[0]}.") for name in known]
                 raise SigmaNetworkError(
-                    f"{placed.name}: {inputs[0]} has no output {wanted!r}.{near(wanted, names, 'It has')}"
+                    f"{placed.name}: {inputs[0]} has no output {wanted!r}.{suggest_name(wanted, names, 'It has')}"
                 )
             inputs = [f"{inputs[0]}.{wanted}"]
         return [self.values[address] for address in inputs]
@@ -368,7 +368,7 @@ class Trace:
         state, runs = dict(self.state), dict(self._runs)
 
         def loop(kept: Sequence[str]) -> Looped:
-            first = [self._remembered(address, self.shapes.state[address]) for address in kept]
+            first = [self._state_node(address, self.shapes.state[address]) for address in kept]
             numbers = self._numbers(sequences, length) if self.key else []
             step = partial(self._step, body, kept, len(carry))
             return f.scan(step, [*carry, *first], [*sequences, *numbers], (), reverse, length)
@@ -404,7 +404,7 @@ class Trace:
 
     def at_step(self, key: Key | None) -> Key | None:
         """Return the key of the step that is traced, if any."""
-        return key.at(self._loops[-1]) if key and self._loops else key
+        return key.for_scan(self._loops[-1]) if key and self._loops else key
 
     def setting(self, address: str, setting: LiveSetting) -> Node:
         """Return a live setting as a scalar."""
@@ -413,20 +413,20 @@ class Trace:
 
     def _context(self, address: str, layer: Any, inputs: Sequence[Node]) -> Context:
         specs = [Spec(x.shape[1:], x.dtype) for x in inputs]
-        parameters, state = (_declared(layer, what, specs) for what in ("parameters", "state"))
+        parameters, state = (_declare(layer, what, specs) for what in ("parameters", "state"))
         for name in layer.share:
             if name not in parameters:
-                raise SigmaNetworkError(f"share: there is no parameter {name!r}.{near(name, parameters)}")
+                raise SigmaNetworkError(f"share: there is no parameter {name!r}.{suggest_name(name, parameters)}")
         live = live_settings(layer)
         for name, times in Counter((*parameters, *state, *live)).items():
             if times > 1:
                 raise SigmaNetworkError(f"{address}.{name} is the name of {times} parameters, states or settings.")
         own = {n: self._parameter(f"{address}.{n}", p, layer.share.get(n)) for n, p in parameters.items()}
-        kept = {name: self._remembered(f"{address}.{name}", p) for name, p in state.items()}
+        kept = {name: self._state_node(f"{address}.{name}", p) for name, p in state.items()}
         scalars = {name: self.setting(f"{address}.{name}", setting) for name, setting in live.items()}
         run = f"{address}({again})" if (again := self._runs[address]) else address
         self._runs[address] += 1
-        key = self.key.named(run) if self.key else None  # repeated runs draw different numbers
+        key = self.key.for_layer(run) if self.key else None  # repeated runs draw different numbers
         training = self.training and not self._rests(address, parameters, state)
         return Context(address, run, own, kept, scalars, training, self.precision, key, self)
 
@@ -451,7 +451,7 @@ class Trace:
             raise SigmaNetworkError(f"{used}. Use two names, or a chain that keeps the shape of its input.")
         return node
 
-    def _remembered(self, address: str, parameter: Parameter) -> Node:
+    def _state_node(self, address: str, parameter: Parameter) -> Node:
         self.shapes.state[address] = parameter
         left = self.state.get(address)  # by an earlier run, if its owner runs it twice
         return self._node(address, parameter.shape, parameter.dtype) if left is None else left
@@ -487,7 +487,7 @@ class Trace:
         """Raise SigmaNetworkError if a value, by its layer, uses a node of the body of a loop, outside of it."""
         known = {*inputs, *self._symbols.values()}
         for address, node in {**values, **self.state}.items():
-            if any(x.op == "input" and x not in known for x in ordered([node], border=known)):
+            if any(x.op == "input" and x not in known for x in topological_order([node], border=known)):
                 raise SigmaNetworkError(
                     f"{address}: uses a node of the body of a scan outside of it. Return it from the body, among its "
                     "outputs; layers with state run in the body of context.scan."
@@ -501,10 +501,12 @@ class Trace:
             if lender in self._shared:
                 raise SigmaNetworkError(f"{address}: share: {lender} is itself shared. Use {self._shared[lender]!r}.")
             if lender not in own:
-                raise SigmaNetworkError(f"{address}: share: there is no parameter {lender!r}.{near(lender, own)}")
+                raise SigmaNetworkError(
+                    f"{address}: share: there is no parameter {lender!r}.{suggest_name(lender, own)}"
+                )
 
 
-def _declared(layer: Any, what: str, specs: Sequence[Spec]) -> Mapping[str, Parameter]:
+def _declare(layer: Any, what: str, specs: Sequence[Spec]) -> Mapping[str, Parameter]:
     """Return the parameters or the state that a layer declares; raises SigmaComponentError if they are invalid."""
     found = getattr(layer, what)(*specs)
     right = isinstance(found, Mapping) and all(isinstance(one, Parameter) for one in found.values())

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from sigma_kernel import __version__
-from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, name_components, near
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, name_components, suggest_name
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.discovery import Plugin, find, installed, normal, reason, required
 from sigma_kernel.plugins.own import TRUST, imported
@@ -50,7 +50,9 @@ class Catalogue:
         known, chosen = rooms.known().keys() | {plugin.name for plugin in self.plugins}, [*map(normal, distributions)]
         for name in chosen:
             if name not in known:
-                raise SigmaConfigError(f"no plugin is called {name!r}.{near(name, known) or ' See `sigma plugins`.'}")
+                raise SigmaConfigError(
+                    f"no plugin is called {name!r}.{suggest_name(name, known) or ' See `sigma plugins`.'}"
+                )
         return type(self)(self.plugins, chosen + [one for name in chosen for one in required(name)], self.trusted)
 
     def __repr__(self) -> str:
@@ -64,7 +66,7 @@ class Catalogue:
         """Return a plugin by the name of its distribution; raises SigmaPluginError if it is not installed."""
         known = {normal(plugin.name): plugin for plugin in self.plugins}
         if normal(name) not in known:
-            hint = near(name, [plugin.name for plugin in self.plugins])
+            hint = suggest_name(name, [plugin.name for plugin in self.plugins])
             raise SigmaPluginError(f"plugin {name!r}: not installed.{hint} `sigma plugins` lists them.")
         return known[normal(name)]
 
@@ -144,7 +146,7 @@ class Catalogue:
             distribution, name = rooms.default(kind, name)
         distribution, name = rooms.moved(kind, distribution, name)
         if distribution and distribution not in here and distribution not in rooms.known():
-            hint = near(distribution, here, "Installed are:")
+            hint = suggest_name(distribution, here, "Installed are:")
             raise SigmaPluginError(f"{what} {name!r}: no installed plugin is called {distribution!r}.{hint}")
         for offer in [distribution] if distribution else rooms.offering(kind, name):
             if offer not in here:
@@ -153,7 +155,7 @@ class Catalogue:
             if here[offer].state != "ready":
                 raise SigmaPluginError(f"{what} {name!r}: {_absence(here[offer])}")
         known = rooms.names(kind) | {component.name for component in self.components(kind)}
-        hint = near(name, known) or f" `sigma components {kind}` lists them."
+        hint = suggest_name(name, known) or f" `sigma components {kind}` lists them."
         broken = ", ".join(plugin.name for plugin in self.plugins if plugin.reason)
         also = f" Broken plugins that may offer it: {broken}; see `sigma plugins`." if broken else ""
         raise SigmaConfigError(f"{what} {name!r}: no plugin offers it.{hint}{also}")
@@ -219,5 +221,7 @@ def _catalogue(left_out: tuple[str, ...], only: tuple[str, ...]) -> Catalogue:
     known = installed() if left_out else ()
     for name in left_out:
         if name not in known:
-            warnings.warn(f"{DISABLE}: no installed plugin is called {name!r}.{near(name, known)}", stacklevel=3)
+            warnings.warn(
+                f"{DISABLE}: no installed plugin is called {name!r}.{suggest_name(name, known)}", stacklevel=3
+            )
     return found

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from pluggy import PluginManager
 
-from sigma_kernel.errors import SigmaPluginError, said
+from sigma_kernel.errors import SigmaPluginError, error_text
 from sigma_kernel.plugins import specs
 from sigma_kernel.plugins.specs import API_VERSION, FORMS, GROUP, VERBS, Component, check_component
 
@@ -139,7 +139,7 @@ def _examine(entry: metadata.EntryPoint, plugin: Plugin, disabled: set[str]) -> 
 
 def reason(error: BaseException) -> str:
     """Return the message of an error on one line, without final punctuation."""
-    return " ".join(said(error).split()).rstrip(".: ")
+    return " ".join(error_text(error).split()).rstrip(".: ")
 
 
 def _agree(module: object) -> str:

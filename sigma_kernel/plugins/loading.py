@@ -15,7 +15,7 @@ from attrs import define, field
 
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import SigmaError, SigmaPluginError, near
+from sigma_kernel.errors import SigmaError, SigmaPluginError, suggest_name
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.plugins.choice import Choice, made, plain
 from sigma_kernel.plugins.components import component_names, contract, divided, kind_of
@@ -101,7 +101,7 @@ class Loader:
             return self.complete(value, kind, wanted)
         table, faults = {"type": value} if isinstance(value, str) else dict(value), Faults()
         key = OWN if OWN in table else "type"
-        with faults.at(*([] if isinstance(value, str) else [key])):
+        with faults.locate(*([] if isinstance(value, str) else [key])):
             name = _name(table.pop(key, None), kind)
             factory = self.look_up(key if key == OWN else kind, name)
             if wanted is not None and not fulfils(factory, wanted):
@@ -125,7 +125,7 @@ class Loader:
             return value
         faults, new = Faults(), dict[str, Any]()
         for name, setting in known.items():
-            with faults.at(name):
+            with faults.locate(name):
                 old = getattr(value, setting.attribute.name)
                 if _is_loadable(setting.type) and (loaded := self.load(old, setting.type)) is not old:
                     new[name] = loaded
@@ -159,12 +159,12 @@ class Loader:
         """
         (known, takes_any), faults, values = _parameters(cls), Faults(), dict[str, Any]()
         for name in table.keys() - known.keys():
-            with faults.at(name):
+            with faults.locate(name):
                 if not takes_any:
                     raise Unknown(name, known)
                 values[name] = table[name]
         for name, setting in known.items():
-            with faults.at(name):
+            with faults.locate(name):
                 if name in table:
                     values[name] = self.load(table[name], setting.type)
                 elif setting.default is REQUIRED:
@@ -192,7 +192,7 @@ class Loader:
         rest = {name: value for name, value in table.items() if name not in known}
         own = {name: value for name, value in table.items() if name in known}
         for name in rest.keys() & inner.keys():
-            with faults.at(name):
+            with faults.locate(name):
                 raise ValueError(f"is given twice, here and in `{slot}`.")
         try:
             whole = {**rest, **inner} if rest or isinstance(given, str | Mapping | None) else given
@@ -234,7 +234,7 @@ class Loader:
     def _each(self, items: Iterable[tuple[Any, Any]], kinds: tuple[Any, ...]) -> dict[Any, Any]:
         faults, values = Faults(), dict[Any, Any]()
         for (key, value), kind in zip(items, kinds, strict=True):
-            with faults.at(key):
+            with faults.locate(key):
                 values[key] = self.load(value, kind)
         faults.done()
         return values
@@ -371,6 +371,6 @@ def words(type_: Any) -> str:
 def _literal(value: Any, type_: Any) -> Any:
     allowed = get_args(type_)
     if value not in allowed or isinstance(value, bool):
-        hint = near(value, [a for a in allowed if isinstance(a, str)]) if isinstance(value, str) else ""
+        hint = suggest_name(value, [a for a in allowed if isinstance(a, str)]) if isinstance(value, str) else ""
         raise Mismatch(words(type_), value, hint)
     return value

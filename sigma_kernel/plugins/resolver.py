@@ -38,7 +38,7 @@ class Resolver:
         if isinstance(thing, str) and kind in ("layer", "criterion", "command", OWN):
             return self.catalogue.load(kind, thing)
         faults, loader = Faults(), Loader(self.catalogue)
-        with faults.at():
+        with faults.locate():
             return loader.load_component(thing, wanted) if isinstance(wanted, str) else loader.load(thing, wanted)
         raise combine(where or (kind or "" if faults.found[0][0] else ""), faults.found)
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from pluggy import HookimplMarker, HookspecMarker
 
-from sigma_kernel.errors import SigmaPluginError, near
+from sigma_kernel.errors import SigmaPluginError, suggest_name
 
 API_VERSION = "1.0"  # a plugin states the one it was written for as SIGMA_API
 GROUP = "sigma_kernel.plugins"
@@ -84,7 +84,9 @@ def check_component(record: object) -> None:
     if not isinstance(record, Component):
         raise SigmaPluginError(f"sigma_components() returned {record!r}, which is not a Component.")
     if record.kind not in KINDS:
-        raise SigmaPluginError(f"Component: there is no kind {record.kind!r}.{near(str(record.kind), KINDS, 'Kinds:')}")
+        raise SigmaPluginError(
+            f"Component: there is no kind {record.kind!r}.{suggest_name(str(record.kind), KINDS, 'Kinds:')}"
+        )
     for name, (pattern, example) in (FORMS | _LOWERINGS if record.kind == "lowering" else FORMS).items():
         value = getattr(record, name)
         if not isinstance(value, str) or not re.fullmatch(pattern, value):

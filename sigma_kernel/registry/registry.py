@@ -18,7 +18,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from sigma_kernel.errors import SigmaAddressError, near
+from sigma_kernel.errors import SigmaAddressError, suggest_name
 from sigma_kernel.registry.addresses import levels, literal, matches
 from sigma_kernel.settings import limited
 
@@ -107,7 +107,7 @@ class Registry:
     # -- values --------------------------------------------------------------------------------------------------------
     def get(self, address: str) -> Any:
         """Return the value or registry at a plain address; raises SigmaAddressError if there is none."""
-        found = self._at(address)
+        found = self._find_entry(address)
         value = found.get() if isinstance(found, _Leaf) else found
         if value is NOTHING:
             raise SigmaAddressError(f"{self._full(address)}: is not published yet.")
@@ -129,7 +129,7 @@ class Registry:
 
     def kind(self, address: str) -> Kind:
         """Return the kind of the value at a plain address."""
-        found = self._at(address)
+        found = self._find_entry(address)
         return found.kind if isinstance(found, _Leaf) else Kind()
 
     def kinds(self, pattern: str = "**") -> dict[str, tuple[Kind, bool]]:
@@ -178,7 +178,7 @@ class Registry:
     def branch(self, address: str, *tags: str) -> Registry:
         """Return the registry at an address, created if necessary, with these tags added."""
         with self._lock:
-            here = self._down(_plain(address))
+            here = self._descend(_split_address(address))
             here._tags.update(tags)
             self._found.clear()
             return here
@@ -191,10 +191,10 @@ class Registry:
         It replaces a value already bound there. The ``put`` of a ``remote`` value sends a request that ends in a call
         of :meth:`set` with another function.
         """
-        *path, name = _plain(address)
+        *path, name = _split_address(address)
         leaf = _Leaf(kind or Kind(), get, put, remote)
         with self._lock:
-            parent = self._down(path)
+            parent = self._descend(path)
             old = parent._items.get(name)
             if isinstance(old, Registry):
                 raise SigmaAddressError(f"{self._full(address)}: is a registry, which cannot be replaced by a value.")
@@ -208,7 +208,7 @@ class Registry:
         Training does not read it. Raises SigmaAddressError below a trainer, whose numbers a hook such as ``switch``
         declares: those are set at a boundary, recorded and saved.
         """
-        if "trainer" in self.tags() | self.tags(_plain(address)[0]):
+        if "trainer" in self.tags() | self.tags(_split_address(address)[0]):
             raise SigmaAddressError(f"{self._full(address)}: is the trainer's. Add a `switch` hook for a number there.")
         wanted = kind or Kind(next((one for one in _ABSTRACT if type(value) is one), object))
         held = {address: wanted.check(address, value)}
@@ -218,14 +218,14 @@ class Registry:
         """Remove a value, or a registry with its contents."""
         *path, name = address.split(".")
         with self._lock:
-            entry = self._at(address)
+            entry = self._find_entry(address)
             gone = [address] if isinstance(entry, _Leaf) else [f"{address}.{inner}" for inner in entry.addresses()]
-            del self._down(path)._items[name]
+            del self._descend(path)._items[name]
             self._found.clear()
         for each in gone:
             self._tell(each, Mark.BOUND, NOTHING)
 
-    def _down(self, names: list[str]) -> Registry:
+    def _descend(self, names: list[str]) -> Registry:
         here = self
         for name in names:
             if name not in here._items:
@@ -270,9 +270,9 @@ class Registry:
     def _full(self, address: str) -> str:
         return f"{self.path}.{address}" if self.path else address
 
-    def _at(self, address: str) -> _Leaf | Registry:
+    def _find_entry(self, address: str) -> _Leaf | Registry:
         here: Any = self
-        for name in _plain(address):
+        for name in _split_address(address):
             if isinstance(here, _Leaf):
                 raise SigmaAddressError(f"{self._full(address)}: goes beyond a value, which has no further levels.")
             if name not in here._items:
@@ -283,7 +283,7 @@ class Registry:
     def _unknown(self, name: str) -> SigmaAddressError:
         names, place = list(self._items), f"in {self.path!r}" if self.path else "here"
         listed = f" There is: {', '.join(names[:12])}." if names else " It is empty."
-        return SigmaAddressError(f"no {name!r} {place}.{near(name, names) or listed}")
+        return SigmaAddressError(f"no {name!r} {place}.{suggest_name(name, names) or listed}")
 
     def _leaves(self, pattern: str) -> dict[str, _Leaf]:
         return {address: entry for address, entry in self._search(pattern).items() if isinstance(entry, _Leaf)}
@@ -317,15 +317,15 @@ class Registry:
     def unmatched(self, pattern: str) -> SigmaAddressError:
         """Return the error of a pattern that matches no value."""
         if literal(pattern):
-            self._at(pattern)
+            self._find_entry(pattern)
             return SigmaAddressError(f"{self._full(pattern)}: is a registry. Give the address of a value in it.")
         names = {name for address in self._search("**") for name in address.split(".")}
         asked = [level.name for level in levels(pattern) if "*" not in level.name and level.name not in names]
-        hint = f" Nothing is called {asked[0]!r}.{near(asked[0], names)}" if asked else ""
+        hint = f" Nothing is called {asked[0]!r}.{suggest_name(asked[0], names)}" if asked else ""
         return SigmaAddressError(f"{self._full(pattern)}: matches no value.{hint}")
 
 
-def _plain(address: str) -> list[str]:
+def _split_address(address: str) -> list[str]:
     if not literal(address):
         raise SigmaAddressError(f"{address!r}: is a pattern. Use a plain address, or find() for its matches.")
     return address.split(".")

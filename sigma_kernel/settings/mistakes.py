@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from sigma_kernel.errors import Mistakes, SigmaConfigError, SigmaError, near
+from sigma_kernel.errors import Mistakes, SigmaConfigError, SigmaError, suggest_name
 from sigma_kernel.settings import phrase
 
 Place = tuple[str | int, ...]  # the keys of tables, and the indices of lists, that lead to a setting
@@ -44,7 +44,7 @@ class Faults(Mistakes):
     found: list[tuple[Place, Exception]] = field(factory=list)
 
     @contextmanager
-    def at(self, *path: str | int) -> Iterator[None]:
+    def locate(self, *path: str | int) -> Iterator[None]:
         """Collect what is raised inside, under this path."""
         try:
             yield
@@ -64,7 +64,7 @@ class Unknown(ValueError):
 
     def __init__(self, key: str, known: Iterable[str]) -> None:
         self.key, self.known = key, list(known)
-        super().__init__(f"has no setting {key!r}.{near(key, self.known, 'It has')}")
+        super().__init__(f"has no setting {key!r}.{suggest_name(key, self.known, 'It has')}")
 
 
 def place_of(path: Place, error: Exception) -> Place:

@@ -78,7 +78,7 @@ def explain(cls: Any, values: Mapping[str, Any], faults: Faults) -> None:
         object.__setattr__(bare, one.name, value)
     for one, value in converted.items():
         if one.validator is not None:
-            with faults.at(one.alias):
+            with faults.locate(one.alias):
                 _validate(bare, one, value)
 
 

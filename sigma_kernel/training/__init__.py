@@ -11,10 +11,10 @@ An operator drives the ``TrainingLoop`` of a ``Session`` (``session/loop.py``)::
 question                                      answer
 ============================================  ==========================================================================
 How do settings become a session?             ``preparation.py``, in stages; ``components.py`` resolves names
-How does a batch reach the step?              ``advance`` (``session/loop.py``), from ``Feed.next`` (``data/feed.py``)
+How does a batch reach the step?              ``session/loop.py``, from ``Feed.next_batches`` (``data/feed.py``)
 What does a step compute?                     ``step/model.py`` (graphs), ``step/steps.py`` (programs, bursts, shards)
-Where does an epoch end?                      ``_count`` (``session/loop.py``): ``Feed.after`` (``data/feed.py``)
-What happens when a learning rate is set?     ``commands/set.py``; ``written`` (``session/bindings.py``) sets it
+Where does an epoch end?                      ``_count`` (``session/loop.py``): ``Feed.advance`` (``data/feed.py``)
+What happens when a learning rate is set?     ``commands/set.py``; ``write_values`` (``session/bindings.py``) sets it
 Which rule of an optimiser decides?           ``step/rules.py``
 What can be commanded, and when?              ``commands/``, one file each; ``session/applying.py`` applies them
 How are components replaced, or undone?       ``session/reconfigure.py``, ``session/undo.py``
@@ -25,7 +25,7 @@ How is the journal written?                   ``history/recorder.py``
 How is the journal replayed?                  ``session/replayer.py``, by the rows of ``history/replay.py``
 How is a run resumed?                         ``runs/resume.py``
 What belongs to a run at one moment?          ``Present`` (``session/state.py``), which ``session/current.py`` holds
-What does a hook see?                         ``session/hook_view.py``, ``Firing`` (``hooks/background.py``)
+What does a hook see?                         ``session/hook_view.py``, ``HookCall`` (``hooks/background.py``)
 ============================================  ==========================================================================
 
 Its folders and modules import each other in one direction: each only those to its left in ``data``, ``components``,

@@ -45,12 +45,12 @@ def advise(data: str = DATA, takes: bool = False) -> Callable[[Callable[P, R]], 
         known = list(inspect.signature(method).parameters)[1:]
 
         @wraps(method)
-        def advised(*args: P.args, **kwargs: P.kwargs) -> R:
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
             if not takes and args[1:] and hasattr(args[1], "__len__") and not isinstance(args[1], str):
                 raise SigmaConfigError(f"{method.__name__}: takes no data (got {type(args[1]).__name__}). {data}")
             refuse_unknown(method.__name__, kwargs, known, remedies={**BELONGS, "x": data, "y": data})
             return method(*args, **kwargs)
 
-        return advised
+        return wrapper
 
     return decorate

@@ -29,7 +29,7 @@ def check_fit(path: Path | str, found: Checkpoint, trainer: str, arrays: Mapping
         raise SigmaCheckpointError(
             f"{path}: belongs to trainer {whose!r:.50}, not to {trainer!r}. Use a checkpoint of {trainer!r}."
         )
-    there, here = _described(found.arrays), _described(arrays)
+    there, here = _describe_arrays(found.arrays), _describe_arrays(arrays)
     for name in sorted({*there, *here}):
         if name.startswith(UNDO):  # former values for undo, of any shape
             continue
@@ -43,7 +43,7 @@ def check_fit(path: Path | str, found: Checkpoint, trainer: str, arrays: Mapping
             )
 
 
-def _described(arrays: Mapping[str, Any]) -> dict[str, str]:
+def _describe_arrays(arrays: Mapping[str, Any]) -> dict[str, str]:
     """Return the dtype and shape of arrays by name."""
     return {name: f"{str(value.dtype).rpartition('.')[2]}{list(value.shape)}" for name, value in arrays.items()}
 

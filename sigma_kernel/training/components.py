@@ -14,7 +14,17 @@ from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import Dataset, Hook, Iterator, Label, Metric, Optimisation, Optimiser, Preprocessor
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, SigmaNetworkError, expect, inside, near, said, warn
+from sigma_kernel.errors import (
+    FIRST,
+    Mistakes,
+    SigmaConfigError,
+    SigmaNetworkError,
+    error_text,
+    expect,
+    introduce_errors,
+    suggest_name,
+    warn,
+)
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.network.notation import parse
@@ -41,7 +51,7 @@ class Learned:
     initial: Mapping[str, np.ndarray] = field(factory=dict)  # values that came from outside, by address
 
     @classmethod
-    def saved(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray], **others: Any) -> Learned:
+    def from_checkpoint(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray], **others: Any) -> Learned:
         """Return what is in the values and arrays of a checkpoint."""
         fitted = dict[str, dict[str, np.ndarray]]()
         for address in (one for one in arrays if one.startswith(FITTED)):
@@ -49,18 +59,18 @@ class Learned:
             fitted.setdefault(name, {})[key] = arrays[address]
         return cls(values.get("learned", {}), tuple(values.get("classes", ())), fitted, **others)
 
-    def held(self, name: str) -> Mapping[str, Any]:
+    def facts_of(self, name: str) -> Mapping[str, Any]:
         """Return what is known of each section, such as ``columns``; empty if nothing is."""
         return found if isinstance(found := self.about.get(name), Mapping) else {}
 
     def labels(self, section: str) -> Sequence[Label]:
         """Return the labels of the classes of a section by index; empty if none are known."""
-        return own.get(section, ()) if (own := self.held("classes")) else self.classes
+        return own.get(section, ()) if (own := self.facts_of("classes")) else self.classes
 
-    def recalled(self, resolve: Resolve) -> Any:
-        """Return the columns of the earlier data, for :meth:`Dataset.aligned`; None if they had no names."""
-        tables = {name: resolve("extractor", table) for name, table in self.held("frames").items()}
-        columns = self.held("columns")
+    def earlier_columns(self, resolve: Resolve) -> Any:
+        """Return the columns of the earlier data, for :meth:`Dataset.align`; None if they had no names."""
+        tables = {name: resolve("extractor", table) for name, table in self.facts_of("frames").items()}
+        columns = self.facts_of("columns")
         found = SimpleNamespace(tables=tables, column_names=lambda section: columns.get(section, ()))
         return found if columns or tables else None
 
@@ -112,7 +122,7 @@ class Settings:
 SETTINGS = [f.name for f in fields(Settings) if f.name not in ("name", "resolve", "others", "learned")]
 
 
-def resolved(given: Settings) -> Settings:
+def resolve_settings(given: Settings) -> Settings:
     """Resolve names and tables to objects, except for the network, the backend and the hooks.
 
     The optimisers are by the heads of their addresses, a single one as well.
@@ -177,8 +187,8 @@ def hooks(
         raise SigmaConfigError(f"{where}: each needs a name: {{'score': Accuracy()}}.")
     found: dict[str, Hook] = resolve_components(resolve, where, Hook, chosen)
     for name, hook in found.items():
-        with mistakes.at("hooks", name):
-            found[name] = _timed(resolve, f"{where}.{name}", hook)
+        with mistakes.locate("hooks", name):
+            found[name] = _parse_times(resolve, f"{where}.{name}", hook)
             _check_declared(f"{where}.{name}", hook)
             for split in hook.splits if splits is not None else ():
                 check_split(f"{where}.{name}", split, splits or ())
@@ -188,10 +198,10 @@ def hooks(
 def check_split(where: str, split: str, splits: Collection[str]) -> None:
     """Raise SigmaConfigError for an unknown split of the data."""
     if split not in splits:
-        raise SigmaConfigError(f"{where}: the data has no split {split!r}.{near(split, splits, 'There are:')}")
+        raise SigmaConfigError(f"{where}: the data has no split {split!r}.{suggest_name(split, splits, 'There are:')}")
 
 
-def _timed(resolve: Resolve, where: str, hook: Hook) -> Hook:
+def _parse_times(resolve: Resolve, where: str, hook: Hook) -> Hook:
     """Return a hook with its times and criteria parsed; raise SigmaConfigError for invalid ones."""
     for what, (read, kind, words) in TIMES.items():
         chosen = getattr(hook, what)
@@ -211,7 +221,7 @@ def _check_declared(where: str, hook: Hook) -> None:
         try:
             declared = getattr(hook, what)
         except Exception as error:  # whatever a plugin's code raises
-            raise SigmaConfigError(f"{where}.{what}: {said(error)}") from error
+            raise SigmaConfigError(f"{where}.{what}: {error_text(error)}") from error
         several_ = isinstance(declared, Collection) and not isinstance(declared, str)
         if not several_ or not all(isinstance(one, str) for one in declared):
             raise SigmaConfigError(f"{where}.{what}: must be a list of strings (got {declared!r}). Write ['...'].")
@@ -251,18 +261,18 @@ def splits(given: Settings) -> dict[str, Dataset]:
     alone = len(chosen) == 1
     places = {name: f"{where}.data" if alone else f"{where}.data.{name}" for name in chosen}
     apart = bool(given.learned.about) or not alone  # whole numbers may be classes, of which a split may have no row
-    made = {name: dataset(_whole(x), places[name], given.resolve, apart) for name, x in chosen.items()}
-    first = given.learned.recalled(given.resolve) or made["training"]
-    made = {name: x if x is first else x.aligned(first) for name, x in made.items()}
-    return made if share is None else _divided(given.resolve, f"{where}.validation_split", made, share)
+    made = {name: dataset(_only_split(x), places[name], given.resolve, apart) for name, x in chosen.items()}
+    first = given.learned.earlier_columns(given.resolve) or made["training"]
+    made = {name: x if x is first else x.align(first) for name, x in made.items()}
+    return made if share is None else _split_data(given.resolve, f"{where}.validation_split", made, share)
 
 
-def _whole(chosen: Any) -> Any:
+def _only_split(chosen: Any) -> Any:
     """Return the data of one split; a data set in splits must have only one."""
     return chosen["training"] if isinstance(chosen, Mapping) and [*chosen] == ["training"] else chosen
 
 
-def _divided(resolve: Resolve, where: str, made: Mapping[str, Dataset], share: Any) -> dict[str, Dataset]:
+def _split_data(resolve: Resolve, where: str, made: Mapping[str, Dataset], share: Any) -> dict[str, Dataset]:
     """Return the parts of the only split."""
     if len(made) > 1:
         others = ", ".join(name for name in made if name != "training")
@@ -271,7 +281,7 @@ def _divided(resolve: Resolve, where: str, made: Mapping[str, Dataset], share: A
     return dict(resolve("dataset", {"type": "default:parts", "dataset": made["training"], **table}, where))
 
 
-def encoded(
+def encode_splits(
     splits: Mapping[str, Dataset], network: Network, given: Settings, outputs: Mapping[str, Spec] | None = None
 ) -> dict[str, Dataset]:
     """Encode every section as the network reads it: class indices for classification costs, else numbers.
@@ -280,7 +290,7 @@ def encoded(
     """
     takers = {step.section: 0 for step in given.preprocessors.values() if step.takes_classes}
     known = dict[str, Sequence[Label]]()
-    for cost in network.targeted:
+    for cost in network.targeted_costs:
         if cost.layer.chooses or cost.layer.decides:
             section, width = cost.layer.targets, outputs[cost.sources[0]].shape[-1:] if outputs else ()
             takers[section] = 2 if cost.layer.decides else sum(width)
@@ -289,21 +299,21 @@ def encoded(
             if _ignores(splits["training"], cost.layer):
                 del takers[cost.layer.targets]
     for section in network.sections(there=splits["training"].sections):
-        first = _encoded(splits["training"], section, takers.get(section), known.get(section, ()))
+        first = _encode(splits["training"], section, takers.get(section), known.get(section, ()))
         names = first.class_names(section)
-        others = {name: _encoded(x, section, takers.get(section), names) for name, x in splits.items()}
+        others = {name: _encode(x, section, takers.get(section), names) for name, x in splits.items()}
         splits = {**others, "training": first}
     return dict(splits)
 
 
 def _ignores(data: Dataset, cost: contracts.CostLayer) -> bool:
     """Return whether a label that does not count would be encoded as one of the classes."""
-    names = () if cost.ignores is None else _encoded(data, cost.targets, 0).class_names(cost.targets)
+    names = () if cost.ignores is None else _encode(data, cost.targets, 0).class_names(cost.targets)
     return cost.ignores in names and names.index(cost.ignores) != cost.ignores
 
 
-def _encoded(data: Dataset, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
-    with inside("data", data):
+def _encode(data: Dataset, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
+    with introduce_errors("data", data):
         found = data.encode(section, classes, names)
         expect(isinstance(found, Dataset), "encode() must return a data set", found)
     return found
@@ -311,13 +321,13 @@ def _encoded(data: Dataset, section: str, classes: int | None, names: Sequence[L
 
 def class_names(data: Dataset, network: Network) -> dict[str, list[Label]]:
     """Return the labels of the classes of each section of targets that has any."""
-    found = {cost.layer.targets: labels(data.class_names(cost.layer.targets)) for cost in network.targeted}
+    found = {cost.layer.targets: labels(data.class_names(cost.layer.targets)) for cost in network.targeted_costs}
     return {section: names for section, names in found.items() if names}
 
 
 def column_names(data: Dataset, network: Network) -> dict[str, list[str]]:
     """Return the names of the columns of each section of inputs that has any."""
-    with inside("data", data):
+    with introduce_errors("data", data):
         found = {name: [*map(str, data.column_names(name))] for name in network.sections(costs=False)}
         for name, names in found.items():
             shape = data.sections[name].shape
@@ -327,16 +337,16 @@ def column_names(data: Dataset, network: Network) -> dict[str, list[str]]:
 
 def target_names(network: Network, learned: Learned) -> dict[str, list[str]]:
     """Return the names of the columns that outputs estimate, by output, of those that have any."""
-    known = {**learned.held("columns"), **learned.held("targets")}
-    every = {one.name: known.get(network.estimated(one.name), ()) for one in getattr(network, "outputs", ())}
+    known = {**learned.facts_of("columns"), **learned.facts_of("targets")}
+    every = {one.name: known.get(network.estimated_section(one.name), ()) for one in getattr(network, "outputs", ())}
     return {output: [*map(str, names)] for output, names in every.items() if names}
 
 
 def tell_findings(where: str, splits: Mapping[str, Dataset], network: Network) -> None:
     """Warn of what is odd about the rows, in the words of their data set."""
     training, others = splits["training"], {name: rows for name, rows in splits.items() if name != "training"}
-    classes = [cost.layer.targets for cost in network.targeted if cost.layer.chooses or cost.layer.decides]
-    with inside("data", training):
+    classes = [cost.layer.targets for cost in network.targeted_costs if cost.layer.chooses or cost.layer.decides]
+    with introduce_errors("data", training):
         found = training.findings([*dict.fromkeys(classes)], others)
         several = not isinstance(found, str) and all(isinstance(text, str) for text in found)
         expect(several, "findings() must return a list of sentences", found)

@@ -1,9 +1,9 @@
 """Build a session from a trainer's settings, in stages.
 
 Each stage is a cached property of :class:`Stages`, computed from earlier ones: resolve names and tables to components,
-read the data and fit preprocessors, infer shapes; :func:`prepared` makes the session's setup of them.  A stage raises
-the first mistake.  Where mistakes are collected instead, each with its path in the trainer's tables, the stages that
-depend on a failed one are skipped.
+read the data and fit preprocessors, infer shapes; :func:`prepare_session` makes the session's setup of them.  A stage
+raises the first mistake.  Where mistakes are collected instead, each with its path in the trainer's tables, the stages
+that depend on a failed one are skipped.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from sigma_kernel.errors import (
     SigmaDataError,
     SigmaNetworkError,
     SigmaPluginError,
-    inside,
-    near,
+    introduce_errors,
+    suggest_name,
     warn,
 )
 from sigma_kernel.graph.node import Spec
@@ -37,18 +37,18 @@ from sigma_kernel.network.network import Network
 from sigma_kernel.settings import MIXED, is_total, is_whole
 from sigma_kernel.training import components as choices
 from sigma_kernel.training.components import Learned, Settings
-from sigma_kernel.training.data.dataset import Host, kept, read, specs
+from sigma_kernel.training.data.dataset import Host, keep_blocks, read, specs
 from sigma_kernel.training.data.feed import Feed, check_rows_kept, placing
 from sigma_kernel.training.data.identity import describe_rows
 from sigma_kernel.training.data.preprocessing import Preparation, check_finite, check_indices, coarse_columns, conform
-from sigma_kernel.training.hooks.outlook import Prospect, check_end, check_one
+from sigma_kernel.training.hooks.outlook import ModelPreview, check_end, check_one
 from sigma_kernel.training.session.bindings import check_declared
 from sigma_kernel.training.session.changes import Factory, Parts
 from sigma_kernel.training.session.state import Setup
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.model import UNCUT, Model
-from sigma_kernel.training.step.rules import check_matches, live_values, optimised
+from sigma_kernel.training.step.rules import assign_optimisers, check_matches, live_values
 from sigma_kernel.training.step.steps import Programs
 
 BATCH = 100  # default rows of a minibatch
@@ -65,18 +65,18 @@ class Missing(Exception):
 def stage(*path: str) -> Callable[[Callable[[Stages], T]], cached_property[T]]:
     """Make a method a stage; its mistakes are reported under this path of the trainer's tables."""
 
-    def decorated(make: Callable[[Stages], T]) -> cached_property[T]:
+    def decorate(make: Callable[[Stages], T]) -> cached_property[T]:
         @wraps(make)
-        def made(stages: Stages) -> T:
+        def run_stage(stages: Stages) -> T:
             if make.__name__ not in stages.left_out:
-                with suppress(Missing), stages.mistakes.at(*path):
+                with suppress(Missing), stages.mistakes.locate(*path):
                     return make(stages)
                 stages.left_out.add(make.__name__)
             raise Missing
 
-        return cached_property(made)
+        return cached_property(run_stage)
 
-    return decorated
+    return decorate
 
 
 @define(eq=False, slots=False)
@@ -94,9 +94,9 @@ class Stages:
 
     # -- components ----------------------------------------------------------------------------------------------------
     @stage()
-    def chosen(self) -> Settings:
+    def resolved_settings(self) -> Settings:
         """Return the settings with names and tables resolved, except for those that later stages resolve."""
-        return choices.resolved(self.settings)
+        return choices.resolve_settings(self.settings)
 
     @stage("run", "precision")
     def backend(self) -> Backend:
@@ -114,7 +114,7 @@ class Stages:
     @stage(*DATASET)
     def data(self) -> dict[str, Dataset]:
         """Return the data set of each split."""
-        return choices.splits(self.chosen)
+        return choices.splits(self.resolved_settings)
 
     @stage("hooks")
     def hooks(self) -> dict[str, Hook]:
@@ -126,7 +126,7 @@ class Stages:
         measured = any("validation" in hook.splits for hook in found.values())
         if measured or "validation" not in (splits or ()):
             return found
-        table = {"type": "default:evaluation", "metrics": self.chosen.metrics}
+        table = {"type": "default:evaluation", "metrics": self.resolved_settings.metrics}
         try:
             return {**choices.hooks(resolve, where, {"validation": table}, splits), **found}
         except SigmaPluginError:  # the room of the hook is not installed
@@ -136,25 +136,25 @@ class Stages:
 
     # -- data ----------------------------------------------------------------------------------------------------------
     @stage(*DATASET)
-    def encoded(self) -> dict[str, Dataset]:
+    def encoded_splits(self) -> dict[str, Dataset]:
         """Return the splits encoded as the network reads them."""
         with suppress(Missing):
-            return choices.encoded(self.data, self.network, self.chosen)
+            return choices.encode_splits(self.data, self.network, self.resolved_settings)
         return self.data
 
     @stage(*DATASET)
     def rows(self) -> tuple[Preparation, dict[str, Spec]]:
         """Return the preprocessors, fitted on the training split, and the specs of their output sections."""
-        training, done, path = self.encoded["training"], Preparation(self.precision), ("data", "preprocessors")
-        for name, step in self.chosen.preprocessors.items():
-            with self.mistakes.at(*path, name):
-                done = done.then(name, step, training, self.settings.learned.fitted.get(name))
+        training, done, path = self.encoded_splits["training"], Preparation(self.precision), ("data", "preprocessors")
+        for name, step in self.resolved_settings.preprocessors.items():
+            with self.mistakes.locate(*path, name):
+                done = done.add_step(name, step, training, self.settings.learned.fitted.get(name))
                 continue
             raise Missing  # so that later ones are not blamed
         block = read(training, 0)  # read after fitting, so that only one block is held
         done = evolve(done, samples={name: (values.shape[1:], values.dtype.name) for name, values in block.items()})
         for name in done.preprocessors:
-            with self.mistakes.at(*path, name):
+            with self.mistakes.locate(*path, name):
                 block = done.apply(name, block)
                 continue
             raise Missing
@@ -165,8 +165,8 @@ class Stages:
 
     @stage("data", "batch_size")
     def feed(self) -> Feed:
-        """Return the feed of minibatches, not preprocessed and on the host; :func:`prepared` adds both."""
-        settings, training = self.settings, self.encoded["training"]
+        """Return the feed of minibatches, not preprocessed and on the host; :func:`prepare_session` adds both."""
+        settings, training = self.settings, self.encoded_splits["training"]
         size, last = settings.batch_size, settings.last_batch
         if size is None:
             size = min(BATCH, len(training))
@@ -176,7 +176,7 @@ class Stages:
             size = min(size, len(training))
         if last not in ("keep", "drop"):
             raise SigmaConfigError(f"{settings.name}.last_batch: must be 'keep' or 'drop' (got {last!r}).")
-        return Feed(training, size, settings.seed, dict, np.asarray, self.chosen.iterator, last == "keep")
+        return Feed(training, size, settings.seed, dict, np.asarray, self.resolved_settings.iterator, last == "keep")
 
     @stage("epochs")
     def epochs(self) -> float | None:
@@ -203,37 +203,39 @@ class Stages:
             if name not in there:
                 raise SigmaDataError(
                     f"{self.settings.name}: the network reads section {name!r}; the data has {', '.join(there)}. "
-                    f"Name one of these: Input(section=...), or targets of a cost.{near(name, there)}"
+                    f"Name one of these: Input(section=...), or targets of a cost.{suggest_name(name, there)}"
                 )
         check_read(self.network, wanted, there)
-        model = self.traced({name: there[name] for name in wanted})
-        with self.mistakes.at("data", "iterator"):
-            check_rows_kept(self.settings.name, model.shapes, self.chosen.iterator)
+        model = self.trace_model({name: there[name] for name in wanted})
+        with self.mistakes.locate("data", "iterator"):
+            check_rows_kept(self.settings.name, model.shapes, self.resolved_settings.iterator)
         return model
 
     @stage(*ARCHITECTURE)
-    def own(self) -> Model | None:
+    def declared_model(self) -> Model | None:
         """Return the model on the input shapes that the network declares, without costs; None if it declares none."""
         inputs = {placed.layer.section: placed for placed in self.network.inputs}
-        if any(placed.declared is None for placed in inputs.values()):
+        if any(placed.declared_shape is None for placed in inputs.values()):
             return None
-        return self.traced({n: Spec(x.declared or (), x.layer.dtype or self.precision) for n, x in inputs.items()})
+        return self.trace_model(
+            {n: Spec(x.declared_shape or (), x.layer.dtype or self.precision) for n, x in inputs.items()}
+        )
 
     @property
     def model(self) -> Model:
         """Return the model on the data, or, if that failed and was reported, on the declared input shapes."""
         with suppress(Missing):
             return self.fitting
-        if self.own is None:
+        if self.declared_model is None:
             raise Missing
-        return self.own
+        return self.declared_model
 
     @stage("initialisers")
     def initial(self) -> Initial:
         """Return the initial state, with initialiser rules that each match a parameter or layer state."""
         rules, among = {}, [*self.model.shapes.parameters, *self.model.shapes.state]
-        for name, (match, chosen) in self.chosen.initialisers.items():
-            with self.mistakes.at("initialisers", name, "match"):
+        for name, (match, chosen) in self.resolved_settings.initialisers.items():
+            with self.mistakes.locate("initialisers", name, "match"):
                 check_matches(self.settings.name, {f"initialisers.{name}": match}, self.model, among=among)
                 rules[name] = (
                     match,
@@ -241,33 +243,33 @@ class Stages:
                 )
         return Initial(self.model, rules, self.settings.seed, kept=self.settings.learned.initial)
 
-    def traced(self, sections: Mapping[str, Spec]) -> Model:
+    def trace_model(self, sections: Mapping[str, Spec]) -> Model:
         """Trace the network on sections of these specs; check its memory and that its numbers fit the precision."""
         network, precision, resolve = self.network, self.precision, self.settings.resolve
         shapes = network.declare(sections, precision, resolve)
         model = Model(network, shapes, sections, precision, resolve, MIXED.get(self.settings.precision, ""))
-        model = evolve(model, metrics=model.per_output(self.chosen.metrics))
+        model = evolve(model, metrics=model.per_output(self.resolved_settings.metrics))
         check_memory(model)
         live_values(model)
         return model
 
 
 # -- the session -------------------------------------------------------------------------------------------------------
-def prepared(settings: Settings) -> tuple[Setup, Initial]:
+def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
     """Return the setup of a session and its initial state; raise the first mistake."""
     stages, name = Stages(settings), settings.name
-    chosen = stages.chosen
+    chosen = stages.resolved_settings
     parts = Parts(stages.hooks, chosen.optimisers, stages.backend, chosen.iterator)
     preparation, _ = stages.rows
     check_shards(chosen)
-    model = optimised(name, stages.model, chosen.optimisers, chosen.order)
+    model = assign_optimisers(name, stages.model, chosen.optimisers, chosen.order)
     model = evolve(model, units=preparation.units(parts.backend))
-    splits = choices.encoded(stages.encoded, model.network, chosen, model.shapes.outputs)
+    splits = choices.encode_splits(stages.encoded_splits, model.network, chosen, model.shapes.outputs)
     if not settings.learned.about:  # else they were told before the training that goes on
         choices.tell_findings(name, splits, model.network)
     named = getattr(chosen.data, "classes", ())  # of all splits
     classes = choices.class_names(splits["training"], model.network)
-    learned = _learned(chosen.data, splits, preparation, model, classes)
+    learned = _learned_facts(chosen.data, splits, preparation, model, classes)
     programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
     feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, **placing(parts.backend, splits["training"]))
     labels = tuple(next(iter(classes.values()), choices.labels(named)))
@@ -285,7 +287,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
         ),
     )
     check_declared(setup)
-    check_one(f"{name}.metrics", Prospect(model).measure, chosen.metrics)
+    check_one(f"{name}.metrics", ModelPreview(model).measure, chosen.metrics)
     initial = evolve(stages.initial, model=model, fitted=preparation.arrays())
     initial.check_names({**learned, "classes": classes})
     for hook in parts.hooks.values():
@@ -294,7 +296,7 @@ def prepared(settings: Settings) -> tuple[Setup, Initial]:
     return setup, initial
 
 
-def _learned(
+def _learned_facts(
     data: Any, splits: Mapping[str, Dataset], preparation: Preparation, model: Model, classes: Mapping[str, list[Label]]
 ) -> dict[str, Any]:
     """Return what a checkpoint holds of the data, as plain values by name."""
@@ -308,9 +310,9 @@ def _learned(
 
 def prepared_for(settings: Settings, data: Any, learned: Learned) -> Setup:
     """Return the setup that evaluates other data, which are read as an earlier training has learned."""
-    given = {"data": {"training": kept(data)}, "batch_size": None, "validation_split": None, "hooks": {}}
+    given = {"data": {"training": keep_blocks(data)}, "batch_size": None, "validation_split": None, "hooks": {}}
     own = {one.name: getattr(settings, one.name) for one in fields(Settings)}
-    return prepared(Settings(**{**own, **given, "learned": learned}))[0]
+    return prepare_session(Settings(**{**own, **given, "learned": learned}))[0]
 
 
 def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.ndarray]) -> Host:
@@ -318,8 +320,8 @@ def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.n
     ready = conform({**_weights(model, block), **preparation(block)}, model.sections)
     check_finite(ready)
     check_indices(ready, model.shapes.indices)
-    for cost in model.network.targeted:
-        with inside(f"layer {cost.name}", cost.layer):
+    for cost in model.network.targeted_costs:
+        with introduce_errors(f"layer {cost.name}", cost.layer):
             cost.layer.check(read_only(ready[cost.layer.targets]), model.shapes.outputs[cost.sources[0]])
     return ready
 
@@ -358,7 +360,7 @@ def check_read(network: Network, wanted: Collection[str], there: Collection[str]
 
 def check_shards(settings: Settings, mistakes: Mistakes = FIRST) -> None:
     """Raise SigmaConfigError for optimisers in an order if the operator cuts batches into shards."""
-    with mistakes.at("order"):
+    with mistakes.locate("order"):
         if settings.order and choices.operator(settings).shards > 1:
             raise SigmaConfigError(f"{settings.name}.order: {UNCUT}")
 

@@ -34,9 +34,9 @@ def read_saved(
     """
     found = _newest(Path(run), trainer)
     parameters = {name.removeprefix(LAYERS): x for name, x in found.arrays.items() if name.startswith(LAYERS)}
-    learned = Learned.saved(found.values, {})
-    classes = learned.held("classes") or {"": learned.classes}  # of the only section that has any
-    known = {"columns": learned.held("columns"), "classes": classes}
+    learned = Learned.from_checkpoint(found.values, {})
+    classes = learned.facts_of("classes") or {"": learned.classes}  # of the only section that has any
+    known = {"columns": learned.facts_of("columns"), "classes": classes}
     return parameters, {what: {name: [*names] for name, names in one.items()} for what, one in known.items()}
 
 

@@ -14,20 +14,20 @@ from attrs import define, field, fields_dict
 
 from sigma_kernel.contracts import Array, Metric
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, near, refuse_unknown
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, refuse_unknown, suggest_name
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import fix
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import is_table, is_whole, precision, seed
 from sigma_kernel.training.arguments import BELONGS, advise, check_metrics
 from sigma_kernel.training.components import SETTINGS, Learned, Settings, network, operator
-from sigma_kernel.training.data.dataset import kept
+from sigma_kernel.training.data.dataset import keep_blocks
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.hooks.order import meet
-from sigma_kernel.training.preparation import prepared, prepared_for
+from sigma_kernel.training.preparation import prepare_session, prepared_for
 from sigma_kernel.training.session.session import Session, build_session
-from sigma_kernel.training.session.state import learned_from, plain
+from sigma_kernel.training.session.state import learned_from, plain_values
 from sigma_kernel.training.step.live import Elements
 from sigma_kernel.training.step.model import LAYERS
 
@@ -69,7 +69,7 @@ class Trainer(Settings):
             raise SigmaStateError(
                 f"{self.name}.{name}: is fixed, as the trainer is prepared. Set it before, on a new trainer."
             )
-        converter = {"seed": seed, "data": kept, "precision": precision}.get(name)
+        converter = {"seed": seed, "data": keep_blocks, "precision": precision}.get(name)
         object.__setattr__(self, name, converter(value) if converter else value)
 
     def __repr__(self) -> str:
@@ -86,7 +86,7 @@ class Trainer(Settings):
             if self._session is None:
                 for name in SETTINGS if is_table(self.data) else [name for name in SETTINGS if name != "data"]:
                     object.__setattr__(self, name, fixed(getattr(self, name)))
-                setup, initial = prepared(self)
+                setup, initial = prepare_session(self)
                 for head, owner in setup.model.optimisers.items():
                     fix(owner.type, f"{self.name}.{head}")
                 for placed in setup.model.network.layers:
@@ -102,15 +102,17 @@ class Trainer(Settings):
         Raises SigmaAddressError for an address that will never have a value.
         """
         found = [a for a in self.registry.addresses(pattern) if not isinstance(self.registry.kind(a), Elements)]
-        if self._session and not found and not any(meet(pattern, a) for a in self._session.setup.written):
+        if self._session and not found and not any(meet(pattern, a) for a in self._session.setup.published_addresses):
             wrong = f"{self.name}.{pattern}: is not published, or an array"
-            raise SigmaAddressError(f"{wrong}.{near(pattern, self.registry.addresses())}")
-        return plain({name: value for address in found for name, value in self.registry.find(address)})
+            raise SigmaAddressError(f"{wrong}.{suggest_name(pattern, self.registry.addresses())}")
+        return plain_values({name: value for address in found for name, value in self.registry.find(address)})
 
     def begin_from(self, found: Checkpoint, initial: Mapping[str, np.ndarray]) -> None:
         """Read data as an earlier training did, and take its initial values by address, unless it is prepared."""
         if not self.prepared:
-            self.learned = Learned.saved(found.values, found.arrays, restore=self.learned.restore, initial=initial)
+            self.learned = Learned.from_checkpoint(
+                found.values, found.arrays, restore=self.learned.restore, initial=initial
+            )
 
     def prepare(self) -> None:
         """Infer shapes, draw the initial state and register every address; once only."""
@@ -188,7 +190,7 @@ class Trainer(Settings):
                 if failure is None or not waits(failure):
                     break
                 continue
-            if failure is None and not session.recorder.behind:
+            if failure is None and not session.recorder.is_behind:
                 session.loop.leave()  # commands act as they did after its end
             session.replayer.replay_rows(replay)  # commands from after its end, before new ones act
             if not replay.rows and not (replay.goes_on and (failure or session.progress.interrupted)):

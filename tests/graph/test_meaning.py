@@ -41,7 +41,7 @@ def test_every_op_of_the_kernel_has_a_sample_and_a_meaning_or_an_expansion():
 def test_the_shape_and_dtype_of_every_sample_follow_the_op_table(sample, precision):
     graph = sample.graph(precision)
     with warnings.catch_warnings(action="error"):
-        results = interpret(graph, NUMPY)(*sample.at(precision))
+        results = interpret(graph, NUMPY)(*sample.operands(precision))
     assert [(x.shape, x.dtype.name) for x in results] == [(node.shape, node.dtype) for node in graph.outputs]
 
 

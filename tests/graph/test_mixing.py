@@ -9,8 +9,8 @@ from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
 from sigma_kernel.graph.differentiation import gradient
-from sigma_kernel.graph.mixing import mixed
-from sigma_kernel.graph.namespace import evaluated
+from sigma_kernel.graph.mixing import mix_precision
+from sigma_kernel.graph.namespace import evaluate_graph
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, originating, symbol
 from sigma_kernel.graph.rewriting import rewrite
 from sigma_run.launcher.work import operations
@@ -19,7 +19,7 @@ from sigma_run.launcher.work import operations
 def rounded(x: np.ndarray, dtype: str) -> np.ndarray:
     """Return float32 numbers rounded by the op."""
     given = symbol(x.shape, x.dtype.name)
-    return np.asarray(evaluated(Graph((given,), (ops.reduce_precision(given, dtype=dtype),)), x)[0])
+    return np.asarray(evaluate_graph(Graph((given,), (ops.reduce_precision(given, dtype=dtype),)), x)[0])
 
 
 def every_bfloat16() -> np.ndarray:
@@ -68,7 +68,7 @@ def test_float64_is_rounded_by_way_of_float32() -> None:
 def test_the_gradient_passes_a_rounding_unchanged() -> None:
     x = symbol((2,))
     slope = gradient(f.sum(ops.reduce_precision(x, dtype="bfloat16") * 3.0), [x])
-    assert evaluated(Graph((x,), slope), np.array([1.001, 2.002], np.float32))[0].tolist() == [3.0, 3.0]
+    assert evaluate_graph(Graph((x,), slope), np.array([1.001, 2.002], np.float32))[0].tolist() == [3.0, 3.0]
 
 
 def test_other_dtypes_and_operands_are_refused() -> None:
@@ -85,7 +85,7 @@ HOW = {"stride": (1,), "padding": ((0, 0),), "dilation": (1,), "groups": 1}
 
 def named(*outputs: Node, keep: bool = True) -> list[str]:
     """Return the ops of the rewritten graph."""
-    graph = mixed(Graph((), outputs), *ALL)
+    graph = mix_precision(Graph((), outputs), *ALL)
     return [node.op for node in rewrite(graph, keep=OPS if keep else ()) if node.op not in ("input", "constant")]
 
 
@@ -95,7 +95,7 @@ def test_a_product_of_matrices_reads_rounded_operands_and_adds_in_float32() -> N
     arrays = [draw.standard_normal(node.shape, np.float32) for node in (x, w)]
     assert named(x @ w) == ["mixed_matmul"]
     assert sorted(named(x @ w, keep=False)) == ["matmul", "reduce_precision", "reduce_precision"]
-    (found,) = evaluated(mixed(Graph((x, w), (x @ w,)), *ALL), *arrays)
+    (found,) = evaluate_graph(mix_precision(Graph((x, w), (x @ w,)), *ALL), *arrays)
     exact = rounded(arrays[0], "bfloat16").astype(float) @ rounded(arrays[1], "bfloat16").astype(float)
     np.testing.assert_allclose(found, exact, atol=1e-5)
     assert np.abs(found - arrays[0].astype(float) @ arrays[1].astype(float)).max() > 1e-3
@@ -123,7 +123,7 @@ def test_convolutions_and_attention_read_rounded_operands() -> None:
 def test_products_in_the_body_of_a_loop_read_rounded_operands() -> None:
     w, xs, start = symbol((4, 4)), symbol((3, 2, 4)), symbol((2, 4))
     (final,), _ = f.scan(lambda h, x: ([f.tanh(h @ w + x)], []), [start], [xs])
-    graph = mixed(Graph((w, xs, start), (final,)), *ALL)
+    graph = mix_precision(Graph((w, xs, start), (final,)), *ALL)
     (loop,) = (node for node in graph if node.op == "scan")
     assert [node.op for node in loop.attrs["body"]].count("mixed_matmul") == 1
 
@@ -133,17 +133,17 @@ def test_products_of_other_dtypes_and_other_origins_stay_as_they_are() -> None:
     assert named(symbol((2, 3), "int32") @ symbol((3, 2), "int32")) == ["matmul"]
     with originating("a cost"):
         exact = symbol((2, 3)) @ symbol((3, 2))
-    graph = mixed(Graph((), (exact,)), "bfloat16", lambda origin: origin != "a cost")
+    graph = mix_precision(Graph((), (exact,)), "bfloat16", lambda origin: origin != "a cost")
     assert graph.outputs == (exact,)
 
 
 def test_rounding_counts_as_no_work() -> None:
     x, w = symbol((3, 40)), symbol((40, 2))
-    assert operations(mixed(Graph((x, w), (x @ w,)), *ALL)) == operations(Graph((x, w), (x @ w,)))
+    assert operations(mix_precision(Graph((x, w), (x @ w,)), *ALL)) == operations(Graph((x, w), (x @ w,)))
 
 
 def test_origins_are_kept_for_messages() -> None:
     with originating("2-dense"):
         product = symbol((2, 3)) @ symbol((3, 2))
-    (made,) = mixed(Graph((), (product,)), *ALL).outputs
+    (made,) = mix_precision(Graph((), (product,)), *ALL).outputs
     assert (made.op, made.origin, Spec(made.shape, made.dtype)) == ("mixed_matmul", "2-dense", product.spec)

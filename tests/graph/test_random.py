@@ -14,7 +14,7 @@ from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import Namespace, numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, symbol
 from sigma_kernel.graph.philox import BLOCKS, fill, host_blocks, philox, product, random_bits, scratch_bytes, words
-from sigma_kernel.graph.random import AHEAD, Draw, Key, Streams, _sorted, permutation
+from sigma_kernel.graph.random import AHEAD, Draw, Key, Streams, _stable_order, permutation
 
 NUMPY = numpy_namespace()
 # The known-answer vectors of the Random123 distribution, file kat_vectors, for philox 4 x 32 with 10 rounds.
@@ -132,7 +132,7 @@ def test_a_name_keeps_its_stream_and_a_new_name_gets_a_new_one():
 def test_random_streams_of_a_layer_are_named_by_address_and_order(key):
     key.bits((2,))
     key.uniform((2,))
-    key.named("body").bits((2,))
+    key.for_layer("body").bits((2,))
     assert key.streams.numbers == {"3-dropout": 0, "3-dropout.1": 1, "3-dropout.body": 2}
 
 
@@ -143,7 +143,7 @@ def test_tracing_a_layer_again_gives_the_same_random_streams(key):
 
 def test_random_bits_in_a_scan_use_the_scan_index(key):
     step = symbol((), "uint32")
-    first, second = key.bits((2,)), key.at(step).bits((2,))
+    first, second = key.bits((2,)), key.for_scan(step).bits((2,))
     assert second.inputs[3] is step
     assert first.attrs["stream"] != second.attrs["stream"]
 
@@ -261,7 +261,7 @@ def test_many_rows_are_sorted_by_64_bits_each():
 def test_sort_keys_with_equal_upper_bits_are_sorted(keys):
     array = np.array(keys, np.uint64)
     pairs = np.stack([array >> np.uint64(32), array & np.uint64(2**32 - 1)], axis=1).astype(np.uint32)
-    np.testing.assert_array_equal(_sorted(pairs), np.argsort(array, kind="stable"))
+    np.testing.assert_array_equal(_stable_order(pairs), np.argsort(array, kind="stable"))
 
 
 def test_iteration_orders_are_stable_across_versions():

@@ -64,7 +64,7 @@ def ns(request: pytest.FixtureRequest) -> Iterator[Namespace]:
 
 
 def agree(ns: Namespace, sample: Any, precision: str) -> None:
-    graph, arrays = sample.graph(precision), sample.at(precision)
+    graph, arrays = sample.graph(precision), sample.operands(precision)
     expected = interpret(graph, numpy_namespace())(*arrays)
     results = interpret(graph, ns)(*(ns.array(x, x.dtype.name) for x in arrays))
     for node, result, wanted in zip(graph.outputs, results, expected, strict=True):
@@ -85,7 +85,7 @@ def test_every_sample_agrees_with_numpy_in_float64(ns, sample):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_edge_values_agree_with_numpy(ns):
     for sample in edges():
-        graph, arrays = sample.graph(), sample.at("float64")
+        graph, arrays = sample.graph(), sample.operands("float64")
         if (ns.name, sample.op) == ("torch", "mod") and arrays[1].dtype.kind != "f":
             continue  # integer division by 0 raises there
         wanted, found = (interpret(graph, x)(*(x.array(y, y.dtype.name) for y in arrays))[0] for x in (NUMPY, ns))
@@ -113,6 +113,6 @@ def test_dtypes_that_jax_lacks_without_64_bits_are_refused():
 def test_meanings_can_be_compiled_by_jax():
     compiler = pytest.importorskip("jax")
     sample, ns = samples()["dropout"][1], jax(("float32", "int32", "uint32", "bool"))
-    arrays = [ns.array(x, x.dtype.name) for x in sample.at("float32")]
+    arrays = [ns.array(x, x.dtype.name) for x in sample.operands("float32")]
     run = interpret(sample.graph("float32"), ns)
     np.testing.assert_array_equal(compiler.jit(run)(*arrays)[0], run(*arrays)[0])

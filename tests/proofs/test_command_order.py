@@ -15,8 +15,8 @@ from attrs import define, field
 from sigma_kernel import Environment, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext, Program, Step
 from sigma_testing.null import NullBackend
-from sigma_testing.steering import Sweep, small_environment, steered
-from sigma_testing.watching import until
+from sigma_testing.steering import Sweep, small_environment, steered_environment
+from sigma_testing.watching import wait_until
 
 RATE, WEIGHTS = "trainer.optimiser.learning_rate", "trainer.network.layers.weights"
 Script = Mapping[int, Callable[[Environment], Any]]
@@ -45,7 +45,7 @@ def test_what_an_observer_sets_is_a_part_of_the_command_and_undone_with_it(tmp_p
         sigma.undo()
         seen.append((sigma.get(RATE), np.array_equal(sigma.get(WEIGHTS), weights)))
 
-    with steered({3: act}) as sigma:
+    with steered_environment({3: act}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         assert seen == [(0.02, [[0.5]] * 3), (0.05, True)]
@@ -64,7 +64,7 @@ def test_an_observer_that_raises_reverts_the_command_which_leaves_no_row(tmp_pat
         assert sigma.get(RATE) == 0.05
         sigma.set(WEIGHTS, 0.25)  # nothing is left of the refused one
 
-    with steered({3: act}) as sigma:
+    with steered_environment({3: act}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         assert [row["pattern"] for row in rows(sigma.run_folder) if row.get("command") == "set"] == [
@@ -79,7 +79,7 @@ def test_an_observer_sees_the_new_value_before_the_row_is_written(tmp_path: Path
         sigma.registry.observe(lambda *_: seen.append((sigma.get(RATE), commands(sigma.run_folder))), RATE)
         sigma.set(RATE, 0.02)
 
-    with steered({3: act}) as sigma:
+    with steered_environment({3: act}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
     assert seen == [(0.02, [])]
@@ -104,7 +104,7 @@ def test_saves_of_hooks_are_written_after_all_hooks_that_are_due_and_before_one_
         "second": Sends(sends=[("set", {"pattern": RATE[8:], "value": 0.03}), ("save", {"keep": True})], priority=1),
         "third": Sends(sends=[("set", {"pattern": RATE[8:], "value": 0.04})]),
     }
-    with steered(hooks=hooks) as sigma:
+    with steered_environment(hooks=hooks) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         here = [row for row in rows(sigma.run_folder) if row["iteration"] == 4]
@@ -118,7 +118,7 @@ def test_saves_of_hooks_are_written_after_all_hooks_that_are_due_and_before_one_
 
 
 def test_the_checkpoint_of_a_stop_by_hand_stands_before_the_row_of_the_stop(tmp_path: Path) -> None:
-    with steered({7: lambda sigma: sigma.stop()}) as sigma:
+    with steered_environment({7: lambda sigma: sigma.stop()}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         written = rows(sigma.run_folder)
@@ -152,12 +152,12 @@ def test_a_new_batch_size_is_compiled_in_the_thread_of_its_sender_while_training
     with small_environment(Sweep(), backend=backend, rows=25) as sigma:
         session = sigma.trainer("trainer").session
         handle = sigma.run_async()
-        until(lambda: session.moment.iteration > 5)  # what training runs has been compiled
+        wait_until(lambda: session.moment.iteration > 5)  # what training runs has been compiled
         sender = threading.Thread(target=sigma.set, args=["trainer.batch_size", 3], name="sender")
         sender.start()
         assert backend.begun.wait(30)
         before = session.moment.iteration
-        until(lambda: session.moment.iteration > before + 5)
+        wait_until(lambda: session.moment.iteration > before + 5)
         assert sigma.get("trainer.batch_size") == 5
         backend.may.set()
         sender.join(30)

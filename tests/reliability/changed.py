@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_run.config import build, prepare
-from sigma_run.launcher.configured import opened, understood
+from sigma_run.launcher.configured import open_document, understood
 from sigma_run.launcher.group import main as sigma
 
 COMMANDS = ("resume", "replay", "predict")
@@ -37,7 +37,7 @@ Outcome = tuple[int, str, str]  # exit code, results, output
 def killed(parent: Path) -> Path:
     """Return the folder of a killed run, with a file to predict next to it."""
     (parent / "x.csv").write_text("0,1\n1,1\n0.5,0.25\n")
-    configuration = understood(opened("xor", [GOAL]))
+    configuration = understood(open_document("xor", [GOAL]))
     with build(configuration, catalogue(), parent / "runs") as environment:
         prepare(configuration, environment)
         trainer = environment.trainer("trainer")

@@ -31,11 +31,11 @@ from attrs import define, evolve, field, frozen
 from hypothesis import HealthCheck, Phase, seed, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from sigma_kernel.clock import Moment, scaled
+from sigma_kernel.clock import Moment, time_scale
 from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.training.history.rewind import Past
+from sigma_kernel.training.history.rewind import RewindBuffer
 from sigma_kernel.training.session.loop import TrainingLoop
 from sigma_kernel.training.session.queue import Queue, Request
 from sigma_kernel.training.session.session import Session
@@ -163,7 +163,7 @@ class Listening(Queue):
         return found
 
 
-class Always(Past):
+class Always(RewindBuffer):
     """Keep a snapshot at the end of every epoch, for rewinds."""
 
     def due(self) -> bool:
@@ -266,7 +266,7 @@ def hold(one: Acted) -> None:
         assert not one.over, one
         assert (before.status, after.status) == wanted, one
     if one.name == "rewind":
-        assert one.moment.on(scaled(now.scale)) <= now.to, one  # type: ignore[attr-defined]
+        assert one.moment.count(time_scale(now.scale)) <= now.to, one  # type: ignore[attr-defined]
     elif one.name == "reset":
         assert (after.iteration, after.hooks[:1], after.changes) == (0, ("often",), {}), one
     else:

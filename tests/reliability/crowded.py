@@ -32,7 +32,7 @@ from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError
-from sigma_testing.journals import journalled
+from sigma_testing.journals import read_journal
 from sigma_testing.steering import Slow, Sweep, small_environment
 
 RATE = "trainer.optimiser.learning_rate"
@@ -88,11 +88,11 @@ def resumed(run: Path) -> list[float]:
     with made(last=last) as sigma:
         sigma.resume(run, log=lambda text: None)
         sigma.run()
-        assert not [text for _, text in sigma.messages.after(0) if "differs" in text]
+        assert not [text for _, text in sigma.messages.entries_after(0) if "differs" in text]
     with made(last=last) as again:
         _, differs = again.replay(run)
         assert not differs, differs
-    return [row["value"] for row in journalled(run) if row.get("command") == "set"]
+    return [row["value"] for row in read_journal(run) if row.get("command") == "set"]
 
 
 def rows_of(run: Path) -> list[dict[str, Any]]:

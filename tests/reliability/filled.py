@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_store.checkpoints.store import read, saved
+from sigma_store.checkpoints.store import list_checkpoints, read
 from sigma_testing.steering import Sweep, small_environment
 
 FULL, EPOCHS = range(3, 6), range(1, 9)  # the epochs at whose end the disk is full, and their total number
@@ -58,8 +58,8 @@ def main(how: str, parent: Path) -> None:
                 trainer.fit(epochs=1)
             run = sigma.run_folder
             assert run is not None
-            whole[epoch] = [path.name for path in saved(run, "trainer") if same(read(path), path)]
-        alarms = [text for _, text in sigma.messages.after(0)]
+            whole[epoch] = [path.name for path in list_checkpoints(run, "trainer") if same(read(path), path)]
+        alarms = [text for _, text in sigma.messages.entries_after(0)]
         epochs = trainer.session.moment.epoch
     with small_environment(Sweep()) as again:
         _, differs = again.replay(run)

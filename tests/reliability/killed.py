@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from sigma_kernel.contracts.storing import Checkpoint, Retention
-from sigma_store.checkpoints.store import newest_good, read, recover, saved
+from sigma_store.checkpoints.store import list_checkpoints, newest_good, read, recover
 from sigma_store.checkpoints.writer import Saver
 
 
@@ -81,7 +81,7 @@ def check(run: Path, told: int) -> int:
     serial = found.values["serial"]
     assert serial in (told, told + 1), f"{told} was saved, {serial} is left"
     assert not complaints, complaints
-    for path in saved(run, "trainer"):  # no numbered checkpoint is incomplete, old ones included
+    for path in list_checkpoints(run, "trainer"):  # no numbered checkpoint is incomplete, old ones included
         read(path)
     expected = state(serial).arrays
     assert found.arrays.keys() == expected.keys()

@@ -45,7 +45,7 @@ def resumed(optimiser: str, backend: str, run: Path) -> dict[str, Any]:
     with environment(optimiser, backend, hooks={**HOOKS, **SAVES}) as sigma:
         sigma.resume(run)
         summary = sigma.run()
-        said = [text for _, text in sigma.messages.after(0) if "differ" in text or "ALARM" in text]
+        said = [text for _, text in sigma.messages.entries_after(0) if "differ" in text or "ALARM" in text]
         assert not said, said
         return {"tree": tree(sigma.trainer("trainer")), "measured": measured(sigma.trainer("trainer")),
                 "status": summary.status}  # fmt: skip

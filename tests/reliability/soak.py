@@ -28,7 +28,7 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.training.history.recorder import APART, MOST_LOSSES, THINNING
 from sigma_optimisers import Adam
-from sigma_store.checkpoints.store import read_manifest, saved
+from sigma_store.checkpoints.store import list_checkpoints, read_manifest
 from sigma_store.files import LARGEST
 from sigma_store.journal import EVERY
 
@@ -79,8 +79,10 @@ def main(steps: int, backend: str = "numba") -> None:
             run = sigma.run_folder
         seconds = time.monotonic() - began
         assert run is not None
-        sizes = {path.name: path.stat().st_size for path in [*run.iterdir(), *saved(run, "trainer")[-1].iterdir()]}
-        manifest = read_manifest(saved(run, "trainer")[-1])
+        sizes = {
+            path.name: path.stat().st_size for path in [*run.iterdir(), *list_checkpoints(run, "trainer")[-1].iterdir()]
+        }
+        manifest = read_manifest(list_checkpoints(run, "trainer")[-1])
         values = manifest["values"]
         assert (values["clock"]["iteration"], "lacks" in values) == (steps, False)
         assert sizes["manifest.json"] < LARGEST

@@ -157,7 +157,7 @@ def steered(backend: str, parent: Path | None, run: Path | None, seed: int, last
         over.set()
         for person in (*people, *([going] if last else [])):
             person.join()  # commands sent after the end apply, too
-        said = [text for _, text in sigma.messages.after(0) if "differs" in text or "ALARM" in text]
+        said = [text for _, text in sigma.messages.entries_after(0) if "differs" in text or "ALARM" in text]
         assert not said + wrong, said + wrong
         return {"trees": trees(sigma), "done": done}
 
@@ -170,7 +170,7 @@ def trees(sigma: Environment) -> dict[str, dict[str, Any]]:
 def untimed(trainer: Trainer) -> dict[str, Any]:
     """Return a state without the memory and values of hooks that depend on the wall clock or run in the background."""
     found, order = tree(trainer), trainer.session.setup.order
-    hooks = {name: memory for name, memory in json.loads(found["hooks"]).items() if name not in order.timed}
+    hooks = {name: memory for name, memory in json.loads(found["hooks"]).items() if name not in order.timing_dependent}
     published = {
         name: value for name, value in json.loads(found["published"]).items() if not order.depends_on_time(name)
     }
@@ -182,7 +182,7 @@ def keep_going(sigma: Environment, over: threading.Event) -> None:
     """Make sure that the run ends, whatever the others do, once the journal has been replayed."""
     end = time.monotonic() + 2
     while not over.wait(0.05):
-        behind = any(trainer.session.recorder.behind for trainer in sigma.trainers.values())
+        behind = any(trainer.session.recorder.is_behind for trainer in sigma.trainers.values())
         if time.monotonic() > end and not behind:
             sigma.stop()
             return

@@ -34,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def falls_back(run: Path) -> bool:
     """Return whether the newest checkpoint is refused by name, and the one before is used."""
-    newest, said = checkpoint.saved(run, "trainer")[-1], []
+    newest, said = checkpoint.list_checkpoints(run, "trainer")[-1], []
     with pytest.raises(SigmaCheckpointError, match=str(newest)):
         checkpoint.read(newest)
     path, _ = checkpoint.newest_good(run, log=said.append)
@@ -51,7 +51,7 @@ def damaged(path: Path, data: bytes, run: Path) -> bool:
 
 
 def test_each_flipped_bit_is_detected_before_use(run: Path) -> None:
-    folder, draw, detected = checkpoint.saved(run, "trainer")[-1], random.Random(0), 0
+    folder, draw, detected = checkpoint.list_checkpoints(run, "trainer")[-1], random.Random(0), 0
     files = {name: (folder / name).read_bytes() for name in FILES}
     for number in range(FLIPS):
         name = FILES[number % 3]
@@ -64,6 +64,6 @@ def test_each_flipped_bit_is_detected_before_use(run: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_checkpoint_truncated_anywhere_is_detected(run: Path, name: str) -> None:
-    path = checkpoint.saved(run, "trainer")[-1] / name
+    path = checkpoint.list_checkpoints(run, "trainer")[-1] / name
     data = path.read_bytes()
     assert all(damaged(path, data[: len(data) * part // 64], run) for part in range(64))

@@ -206,7 +206,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     outside = home / "outside"
     (outside / "folder").mkdir(parents=True)
     (outside / "secret").write_text(SECRET)
-    shutil.copytree(checkpoint.saved(run, "trainer")[-1], outside / "folder" / "9")
+    shutil.copytree(checkpoint.list_checkpoints(run, "trainer")[-1], outside / "folder" / "9")
     return run
 
 
@@ -260,11 +260,11 @@ def test_any_content_of_a_run_folder_is_used_or_refused_in_a_sentence(
 
 
 def test_any_value_of_a_state_tree_is_used_or_refused_with_a_message(ran: Path, limited: None) -> None:
-    good = checkpoint.read(checkpoint.saved(ran, "trainer")[-1])
+    good = checkpoint.read(checkpoint.list_checkpoints(ran, "trainer")[-1])
     some = zip(good.values, cycle((None, -1, 0.5, [[]])), strict=False)
     for name, value in product(good.values, HOSTILE) if LONG else some:
         run = Path(shutil.copytree(ran, ran.parent / "spoiled" / ran.name))
-        newest = checkpoint.saved(run, "trainer")[-1]
+        newest = checkpoint.list_checkpoints(run, "trainer")[-1]
         manifest = json.loads((newest / MANIFEST).read_text())
         manifest["values"][name] = value
         (newest / MANIFEST).write_text(json.dumps(manifest))

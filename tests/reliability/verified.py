@@ -76,15 +76,15 @@ class Measure(Verify):
 
     def fire(self, context: HookContext) -> None:
         """Measure one iteration."""
-        wanted, *moved = (context.iteration.repeated(Reference(seed)) for seed in (None, *SEEDS))
+        wanted, *moved = (context.iteration.repeat(Reference(seed)) for seed in (None, *SEEDS))
         self.off.append(_off(context.iteration.outcome, wanted, moved))
         if context.moment.iteration in self.planted_at:
             self.found += self._planted(context.iteration, wanted, moved)
 
     def _planted(self, iteration: Repeatable, wanted: Arrays, moved: Sequence[Arrays]) -> list[bool]:
         values: list[int] = []
-        wrongs = [iteration.repeated(Planted(place=0, values=values))]
-        wrongs += [iteration.repeated(Planted(place=place, values=values)) for place in range(1, values[0])]
+        wrongs = [iteration.repeat(Planted(place=0, values=values))]
+        wrongs += [iteration.repeat(Planted(place=place, values=values)) for place in range(1, values[0])]
         changing = [w for w in wrongs if not all(np.array_equal(w[name], wanted[name]) for name in wanted)]
         return [bool(differences(wrong, wanted, moved, self.tolerance)) for wrong in changing]
 

@@ -18,16 +18,16 @@ from attrs import define
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.criteria import when
-from sigma_kernel.encoding import packed, unpacked
+from sigma_kernel.encoding import pack, unpack
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.training.commands.reset import Reset
 from sigma_kernel.training.hooks import background, runner as hooks_of_a_run
-from sigma_kernel.training.hooks.order import ordered
+from sigma_kernel.training.hooks.order import order_hooks
 from sigma_kernel.training.trainer import Trainer
-from sigma_run.launcher.explanation import explained
+from sigma_run.launcher.explanation import explain_trainer
 from sigma_testing.doing import Do as Told
-from sigma_testing.journals import forged
+from sigma_testing.journals import forge_journal
 from sigma_testing.steering import Sweep, small_environment, state_bytes
 
 STEP = every(1, "iteration")
@@ -63,7 +63,7 @@ def events(run: Path, *names: str) -> list[dict[str, Any]]:
 
 
 def said(sigma: Environment) -> str:
-    return "\n".join(text for _, text in sigma.messages.after(0))
+    return "\n".join(text for _, text in sigma.messages.entries_after(0))
 
 
 # -- threads, timing and order -----------------------------------------------------------------------------------------
@@ -247,21 +247,21 @@ def test_background_results_apply_and_are_journalled_at_the_next_boundary(tmp_pa
      np.array([np.nan, np.inf]), {"array": [1]}],
 )  # fmt: skip
 def test_the_journal_stores_values_bit_for_bit(value: Any) -> None:
-    found = unpacked(json.loads(json.dumps(packed(value), allow_nan=False)))
+    found = unpack(json.loads(json.dumps(pack(value), allow_nan=False)))
     np.testing.assert_equal(found, value)
     assert type(found) is type(value)
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf, np.float32(0.1)])
 def test_non_finite_numbers_round_trip_through_the_journal(value: float) -> None:
-    found = unpacked(json.loads(json.dumps(packed(value), allow_nan=False)))
+    found = unpack(json.loads(json.dumps(pack(value), allow_nan=False)))
     assert isinstance(found, float)
     np.testing.assert_equal(found, float(value))
 
 
 def test_values_that_the_journal_cannot_store_are_refused() -> None:
     with pytest.raises(SigmaStateError, match="set: cannot be written as JSON. Use numbers, strings, lists or arrays."):
-        packed({"a": [{1, 2}]})
+        pack({"a": [{1, 2}]})
 
 
 def test_training_waits_for_background_hooks_before_its_last_hooks() -> None:
@@ -361,7 +361,7 @@ def test_an_interruption_in_a_background_hook_reaches_training() -> None:
 def test_a_guarding_hook_cannot_run_in_the_background() -> None:
     for settings in ({"background": True}, {"budget": 1.0, "over_budget": "background"}):
         with pytest.raises(SigmaConfigError, match="hooks.g: a guard must act at once"):
-            ordered({"g": Do(guards=True, **settings)})
+            order_hooks({"g": Do(guards=True, **settings)})
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------------
@@ -485,7 +485,7 @@ def test_a_replay_without_background_rows_differs(tmp_path: Path) -> None:
     def without(rows: list[dict[str, Any]]) -> None:
         rows[:] = [row for row in rows if row.get("event") != "background"]
 
-    forged(run, without)
+    forge_journal(run, without)
     with small(steering()) as again:
         assert again.replay(run)[1]
 
@@ -528,7 +528,7 @@ def test_a_failure_in_the_background_is_not_replayed(tmp_path: Path) -> None:
 def test_explain_shows_background_hooks_and_budgets() -> None:
     hooks: dict[str, Hook] = {"a": beside(boom), "b": Do(budget=0.5, over_budget="background"), "c": Do()}
     with small(hooks) as sigma:
-        found = {hook["name"]: hook for hook in explained(sigma.trainer("trainer"))["hooks"]}
+        found = {hook["name"]: hook for hook in explain_trainer(sigma.trainer("trainer"))["hooks"]}
     assert [found[name]["background"] for name in "abc"] == [True, False, False]
     assert [found[name]["budget"] for name in "abc"] == [None, 0.5, None]
     assert found["b"]["over_budget"] == "background"

@@ -20,7 +20,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training.history import recorder, rewind
 from sigma_kernel.training.history.recorder import Recorder
-from sigma_kernel.training.history.replay import Replay, end_of_training, whole
+from sigma_kernel.training.history.replay import Replay, end_of_training, load_fields
 from sigma_kernel.training.hooks.order import HookOrder
 from sigma_store import chain, files, journal as journals
 from sigma_store.chain import START, Bookmark
@@ -28,7 +28,7 @@ from sigma_store.checkpoints.store import ARRAYS, MANIFEST, SEAL
 from sigma_store.files import digest
 from sigma_store.journal import JournalFile, Lines
 from sigma_store.metrics_file import MetricsFile
-from sigma_testing.steering import Crash, crash, crashed, decisive, steered
+from sigma_testing.steering import Crash, crash, decisive, steered_environment, train_until_crash
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
 
@@ -99,7 +99,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
 def _ended(script: dict[int, Any] | None = None, last: int = 12, run: Path | None = None) -> Any:
     """Return the state at the end of a run that is resumed, or that was never interrupted."""
-    with steered(script, last=last) as sigma:
+    with steered_environment(script, last=last) as sigma:
         if run is not None:
             sigma.resume(run)
         sigma.run()
@@ -107,7 +107,7 @@ def _ended(script: dict[int, Any] | None = None, last: int = 12, run: Path | Non
 
 
 def _replayed(run: Path, last: int = 12) -> dict[str, str]:
-    with steered(last=last) as sigma:
+    with steered_environment(last=last) as sigma:
         return sigma.replay(run)[1]
 
 
@@ -116,7 +116,7 @@ def _replayed(run: Path, last: int = 12) -> dict[str, str]:
 def long(tmp_path: Path, everywhere: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Yield the folder of a run of 100 epochs that was stopped."""
     monkeypatch.setattr(journals, "EVERY", 3000)
-    with steered({500: lambda sigma: sigma.stop()}, last=10**9) as sigma:
+    with steered_environment({500: lambda sigma: sigma.stop()}, last=10**9) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         assert sigma.run_folder is not None
@@ -178,7 +178,7 @@ def test_a_bookmark_counts_the_rows_and_sessions_of_each_trainer(everywhere: Non
         written.append({**HEAD, "trainer": name, "event": event})
     lines = (tmp_path / "journal.jsonl").read_text().splitlines(keepends=True)
     for trainer, place, ends in (("a", 2, 4), ("a", 1, 3), ("b", 1, 5), ("b", 9, 6), ("c", 0, 6)):
-        kept = Bookmark.saved(written.chain(trainer, place)["bookmark"])
+        kept = Bookmark.from_document(written.chain(trainer, place)["bookmark"])
         assert (kept.lines, kept.offset) == (ends, len("".join(lines[:ends])))
         assert kept.configuration == "c" * 64
         rows = [json.loads(line) for line in lines[1:ends]]
@@ -187,7 +187,7 @@ def test_a_bookmark_counts_the_rows_and_sessions_of_each_trainer(everywhere: Non
         assert [*chain.read(tmp_path / "journal.jsonl", pytest.fail, kept).lines()] == [
             one[:-1] for one in lines[ends:]
         ]
-    assert Bookmark.saved(written.chain("a")["bookmark"]) == START
+    assert Bookmark.from_document(written.chain("a")["bookmark"]) == START
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_bookmark_counts_the_rows_and_sessions_of_each_trainer(everywhere: Non
     [None, 3, [], {"offset": -1}, {"offset": "1"}, {"rows": {"a": -1}}, {"rows": {"a": "1"}}, {"rows": 3}, {"more": 1}],
 )
 def test_a_bookmark_of_another_form_stands_for_the_beginning(document: Any) -> None:
-    assert Bookmark.saved(document) == START
+    assert Bookmark.from_document(document) == START
 
 
 def test_a_bookmark_is_set_before_the_stop_or_the_failure_with_which_training_ended() -> None:
@@ -220,7 +220,7 @@ def test_a_checkpoint_has_a_bookmark_before_its_save_and_before_the_end_of_train
     written.open(JournalFile(tmp_path / "journal.jsonl"), Lines())
 
     def rows_before(place: int) -> int:
-        return Bookmark.saved(written.chain(place)["bookmark"]).rows.get("a", 0)
+        return Bookmark.from_document(written.chain(place)["bookmark"]).rows.get("a", 0)
 
     for what in ({"event": "begin"}, {"command": "set"}, {"command": "save"}, {"event": "digest"}):
         written.note(Moment(), what)
@@ -240,7 +240,7 @@ def test_sessions_before_a_bookmark_are_counted(tmp_path: Path) -> None:
     since = chain.JournalExcerpt(tmp_path, start=Bookmark(lines=12, rows={"a": 9}, sessions={"a": 3, "b": 7}))
     written.follow([{"event": "resumed"}, {"event": "end"}], since.count_before("a"), 0, 5)
     assert written.position == 11
-    written.measured({"x": np.array([1.0])}, Moment(), Moment(iteration=1))
+    written.record_values({"x": np.array([1.0])}, Moment(), Moment(iteration=1))
     written.row(Moment(iteration=1), force=True)
     assert json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])["session"] == 5
 
@@ -249,13 +249,13 @@ def test_sessions_before_a_bookmark_are_counted(tmp_path: Path) -> None:
 def test_a_run_that_is_stopped_killed_and_resumed_ends_in_the_same_bits(
     everywhere: None, tmp_path: Path, starts: list[int]
 ) -> None:
-    with steered({**PLAIN, 2: _save, 5: lambda sigma: sigma.stop()}) as sigma:
+    with steered_environment({**PLAIN, 2: _save, 5: lambda sigma: sigma.stop()}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         run = sigma.run_folder
     assert run is not None
     for script in ({6: _rate(0.2), 7: crash}, {9: _save, 10: crash}, {11: crash}):
-        with steered(script) as again:
+        with steered_environment(script) as again:
             again.resume(run, log=pytest.fail)
             with pytest.raises(Crash):
                 again.run()
@@ -267,10 +267,10 @@ def test_a_run_that_is_stopped_killed_and_resumed_ends_in_the_same_bits(
 
 
 def test_settings_that_change_on_the_way_are_replayed_from_there(everywhere: None, tmp_path: Path) -> None:
-    with steered(SCRIPT) as sigma:
-        run = crashed(sigma, tmp_path)
+    with steered_environment(SCRIPT) as sigma:
+        run = train_until_crash(sigma, tmp_path)
     (run / "checkpoints" / "trainer" / "7").rename(tmp_path / "aside")
-    with steered({3: crash}) as again:
+    with steered_environment({3: crash}) as again:
         again.resume(run, ["trainer.batch_size=5"])
         with pytest.raises(Crash):
             again.run()
@@ -281,11 +281,11 @@ def test_settings_that_change_on_the_way_are_replayed_from_there(everywhere: Non
 def test_an_older_checkpoint_is_resumed_with_all_lines_since(
     everywhere: None, tmp_path: Path, starts: list[int]
 ) -> None:
-    with steered(SCRIPT) as sigma:
-        run = crashed(sigma, tmp_path)
+    with steered_environment(SCRIPT) as sigma:
+        run = train_until_crash(sigma, tmp_path)
     (run / "checkpoints" / "trainer" / "7" / ARRAYS).write_bytes(b"")
     said: list[str] = []
-    with steered() as again:
+    with steered_environment() as again:
         again.resume(run, log=said.append)
         again.run()
         assert decisive(again.trainer("trainer")) == _ended(PLAIN)
@@ -297,8 +297,8 @@ def test_an_older_checkpoint_is_resumed_with_all_lines_since(
 def test_a_checkpoint_whose_bookmark_does_not_fit_is_resumed_from_the_whole_journal(
     everywhere: None, tmp_path: Path, starts: list[int], change: dict[str, Any] | None
 ) -> None:
-    with steered(SCRIPT) as sigma:
-        run = crashed(sigma, tmp_path)
+    with steered_environment(SCRIPT) as sigma:
+        run = train_until_crash(sigma, tmp_path)
     path = run / "checkpoints" / "trainer" / "7" / MANIFEST
     manifest = json.loads(path.read_text())
     if change is None:  # as in older versions
@@ -314,8 +314,8 @@ def test_a_checkpoint_whose_bookmark_does_not_fit_is_resumed_from_the_whole_jour
 def test_a_journal_that_is_cut_or_changed_anywhere_is_resumed_rightly_or_refused(
     everywhere: None, tmp_path: Path
 ) -> None:
-    with steered(SCRIPT) as sigma:
-        run = crashed(sigma, tmp_path)
+    with steered_environment(SCRIPT) as sigma:
+        run = train_until_crash(sigma, tmp_path)
     wanted, data, draw, refused = _ended(PLAIN), (run / "journal.jsonl").read_bytes(), random.Random(0), list[str]()
     for number in range(40):
         place = draw.randrange(len(data))
@@ -342,12 +342,12 @@ def test_the_digests_of_a_long_journal_lie_apart_and_hold_fewer_losses(
     now, apart = [0.0], list[float]()
     monkeypatch.setattr(rewind.time, "perf_counter", lambda: now[0])
     for _ in range(200):
-        written.measured({"training.loss": np.arange(30.0)}, Moment(), Moment())
+        written.record_values({"training.loss": np.arange(30.0)}, Moment(), Moment())
         written.remember(Moment(), lambda: empty, HookOrder({}), wanted=True)
         apart.append(written.past._next - now[0])
         now[0] = written.past._next
     rows = chain.read(tmp_path / "journal.jsonl", pytest.fail).rows("a")
-    losses = [whole(row)["losses"] for row in rows]
+    losses = [load_fields(row)["losses"] for row in rows]
     assert [len(one) // 8 for one in losses] == [min(30, max(1, 100 // max(1, number))) for number in range(200)]
     assert losses[50] == np.array([28, 29], "<f4").tobytes().hex()  # the newest
     assert apart == pytest.approx([number * 1e-4 for number in range(1, 201)])

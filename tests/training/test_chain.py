@@ -20,10 +20,10 @@ from sigma_kernel.training.history import recorder, rewind
 from sigma_kernel.training.history.replay import check_commands
 from sigma_store import chain, journal as journals
 from sigma_store.checkpoints import store
-from sigma_store.checkpoints.store import read_manifest, saved
+from sigma_store.checkpoints.store import list_checkpoints, read_manifest
 from sigma_store.journal import JournalFile, Lines
-from sigma_testing.journals import journalled
-from sigma_testing.steering import Crash, crash, crashed, decisive, steered
+from sigma_testing.journals import read_journal
+from sigma_testing.steering import Crash, crash, decisive, steered_environment, train_until_crash
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
 
@@ -170,36 +170,36 @@ SCRIPT = {**PLAIN, 2: lambda s: s.send("save"), 7: lambda s: s.send("save")}
 
 @pytest.mark.parametrize("lines", range(1, 6))
 def test_lost_journal_lines_are_restored_from_a_checkpoint(tmp_path: Path, lines: int) -> None:
-    with steered({**SCRIPT, 8: crash}) as sigma:
-        run = crashed(sigma, tmp_path)
-    path, wanted = run / "journal.jsonl", journalled(run)
-    head = read_manifest(saved(run, "trainer")[-1])["chain"]["head"]
+    with steered_environment({**SCRIPT, 8: crash}) as sigma:
+        run = train_until_crash(sigma, tmp_path)
+    path, wanted = run / "journal.jsonl", read_journal(run)
+    head = read_manifest(list_checkpoints(run, "trainer")[-1])["chain"]["head"]
     there = path.read_text().splitlines(keepends=True)
     end = next(number for number, line in enumerate(there, 1) if head in line)
     path.write_text("".join(there[: end - lines]))
     said: list[str] = []
-    with steered({9: _rate(0.1)}) as again, steered(PLAIN) as plain:
+    with steered_environment({9: _rate(0.1)}) as again, steered_environment(PLAIN) as plain:
         again.resume(run, log=said.append)
         assert said == [f"{path}: has lost its last {lines} lines, which a checkpoint still holds: they are restored"]
-        assert journalled(run)[: end - 1] == wanted[: end - 1]
+        assert read_journal(run)[: end - 1] == wanted[: end - 1]
         again.run()
         plain.run()
         assert decisive(again.trainer("trainer")) == decisive(plain.trainer("trainer"))
-    with steered() as last:
+    with steered_environment() as last:
         assert last.replay(run)[1] == {}
 
 
 def test_a_journal_truncated_before_its_checkpoints_is_refused(tmp_path: Path) -> None:
-    with steered({**SCRIPT, 8: crash}) as sigma:
-        run = crashed(sigma, tmp_path)
+    with steered_environment({**SCRIPT, 8: crash}) as sigma:
+        run = train_until_crash(sigma, tmp_path)
     path = run / "journal.jsonl"
-    for folder in saved(run, "trainer")[:-1]:
+    for folder in list_checkpoints(run, "trainer")[:-1]:
         folder.rename(folder.with_name(f"{folder.name}.aside"))
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
     before = path.read_bytes()
     for act in (lambda s: s.resume(run), lambda s: s.replay(run)):
         with (
-            steered() as again,
+            steered_environment() as again,
             pytest.raises(SigmaCheckpointError, match="is cut: it ends at line 2, and a checkpoint"),
         ):
             act(again)
@@ -207,12 +207,12 @@ def test_a_journal_truncated_before_its_checkpoints_is_refused(tmp_path: Path) -
 
 
 def test_a_checkpoint_holds_only_the_journal_lines_since_the_previous_one(tmp_path: Path) -> None:
-    with steered({n: lambda s: s.send("save") for n in range(2, 11)}) as sigma:
+    with steered_environment({n: lambda s: s.send("save") for n in range(2, 11)}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         run = sigma.run_folder
     assert run is not None
-    held = [read_manifest(folder)["chain"]["rows"] for folder in saved(run, "trainer")]
+    held = [read_manifest(folder)["chain"]["rows"] for folder in list_checkpoints(run, "trainer")]
     assert all(0 < len(rows) < 8 for rows in held[1:])
 
 
@@ -285,39 +285,39 @@ def test_a_run_whose_journal_outgrows_a_manifest_is_saved_resumed_and_replayed(
     monkeypatch.setattr(recorder, "APART", 0.0)
     monkeypatch.setattr(journals, "MOST_LATE", (3000, 1e9))
     monkeypatch.setattr(journals, "MOST_BYTES", 3000)
-    with steered({220: lambda sigma: sigma.stop()}, last=10**9) as sigma:
+    with steered_environment({220: lambda sigma: sigma.stop()}, last=10**9) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         run = sigma.run_folder
     assert run is not None
     assert (run / "journal.jsonl").stat().st_size > 2 * 9000
-    assert "lacks" not in read_manifest(saved(run, "trainer")[-1])["values"]
-    with steered(last=230) as again, steered(last=230) as plain:
+    assert "lacks" not in read_manifest(list_checkpoints(run, "trainer")[-1])["values"]
+    with steered_environment(last=230) as again, steered_environment(last=230) as plain:
         again.resume(run, log=pytest.fail)
         again.run()
         plain.run()
         assert decisive(again.trainer("trainer")) == decisive(plain.trainer("trainer"))
-    with steered(last=230) as last:
+    with steered_environment(last=230) as last:
         assert last.replay(run)[1] == {}
 
 
 def test_a_run_with_a_deleted_journal_resumes_twice_and_loses_nothing_more(tmp_path: Path) -> None:
-    with steered({**SCRIPT, 8: crash}) as sigma:
-        run = crashed(sigma, tmp_path)
+    with steered_environment({**SCRIPT, 8: crash}) as sigma:
+        run = train_until_crash(sigma, tmp_path)
     (run / "journal.jsonl").unlink()
     said: list[str] = []
-    with steered({9: _rate(0.1), 10: crash}) as again:
+    with steered_environment({9: _rate(0.1), 10: crash}) as again:
         again.resume(run, log=said.append)
         with pytest.raises(Crash):
             again.run()
     assert said == [f"{run / 'journal.jsonl'}: is missing: everything after the last checkpoint is lost"]
-    with steered() as last, steered(PLAIN) as plain:
+    with steered_environment() as last, steered_environment(PLAIN) as plain:
         last.resume(run, log=pytest.fail)
         last.run()
         plain.run()
         assert decisive(last.trainer("trainer")) == decisive(plain.trainer("trainer"))
     with (
-        steered() as replayed,
+        steered_environment() as replayed,
         pytest.raises(SigmaCheckpointError, match="begins at iteration 7: the journal before it"),
     ):
         replayed.replay(run)

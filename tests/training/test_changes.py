@@ -16,7 +16,16 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaComponentError, Sigma
 from sigma_kernel.training.commands.attach import Attach
 from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.trainer import Trainer
-from sigma_testing.steering import Slow, Sweep, crash, crashed, decisive, small_environment, steered, until
+from sigma_testing.steering import (
+    Slow,
+    Sweep,
+    crash,
+    decisive,
+    small_environment,
+    steered_environment,
+    train_until_crash,
+    wait_until,
+)
 
 pytestmark = pytest.mark.usefixtures("shop")
 
@@ -36,7 +45,7 @@ COUNT = {"type": "count", "by": 2}
 
 # -- attaching and detaching -------------------------------------------------------------------------------------------
 def test_an_attached_hook_fires_from_then_on_and_its_values_are_visible() -> None:
-    with steered({4: lambda sigma: sigma.attach("it", COUNT)}) as sigma:
+    with steered_environment({4: lambda sigma: sigma.attach("it", COUNT)}) as sigma:
         sigma.run()
         assert sigma.get("trainer.count") == 2 * 8
         assert trainer(sigma).session.state.memory["it"]["hook"] == {"count": 16}
@@ -44,20 +53,20 @@ def test_an_attached_hook_fires_from_then_on_and_its_values_are_visible() -> Non
 
 def test_sending_a_command_returns_when_it_applied() -> None:
     said = []
-    with steered({4: lambda sigma: said.append(sigma.send("attach", name="it", hook="count"))}) as sigma:
+    with steered_environment({4: lambda sigma: said.append(sigma.send("attach", name="it", hook="count"))}) as sigma:
         sigma.run()
     assert said[0]["trainer"].iteration == 4
 
 
 def test_attached_hooks_are_ordered_by_their_declarations() -> None:
-    with steered(splits=["training"]) as sigma:
+    with steered_environment(splits=["training"]) as sigma:
         sigma.attach("a", "count")  # not read by any hook yet
         sigma.attach("0", {"type": "follow"})
         assert trainer(sigma).session.setup.order.names == ["a", "0"]
 
 
 def test_a_cycle_is_refused_before_anything_changes() -> None:
-    with steered(splits=["training"]) as sigma:
+    with steered_environment(splits=["training"]) as sigma:
         sigma.attach("a", {"type": "follow", "after": "training.loss", "into": "x"})
         sigma.attach("b", {"type": "follow", "after": "x", "into": "y"})
         before = ends(sigma)
@@ -73,7 +82,7 @@ def test_a_detached_hook_leaves_no_values_or_memory() -> None:
         3: lambda sigma: [sigma.attach("it", COUNT), sigma.attach("keep", "keep")],
         6: lambda sigma: [sigma.detach("it"), sigma.detach("keep")],
     }
-    with steered(script, splits=["training"]) as sigma:
+    with steered_environment(script, splits=["training"]) as sigma:
         sigma.run()
         session = trainer(sigma).session
         assert "count" not in session.state.published
@@ -84,13 +93,13 @@ def test_a_detached_hook_leaves_no_values_or_memory() -> None:
 
 
 def test_a_value_that_another_hook_also_publishes_stays() -> None:
-    with steered({3: lambda sigma: sigma.detach("a")}, hooks={"a": "count", "b": COUNT}) as sigma:
+    with steered_environment({3: lambda sigma: sigma.detach("a")}, hooks={"a": "count", "b": COUNT}) as sigma:
         sigma.run()
         assert sigma.get("trainer.count") == 24
 
 
 def test_a_duplicate_hook_is_refused_however_it_arises() -> None:
-    with steered(splits=["training"]) as sigma:
+    with steered_environment(splits=["training"]) as sigma:
         sigma.attach("y", COUNT)
         with pytest.raises(SigmaConfigError, match="hooks.x: is the same as hooks.y. Leave one out, or let"):
             sigma.attach("x", COUNT)
@@ -107,16 +116,16 @@ def test_the_order_of_attached_hooks_is_restored_from_a_checkpoint(tmp_path: Pat
             sigma.attach(name, {"type": "count", "by": ord(name)})
         sigma.send("save")
 
-    with steered({2: attach, 3: crash}, splits=["training"]) as sigma:
-        run = crashed(sigma, tmp_path)
-    with steered(splits=["training"]) as again:
+    with steered_environment({2: attach, 3: crash}, splits=["training"]) as sigma:
+        run = train_until_crash(sigma, tmp_path)
+    with steered_environment(splits=["training"]) as again:
         again.resume(run)
         assert list(trainer(again).session.setup.parts.hooks) == ["y", "x", "z"]
         assert [name for name, _ in trainer(again).session.snapshot().values["changes"]["hooks"]] == ["y", "x", "z"]
 
 
 def test_a_configured_hook_can_be_detached_and_a_reset_restores_it() -> None:
-    with steered(hooks={"it": "count"}, splits=["training"]) as sigma:
+    with steered_environment(hooks={"it": "count"}, splits=["training"]) as sigma:
         sigma.detach("it")
         assert trainer(sigma).session.setup.order.names == []
         sigma.reset()
@@ -125,7 +134,7 @@ def test_a_configured_hook_can_be_detached_and_a_reset_restores_it() -> None:
 
 
 def test_a_hook_may_detach_another_that_is_due_with_it() -> None:
-    with steered(hooks={"remove": "remove", "count": "count"}) as sigma:
+    with steered_environment(hooks={"remove": "remove", "count": "count"}) as sigma:
         sigma.run()
         assert "trainer.count" not in sigma.registry
 
@@ -172,7 +181,7 @@ def test_a_hook_may_detach_another_that_is_due_with_it() -> None:
 )  # fmt: skip
 def test_a_refused_command_is_explained_and_changes_nothing(move: Any, kind: type, message: str) -> None:
     hooks = {"there": {"type": "count", "into": "seen"}, "reader": {"type": "follow", "after": "seen"}}
-    with steered(hooks=hooks, splits=["training"]) as sigma:
+    with steered_environment(hooks=hooks, splits=["training"]) as sigma:
         trainer(sigma).fit(iterations=3)
         before, addresses = ends(sigma), sigma.registry.addresses()
         with pytest.raises(kind) as error:
@@ -210,7 +219,7 @@ def test_checkpoints_saved_by_command_are_kept_whatever_the_retention_policy(tmp
 
 
 def _saved(folder: Path, script: Script) -> set[str]:
-    with steered(script) as sigma:
+    with steered_environment(script) as sigma:
         sigma.folder = folder
         sigma.run()
         assert sigma.run_folder is not None
@@ -235,7 +244,7 @@ def test_a_plugin_introduced_by_a_command_is_recorded_with_the_run(tmp_path: Pat
 # -- hooks with a live schedule ----------------------------------------------------------------------------------------
 def test_the_schedule_of_a_hook_can_be_set_live() -> None:
     script: Script = {4: lambda sigma: sigma.set("trainer.hooks.it.every", "4 iterations")}
-    with steered(script, hooks={"it": "count"}) as sigma:
+    with steered_environment(script, hooks={"it": "count"}) as sigma:
         sigma.run()
         assert sigma.get("trainer.count") == 4 + 2  # each of four, then 8 and 12
         assert sigma.get("trainer.hooks.it.every") == "every 4 iterations"
@@ -247,14 +256,16 @@ def test_the_criterion_of_a_hook_can_be_set_and_removed_live() -> None:
         2: lambda sigma: sigma.set("trainer.hooks.it.when", "iteration reaches 20"),
         9: lambda sigma: sigma.set("trainer.hooks.it.when", ""),
     }
-    with steered(script, hooks={"it": "count"}) as sigma:
+    with steered_environment(script, hooks={"it": "count"}) as sigma:
         sigma.run()
         assert sigma.get("trainer.count") == 2 + 3  # at 1 and 2, and at 10, 11 and 12
         assert sigma.get("trainer.hooks.it.when") == ""
 
 
 def test_a_newly_set_criterion_starts_without_memory() -> None:
-    with steered(hooks={"it": {"type": "count", "when": "training.loss decreases for 2 iterations"}}) as sigma:
+    with steered_environment(
+        hooks={"it": {"type": "count", "when": "training.loss decreases for 2 iterations"}}
+    ) as sigma:
         trainer(sigma).fit(iterations=4)
         memory = trainer(sigma).session.state.memory["it"]
         assert memory["criterion"]
@@ -264,7 +275,7 @@ def test_a_newly_set_criterion_starts_without_memory() -> None:
 
 @pytest.mark.parametrize(("what", "text"), [("every", "banana"), ("every", 3), ("when", "count reaches")])
 def test_an_invalid_time_is_refused_before_it_is_queued(what: str, text: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with steered(hooks={"it": "count"}) as sigma:
+    with steered_environment(hooks={"it": "count"}) as sigma:
         monkeypatch.setattr(Session, "send", None)
         with pytest.raises(SigmaConfigError, match=f"trainer.hooks.it.{what}: "):
             sigma.set(f"trainer.hooks.it.{what}", text)
@@ -273,28 +284,28 @@ def test_an_invalid_time_is_refused_before_it_is_queued(what: str, text: Any, mo
 # -- swapping ----------------------------------------------------------------------------------------------------------
 def test_a_swapped_in_optimiser_keeps_the_parameters_and_starts_with_new_slots() -> None:
     swap = {"type": "heavy", "learning_rate": 0.02, "momentum": 0.5}
-    with steered({6: lambda sigma: sigma.swap("optimiser", swap)}) as sigma:
+    with steered_environment({6: lambda sigma: sigma.swap("optimiser", swap)}) as sigma:
         sigma.run()
         after = trainer(sigma).session.snapshot().arrays
         assert int(after["optimiser.step"]) == 6
         assert sigma.get("trainer.optimiser.momentum") == 0.5
-    with steered(last=6) as one:
+    with steered_environment(last=6) as one:
         trainer(one).fit(iterations=6)
         weights = trainer(one).session.snapshot().arrays["network.layers.weights"].astype(np.float64)
         feed, velocity = trainer(one).session.setup.feed, np.zeros((3, 1))
         data = {name: values.astype(np.float64) for name, values in trainer(one).data["training"].block(0).items()}
         at = trainer(one).session.state.cursor
         for _ in range(6):  # the same by hand
-            batches = feed.next(at, 1)
+            batches = feed.next_batches(at, 1)
             x, y = (data[name][batches.rows[0]] for name in ("inputs", "targets"))
             velocity = 0.5 * velocity - 0.02 * 2 * x.T @ (x @ weights - y) / len(x)
             weights += velocity
-            at = feed.after(at, batches, 1)
+            at = feed.advance(at, batches, 1)
     assert np.allclose(after["network.layers.weights"], weights, atol=1e-5)
 
 
 def test_the_addresses_of_a_swapped_out_optimiser_are_removed() -> None:
-    with steered() as sigma:
+    with steered_environment() as sigma:
         sigma.swap("optimiser", "heavy")
         assert sigma.get("trainer.optimiser.weights.momentum") == 0.9
         sigma.set("trainer.optimiser.learning_rate", 0.5)
@@ -305,7 +316,7 @@ def test_the_addresses_of_a_swapped_out_optimiser_are_removed() -> None:
 
 
 def test_an_optimiser_whose_setting_a_hook_reads_cannot_be_swapped_out() -> None:
-    with steered() as sigma:
+    with steered_environment() as sigma:
         sigma.swap("optimiser", "heavy")
         sigma.attach("it", {"type": "follow", "after": "optimiser.momentum"})
         with pytest.raises(SigmaConfigError, match=r"reads 'optimiser.momentum', which nothing here publishes"):
@@ -327,19 +338,19 @@ def test_freezing_rules_apply_to_a_swapped_in_optimiser(deep: Any) -> None:
 
 
 def test_another_backend_can_continue_with_the_same_state() -> None:
-    with steered({5: lambda sigma: sigma.swap("backend", "other")}) as sigma:
+    with steered_environment({5: lambda sigma: sigma.swap("backend", "other")}) as sigma:
         summary = sigma.run()
         assert type(trainer(sigma).session.setup.programs.backend).__name__ == "Other"
         assert summary.backend == "other"
         found = ends(sigma)[0]
         assert trainer(sigma).evaluate()["loss"] > 0
-    with steered() as plain:
+    with steered_environment() as plain:
         plain.run()
         assert ends(plain)[0] == found
 
 
 def test_a_repeated_iteration_has_its_block_and_state_on_the_other_backend() -> None:
-    with steered() as sigma:
+    with steered_environment() as sigma:
         session = trainer(sigma).session
         sigma.swap("backend", "other")
         placed = [*session.loop.batches(1).block.values(), *session.state.arrays.values()]
@@ -349,7 +360,7 @@ def test_a_repeated_iteration_has_its_block_and_state_on_the_other_backend() -> 
 @pytest.mark.rooms
 def test_a_compiled_backend_resumes_a_run_within_tolerance() -> None:
     script: Script = {5: lambda s: s.swap("backend", "numba"), 9: lambda s: s.swap("backend", "numpy")}
-    with steered(script) as sigma, steered() as plain:
+    with steered_environment(script) as sigma, steered_environment() as plain:
         sigma.run()
         plain.run()
         name = "network.layers.weights"
@@ -358,7 +369,7 @@ def test_a_compiled_backend_resumes_a_run_within_tolerance() -> None:
 
 
 def test_a_swapped_in_iterator_applies_from_the_next_iteration() -> None:
-    with steered() as sigma:
+    with steered_environment() as sigma:
         sigma.swap("iterator", "backwards")
         assert trainer(sigma).session.loop.batches(1).rows[0].tolist() == [22, 21, 20, 19, 18]
         sigma.undo()
@@ -381,7 +392,7 @@ MUCH: Script = {
 
 
 def much(script: Script = MUCH, **settings: Any) -> Environment:
-    return steered(script, hooks={"first": {"type": "count", "into": "first"}}, **settings)
+    return steered_environment(script, hooks={"first": {"type": "count", "into": "first"}}, **settings)
 
 
 def test_a_steered_run_ends_differently_from_an_unsteered_one() -> None:
@@ -427,7 +438,7 @@ def test_a_crash_is_recovered_from_the_journal(tmp_path: Path) -> None:
         wanted = ends(plain)
     script = {**MUCH, 3: lambda s: [MUCH[3](s), s.send("save", trainer="trainer")], 12: crash}
     with much(script, last=13) as sigma:
-        run = crashed(sigma, tmp_path)
+        run = train_until_crash(sigma, tmp_path)
     with much({}) as again:
         again.resume(run)
         again.run()
@@ -437,7 +448,7 @@ def test_a_crash_is_recovered_from_the_journal(tmp_path: Path) -> None:
 def _crashed(folder: Path) -> Path:
     """Return a run with a checkpoint at iteration 3 that crashed at 9."""
     with much({3: lambda s: s.send("save"), 5: MUCH[5], 9: crash}) as sigma:
-        return crashed(sigma, folder)
+        return train_until_crash(sigma, folder)
 
 
 @pytest.mark.parametrize(
@@ -465,7 +476,7 @@ def test_commands_between_resume_and_run_are_refused_while_the_journal_is_unrepl
             change(again)
         again.run()
         assert ends(again) == wanted
-        assert not [text for _, text in again.messages.after(0) if "differs" in text]
+        assert not [text for _, text in again.messages.entries_after(0) if "differs" in text]
 
 
 def test_changes_after_a_stop_apply_when_the_run_continues(tmp_path: Path) -> None:
@@ -489,7 +500,7 @@ def test_changes_after_a_stop_apply_when_the_run_continues(tmp_path: Path) -> No
 
 
 def test_a_run_that_needs_a_removed_plugin_is_not_resumed_and_names_it(tmp_path: Path, distribution: Any) -> None:
-    with steered({3: lambda s: s.attach("it", "count")}) as sigma:
+    with steered_environment({3: lambda s: s.attach("it", "count")}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         run = sigma.run_folder
@@ -498,7 +509,7 @@ def test_a_run_that_needs_a_removed_plugin_is_not_resumed_and_names_it(tmp_path:
     with small_environment(Sweep()) as again:
         with pytest.raises(SigmaCheckpointError, match="no checkpoint of 'trainer' that is intact"):
             again.resume(run)
-        said = " ".join(text for _, text in again.messages.after(0))
+        said = " ".join(text for _, text in again.messages.entries_after(0))
         assert "does not fit: trainer.hooks.it: hook 'count'" in said
 
 
@@ -508,7 +519,7 @@ def test_a_run_can_be_changed_from_another_thread() -> None:
         sigma.prepare()
         thread = threading.Thread(target=sigma.run)
         thread.start()
-        until(lambda: sigma.state == "running")  # before, there is nothing to pause
+        wait_until(lambda: sigma.state == "running")  # before, there is nothing to pause
         moment = sigma.attach("it", COUNT)["trainer"]
         sigma.pause()
         paused = trainer(sigma).session.moment

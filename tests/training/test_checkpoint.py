@@ -313,7 +313,7 @@ def test_saved_checkpoints_have_the_format_of_the_newest_golden_file(tmp_path: P
         sigma.folder = tmp_path
         sigma.trainer("trainer").fit(epochs=1)
         assert sigma.run_folder is not None
-        newest = checkpoint.saved(sigma.run_folder, "trainer")[-1]
+        newest = checkpoint.list_checkpoints(sigma.run_folder, "trainer")[-1]
     paths = newest, GOLDEN / f"{form.FORMAT}.{form.MINOR}"
     here, golden = (json.loads((path / MANIFEST).read_text()) for path in paths)
     assert [here["format"], here["minor"], set(here)] == [golden["format"], golden["minor"], set(golden)]

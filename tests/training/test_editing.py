@@ -21,22 +21,22 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.training.data.dataset import Rows
 from sigma_kernel.training.data.edits import Edited
-from sigma_kernel.training.history.rewind import Past
+from sigma_kernel.training.history.rewind import RewindBuffer
 from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.trainer import Trainer
 from sigma_store.curves import read as read_curves
 from sigma_testing.doing import Do
-from sigma_testing.journals import forged, journalled
+from sigma_testing.journals import forge_journal, read_journal
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import (
     Sweep,
     crash,
-    crashed,
     decisive,
     small_environment,
     state_bytes,
-    steered,
-    until,
+    steered_environment,
+    train_until_crash,
+    wait_until,
 )
 
 Script = Mapping[int, Callable[[Environment], Any]]
@@ -109,7 +109,7 @@ def test_edits_act_when_the_next_epoch_begins() -> None:
         ),
         reads=["data.training.rows"],
     )
-    with steered({7: lambda sigma: sigma.exclude(range(13))}, last=14, hooks={"look": look}) as sigma:
+    with steered_environment({7: lambda sigma: sigma.exclude(range(13))}, last=14, hooks={"look": look}) as sigma:
         sigma.run()
     assert seen[:10] == [(n, n // 5, 23) for n in range(1, 11)]
     assert seen[10:] == [(11, 2, 10), (12, 3, 10), (13, 3, 10), (14, 4, 10)]  # two iterations an epoch
@@ -120,19 +120,22 @@ def test_two_edits_before_an_epoch_ends_act_together_and_the_last_one_wins() -> 
         1: lambda sigma: [sigma.exclude([0, 1]), sigma.relabel(2, [0.5])],
         3: lambda sigma: [sigma.include(0), sigma.relabel(2, [0.75]), sigma.relabel(3, [1.0]), sigma.relabel(3, None)],
     }
-    with steered(script, last=12) as sigma:
+    with steered_environment(script, last=12) as sigma:
         sigma.run()
         assert session(sigma).readings.edits() == {"training": {"excluded": [1], "labels": {2: [0.75]}}}
         assert counts(sigma) == [22, 1, 1]
     changed = Y.copy()
     changed[2] = 0.75
-    with steered({4: lambda sigma: [sigma.exclude(1), sigma.relabel(2, [0.75])]}, last=12) as other:
+    with steered_environment({4: lambda sigma: [sigma.exclude(1), sigma.relabel(2, [0.75])]}, last=12) as other:
         other.run()
         assert state_bytes(trainer(other)) == state_bytes(trainer(sigma))
 
 
 def test_an_edit_in_the_last_epoch_waits_for_the_training_to_come() -> None:
-    with steered({4: lambda sigma: sigma.exclude(1)}, last=99, epochs=1) as sigma, steered({}, 99, epochs=1) as plain:
+    with (
+        steered_environment({4: lambda sigma: sigma.exclude(1)}, last=99, epochs=1) as sigma,
+        steered_environment({}, 99, epochs=1) as plain,
+    ):
         sigma.run()
         plain.run()
         assert state_bytes(trainer(sigma)) == state_bytes(trainer(plain))
@@ -144,7 +147,7 @@ def test_an_edit_in_the_last_epoch_waits_for_the_training_to_come() -> None:
 
 def test_an_edit_at_the_beginning_of_an_epoch_acts_at_once_also_while_paused() -> None:
     script: Script = {5: lambda sigma: [sigma.pause(), sigma.exclude(1), sigma.go()]}
-    with steered(script, last=6) as sigma:
+    with steered_environment(script, last=6) as sigma:
         sigma.run()
         assert counts(sigma) == [22, 1, 0]
 
@@ -165,10 +168,10 @@ def test_hooks_measure_the_edited_split_and_evaluate_the_whole_one() -> None:
 
 
 def test_a_goal_in_epochs_holds_when_edits_change_their_length() -> None:
-    with steered({2: lambda sigma: sigma.exclude(range(13))}, last=99) as sigma:
+    with steered_environment({2: lambda sigma: sigma.exclude(range(13))}, last=99) as sigma:
         trainer(sigma).fit(epochs=4)
         assert (session(sigma).moment.epoch, session(sigma).moment.iteration) == (4, 5 + 3 * 2)
-    with steered({2: lambda sigma: sigma.exclude(range(13))}, last=99, epochs=3) as sigma:
+    with steered_environment({2: lambda sigma: sigma.exclude(range(13))}, last=99, epochs=3) as sigma:
         sigma.run()
         assert (session(sigma).moment.epoch, session(sigma).moment.iteration) == (3, 5 + 2 * 2)
         assert sigma.get("trainer.goal") == 9
@@ -184,7 +187,7 @@ def test_a_step_of_epochs_ends_with_an_epoch_of_another_length() -> None:
         ],
     )
     script: Script = {2: lambda sigma: [sigma.exclude(range(13)), sigma.pause(), sigma.step(2, "epoch")]}
-    with steered(script, last=99, hooks={"stop": stop}) as sigma:
+    with steered_environment(script, last=99, hooks={"stop": stop}) as sigma:
         sigma.run()
     assert paused == [(2, 0), (7, 2)]
 
@@ -218,7 +221,7 @@ def test_a_step_of_epochs_ends_with_an_epoch_of_another_length() -> None:
     ],
 )
 def test_a_refused_edit_is_explained_and_changes_nothing(move: Any, message: str) -> None:
-    with steered() as sigma:
+    with steered_environment() as sigma:
         sigma.exclude([1, 2])
         sigma.relabel(4, [0.5])
         trainer(sigma).fit(epochs=1)
@@ -244,7 +247,7 @@ def test_a_label_that_a_cost_refuses_is_named_with_the_row_that_was_meant(rows: 
 
 def test_rows_without_numbers_that_stay_the_same_are_not_edited() -> None:
     class Collected(Rows):
-        numbered = False
+        has_row_numbers = False
 
     with small_environment(Sweep()) as sigma:
         trainer(sigma).data = Collected({"inputs": X, "targets": Y})
@@ -330,18 +333,18 @@ def test_a_run_that_ends_in_any_epoch_is_resumed_with_its_edits(tmp_path: Path, 
     if saved is not None:
         first = script.get(saved, lambda sigma: None)
         script[saved] = lambda sigma: [first(sigma), sigma.send("save") if sigma.folder else None]
-    with steered(script, last=24) as sigma:
+    with steered_environment(script, last=24) as sigma:
         sigma.run()
         wanted = decisive(trainer(sigma))
     late = {n: act for n, act in script.items() if n > at or (n == at and n != saved)}
     ended = {n: act for n, act in script.items() if n not in late}
     last = lambda sigma: [ended.get(at, lambda sigma: None)(sigma), crash(sigma)]  # noqa: E731
-    with steered({**ended, at: last}, last=24) as sigma:
-        run = crashed(sigma, tmp_path)
-    with steered({n: (lambda sigma, act=act: act(sigma)) for n, act in late.items()}, last=24) as again:
+    with steered_environment({**ended, at: last}, last=24) as sigma:
+        run = train_until_crash(sigma, tmp_path)
+    with steered_environment({n: (lambda sigma, act=act: act(sigma)) for n, act in late.items()}, last=24) as again:
         again.resume(run)
         again.run()
-        assert not [text for _, text in again.messages.after(0) if "differs" in text]
+        assert not [text for _, text in again.messages.entries_after(0) if "differs" in text]
         mine, theirs = decisive(trainer(again)), wanted
         assert mine[0] == theirs[0]
         assert {name: mine[1][name] for name in ("changes", "data", "cursor")} == {
@@ -354,14 +357,14 @@ def test_a_run_that_ends_in_any_epoch_is_resumed_with_its_edits(tmp_path: Path, 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from sigma_testing.steering import steered
+from sigma_testing.steering import steered_environment
 script = {
     2: lambda sigma: [sigma.exclude([1, 2, 3]), sigma.relabel(4, [0.5])],
     7: lambda sigma: [sigma.set("trainer.batch_size", 4), sigma.send("save") if "save" in sys.argv else None],
     8: lambda sigma: sigma.include(2),
     int(sys.argv[2]): lambda sigma: os.kill(os.getpid(), signal.SIGKILL),
 }
-with steered(script, last=24) as sigma:
+with steered_environment(script, last=24) as sigma:
     sigma.folder = Path(sys.argv[1])
     sigma.run()
 """
@@ -377,7 +380,10 @@ def test_a_run_that_is_killed_while_edits_wait_is_resumed_with_them(tmp_path: Pa
     killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(at), *saves], timeout=60, check=False)
     assert killed.returncode == -signal.SIGKILL
     (run,) = tmp_path.iterdir()
-    with steered({n: act for n, act in script.items() if n > at}, last=24) as again, steered(script, last=24) as plain:
+    with (
+        steered_environment({n: act for n, act in script.items() if n > at}, last=24) as again,
+        steered_environment(script, last=24) as plain,
+    ):
         again.resume(run)
         again.run()
         plain.run()
@@ -389,7 +395,7 @@ def test_a_run_that_is_killed_while_edits_wait_is_resumed_with_them(tmp_path: Pa
 
 
 def test_the_journal_says_when_what_came_into_force(tmp_path: Path) -> None:
-    with steered({7: lambda s: [s.exclude([1, 2]), s.set("trainer.batch_size", 4)]}, last=12) as sigma:
+    with steered_environment({7: lambda s: [s.exclude([1, 2]), s.set("trainer.batch_size", 4)]}, last=12) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         run = sigma.run_folder
@@ -403,12 +409,12 @@ def test_the_journal_says_when_what_came_into_force(tmp_path: Path) -> None:
 
 
 def test_what_is_wanted_and_what_is_in_force_are_parts_of_the_digests(tmp_path: Path) -> None:
-    with steered({2: lambda s: [s.exclude(1), s.send("save")], 6: save}, last=7) as sigma:
+    with steered_environment({2: lambda s: [s.exclude(1), s.send("save")], 6: save}, last=7) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         run = sigma.run_folder
     assert run is not None
-    states = {row["iteration"]: row["state"] for row in journalled(run) if row.get("event") == "digest"}
+    states = {row["iteration"]: row["state"] for row in read_journal(run) if row.get("event") == "digest"}
     assert [name in states[2] for name in ("changes", "data")] == [True, False]
     assert [name in states[6] for name in ("changes", "data")] == [True, True]
 
@@ -418,7 +424,7 @@ def save(sigma: Environment) -> None:
 
 
 def test_a_replay_notices_what_came_into_force_elsewhere_or_with_other_rows(tmp_path: Path) -> None:
-    with steered({2: lambda sigma: sigma.exclude([1, 2])}, last=8) as sigma:
+    with steered_environment({2: lambda sigma: sigma.exclude([1, 2])}, last=8) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         run = sigma.run_folder
@@ -428,7 +434,7 @@ def test_a_replay_notices_what_came_into_force_elsewhere_or_with_other_rows(tmp_
         (found,) = (row for row in rows if row.get("event") == "data")
         found["splits"]["training"]["excluded"] = 1
 
-    forged(run, less)
+    forge_journal(run, less)
     with small_environment(Sweep()) as other:
         assert '"excluded": 1' in other.replay(run)[1]["trainer"].partition("the replay has")[0]
 
@@ -439,13 +445,13 @@ def test_commands_at_the_iteration_at_which_an_epoch_begins_are_replayed_in_thei
         4: lambda sigma: sigma.exclude(1),
         5: lambda sigma: [sigma.send("save"), sigma.exclude(2), sigma.relabel(3, [0.5])],
     }
-    with steered(script, last=8) as sigma:
+    with steered_environment(script, last=8) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         run = sigma.run_folder
         assert counts(sigma) == [21, 2, 1]
     assert run is not None
-    rows = [row.get("command", row.get("event")) for row in journalled(run) if row["iteration"] == 5]
+    rows = [row.get("command", row.get("event")) for row in read_journal(run) if row["iteration"] == 5]
     assert [row for row in rows if row != "digest"] == ["data", "save", "exclude", "relabel", "data"]
     with small_environment(Sweep()) as again:
         assert again.replay(run)[1] == {}
@@ -453,7 +459,7 @@ def test_commands_at_the_iteration_at_which_an_epoch_begins_are_replayed_in_thei
 
 # -- marks -------------------------------------------------------------------------------------------------------------
 def test_metrics_on_edited_splits_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Past, "due", lambda self: False)
+    monkeypatch.setattr(RewindBuffer, "due", lambda self: False)
     with small_environment(Sweep()) as sigma:
         sigma.folder = tmp_path
         trainer(sigma).fit(epochs=1)
@@ -518,9 +524,9 @@ def test_a_batch_size_is_compiled_in_the_thread_that_sends_it_before_it_is_queue
         before = len(backend.threads)
         sender = threading.Thread(target=lambda: sigma.set("trainer.batch_size", 4))
         sender.start()
-        until(lambda: len(backend.threads) == before + 2)
+        wait_until(lambda: len(backend.threads) == before + 2)
         assert backend.threads[before:] == [sender.ident] * 2  # for 4 rows, and for the last 3
-        until(lambda: session(sigma).queue.awaits("set"))  # else training may end before it comes
+        wait_until(lambda: session(sigma).queue.awaits("set"))  # else training may end before it comes
         assert sigma.get("trainer.batch_size") == 5
         sent.set()
         sender.join(30)
@@ -564,7 +570,7 @@ def test_what_a_hook_sends_is_checked_as_well(command: str, arguments: dict[str,
     hook = Do(every=every(1, "epoch"), does=lambda context: context.command(command, **arguments), on_error="ignore")
     with small_environment(Sweep(), hooks={"hook": hook}, epochs=3) as sigma:
         sigma.run()
-        assert message in str(sigma.messages.after(0))
+        assert message in str(sigma.messages.entries_after(0))
         assert session(sigma).moment.epoch == 3
         assert session(sigma).state.changes == {}
 
@@ -580,24 +586,24 @@ def test_predictions_and_evaluation_keep_the_configured_batch_size() -> None:
 
 # -- the number of epochs ----------------------------------------------------------------------------------------------
 def test_training_ends_after_the_number_of_epochs_that_was_set_last() -> None:
-    with steered({7: lambda sigma: sigma.set("trainer.epochs", 3)}, last=99, epochs=9) as sigma:
+    with steered_environment({7: lambda sigma: sigma.set("trainer.epochs", 3)}, last=99, epochs=9) as sigma:
         sigma.run()
         assert session(sigma).moment.epoch == 3
         assert sigma.get("trainer.epochs") == 3
-    with steered({7: lambda sigma: sigma.set("trainer.epochs", 4)}, last=99, epochs=2) as sigma:
+    with steered_environment({7: lambda sigma: sigma.set("trainer.epochs", 4)}, last=99, epochs=2) as sigma:
         sigma.run()
         assert session(sigma).moment.epoch == 4
 
 
 def test_the_number_of_epochs_can_be_undone() -> None:
     script: Script = {6: lambda sigma: sigma.set("trainer.epochs", 9), 7: lambda sigma: sigma.undo()}
-    with steered(script, last=99, epochs=2) as sigma:
+    with steered_environment(script, last=99, epochs=2) as sigma:
         sigma.run()
         assert session(sigma).moment.epoch == 2
 
 
 def test_the_number_of_epochs_takes_the_place_of_the_goal_of_fit_but_not_of_later_ones() -> None:
-    with steered({2: lambda sigma: sigma.set("trainer.epochs", 3)}, last=99) as sigma:
+    with steered_environment({2: lambda sigma: sigma.set("trainer.epochs", 3)}, last=99) as sigma:
         trainer(sigma).fit(epochs=2)
         assert session(sigma).moment.epoch == 3
         trainer(sigma).fit(iterations=2)

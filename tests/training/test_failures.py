@@ -16,15 +16,15 @@ from sigma_kernel.contracts import Monitor, Schedule, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrainingError
 from sigma_kernel.training.data.dataset import Rows
-from sigma_kernel.training.history.rewind import Past
+from sigma_kernel.training.history.rewind import RewindBuffer
 from sigma_kernel.training.session import recovery
 from sigma_kernel.training.step.model import LAYERS
 from sigma_store.checkpoints import writer
-from sigma_store.checkpoints.store import read, saved
+from sigma_store.checkpoints.store import list_checkpoints, read
 from sigma_testing.doing import Do
-from sigma_testing.journals import journalled
+from sigma_testing.journals import read_journal
 from sigma_testing.null import NullBackend
-from sigma_testing.steering import Descent, Sweep, decisive, small_environment, until
+from sigma_testing.steering import Descent, Sweep, decisive, small_environment, wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -55,12 +55,12 @@ def fit(sigma: Environment, **goal: int) -> SigmaTrainingError:
 
 def checkpoints(sigma: Environment) -> list[int]:
     assert sigma.run_folder is not None
-    return [int(path.name) for path in saved(sigma.run_folder, "trainer")]
+    return [int(path.name) for path in list_checkpoints(sigma.run_folder, "trainer")]
 
 
 def good(sigma: Environment) -> Any:
     assert sigma.run_folder is not None
-    return read(saved(sigma.run_folder, "trainer")[-1])
+    return read(list_checkpoints(sigma.run_folder, "trainer")[-1])
 
 
 def count(context: Any) -> None:
@@ -163,7 +163,7 @@ def test_training_goes_on_in_python_from_the_good_state() -> None:
 
 
 def test_a_rewind_after_a_failure_does_not_reach_states_after_the_good_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Past, "due", lambda self: True)
+    monkeypatch.setattr(RewindBuffer, "due", lambda self: True)
     with failing(wild=wild(9)) as sigma:  # iteration 10 is the end of an epoch, whose snapshot is kept
         fit(sigma, iterations=30)
         assert sigma.trainer("trainer").session.moment.iteration == 11
@@ -186,7 +186,9 @@ def test_nothing_is_saved_if_no_state_was_finite(tmp_path: Path) -> None:
         sigma.set(f"trainer.{LAYERS}weights", np.full((3, 1), np.nan, np.float32))
         fit(sigma, iterations=3)
         assert checkpoints(sigma) == []
-        assert "trainer: nothing is saved, as no state was finite" in [text for _, text in sigma.messages.after(0)]
+        assert "trainer: nothing is saved, as no state was finite" in [
+            text for _, text in sigma.messages.entries_after(0)
+        ]
 
 
 @define(eq=False)
@@ -306,7 +308,7 @@ class Visitor(Monitor):
         while not view.wait(0.01):
             pass
 
-    def attended(self) -> bool:
+    def is_attended(self) -> bool:
         return self.there
 
 
@@ -318,7 +320,7 @@ class Running:
         sigma.monitors = {"visitor": self.visitor}
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
-        until(lambda: sigma.state == "failed" or bool(self.ended))
+        wait_until(lambda: sigma.state == "failed" or bool(self.ended))
 
     def _run(self) -> None:
         try:
@@ -354,7 +356,7 @@ def test_a_failed_run_waits_while_somebody_is_there_and_goes_on(tmp_path: Path) 
         assert (summary.status, summary.iterations, summary.why) == ("finished", 20, "")
         after = decisive(sigma.trainer("trainer"))[0]
     assert run is not None
-    rows = [row.get("command") or row["event"] for row in journalled(run) if row.get("event") != "digest"]
+    rows = [row.get("command") or row["event"] for row in read_journal(run) if row.get("event") != "digest"]
     assert [row for row in rows if row != "save"] == [
         "begin", "set", "end", "rewind", "detach", "set", "go", "end"
     ]  # fmt: skip
@@ -385,7 +387,7 @@ def test_a_step_after_a_failure_pauses_again(tmp_path: Path) -> None:
         sigma.set(f"trainer.{RATE}", 0.01)
         sigma.detach("wild")
         sigma.step(2)
-        until(lambda: sigma.state == "paused")
+        wait_until(lambda: sigma.state == "paused")
         assert sigma.trainer("trainer").session.moment.iteration == 10
         sigma.go()
         assert running.end().iterations == 20
@@ -399,7 +401,7 @@ def test_other_trainers_pause_while_one_has_failed() -> None:
         other.data, other.network = own.data, own.network
         other.optimiser, other.hooks = evolve(own.optimiser, learning_rate=0.05), {"slow": slow}
         running = Running(sigma)
-        until(lambda: other.session.status == "paused")
+        wait_until(lambda: other.session.status == "paused")
         assert sigma.state == "failed"
         sigma.rewind(8, trainer="trainer")
         sigma.detach("wild", trainer="trainer")

@@ -60,10 +60,10 @@ class Walk:
         return self.feed.iteration_in_epoch(self.cursor)
 
     def next(self, most: int) -> Batches:
-        return self.feed.next(self.cursor, most)
+        return self.feed.next_batches(self.cursor, most)
 
     def advance(self, batches: Batches, done: int) -> None:
-        self.cursor = self.feed.after(self.cursor, batches, done)
+        self.cursor = self.feed.advance(self.cursor, batches, done)
 
 
 def _feed(*sizes: int, batch: int = 3, seed: int = 0, **settings: Any) -> Walk:
@@ -211,9 +211,9 @@ def test_no_minibatch_has_rows_of_two_blocks(keep_last, sizes):
     feed = Feed(Stream(range(10), names=("n",), block_rows=4), 3, 0, dict, np.array, keep_last=keep_last)
     found, at = [], feed.start()
     while at.epoch == 0:
-        batches = feed.next(at, 1)
+        batches = feed.next_batches(at, 1)
         found.append(batches.block["n"][batches.rows[0]].tolist())
-        at = feed.after(at, batches, 1)
+        at = feed.advance(at, batches, 1)
     feed.close()
     assert [len(batch) for batch in found] == sizes
     assert all(len({row // 4 for row in batch}) == 1 for batch in found)
@@ -388,7 +388,7 @@ def fitted(precision: str, steps: Mapping[str, Preprocessor], data: Dataset) -> 
     """Return the preparation after fitting all steps in order."""
     done = Preparation(precision)
     for name, step in steps.items():
-        done = done.then(name, step, data)
+        done = done.add_step(name, step, data)
     return done
 
 

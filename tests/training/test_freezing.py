@@ -13,8 +13,8 @@ from sigma_kernel.clock import every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
-from sigma_testing.journals import journalled
-from sigma_testing.steering import Steered, Sweep, crash, crashed, decisive, state_bytes
+from sigma_testing.journals import read_journal
+from sigma_testing.steering import Steered, Sweep, crash, decisive, state_bytes, train_until_crash
 
 Deep = Callable[..., Environment]
 FROZEN = "trainer.optimiser.1-dense.weights.frozen"
@@ -151,8 +151,8 @@ def test_a_resumed_run_has_the_frozen_parameters_of_the_original(deep: Deep, tmp
         whole.run()
         wanted = decisive(whole.trainer("trainer"))
     with steered(deep, {**script, 9: crash}) as sigma:
-        run = crashed(sigma, tmp_path)
-    row = next(row for row in journalled(run) if row.get("command") == "set")
+        run = train_until_crash(sigma, tmp_path)
+    row = next(row for row in read_journal(run) if row.get("command") == "set")
     assert (row["pattern"], row["value"]) == (FROZEN.removeprefix("trainer."), True)
     with steered(deep, {}) as again:
         again.resume(run)

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from sigma_kernel.environment import Environment
-from sigma_kernel.training.hooks.order import ordered, reasons
+from sigma_kernel.training.hooks.order import order_hooks, reasons
 from sigma_kernel.training.hooks.outlook import check_reads
 from sigma_kernel.training.step.model import LAYERS, Model, evaluation_step, gradient_step, training_step, update_step
 from sigma_kernel.training.trainer import Trainer
@@ -91,7 +91,7 @@ def test_hooks_are_ordered_in_time_linear_in_their_number(reads: list[str]) -> N
             f"hook_{i}": Do(writes=[f"made.by_{i}"], reads=reads if i == 1 else [], settable={f"s{i}": 1.0})
             for i in range(count)
         }
-        return lambda: ordered(made)
+        return lambda: order_hooks(made)
 
     assert growth(many, 100) < TWICE
 
@@ -106,7 +106,7 @@ def test_what_hooks_read_is_looked_for_in_time_linear_in_their_number() -> None:
 
 def test_hooks_without_dependencies_are_ordered_by_priority_and_name() -> None:
     free = {name: Do(writes=[f"made.{name}"]) for name in ("b", "a", "c")}
-    assert ordered(free) == ["a", "b", "c"]
+    assert order_hooks(free) == ["a", "b", "c"]
 
 
 def test_matching_patterns_are_reasons_for_an_order() -> None:

@@ -14,7 +14,7 @@ import pytest
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_store.checkpoints import store, writer
-from sigma_store.folders import held
+from sigma_store.folders import open_folder
 from sigma_store.journal import Lines
 
 ACTS: dict[str, Callable[[Path], Any]] = {
@@ -50,14 +50,14 @@ def outside(saved: Path) -> list[str]:
 def test_a_link_that_appears_after_the_check_is_not_followed(
     saved: Path, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
-    before, opened = outside(saved), held
+    before, opened = outside(saved), open_folder
 
     def late(folder: Path, *given: Any, **settings: Any) -> Any:
         replace_by_link(saved.parent)
         return opened(folder, *given, **settings)
 
     for module in (store, writer):
-        monkeypatch.setattr(module, "held", late)
+        monkeypatch.setattr(module, "open_folder", late)
     with pytest.raises((SigmaCheckpointError, OSError, pytest.fail.Exception), match="Not a directory"):
         ACTS[act](saved)  # an alarm of the saver fails
     assert outside(saved) == before

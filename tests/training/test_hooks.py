@@ -14,10 +14,10 @@ from sigma_kernel.clock import Moment, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.criteria import when
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
-from sigma_kernel.training.hooks.order import HookOrder, check_distinct, ordered, reasons
+from sigma_kernel.training.hooks.order import HookOrder, check_distinct, order_hooks, reasons
 from sigma_kernel.training.hooks.runner import Budgets, fail, holds
 from sigma_kernel.training.session.loop import TrainingLoop
-from sigma_run.launcher.explanation import explained
+from sigma_run.launcher.explanation import explain_trainer
 from sigma_testing.doing import Do
 from sigma_testing.steering import Desk, Sweep, small_environment
 
@@ -28,7 +28,7 @@ class Other(Do):
 
 def _every_order(hooks: dict[str, Hook]) -> set[tuple[str, ...]]:
     """Return the orders computed for all permutations of the declared hooks."""
-    return {tuple(ordered({name: hooks[name] for name in names})) for names in permutations(hooks)}
+    return {tuple(order_hooks({name: hooks[name] for name in names})) for names in permutations(hooks)}
 
 
 # -- the order ---------------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def test_priority_never_overrides_declared_dependencies() -> None:
 
 
 def test_a_hook_may_read_what_it_writes_itself() -> None:
-    assert ordered({"a": Do(reads=["x"], writes=["x"])}) == ["a"]
+    assert order_hooks({"a": Do(reads=["x"], writes=["x"])}) == ["a"]
 
 
 def test_every_reason_is_reported() -> None:
@@ -76,14 +76,14 @@ def test_a_cycle_of_hooks_is_named_in_the_order_of_its_dependencies() -> None:
         "free": Do(),
     }
     with pytest.raises(SigmaConfigError, match="hooks: their order is cyclic: a -> b -> c -> a. Change what") as error:
-        ordered(hooks)
+        order_hooks(hooks)
     assert "start" not in str(error.value)
     assert "free" not in str(error.value)
 
 
 def test_an_unknown_requirement_is_refused() -> None:
     with pytest.raises(SigmaConfigError, match="hooks.a: requires 'acuracy', which is not among the hooks. Add it."):
-        ordered({"a": Do(requires=["acuracy"]), "accuracy": Do()})
+        order_hooks({"a": Do(requires=["acuracy"]), "accuracy": Do()})
 
 
 def test_the_hook_order_is_explained_by_declarations_priority_or_name() -> None:
@@ -92,7 +92,7 @@ def test_the_hook_order_is_explained_by_declarations_priority_or_name() -> None:
         "d": Do(priority=2, reads=["training.loss"]),
     }  # fmt: skip
     with small_environment(Sweep(), splits=["training"], hooks=hooks) as sigma:
-        found = explained(sigma.trainer("trainer"))
+        found = explain_trainer(sigma.trainer("trainer"))
     assert [hook["name"] for hook in found["hooks"]] == ["c", "d", "b", "a"]
     assert found["reasons"] == [
         "b before a: a reads x, which b writes", "c before d: by name, as nothing else decides",
@@ -104,9 +104,9 @@ def test_the_hook_order_is_explained_by_declarations_priority_or_name() -> None:
 def test_equal_hooks_are_refused_with_both_names() -> None:
     hooks = {"a": Do(reads=["x"]), "b": Do(reads=["y"]), "c": Do(reads=["x"]), "d": Other(reads=["x"])}
     with pytest.raises(SigmaConfigError, match="hooks.c: is the same as hooks.a. Leave one out, or let"):
-        ordered(hooks)
+        order_hooks(hooks)
     del hooks["c"]
-    assert ordered(hooks) == ["a", "b", "d"]
+    assert order_hooks(hooks) == ["a", "b", "d"]
 
 
 def test_hooks_that_differ_in_anything_are_not_equal() -> None:
@@ -126,7 +126,7 @@ def test_hooks_with_arrays_are_not_compared() -> None:
 
 
 def test_one_hook_satisfies_several_that_require_it() -> None:
-    assert ordered({"a": Do(), "b": Do(requires=["a"]), "c": Do(requires=["a"], priority=1)}) == ["a", "c", "b"]
+    assert order_hooks({"a": Do(), "b": Do(requires=["a"]), "c": Do(requires=["a"], priority=1)}) == ["a", "c", "b"]
 
 
 # -- when they are due -------------------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ def test_a_hook_reads_values_published_by_an_earlier_hook_at_the_same_time() -> 
 def test_training_continues_after_an_ignored_failure_which_is_logged() -> None:
     with small_environment(Sweep(), hooks={"it": Do(does=_fails, on_error="ignore")}) as sigma:
         sigma.trainer("trainer").fit(epochs=2)
-        assert [text for _, text in sigma.messages.after(0)] == [
+        assert [text for _, text in sigma.messages.entries_after(0)] == [
             "hook 'it' (sigma_testing.doing.Do) failed: KeyError: 'gone'; it is ignored"
         ] * 2
 
@@ -363,7 +363,7 @@ def test_the_error_policy_applies_to_a_hook_that_detached_itself(policy: str, be
     hook = _leaves_and(_fails, on_error=policy, scope=scope)
     with small_environment(TwoWorkers(), splits=["training"], hooks={"it": hook}) as sigma:
         sigma.trainer("trainer").fit(epochs=3)
-        assert [text for _, text in sigma.messages.after(0)] == [
+        assert [text for _, text in sigma.messages.entries_after(0)] == [
             f"hook 'it' (sigma_testing.doing.Do) failed: KeyError: 'gone'; it is {became}"
         ]
         assert sigma.trainer("trainer").session.state.memory == {}
@@ -391,4 +391,4 @@ def test_a_hook_that_detaches_itself_finishes_but_publishes_nothing_more() -> No
 def test_a_hook_that_a_failure_muted_in_one_scope_does_not_run_in_the_next() -> None:
     with small_environment(TwoWorkers(), hooks={"it": Do(does=_fails, on_error="mute", scope="local")}) as sigma:
         sigma.trainer("trainer").fit(epochs=1)
-        assert len(sigma.messages.after(0)) == 1
+        assert len(sigma.messages.entries_after(0)) == 1

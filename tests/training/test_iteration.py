@@ -30,7 +30,7 @@ class Repeat(Hook):
 
     def fire(self, context: HookContext) -> None:
         if context.iteration is not None:
-            again = context.iteration.repeated(NullBackend())
+            again = context.iteration.repeat(NullBackend())
             self.found.append((context.moment.iteration, context.iteration.outcome, again))
 
 

@@ -170,7 +170,7 @@ def test_a_history_of_any_length_takes_limited_memory_and_keeps_the_newest_value
     for i in range(0, len(values), 5):
         history.record({"loss": values[i : i + 5]}, Moment(i), Moment(i + 5))
         history.add("score", values[i], Moment(i + 5))
-        cursor, found = history.since("loss", cursor, 10**9)
+        cursor, found = history.stretches_since("loss", cursor, 10**9)
         seen += [value for one in found for value in one.curve.values.tolist()]
     assert seen == values.tolist()  # who follows it misses nothing
     curve = history.curve("loss")

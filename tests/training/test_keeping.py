@@ -23,14 +23,14 @@ from sigma_store.checkpoints import store as checkpoint
 from sigma_store.files import put_text
 from sigma_store.folders import WrittenFolder
 from sigma_store.run_folder import lock
-from sigma_testing.journals import journalled
-from sigma_testing.steering import decisive, steered
+from sigma_testing.journals import read_journal
+from sigma_testing.steering import decisive, steered_environment
 
 RATE = "trainer.optimiser.learning_rate"
 
 
 def told(sigma: Environment) -> list[str]:
-    return [text for _, text in sigma.messages.after(0)]
+    return [text for _, text in sigma.messages.entries_after(0)]
 
 
 def rate(value: float) -> Callable[[Environment], Any]:
@@ -64,7 +64,7 @@ REMOVED: dict[str, Callable[[Path], Any]] = {
 @pytest.mark.parametrize("how", list(REMOVED))
 def test_removed_files_of_a_run_folder_are_restored_and_reported(tmp_path: Path, how: str) -> None:
     script = {2: lambda s: s.send("save"), 4: rate(0.2), 6: lambda s: [s._written(), REMOVED[how](on(s))], 8: rate(0.1)}
-    with steered(script, last=14) as sigma:
+    with steered_environment(script, last=14) as sigma:
         sigma.folder, sigma.configuration = tmp_path / "runs", "name = 'x'\n"
         assert sigma.run().status == "finished"
         run, wanted = on(sigma), decisive(sigma.trainer("trainer"))
@@ -74,10 +74,10 @@ def test_removed_files_of_a_run_folder_are_restored_and_reported(tmp_path: Path,
     assert (run / "config.toml").read_text() == "name = 'x'\n"
     names = {*[".lock", "checkpoints", "config.toml", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json"]}
     assert {path.name for path in run.iterdir()} - {"curves.svg"} == names
-    with steered(last=14) as again:
+    with steered_environment(last=14) as again:
         assert again.replay(run)[1] == {}
         assert decisive(again.trainer("trainer")) == wanted
-    with steered(last=16) as late:
+    with steered_environment(last=16) as late:
         late.resume(run)
         late.run()
         assert late.get(RATE) == 0.1
@@ -91,7 +91,7 @@ def test_a_removed_run_folder_is_recreated_and_locked_again(tmp_path: Path) -> N
             lock(WrittenFolder(on(sigma)))
         seen.append(str(error.value))
 
-    with steered({3: lambda s: shutil.rmtree(on(s)), 5: rate(0.1), 6: look}) as sigma:
+    with steered_environment({3: lambda s: shutil.rmtree(on(s)), 5: rate(0.1), 6: look}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
     assert seen
@@ -104,7 +104,7 @@ def test_a_run_ends_with_an_error_if_its_folder_cannot_be_recreated(
         shutil.rmtree(tmp_path / "runs")
         (tmp_path / "runs").write_text("a file in its place")
 
-    with steered({3: remove}) as sigma:
+    with steered_environment({3: remove}) as sigma:
         sigma.folder = tmp_path / "runs"
         with pytest.raises(SigmaCheckpointError, match="cannot be written"):
             sigma.run()
@@ -134,7 +134,7 @@ def test_a_command_that_cannot_be_journalled_is_refused_with_a_message_and_kept_
         monkeypatch.undo()
         sigma.set(RATE, 0.1)
 
-    with steered({5: refused}) as sigma:
+    with steered_environment({5: refused}) as sigma:
         sigma.folder = tmp_path / "runs"
         sigma.run()
         said = told(sigma)
@@ -142,13 +142,13 @@ def test_a_command_that_cannot_be_journalled_is_refused_with_a_message_and_kept_
         "cannot be written: No space left on device. Free disk space. Training continues.",
         "can be written again; 3 queued rows are written.",
     ]
-    assert [row["value"] for row in journalled(on(sigma)) if row.get("command") == "set"] == [0.2, 0.1]
-    with steered() as again, steered({5: rate(0.2)}) as plain:
+    assert [row["value"] for row in read_journal(on(sigma)) if row.get("command") == "set"] == [0.2, 0.1]
+    with steered_environment() as again, steered_environment({5: rate(0.2)}) as plain:
         again.resume(tmp_path / "killed", log=lambda text: None)
         again.run()
         plain.run()
         assert decisive(again.trainer("trainer")) == decisive(plain.trainer("trainer"))
-        assert 0.2 in [row.get("value") for row in journalled(tmp_path / "killed")]
+        assert 0.2 in [row.get("value") for row in read_journal(tmp_path / "killed")]
 
 
 def test_a_command_is_acknowledged_once_it_is_on_disk_and_training_does_not_wait(
@@ -177,13 +177,13 @@ def test_a_command_is_acknowledged_once_it_is_on_disk_and_training_does_not_wait
         assert not threads[0].is_alive()
         monkeypatch.undo()
 
-    with steered({4: send, 7: look}) as sigma:
+    with steered_environment({4: send, 7: look}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
 
 
 def test_a_run_without_commands_never_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with steered() as sigma:
+    with steered_environment() as sigma:
         sigma.folder = tmp_path
         trainer, waited = threading.current_thread(), []
         fsync = os.fsync
@@ -221,7 +221,7 @@ def test_a_checkpoint_is_written_after_the_journal_rows_before_it(
         fsync(handle)
         order.append("rows")
 
-    with steered({4: lambda s: s.trainer("trainer").session.send(Save())}) as sigma:
+    with steered_environment({4: lambda s: s.trainer("trainer").session.send(Save())}) as sigma:
         monkeypatch.setattr("sigma_store.checkpoints.writer.write", watched)
         sigma.folder = tmp_path
         sigma.run()
@@ -240,11 +240,11 @@ def test_non_finite_settings_survive_resume_and_replay(tmp_path: Path, value: fl
             sigma.send("save")
         leave_as_killed(sigma, tmp_path)
 
-    with steered({3: act}) as sigma:
+    with steered_environment({3: act}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
     for move in ("replay", "resume"):
-        with steered() as again:
+        with steered_environment() as again:
             if move == "replay":
                 assert again.replay(on(sigma))[1] == {}
             else:
@@ -263,7 +263,7 @@ def test_non_finite_parameters_round_trip_bit_for_bit(tmp_path: Path) -> None:
         leave_as_killed(sigma, tmp_path)
         sigma.stop()
 
-    with steered({3: act}) as sigma:
+    with steered_environment({3: act}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
 

@@ -157,7 +157,7 @@ def test_a_schedule_gives_the_same_bits_in_bursts_of_any_length(deep: Deep, mome
 def test_effective_values_of_future_iterations_can_be_computed(deep: Deep, momentum: Any) -> None:
     with deep(optimiser=momentum(schedules={"learning_rate": Halving()})) as sigma:
         session = sigma.trainer("trainer").session
-        session.current.set_state(evolve(session.state, moment=session.moment.advanced(1)))
+        session.current.set_state(evolve(session.state, moment=session.moment.advance(1)))
         steer = session.steps().steer(training_step(session.setup.model, 5), 2, offset=1)
         assert steer["optimiser.4-dense.bias.learning_rate"] == pytest.approx([0.1 * 0.5**2, 0.1 * 0.5**3])
         assert np.ndim(steer["optimiser.4-dense.bias.momentum"]) == 0

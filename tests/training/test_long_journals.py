@@ -14,10 +14,10 @@ import pytest
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.training.history import recorder, rewind
-from sigma_kernel.training.history.replay import whole
+from sigma_kernel.training.history.replay import load_fields
 from sigma_store import chain, journal as journals
 from sigma_store.journal import JournalFile
-from sigma_testing.steering import steered
+from sigma_testing.steering import steered_environment
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
 
@@ -54,14 +54,14 @@ def test_a_journal_of_any_size_is_read_in_the_memory_of_a_few_lines(tmp_path: Pa
         tracemalloc.stop()
     assert (len(rows), path.stat().st_size > 12 << 20) == (100, True)
     assert most < 2 << 20
-    assert [whole(row)["losses"] == losses for row in rows[::33]] == [True] * 4
+    assert [load_fields(row)["losses"] == losses for row in rows[::33]] == [True] * 4
 
 
 def test_rows_are_those_of_the_file(path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     for name in "ab":
         wanted = [{key: row[key] for key in row if key != "hash"} for row in lines if row["trainer"] == name]
-        rows = [dict(whole(row)) for row in chain.read(path, pytest.fail).rows(name)]
+        rows = [dict(load_fields(row)) for row in chain.read(path, pytest.fail).rows(name)]
         places = [(row.pop("place"), row.pop("stored", None))[0] for row in rows]
         assert (rows, places) == (wanted, [*range(len(wanted))])
 
@@ -99,7 +99,7 @@ def test_lines_that_are_changed_between_two_readings_are_refused(path: Path) -> 
     rows = part.rows("a")
     path.write_bytes(path.read_bytes().replace(b"3f800000", b"3f800001"))
     with pytest.raises(SigmaCheckpointError, match=r"journal.jsonl: was changed while it was replayed. Restore"):
-        whole(rows[-1])
+        load_fields(rows[-1])
     with pytest.raises(SigmaCheckpointError, match=r"journal.jsonl:2: does not follow from the lines before it"):
         part.rows("a")
 
@@ -114,7 +114,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _trained(folder: Path, script: dict[int, Any]) -> Path:
-    with steered(script) as sigma:
+    with steered_environment(script) as sigma:
         sigma.folder = folder
         sigma.run()
         assert sigma.run_folder is not None
@@ -130,6 +130,6 @@ def test_a_journal_that_is_changed_while_it_is_replayed_differs(often: None, tmp
     def change(sigma: Environment) -> None:
         (run / "journal.jsonl").write_text(changed)
 
-    with steered({9: change}) as again:
+    with steered_environment({9: change}) as again:
         differs = again.replay(run)[1]["trainer"]
     assert differs == f"{run}/journal.jsonl: was changed while it was replayed. Restore the file from a copy."

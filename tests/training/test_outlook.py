@@ -19,7 +19,7 @@ from sigma_kernel.errors import SigmaComponentError, SigmaConfigError, SigmaNetw
 from sigma_kernel.graph.node import Node, Spec
 from sigma_testing.doing import Do
 from sigma_testing.hooks import HookSuite
-from sigma_testing.steering import Descent, Sweep, small_environment, steered
+from sigma_testing.steering import Descent, Sweep, small_environment, steered_environment
 
 Deep = Callable[..., Environment]
 
@@ -177,17 +177,17 @@ def test_the_last_hook_that_ends_training_can_be_detached_live_and_the_run_resum
         return {3: lambda sigma: sigma.detach("end"), 7: lambda sigma: sigma.stop()}
 
     hooks = {"end": Do(every=after(1, "epoch"), does=lambda context: context.command("stop"), ends=True)}
-    with steered(script(), epochs=None, hooks=hooks) as sigma:
+    with steered_environment(script(), epochs=None, hooks=hooks) as sigma:
         sigma.folder = tmp_path
         assert sigma.run().iterations == 7
         with pytest.raises(SigmaConfigError, match="nothing ends its training"):
             sigma.run()
         run = sigma.run_folder
     assert run is not None
-    with steered({}, last=9, epochs=None, hooks=hooks) as again:
+    with steered_environment({}, last=9, epochs=None, hooks=hooks) as again:
         again.resume(run)
         assert again.run().iterations == 9
-    with steered({}, last=9, epochs=None, hooks=hooks) as last:
+    with steered_environment({}, last=9, epochs=None, hooks=hooks) as last:
         assert last.replay(run)[1] == {}
 
 

@@ -128,8 +128,8 @@ def test_a_failed_stage_is_reported_once_and_dependent_stages_are_skipped() -> N
 def test_a_network_with_declared_shapes_needs_no_data() -> None:
     data = Counting()
     stages = Stages(trainer(data=data))
-    assert stages.own is not None
-    assert {a: p.shape for a, p in stages.own.shapes.parameters.items() if a.startswith("1-")} == {
+    assert stages.declared_model is not None
+    assert {a: p.shape for a, p in stages.declared_model.shapes.parameters.items() if a.startswith("1-")} == {
         "1-dense.weights": (4, 3), "1-dense.biases": (3,),
     }  # fmt: skip
     assert data.asked == []

@@ -66,7 +66,7 @@ def test_programs_that_are_compiled_aside_are_shared_and_not_reported() -> None:
         seen.append(programs.compiling)
         return "step"
 
-    found = programs.aside().get(kind)
+    found = programs.silent_copy().get(kind)
     assert seen == [False]
     assert programs.get(kind) is found
     assert len(seen) == 1

@@ -32,7 +32,7 @@ from sigma_kernel.training.history.recorder import MOST_LOSSES, Recorder
 from sigma_kernel.training.history.replay import Replay
 from sigma_kernel.training.hooks.order import HookOrder
 from sigma_kernel.training.session import loop
-from sigma_store.curves import measured
+from sigma_store.curves import read_curves
 from sigma_store.journal import JournalFile, Lines
 from sigma_testing.steering import Sweep, small_environment
 
@@ -74,7 +74,7 @@ def test_numbers_of_hooks_and_of_bursts_make_one_curve() -> None:
     curve = history.curve("x")
     assert curve.iterations.tolist() == [0, 1, 2, 2, 3]
     assert curve.seconds.tolist() == [0.0, 0.5, 1.0, 1.0, 1.5]
-    end, (stretch,) = history.since("x", 2, 100)
+    end, (stretch,) = history.stretches_since("x", 2, 100)
     assert (end, stretch.curve.values.tolist()) == (4, [1.0, 0.5])
 
 
@@ -82,7 +82,7 @@ def test_a_number_that_is_published_after_a_step_back_is_on_a_branch_of_its_own(
     history = History()
     for iteration in (1, 2, 1):
         history.add("x", float(iteration), Moment(iteration=iteration))
-    _, stretches = history.since("x", 0, 100)
+    _, stretches = history.stretches_since("x", 0, 100)
     assert [stretch.curve.values.tolist() for stretch in stretches] == [[1.0, 2.0], [1.0]]
     assert history.curve("x").iterations.tolist() == [1, 1]
 
@@ -138,7 +138,10 @@ def test_a_history_is_written_with_the_branches_that_were_left(tmp_path: Path) -
         sigma.rewind(1, "epoch")
         trainer.fit(epochs=1)
         assert sigma.run_folder is not None
-        histories = [trainer.history, History.of(measured(sigma.run_folder / "metrics.jsonl", print)["trainer"])]
+        histories = [
+            trainer.history,
+            History.from_curves(read_curves(sigma.run_folder / "metrics.jsonl", print)["trainer"]),
+        ]
     for history in histories:
         history.to_csv(tmp_path / "all.csv", branches=True)
         head, *rows = (tmp_path / "all.csv").read_text().splitlines()
@@ -149,7 +152,7 @@ def test_a_history_is_written_with_the_branches_that_were_left(tmp_path: Path) -
         history.to_csv(tmp_path / "line.csv")
         assert (tmp_path / "line.csv").read_text().splitlines()[-1].startswith("10,2,")
         assert "branch" not in (tmp_path / "line.csv").read_text()
-        assert [one.branch for one in history.measured().left()["training.loss"]] == [0]
+        assert [one.branch for one in history.branched_curves().abandoned_stretches()["training.loss"]] == [0]
 
 
 def test_every_key_of_metrics_jsonl_is_documented(tmp_path: Path) -> None:
@@ -255,10 +258,10 @@ def test_each_reader_of_a_stream_has_its_own_position() -> None:
     messages = Messages()
     messages.log("a")
     messages.log("b")
-    first = messages.after(0)
+    first = messages.entries_after(0)
     assert [text for _, text in first] == ["a", "b"]
     messages.log("c")
-    assert [text for _, text in messages.after(first[-1][0])] == ["c"]
+    assert [text for _, text in messages.entries_after(first[-1][0])] == ["c"]
 
 
 def test_only_the_newest_messages_are_kept_and_none_is_lost_before() -> None:
@@ -268,11 +271,11 @@ def test_only_the_newest_messages_are_kept_and_none_is_lost_before() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    numbers = [number for number, _ in messages.after(0)]
+    numbers = [number for number, _ in messages.entries_after(0)]
     assert sorted(numbers) == list(range(1, 1001))
     messages.log("the last")
-    assert len(messages.after(0)) == 1000
-    assert messages.after(1000) == [(1001, "the last")]
+    assert len(messages.entries_after(0)) == 1000
+    assert messages.entries_after(1000) == [(1001, "the last")]
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -281,7 +284,7 @@ def test_every_journal_row_names_its_trainer_and_time(tmp_path: Path) -> None:
     records.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
     moment = Moment(iteration=7, epoch=2, second=1.5)
     records.note(moment, {"command": "stop"})
-    records.measured({"validation.loss": np.array([0.5])}, moment, moment)
+    records.record_values({"validation.loss": np.array([0.5])}, moment, moment)
     records.row(moment, force=True)
     head = {"trainer": "generator", "iteration": 7, "epoch": 2, "seconds": 1.5}
     (row,) = _rows(tmp_path / "journal.jsonl")[1:]
@@ -298,7 +301,7 @@ def test_a_digest_holds_the_latest_losses_as_float32() -> None:
     kept = Checkpoint({}, {"clock": {}, "cursor": [], "live": {}, "published": {}, "hooks": {}})
     losses = np.arange(MOST_LOSSES + 5, dtype=np.float64)
     for part in (losses[:2], losses[2:], np.array([0.1])):
-        records.measured({"training.loss": part}, Moment(), Moment())
+        records.record_values({"training.loss": part}, Moment(), Moment())
     for _ in range(2):
         records.digest(Moment(), kept, HookOrder({}))
     assert rows[0]["losses"] == np.append(losses[6:], 0.1).astype("<f4").tobytes().hex()
@@ -340,7 +343,7 @@ def test_texts_are_written_with_the_next_row(tmp_path: Path) -> None:
     told = [(row["epoch"], row.get("texts"), [*row["values"]]) for row in _rows(tmp_path / "metrics.jsonl")[2:]]
     loss = ["training.loss"]
     assert told == [(1, {"said": "word"}, loss), (2, {"said": "word"}, loss), (2, {"said": "end"}, [])]
-    curves = measured(tmp_path / "metrics.jsonl", pytest.fail)["trainer"].curves()
+    curves = read_curves(tmp_path / "metrics.jsonl", pytest.fail)["trainer"].curves()
     assert [*curves] == loss
     assert curves["training.loss"].epochs[-2:].tolist() == [1, 2]
 

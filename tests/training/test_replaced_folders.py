@@ -17,14 +17,14 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.training.commands.save import Save
 from sigma_store.checkpoints import store
-from sigma_store.checkpoints.store import newest_good, saved
+from sigma_store.checkpoints.store import list_checkpoints, newest_good
 from sigma_store.checkpoints.writer import Saver
 from sigma_store.files import put_text
 from sigma_store.folders import WrittenFolder
 from sigma_store.journal import Lines
 from sigma_store.run_folder import lock, open_lock
-from sigma_testing.journals import journalled
-from sigma_testing.steering import decisive, steered
+from sigma_testing.journals import read_journal
+from sigma_testing.steering import decisive, steered_environment
 
 RATE = "trainer.optimiser.learning_rate"
 REPLACED = "a link or another folder is in place of the run's. Put that back, or move this away: then it is made again."
@@ -98,11 +98,11 @@ def test_a_run_whose_folder_is_replaced_ends_with_one_sentence_and_its_last_chec
     tmp_path: Path, how: str
 ) -> None:
     seen: dict[str, Any] = {}
-    with steered({4: lambda s: swap(s, how, seen), 6: save, 9: save}) as sigma:
+    with steered_environment({4: lambda s: swap(s, how, seen), 6: save, 9: save}) as sigma:
         sigma.folder = tmp_path / "runs"
         with pytest.raises(SigmaCheckpointError, match="Earlier checkpoints are intact") as error:
             sigma.run()
-        run, alarms = on(sigma), [text for _, text in sigma.messages.after(0) if "ALARM" in text]
+        run, alarms = on(sigma), [text for _, text in sigma.messages.entries_after(0) if "ALARM" in text]
     assert sigma.state == "failed"
     assert "\n" not in str(error.value)
     assert "/proc/" not in "".join([str(error.value), *alarms])
@@ -125,19 +125,21 @@ def test_a_run_goes_on_without_loss_once_its_own_folder_is_put_back(tmp_path: Pa
         assert contents(on(sigma)) == seen["before"]
         back(sigma)
 
-    with steered({4: lambda s: swap(s, how, seen), 5: save, 6: refused, 8: lambda s: s.set(RATE, 0.1)}) as sigma:
+    with steered_environment(
+        {4: lambda s: swap(s, how, seen), 5: save, 6: refused, 8: lambda s: s.set(RATE, 0.1)}
+    ) as sigma:
         sigma.folder = tmp_path / "runs"
         assert sigma.run().status == "finished"
         run, wanted = on(sigma), decisive(sigma.trainer("trainer"))
-    assert [row["value"] for row in journalled(run) if row.get("command") == "set"] == [0.2, 0.1]
-    assert [path.name for path in saved(run, "trainer")] == ["4", "12"]
-    with steered() as again:
+    assert [row["value"] for row in read_journal(run) if row.get("command") == "set"] == [0.2, 0.1]
+    assert [path.name for path in list_checkpoints(run, "trainer")] == ["4", "12"]
+    with steered_environment() as again:
         assert again.replay(run)[1] == {}
         assert decisive(again.trainer("trainer")) == wanted
 
 
 def test_a_run_whose_folder_is_given_by_a_link_is_resumed_and_keeps_to_that_folder(tmp_path: Path) -> None:
-    with steered(last=4) as sigma:
+    with steered_environment(last=4) as sigma:
         sigma.folder = tmp_path / "runs"
         sigma.run()
     run, link = on(sigma), tmp_path / "link"
@@ -149,11 +151,11 @@ def test_a_run_whose_folder_is_given_by_a_link_is_resumed_and_keeps_to_that_fold
         link.unlink()
         link.symlink_to(outside)
 
-    with steered(last=8) as again:
+    with steered_environment(last=8) as again:
         again.resume(link)
         assert again.run().iterations == 8
     before, ours = contents(outside), contents(run)
-    with steered({10: point_elsewhere}, last=12) as late:
+    with steered_environment({10: point_elsewhere}, last=12) as late:
         late.resume(link)
         with pytest.raises(SigmaCheckpointError, match=re.escape(REPLACED)):
             late.run()
@@ -164,7 +166,7 @@ def test_a_run_whose_folder_is_given_by_a_link_is_resumed_and_keeps_to_that_fold
 @pytest.mark.rooms
 def test_the_plugins_and_the_curves_of_a_run_are_not_written_to_another_folder(tmp_path: Path) -> None:
     seen: dict[str, Any] = {}
-    with steered(last=4) as sigma:
+    with steered_environment(last=4) as sigma:
         sigma.folder = tmp_path / "runs"
         sigma.run()
         swap(sigma, "link", seen)
@@ -175,7 +177,7 @@ def test_the_plugins_and_the_curves_of_a_run_are_not_written_to_another_folder(t
 
 
 def test_a_folder_that_is_replaced_between_two_runs_is_refused(tmp_path: Path) -> None:
-    with steered(last=4) as sigma:
+    with steered_environment(last=4) as sigma:
         sigma.folder = tmp_path / "runs"
         sigma.run()
         run = on(sigma)
@@ -189,22 +191,22 @@ def test_a_folder_that_is_replaced_between_two_runs_is_refused(tmp_path: Path) -
 
 
 def test_a_folder_that_is_removed_between_two_runs_is_made_again(tmp_path: Path) -> None:
-    with steered(last=4) as sigma:
+    with steered_environment(last=4) as sigma:
         sigma.folder = tmp_path / "runs"
         sigma.run()
         shutil.rmtree(on(sigma))
         sigma.run()
-        assert saved(on(sigma), "trainer")
+        assert list_checkpoints(on(sigma), "trainer")
 
 
 def test_the_folder_that_is_resumed_after_another_was_refused_is_locked(tmp_path: Path) -> None:
-    with steered(last=4) as sigma:
+    with steered_environment(last=4) as sigma:
         sigma.folder = tmp_path / "runs"
         sigma.run()
     run, damaged = on(sigma), tmp_path / "damaged"
     shutil.copytree(run, damaged)
     (damaged / "config.toml").write_text("name = 'y'\n")
-    with steered(last=8) as again:
+    with steered_environment(last=8) as again:
         with pytest.raises(SigmaCheckpointError, match="was changed since"):
             again.resume(damaged)
         again.resume(run)
@@ -212,7 +214,7 @@ def test_the_folder_that_is_resumed_after_another_was_refused_is_locked(tmp_path
             lock(WrittenFolder(run))
         lock(WrittenFolder(damaged)).close()
         again.run()
-    assert [path.name for path in saved(run, "trainer")] == ["4", "8"]
+    assert [path.name for path in list_checkpoints(run, "trainer")] == ["4", "8"]
 
 
 # -- each writer of files ----------------------------------------------------------------------------------------------
@@ -256,7 +258,7 @@ def run(tmp_path: Path) -> Path:
 
 def test_a_folder_that_was_moved_is_the_run_s_when_it_comes_back_after_another_was_made(run: Path) -> None:
     home, moved = WrittenFolder(run), run.with_name("moved")
-    with home.opened():
+    with home.open():
         run.rename(moved)
     assert home.make()
     put_text(run / "summary.json", "made again", home)
@@ -270,7 +272,7 @@ def test_a_folder_that_was_moved_is_the_run_s_when_it_comes_back_after_another_w
 @pytest.mark.parametrize("what", list(WRITERS))
 def test_another_folder_in_place_of_the_one_that_was_opened_first_is_not_written_to(run: Path, what: str) -> None:
     home, outside = WrittenFolder(run), run.parent.parent / "outside"
-    with home.opened():
+    with home.open():
         before = contents(outside)
     run.rename(run.with_name("moved"))
     run.symlink_to(outside)
@@ -283,7 +285,7 @@ def test_another_folder_in_place_of_the_one_that_was_opened_first_is_not_written
 def test_a_folder_that_is_replaced_once_it_is_open_is_written_to_where_it_is(
     run: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    outside, opened = run.parent.parent / "outside", WrittenFolder.opened
+    outside, opened = run.parent.parent / "outside", WrittenFolder.open
     before, ours = contents(outside), contents(run)
 
     @contextmanager
@@ -294,7 +296,7 @@ def test_a_folder_that_is_replaced_once_it_is_open_is_written_to_where_it_is(
                 run.symlink_to(outside)
             yield path
 
-    monkeypatch.setattr(WrittenFolder, "opened", late)
+    monkeypatch.setattr(WrittenFolder, "open", late)
     with suppress(SigmaStateError):  # what is opened again is refused
         WRITERS[what](run, WrittenFolder(run))
     assert contents(outside) == before
@@ -309,7 +311,7 @@ def test_a_run_writes_to_its_own_folder_wherever_the_process_goes(
     for place in ("here", "there"):
         (tmp_path / place).mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    with steered(last=4) as sigma:
+    with steered_environment(last=4) as sigma:
         sigma.folder = Path("runs")
         sigma.run()
         monkeypatch.chdir(tmp_path / "there")
@@ -321,7 +323,7 @@ def test_a_run_writes_to_its_own_folder_wherever_the_process_goes(
 
 
 def test_a_copy_in_place_of_the_folder_is_refused_until_it_is_moved_away(tmp_path: Path) -> None:
-    with steered(last=4) as sigma:
+    with steered_environment(last=4) as sigma:
         sigma.folder = tmp_path / "runs"
         sigma.run()
         run = on(sigma)

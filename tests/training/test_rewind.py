@@ -15,14 +15,14 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.training.history.rewind import Past
+from sigma_kernel.training.history.rewind import RewindBuffer
 from sigma_kernel.training.trainer import Trainer
 from sigma_store.checkpoints.store import read
 from sigma_store.checkpoints.writer import Saver
 from sigma_store.journal import JournalFile
 from sigma_testing.doing import Do
-from sigma_testing.journals import journalled
-from sigma_testing.steering import Slow, crash, crashed, decisive, steered
+from sigma_testing.journals import read_journal
+from sigma_testing.steering import Slow, crash, decisive, steered_environment, train_until_crash
 
 pytestmark = pytest.mark.usefixtures("shop")
 
@@ -32,7 +32,7 @@ Script = Mapping[int, Callable[[Environment], Any]]
 @pytest.fixture(autouse=True)
 def always_remember(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a snapshot of each epoch (every fifth iteration), whatever it costs."""
-    monkeypatch.setattr(Past, "due", lambda self: True)
+    monkeypatch.setattr(RewindBuffer, "due", lambda self: True)
 
 
 def trainer(sigma: Environment) -> Trainer:
@@ -42,7 +42,7 @@ def trainer(sigma: Environment) -> Trainer:
 def journal(run: Path | None) -> list[dict[str, Any]]:
     assert run is not None
     apart = ("trainer", "seconds", "epoch")
-    return [{name: value for name, value in row.items() if name not in apart} for row in journalled(run)]
+    return [{name: value for name, value in row.items() if name not in apart} for row in read_journal(run)]
 
 
 def saved(run: Path | None) -> dict[str, int]:
@@ -73,20 +73,20 @@ def test_commands_on_an_abandoned_branch_have_no_later_effect(
     change: Callable[[Environment], Any],
 ) -> None:
     hooks = {"it": "count", "lower": {"type": "follow", "after": "training.loss"}}
-    with steered({7: change, 9: lambda s: s.rewind(5)}, hooks=hooks) as sigma:
+    with steered_environment({7: change, 9: lambda s: s.rewind(5)}, hooks=hooks) as sigma:
         sigma.run()
         found = decisive(trainer(sigma))
-    with steered(hooks=hooks) as plain:
+    with steered_environment(hooks=hooks) as plain:
         plain.run()
         assert decisive(trainer(plain)) == found
 
 
 @pytest.mark.parametrize("change", CHANGED)
 def test_undo_keeps_earlier_changes(change: Callable[[Environment], Any]) -> None:
-    with steered({3: change, 7: _rate(0.4), 9: lambda s: s.rewind(5)}, hooks={"it": "count"}) as sigma:
+    with steered_environment({3: change, 7: _rate(0.4), 9: lambda s: s.rewind(5)}, hooks={"it": "count"}) as sigma:
         sigma.run()
         found = decisive(trainer(sigma))
-    with steered({3: change}, hooks={"it": "count"}) as plain:
+    with steered_environment({3: change}, hooks={"it": "count"}) as plain:
         plain.run()
         assert decisive(trainer(plain)) == found
 
@@ -116,13 +116,13 @@ def test_a_rewind_restores_the_newest_snapshot_not_after_the_given_time() -> Non
         9: lambda s: said.append(s.rewind(8)["trainer"].iteration),
         11: lambda s: said.append(s.rewind(2, "epoch")["trainer"].iteration),
     }
-    with steered(script) as sigma:
+    with steered_environment(script) as sigma:
         sigma.run()
     assert said == [5, 10]
 
 
 def test_a_rewind_to_a_time_without_snapshot_is_refused_with_the_available_ones() -> None:
-    with steered() as sigma:
+    with steered_environment() as sigma:
         sigma.run()
         before = decisive(trainer(sigma))
         with pytest.raises(SigmaStateError, match="no snapshot of iteration 4 or before; kept are iterations 5"):
@@ -131,13 +131,13 @@ def test_a_rewind_to_a_time_without_snapshot_is_refused_with_the_available_ones(
 
 
 def test_undo_after_a_rewind_undoes_commands_before_that_time() -> None:
-    with steered({3: _rate(0.2), 7: _rate(0.4), 9: lambda s: [s.rewind(5), s.undo()]}) as sigma:
+    with steered_environment({3: _rate(0.2), 7: _rate(0.4), 9: lambda s: [s.rewind(5), s.undo()]}) as sigma:
         sigma.run()
         assert sigma.get("trainer.optimiser.learning_rate") == 0.05
 
 
 def test_a_run_rewound_from_another_thread_continues() -> None:
-    with steered(hooks={"slow": Slow()}, last=40) as sigma:
+    with steered_environment(hooks={"slow": Slow()}, last=40) as sigma:
         sigma.run()
         assert sigma.rewind(20)["trainer"].iteration == 20
         sigma.run()
@@ -156,7 +156,7 @@ TWICE: Script = {
 
 
 def _twice(folder: Path, script: Script = TWICE, last: int = 14) -> Environment:
-    sigma = steered(script, last=last)
+    sigma = steered_environment(script, last=last)
     sigma.folder = folder
     return sigma
 
@@ -194,7 +194,7 @@ def test_a_run_with_rewinds_replays_to_the_same_result(tmp_path: Path) -> None:
         sigma.run()
         wanted, run = decisive(trainer(sigma)), sigma.run_folder
     assert run is not None
-    with steered(last=14) as again:
+    with steered_environment(last=14) as again:
         _, differs = again.replay(run)
         assert differs == {}
         assert decisive(trainer(again)) == wanted
@@ -216,7 +216,7 @@ def test_a_run_with_rewinds_resumes_to_the_bits_of_an_uninterrupted_one(tmp_path
         sigma.run()
         run = sigma.run_folder
     assert run is not None
-    with steered({at: steer for at, steer in LATER.items() if at not in done}, last=14) as again:
+    with steered_environment({at: steer for at, steer in LATER.items() if at not in done}, last=14) as again:
         again.resume(run)
         again.run()
         assert decisive(trainer(again)) == wanted
@@ -233,11 +233,11 @@ def test_a_crash_after_a_rewind_is_recovered_from_the_journal(tmp_path: Path, se
         6: lambda s: s.send("save", trainer="trainer"), 8: lambda s: s.rewind(5), 9: _rate(0.2), 11: crash,
     }  # fmt: skip
     with _twice(tmp_path, script) as sigma:
-        run = crashed(sigma, tmp_path)
+        run = train_until_crash(sigma, tmp_path)
     checkpoints = run / "checkpoints" / "trainer"
     if not set_aside:  # the crash came immediately before it
         (checkpoints / "6.branch-0").rename(checkpoints / "6")
-    with steered(last=12) as again, steered({9: _rate(0.2)}) as plain:
+    with steered_environment(last=12) as again, steered_environment({9: _rate(0.2)}) as plain:
         again.resume(run)
         again.run()
         plain.run()
@@ -289,7 +289,7 @@ def _crashed_at_each_row(tmp_path: Path, script: Script, run: Path | None = None
     """Train or resume a run, and return the folders that a crash after each journal row would leave."""
     copies = tmp_path / "copies"
     copies.mkdir()
-    with pytest.MonkeyPatch.context() as patch, steered(script, last=14, **settings) as sigma:
+    with pytest.MonkeyPatch.context() as patch, steered_environment(script, last=14, **settings) as sigma:
         _copied_at_each_row(patch, copies)
         sigma.folder = tmp_path
         if run is not None:
@@ -341,7 +341,7 @@ def test_saves_of_hooks_at_the_same_event_are_one_checkpoint(tmp_path: Path) -> 
     pauses = Do(every=every(4, "iteration"), does=lambda context: context.command("pause"))
     goes = Do(every=TimeStep("pause"), does=lambda context: context.command("go"))
     hooks = {"a": pauses, "b": Saves(every=TimeStep("pause")), "c": goes, "d": Saves(score=1.0)}
-    with steered(last=5, hooks=hooks) as sigma:
+    with steered_environment(last=5, hooks=hooks) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         found = read(Path(str(sigma.run_folder)) / "checkpoints" / "trainer" / "4")
@@ -351,7 +351,7 @@ def test_saves_of_hooks_at_the_same_event_are_one_checkpoint(tmp_path: Path) -> 
 def test_two_hooks_saving_at_once_make_one_checkpoint_with_both_policies(
     tmp_path: Path,
 ) -> None:
-    with steered(last=5, hooks={"a": Saves(score=1.0), "b": Saves()}) as sigma:
+    with steered_environment(last=5, hooks={"a": Saves(score=1.0), "b": Saves()}) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         found = read(Path(str(sigma.run_folder)) / "checkpoints" / "trainer" / "4")
@@ -360,12 +360,12 @@ def test_two_hooks_saving_at_once_make_one_checkpoint_with_both_policies(
 
 def _resumed_and_replayed(run: Path, script: Script | None = None, **settings: Any) -> None:
     """Resume a crashed run, and replay it to the same bits."""
-    with steered(script, last=14, **settings) as again:
+    with steered_environment(script, last=14, **settings) as again:
         again.resume(run, log=lambda text: None)
         again.run()
-        assert not [text for _, text in again.messages.after(0)], run.name
+        assert not [text for _, text in again.messages.entries_after(0)], run.name
         wanted = decisive(trainer(again))
-    with steered(last=14, **settings) as replayed:
+    with steered_environment(last=14, **settings) as replayed:
         assert replayed.replay(run)[1] == {}, run.name
         assert decisive(trainer(replayed)) == wanted, run.name
 
@@ -382,7 +382,7 @@ def test_a_rewind_without_a_later_checkpoint_is_replayed_from_the_beginning(tmp_
     end = next(n for n, line in enumerate(lines) if '"rewind"' in line)
     (run / "journal.jsonl").write_text("".join(lines[: end + 1]))
     said: list[str] = []
-    with steered(last=14) as again:
+    with steered_environment(last=14) as again:
         again.resume(run, log=said.append)
         again.run()
         assert decisive(trainer(again)) == wanted
@@ -391,16 +391,16 @@ def test_a_rewind_without_a_later_checkpoint_is_replayed_from_the_beginning(tmp_
 
 
 def test_a_rewind_is_replayed_under_new_settings(tmp_path: Path) -> None:
-    with steered({8: lambda s: s.rewind(5)}, last=14) as plain:
+    with steered_environment({8: lambda s: s.rewind(5)}, last=14) as plain:
         plain.run()
         wanted = decisive(trainer(plain))
-    with steered({2: lambda s: s.send("save"), 8: lambda s: s.rewind(5), 9: crash}, last=14) as sigma:
-        run = crashed(sigma, tmp_path)
+    with steered_environment({2: lambda s: s.send("save"), 8: lambda s: s.rewind(5), 9: crash}, last=14) as sigma:
+        run = train_until_crash(sigma, tmp_path)
     shutil.rmtree(run / "checkpoints" / "trainer" / "5")
-    with steered(last=14) as again:
+    with steered_environment(last=14) as again:
         again.resume(run, ["other=1"], log=lambda text: None)
         again.run()
-        assert not again.messages.after(0)
+        assert not again.messages.entries_after(0)
         assert decisive(trainer(again)) == wanted
     assert [row["to"] for row in journal(run) if row.get("command") == "rewind"] == [5, 5]
 
@@ -411,7 +411,7 @@ def test_nothing_is_replayed_if_every_checkpoint_is_damaged(tmp_path: Path) -> N
         run = sigma.run_folder
     assert run is not None
     (run / "checkpoints" / "trainer" / "14" / "manifest.json").write_text("")
-    with steered(last=14) as again, pytest.raises(SigmaCheckpointError, match="is damaged"):
+    with steered_environment(last=14) as again, pytest.raises(SigmaCheckpointError, match="is damaged"):
         again.resume(run, log=lambda text: None)
 
 
@@ -420,7 +420,7 @@ def test_a_resumed_run_can_be_rewound_to_where_it_was_resumed(tmp_path: Path) ->
         sigma.run()
         run = sigma.run_folder
     assert run is not None
-    with steered({9: lambda s: s.rewind(7)}) as again, steered() as plain:
+    with steered_environment({9: lambda s: s.rewind(7)}) as again, steered_environment() as plain:
         again.resume(run)
         again.run()
         plain.run()
@@ -429,7 +429,7 @@ def test_a_resumed_run_can_be_rewound_to_where_it_was_resumed(tmp_path: Path) ->
 
 def _stopped(folder: Path, script: Script, run: Path | None = None) -> Path:
     """Train or resume a run until the script stops it; return its folder."""
-    with steered(script, last=14) as sigma:
+    with steered_environment(script, last=14) as sigma:
         if run is None:
             sigma.folder = folder
         else:
@@ -454,8 +454,8 @@ def test_a_run_rewound_to_where_it_was_stopped_continues_and_is_replayed(tmp_pat
 
 def test_a_run_rewound_to_where_its_replay_was_stopped_is_replayed(tmp_path: Path) -> None:
     script = {2: lambda s: s.send("save"), 4: _rate(0.2), 8: _rate(0.4), 11: crash}
-    with steered(script, last=14) as sigma:
-        run = crashed(sigma, tmp_path)
+    with steered_environment(script, last=14) as sigma:
+        run = train_until_crash(sigma, tmp_path)
     for at in (6, 7):
         run = _stopped(tmp_path, {at: lambda s: s.stop()}, run)
     shutil.rmtree(run / "checkpoints" / "trainer" / "7")
@@ -477,7 +477,7 @@ def test_a_checkpoint_that_cannot_be_set_aside_is_reported_and_the_rewind_still_
     monkeypatch.setattr(Path, "rename", rename)
     with _twice(tmp_path, {8: TWICE[8]}, last=12) as sigma:
         sigma.run()
-        said = [text for _, text in sigma.messages.after(0) if "ALARM" in text]
+        said = [text for _, text in sigma.messages.entries_after(0) if "ALARM" in text]
         assert trainer(sigma).session.moment.iteration == 12
     assert said == [
         "ALARM: checkpoint 8 cannot be set aside: the disk is read-only. Remove it by hand: it is on an abandoned "

@@ -15,7 +15,7 @@ import pytest
 from sigma_kernel.errors import SigmaStateError
 from sigma_store.folders import LOCK, WrittenFolder, is_locked
 from sigma_store.run_folder import create, lock
-from sigma_testing.steering import steered
+from sigma_testing.steering import steered_environment
 
 
 @contextmanager
@@ -35,12 +35,12 @@ def mode(path: Path) -> int:
 
 @pytest.mark.parametrize("kind", [fcntl.LOCK_EX, fcntl.LOCK_SH])
 def test_a_reader_who_locks_the_folder_does_not_hinder_a_run(tmp_path: Path, kind: int) -> None:
-    with steered(last=4) as sigma:
+    with steered_environment(last=4) as sigma:
         sigma.folder = tmp_path
         sigma.run()
     run = sigma.run_folder
     assert run is not None
-    with locked_by_a_reader(run, kind), steered(last=6) as again:
+    with locked_by_a_reader(run, kind), steered_environment(last=6) as again:
         again.resume(run)
         assert again.run().iterations == 6
 

@@ -46,7 +46,7 @@ def keeping(home: Path, **policy: Any) -> Saver:
 
 
 def numbers(home: Path) -> list[int]:
-    return [int(path.name) for path in checkpoint.numbered(home)]
+    return [int(path.name) for path in checkpoint.numbered_entries(home)]
 
 
 class Disk:
@@ -193,7 +193,7 @@ def test_an_error_of_the_thread_that_nobody_expects_is_raised_at_the_end(
     def refuse(home: Path) -> list[Path]:
         raise SigmaCheckpointError(f"{home}: cannot be read: Permission denied. Make it readable.")
 
-    monkeypatch.setattr(writer, "numbered", refuse)
+    monkeypatch.setattr(writer, "numbered_entries", refuse)
     saver = keeping(tmp_path, last=1)
     saver.save(1, state(1))
     with pytest.raises(SigmaCheckpointError, match="cannot be read: Permission denied"):
@@ -389,7 +389,7 @@ def misfit(name: str, there: Checkpoint) -> Checkpoint:
 def test_a_checkpoint_that_does_not_fit_is_named_and_the_previous_one_is_used(
     trained: Environment, deep: Callable[..., Environment], tmp_path: Path, wrong: str
 ) -> None:
-    newest = checkpoint.saved(tmp_path, "trainer")[-1]
+    newest = checkpoint.list_checkpoints(tmp_path, "trainer")[-1]
     checkpoint.write(newest, misfit(wrong, checkpoint.read(newest)))
     fresh, said = prepared(deep), []
     assert restore(stored(tmp_path), fresh.session, said.append)[0] == "1"
@@ -401,7 +401,7 @@ def test_a_checkpoint_that_does_not_fit_is_named_and_the_previous_one_is_used(
 def test_the_session_is_unchanged_if_no_checkpoint_fits(
     trained: Environment, deep: Callable[..., Environment], tmp_path: Path
 ) -> None:
-    for path in checkpoint.saved(tmp_path, "trainer"):
+    for path in checkpoint.list_checkpoints(tmp_path, "trainer"):
         checkpoint.write(path, misfit("values", checkpoint.read(path)))
     fresh = prepared(deep)
     before = fresh.session.snapshot()

@@ -267,7 +267,7 @@ def test_a_hook_can_evaluate_current_parameters_and_log_messages(deep: Deep, met
         trainer = sigma.trainer("trainer")
         trainer.fit(epochs=2)
         assert found[1] == trainer.evaluate("validation", {"distance": metric}) != found[0]
-        assert [text for _, text in sigma.messages.after(0)] == ["epoch 1", "epoch 2"]
+        assert [text for _, text in sigma.messages.entries_after(0)] == ["epoch 1", "epoch 2"]
 
 
 def test_reading_a_pattern_returns_all_matches() -> None:
@@ -405,7 +405,9 @@ def test_training_ends_after_a_total_number_of_epochs_and_fit_trains_more() -> N
         assert (trainer.session.moment.epoch, trainer.session.moment.iteration) == (3, 15)
         trainer.fit()
         assert trainer.session.moment.iteration == 15
-        assert [text for _, text in sigma.messages.after(0)][-1] == "nothing to train: 3 epochs are over already"
+        assert [text for _, text in sigma.messages.entries_after(0)][
+            -1
+        ] == "nothing to train: 3 epochs are over already"
         trainer.fit(epochs=2)
         assert trainer.session.moment.epoch == 5
         trainer.fit(iterations=1)
@@ -461,8 +463,8 @@ class Knobs(Hook):
 
 def test_setting_a_pattern_changes_all_its_addresses_together(deep: Deep, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    changed = Live.changed
-    monkeypatch.setattr(Live, "changed", lambda live, base: calls.append(len(base)) or changed(live, base))
+    changed = Live.with_base
+    monkeypatch.setattr(Live, "with_base", lambda live, base: calls.append(len(base)) or changed(live, base))
     with deep(hooks={"a": Knobs(every=every(1, "epoch"))}) as sigma:
         sigma.prepare()
         calls.clear()

@@ -13,8 +13,8 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
 from sigma_kernel.training.session import undo as undoing
 from sigma_kernel.training.trainer import Trainer
-from sigma_testing.journals import journalled
-from sigma_testing.steering import Sweep, decisive, small_environment, steered
+from sigma_testing.journals import read_journal
+from sigma_testing.steering import Sweep, decisive, small_environment, steered_environment
 
 pytestmark = pytest.mark.usefixtures("shop")
 
@@ -70,7 +70,7 @@ def test_undo_restores_different_values_below_an_address_that_was_set(deep: Call
 
 
 def test_commands_are_undone_one_by_one_last_first() -> None:
-    with steered() as sigma:
+    with steered_environment() as sigma:
         for rate in (0.1, 0.2, 0.3):
             sigma.set("trainer.optimiser.learning_rate", rate)
         found = []
@@ -83,31 +83,33 @@ def test_commands_are_undone_one_by_one_last_first() -> None:
 
 
 def test_undo_does_not_undo_training() -> None:
-    with steered({3: lambda s: s.set("trainer.optimiser.learning_rate", 0.0), 9: lambda s: s.undo()}) as sigma:
+    with steered_environment(
+        {3: lambda s: s.set("trainer.optimiser.learning_rate", 0.0), 9: lambda s: s.undo()}
+    ) as sigma:
         sigma.run()
         assert trainer(sigma).session.moment.iteration == 12
         assert sigma.get("trainer.optimiser.learning_rate") == 0.05
         weights = trainer(sigma).session.host(WEIGHTS)
-    with steered(last=6) as plain:  # six iterations with the original rate, six with rate 0
+    with steered_environment(last=6) as plain:  # six iterations with the original rate, six with rate 0
         plain.run()
         assert not np.array_equal(weights, trainer(plain).session.host(WEIGHTS))
 
 
 def test_a_reattached_hook_keeps_its_memory() -> None:
-    with steered({4: lambda s: s.detach("it"), 8: lambda s: s.undo()}, hooks={"it": COUNT}) as sigma:
+    with steered_environment({4: lambda s: s.detach("it"), 8: lambda s: s.undo()}, hooks={"it": COUNT}) as sigma:
         sigma.run()
         assert sigma.get("trainer.count") == 2 * (4 + 4)
 
 
 def test_undo_keeps_the_memory_of_a_hook_whose_criterion_is_unchanged() -> None:
     script = {4: lambda s: s.set("trainer.hooks.it.when", "iteration reaches 2"), 8: lambda s: s.undo()}
-    with steered(script, hooks={"it": COUNT}) as sigma:
+    with steered_environment(script, hooks={"it": COUNT}) as sigma:
         sigma.run()
         assert sigma.get("trainer.count") == 2 * 12
 
 
 def test_undoing_a_swap_restores_the_optimisers_slots_and_step_count() -> None:
-    with steered() as sigma:
+    with steered_environment() as sigma:
         sigma.swap("optimiser", HEAVY)
         trainer(sigma).fit(iterations=4)
         held = trainer(sigma).session.host("optimiser.slots.weights.velocity")
@@ -121,14 +123,14 @@ def test_undoing_a_swap_restores_the_optimisers_slots_and_step_count() -> None:
 
 
 def test_values_set_by_hooks_are_not_undone() -> None:
-    with steered(hooks={"it": "count", "follow": "follow"}) as sigma:
+    with steered_environment(hooks={"it": "count", "follow": "follow"}) as sigma:
         trainer(sigma).fit(iterations=3)
         with pytest.raises(SigmaStateError, match="nothing to undo"):
             sigma.undo()
 
 
 def test_refused_commands_are_not_undone() -> None:
-    with steered() as sigma:
+    with steered_environment() as sigma:
         sigma.set("trainer.optimiser.learning_rate", 0.2)
         with pytest.raises(SigmaAddressError):
             sigma.set("trainer.optimiser.learning_rate", "banana")
@@ -138,7 +140,7 @@ def test_refused_commands_are_not_undone() -> None:
 
 def test_the_number_of_undoable_commands_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(undoing, "MOST", 2)
-    with steered() as sigma:
+    with steered_environment() as sigma:
         for value in (0.1, 0.2, 0.3):
             sigma.set("trainer.**.weights", value)
         sigma.undo()
@@ -151,7 +153,7 @@ def test_the_number_of_undoable_commands_is_limited(monkeypatch: pytest.MonkeyPa
 
 def test_a_state_too_large_for_snapshots_is_not_kept_and_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(undoing, "MOST_BYTES", 11)
-    with steered() as sigma:
+    with steered_environment() as sigma:
         sigma.set("trainer.**.weights", 0.1)
         with pytest.raises(SigmaStateError, match="cannot undo set: its former state of 0 MiB was not kept. Change it"):
             sigma.undo()
@@ -176,12 +178,12 @@ def test_one_of_several_trainers_has_to_be_named() -> None:
 
 def test_the_journal_holds_each_command_once_and_what_was_undone(tmp_path: Path) -> None:
     script = {2: lambda s: s.set("trainer.**.learning_rate", 0.2), 5: lambda s: s.undo()}
-    with steered(script) as sigma:
+    with steered_environment(script) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         run = sigma.run_folder
     assert run is not None
-    found = [{k: v for k, v in row.items() if k not in ("trainer", "epoch", "seconds")} for row in journalled(run)]
+    found = [{k: v for k, v in row.items() if k not in ("trainer", "epoch", "seconds")} for row in read_journal(run)]
     assert [row for row in found if row.get("command") in ("set", "undo")] == [
         {"iteration": 2, "command": "set", "pattern": "**.learning_rate", "value": 0.2},
         {"iteration": 5, "command": "undo", "undoes": "set"},
@@ -190,16 +192,16 @@ def test_the_journal_holds_each_command_once_and_what_was_undone(tmp_path: Path)
 
 def test_a_resumed_run_can_undo_earlier_commands(tmp_path: Path) -> None:
     script = {3: lambda s: s.swap("optimiser", HEAVY), 6: lambda s: s.swap("optimiser", "plain"), 8: lambda s: s.stop()}
-    with steered(script) as sigma:
+    with steered_environment(script) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         run = sigma.run_folder
     assert run is not None
-    with steered({10: lambda s: s.undo()}) as again:
+    with steered_environment({10: lambda s: s.undo()}) as again:
         again.resume(run)
         again.run()
         found = decisive(trainer(again))
-    with steered({**script, 8: lambda s: None, 10: lambda s: s.undo()}) as plain:
+    with steered_environment({**script, 8: lambda s: None, 10: lambda s: s.undo()}) as plain:
         plain.run()
         assert decisive(trainer(plain)) == found
 

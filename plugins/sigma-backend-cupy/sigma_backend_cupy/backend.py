@@ -36,7 +36,7 @@ class CupyBackend(Backend):
         return cuda.device(self.device, self.tf32)
 
     @property
-    def about(self) -> Mapping[str, str]:
+    def runtime(self) -> Mapping[str, str]:
         """Return the versions of CuPy and CUDA, and the GPU."""
         found = cuda.device(self.device, self.tf32)
         version = found.cupy.cuda.runtime.runtimeGetVersion()

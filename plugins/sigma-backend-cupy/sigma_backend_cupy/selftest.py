@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None, run: Run = subprocess.run) -> i
     given = parser.parse_args(arguments)
     page: Path | None = given.write
     try:
-        about = CupyBackend().about
+        about = CupyBackend().runtime
     except SigmaConfigError as error:
         print(f"NO GPU: nothing was tested and nothing was measured.\n{error}", file=sys.stderr)
         return 1

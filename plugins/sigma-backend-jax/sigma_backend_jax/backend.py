@@ -46,7 +46,7 @@ class JaxBackend(Backend):
             ) from error
 
     @property
-    def about(self) -> Mapping[str, str]:
+    def runtime(self) -> Mapping[str, str]:
         """Return the version of JAX, and the device."""
         return {"JAX": jax.__version__, "device": self._place().device_kind}
 

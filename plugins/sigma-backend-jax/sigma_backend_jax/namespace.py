@@ -17,7 +17,7 @@ from attrs import frozen
 from jax import lax
 
 from sigma_kernel.contracts import Array
-from sigma_kernel.graph import Namespace, Node, inside
+from sigma_kernel.graph import Namespace, Node, check_indices
 
 NAMES = ("float32", "float64", "int32", "int64", "uint32")
 
@@ -38,7 +38,7 @@ class Reach:
 
     def check(self) -> None:
         """Raise SigmaGraphError unless all indices lie inside."""
-        inside(self.op, jax.device_get(jnp.stack([self.low, self.high])), self.side)
+        check_indices(self.op, jax.device_get(jnp.stack([self.low, self.high])), self.side)
 
 
 jax.tree_util.register_dataclass(Reach, ["low", "high"], ["op", "side"])

@@ -36,7 +36,7 @@ class NumbaBackend(Backend):
     dtypes: ClassVar[frozenset[str]] = DTYPES
 
     @property
-    def about(self) -> Mapping[str, str]:
+    def runtime(self) -> Mapping[str, str]:
         """Return the library for matrix products, with its version, and how products of bfloat16 are computed."""
         return {"BLAS": str(blas()), "bfloat16": mixed_form() or "rounded, multiplied in float32"}
 

@@ -44,7 +44,7 @@ def dense(*widths: int, batch: int = 50, slots: bool = False, dropout: float = 0
         if number:
             value = f.relu(value)
         if dropout:
-            value = draw.named(str(number)).dropout(value, dropout)
+            value = draw.for_layer(str(number)).dropout(value, dropout)
         weights, bias = symbol((inputs, outputs)), symbol((outputs,))
         parameters |= {f"weights.{number}": weights, f"bias.{number}": bias}
         value = value @ weights + bias

@@ -233,7 +233,7 @@ def test_both_forms_compile_for_their_processors(
 def test_the_backend_says_how_it_multiplies(
     monkeypatch: pytest.MonkeyPatch, name: str, features: str, form: str
 ) -> None:
-    assert NumbaBackend().about["bfloat16"] == (mixed_form() or "rounded, multiplied in float32")
+    assert NumbaBackend().runtime["bfloat16"] == (mixed_form() or "rounded, multiplied in float32")
     monkeypatch.setattr(processor, "processor", lambda: (name, features))
     mixed_form.cache_clear()
     assert mixed_form() == form

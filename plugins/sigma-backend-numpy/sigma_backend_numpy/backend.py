@@ -23,7 +23,7 @@ class NumpyBackend(Backend):
     dtypes: ClassVar[frozenset[str]] = DTYPES
 
     @property
-    def about(self) -> Mapping[str, str]:
+    def runtime(self) -> Mapping[str, str]:
         """Return the version of NumPy, and its BLAS library."""
         built = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
         return {"NumPy": np.__version__, "BLAS": f"{built['name']} {built['version']}"}

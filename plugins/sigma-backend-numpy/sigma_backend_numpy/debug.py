@@ -12,7 +12,7 @@ from sigma_backend_numpy.backend import NumpyBackend
 from sigma_backend_numpy.faults import WrongNumber, fault, find_excess, finite
 from sigma_kernel.contracts import LoopProgram, Step
 from sigma_kernel.errors import SigmaTrainingError
-from sigma_kernel.graph import FLOATS, Graph, Node, interpret, numpy_namespace, ordered
+from sigma_kernel.graph import FLOATS, Graph, Node, interpret, numpy_namespace, topological_order
 from sigma_kernel.settings import must, optional
 
 _largest = must(lambda value: isinstance(value, int | float) and value > 0, "a number above 0")
@@ -64,7 +64,9 @@ class Checked:
     def _wrong(self, found: Mapping[Node, np.ndarray]) -> WrongNumber | None:
         """Return where a wrong number of the step comes from."""
         losses, values = self._loss_and_state()
-        if self.largest is not None and (large := find_excess(self.largest, ordered([*losses, *values]), found)):
+        if self.largest is not None and (
+            large := find_excess(self.largest, topological_order([*losses, *values]), found)
+        ):
             return large
         bad = (node for node in (*losses, *values) if node.dtype in FLOATS and not finite(found[node]))
         early = self._iteration(found) == 1

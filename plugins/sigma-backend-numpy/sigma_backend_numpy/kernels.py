@@ -17,7 +17,18 @@ from sigma_backend_numpy import windows
 from sigma_backend_numpy.plan import STRIDED, elementwise
 from sigma_kernel import Lowerings
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import FLOATS, INTEGERS, OPS, Node, erf, inside, meaning_of, numpy_namespace, philox, sums
+from sigma_kernel.graph import (
+    FLOATS,
+    INTEGERS,
+    OPS,
+    Node,
+    check_indices,
+    erf,
+    meaning_of,
+    numpy_namespace,
+    philox,
+    sums,
+)
 
 Call = Callable[..., Any]
 Prepare = Callable[[Node, np.ndarray], Call]
@@ -80,7 +91,7 @@ def _erf(node: Node, scratch: np.ndarray) -> Call:
     return call
 
 
-def _where(node: Node, scratch: np.ndarray) -> Call:
+def _select(node: Node, scratch: np.ndarray) -> Call:
     condition, x, y = node.inputs
     size = prod(node.shape)
     full = condition.shape == node.shape and all(i.shape == node.shape or prod(i.shape) == 1 for i in (x, y))
@@ -165,7 +176,7 @@ def _take(node: Node, scratch: np.ndarray) -> Call:
     axis, side = node.attrs["axis"], node.inputs[0].shape[node.attrs["axis"]]
 
     def call(x: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
-        inside(node.op, places, side)
+        check_indices(node.op, places, side)
         np.take(x, places, axis, out, "clip")  # in any other mode, NumPy writes to a buffer first
 
     return call
@@ -176,7 +187,7 @@ def _scatter_add(node: Node, scratch: np.ndarray) -> Call:
     rank = len(node.inputs[1].shape)
 
     def call(x: np.ndarray, places: np.ndarray, updates: np.ndarray, out: np.ndarray) -> None:
-        inside(node.op, places, side)
+        check_indices(node.op, places, side)
         np.copyto(out, x)
         front = np.moveaxis(out, axis, 0)
         rows = np.moveaxis(updates, range(axis, axis + rank), range(rank))
@@ -233,7 +244,7 @@ def _random_bits(node: Node, scratch: np.ndarray) -> Call:
 
 KERNELS: dict[str, Prepare] = {
     "maximum": _call_ufunc, "minimum": _call_ufunc,
-    "erf": _erf, "where": _where, "cast": _cast, "sum": _sum, "max": _max, "argmax": _argmax, "reshape": _reshape,
+    "erf": _erf, "where": _select, "cast": _cast, "sum": _sum, "max": _max, "argmax": _argmax, "reshape": _reshape,
     "pad": _pad, "concat": _concat, "take": _take, "scatter_add": _scatter_add, "matmul": _matmul,
     "random_bits": _random_bits, **windows.KERNELS,
 }  # fmt: skip

@@ -55,7 +55,7 @@ class TorchBackend(Backend):
         return Backend.dtypes - ({"float64"} if self._place().type == "mps" else set())
 
     @property
-    def about(self) -> Mapping[str, str]:
+    def runtime(self) -> Mapping[str, str]:
         """Return the version of PyTorch, and the device."""
         place = self._place()
         name = torch.cuda.get_device_name(place) if place.type == "cuda" else place.type

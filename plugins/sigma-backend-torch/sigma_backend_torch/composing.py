@@ -14,7 +14,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from sigma_kernel import functions as f
-from sigma_kernel.graph import Graph, Node, changed, gradient, rewrite, symbol, with_inputs
+from sigma_kernel.graph import Graph, Node, gradient, map_nodes, rewrite, symbol, with_inputs
 
 ATTENTION = ("attention", "attention_gradient")
 FLOATS = ("float32", "float64")
@@ -36,7 +36,7 @@ def compose_calls(graph: Graph) -> Graph:
         known[node] = found
         return found
 
-    return changed(graph, change, compose_calls)
+    return map_nodes(graph, change, compose_calls)
 
 
 def _part(node: Node, whole: Node, index: int) -> Node:

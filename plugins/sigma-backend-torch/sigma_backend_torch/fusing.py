@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import evolve
 
-from sigma_kernel.graph import Graph, Node, changed, with_inputs
+from sigma_kernel.graph import Graph, Node, map_nodes, with_inputs
 
 Uses = Mapping[Node, int]
 Pattern = Callable[[Node, tuple[Node, ...], Uses], Node | None]  # a node, its new operands, the uses of old ones
@@ -34,7 +34,7 @@ def fuse_patterns(graph: Graph) -> Graph:
                 return better
         return with_inputs(node, inputs)
 
-    return changed(graph, change, fuse_patterns)
+    return map_nodes(graph, change, fuse_patterns)
 
 
 def _make_node(op: str, node: Node, *inputs: Node, **attrs: Any) -> Node:

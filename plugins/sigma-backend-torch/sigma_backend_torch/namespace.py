@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from sigma_backend_torch import windows
 from sigma_kernel.contracts import Array
-from sigma_kernel.graph import MEANINGS, Namespace, Node, inside, philox
+from sigma_kernel.graph import MEANINGS, Namespace, Node, check_indices, philox
 
 NAMES = ("float32", "float64", "int32", "int64", "bool")
 WORD = 0xFFFFFFFF
@@ -24,7 +24,7 @@ aten = torch.ops.aten
 
 
 def _check(op: str, places: Array, side: int) -> None:
-    inside(op, places.cpu().numpy(), side)
+    check_indices(op, places.cpu().numpy(), side)
 
 
 def _mod(ns: Namespace, x: Array, y: Array) -> Array:

@@ -22,7 +22,7 @@ from sigma_bench.series import AXES, axes, draw_networks, grown, works
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_run.config import Document, override
-from sigma_run.launcher import document, json_option, opened, say
+from sigma_run.launcher import document, json_option, open_document, say
 
 FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
@@ -100,7 +100,7 @@ def _nets(
             "bench: nothing to measure, or too much. Pass a recipe, a file, --random or --grow, and only one of them."
         )
     if what:
-        return [(what, opened(what, overrides))]
+        return [(what, open_document(what, overrides))]
     nets = list(draw_networks(count, seed) if count else grown(growing))
     for assignment in overrides:
         nets = [(name, override(wanted, assignment)) for name, wanted in nets]

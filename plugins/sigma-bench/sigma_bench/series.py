@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from attrs import evolve, frozen
 
-from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.errors import SigmaConfigError, suggest_name
 from sigma_run.config import Document, parse
 
 GROWTH = (1, 2, 4, 8)
@@ -112,7 +112,7 @@ def axes(names: Sequence[str]) -> list[str]:
     for name in names:
         if name not in AXES:
             raise SigmaConfigError(
-                f"--grow {name}: there is no such axis.{near(name, AXES)} There are: {', '.join(AXES)}."
+                f"--grow {name}: there is no such axis.{suggest_name(name, AXES)} There are: {', '.join(AXES)}."
             )
     return list(names)
 

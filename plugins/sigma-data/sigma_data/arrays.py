@@ -73,11 +73,11 @@ class Arrays(Dataset):
         changed = self._labels[section].encode(section, classes, names)
         return self._but({section: changed})
 
-    def aligned(self, training: Dataset) -> Arrays:
+    def align(self, training: Dataset) -> Arrays:
         """Return a copy with the named columns in the order of the training split, and with its categories."""
         tables = getattr(training, "tables", {})
         found = {
-            name: x.aligned(tables.get(name), training.column_names(name)) for name, x in self._column_sections.items()
+            name: x.align(tables.get(name), training.column_names(name)) for name, x in self._column_sections.items()
         }
         return self._but({name: one for name, one in found.items() if one is not self._column_sections[name]})
 
@@ -175,7 +175,7 @@ class Framed:
         counts = {name: len(known) for name, known in encoded.items()}
         return examine_columns(numbers, counts, len(values), self.remedy.format, self.in_time)
 
-    def aligned(self, table: Table | None, names: Sequence[str]) -> Framed:
+    def align(self, table: Table | None, names: Sequence[str]) -> Framed:
         """Return the same rows as another table has them, or with columns in the order of names."""
         if table is None and names and not self.table.categories:
             check_names(self.columns, names, self.table.others, "frame")
@@ -207,7 +207,7 @@ class Titled:
     where: str = "data"
     findings: tuple[str, ...] = ()
 
-    def aligned(self, table: Table | None, names: Sequence[str]) -> Titled:
+    def align(self, table: Table | None, names: Sequence[str]) -> Titled:
         """Return the same rows with the columns of another table, or of these names, in their order."""
         if table is not None and self.table is not None:
             self.table.check_read(table, self.where)

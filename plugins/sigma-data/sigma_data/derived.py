@@ -28,9 +28,9 @@ class Derived(Dataset):
         return self.dataset.sections
 
     @property
-    def numbered(self) -> bool:
+    def has_row_numbers(self) -> bool:
         """Return whether the rows of the data set have numbers that stay the same."""
-        return self.dataset.numbered
+        return self.dataset.has_row_numbers
 
     @property
     def drawn_anew(self) -> bool:
@@ -41,9 +41,9 @@ class Derived(Dataset):
         """Return the view of the encoded data set, whose classes are those of all its rows."""
         return self._with_dataset(self.dataset.encode(section, classes, names))
 
-    def aligned(self, training: Dataset) -> Dataset:
+    def align(self, training: Dataset) -> Dataset:
         """Return the view of the data set with the columns of the training split."""
-        return self._with_dataset(self.dataset.aligned(training))
+        return self._with_dataset(self.dataset.align(training))
 
     def _with_dataset(self, dataset: Dataset) -> Dataset:
         return self if dataset is self.dataset else self.with_dataset(dataset)

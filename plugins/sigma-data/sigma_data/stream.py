@@ -98,7 +98,7 @@ class Stream(Dataset):
             return read_only(self._kept[block] if self._kept is not None else self._sought(block))
 
     @property
-    def numbered(self) -> bool:
+    def has_row_numbers(self) -> bool:
         """Return False: nothing promises that an iterable yields the same rows in another process."""
         return False
 

@@ -24,12 +24,14 @@ def path(tmp_path: Path) -> Path:
 
 
 def inputs(path: Path, **settings: Any) -> list[list[float]]:
-    found: list[list[float]] = Csv(path, "price", targets="numbers", **settings).whole()[0].block(0)["inputs"].tolist()
+    found: list[list[float]] = (
+        Csv(path, "price", targets="numbers", **settings).all_rows()[0].block(0)["inputs"].tolist()
+    )
     return found
 
 
 def inputs_of(path: Path) -> list[list[float]]:
-    found: list[list[float]] = Csv(path, "y", encode="kind").whole()[0].block(0)["inputs"].tolist()
+    found: list[list[float]] = Csv(path, "y", encode="kind").all_rows()[0].block(0)["inputs"].tolist()
     return found
 
 
@@ -48,14 +50,14 @@ def test_encoded_columns_keep_their_positions_and_integers_are_in_numerical_orde
 def test_one_hot_columns_equal_the_pandas_example(tmp_path: Path) -> None:
     """The data frame of the documentation of ``pandas.get_dummies``: A = a, b, a; B = b, a, c; C = 1, 2, 3."""
     (tmp_path / "a.csv").write_text("A,B,C,y\na,b,1,0\nb,a,2,0\na,c,3,0\n")
-    found = Csv(tmp_path / "a.csv", "y", inputs=("C", "A", "B"), encode=("A", "B")).whole()[0].block(0)["inputs"]
+    found = Csv(tmp_path / "a.csv", "y", inputs=("C", "A", "B"), encode=("A", "B")).all_rows()[0].block(0)["inputs"]
     assert found.tolist() == [[1, 1, 0, 0, 1, 0], [2, 0, 1, 1, 0, 0], [3, 1, 0, 0, 0, 1]]
 
 
 def test_columns_without_names_are_encoded_by_number(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,1,0\ny,2,1\n")
     data = Csv(tmp_path / "a.csv", 2, header=False, encode=0, split={"training": 1.0})
-    assert data.whole()[0].block(0)["inputs"].tolist() == [[1, 0, 1], [0, 1, 2]]
+    assert data.all_rows()[0].block(0)["inputs"].tolist() == [[1, 0, 1], [0, 1, 2]]
     (tmp_path / "new.csv").write_text("y,5\nx,6\n")
     assert data.samples(tmp_path / "new.csv", (3,)).tolist() == [[0, 1, 5], [1, 0, 6]]
 
@@ -66,19 +68,21 @@ def test_columns_without_names_are_encoded_by_number(tmp_path: Path) -> None:
 )
 def test_a_blank_cell_in_a_column_of_words_is_missing(tmp_path: Path, missing: Any, wanted: Any) -> None:
     (tmp_path / "a.csv").write_text("kind,x,y\nb,1,0\n ,2,0\na,,0\n")
-    assert Csv(tmp_path / "a.csv", "y", encode="kind", missing=missing).whole()[0].block(0)["inputs"].tolist() == wanted
+    assert (
+        Csv(tmp_path / "a.csv", "y", encode="kind", missing=missing).all_rows()[0].block(0)["inputs"].tolist() == wanted
+    )
 
 
 def test_a_blank_cell_among_words_is_refused_unless_missing_is_set(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("kind,x,y\nb,1,0\n,2,0\n")
     with pytest.raises(SigmaDataError, match=r"a\.csv:3: column 'kind': a value is missing. .* missing = 'drop'"):
-        Csv(tmp_path / "a.csv", "y", encode="kind").whole()
+        Csv(tmp_path / "a.csv", "y", encode="kind").all_rows()
 
 
 def test_a_column_of_blanks_has_no_category(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("kind,x,y\n,1,0\n,2,0\n")
     with pytest.raises(SigmaDataError, match=r"a\.csv: column 'kind': there is no category: .* Leave the column out"):
-        Csv(tmp_path / "a.csv", "y", encode="kind", missing=0.0).whole()
+        Csv(tmp_path / "a.csv", "y", encode="kind", missing=0.0).all_rows()
 
 
 def test_unencoded_words_are_refused_with_the_setting(path: Path) -> None:
@@ -94,7 +98,7 @@ def test_only_inputs_can_be_encoded(path: Path, settings: dict[str, Any]) -> Non
 
 def test_the_target_cannot_be_encoded_as_an_input_under_another_name(path: Path) -> None:
     with pytest.raises(SigmaConfigError, match="Csv.encode: column 3 is not among the inputs"):
-        Csv(path, "price", encode=(3, "colour", "smoker")).whole()
+        Csv(path, "price", encode=(3, "colour", "smoker")).all_rows()
 
 
 def test_a_missing_column_is_reported(path: Path) -> None:
@@ -108,7 +112,7 @@ def test_too_many_categories_are_refused_before_they_take_memory(
     monkeypatch.setattr("sigma_data.categories.CELLS", 99)
     (tmp_path / "a.csv").write_text("name,y\n" + "".join(f"n{i},0\n" for i in range(10)))
     with pytest.raises(SigmaDataError, match=r"a\.csv:2: column 'name': a column for each of 10 categories of 10 rows"):
-        Csv(tmp_path / "a.csv", "y", encode="name").whole()
+        Csv(tmp_path / "a.csv", "y", encode="name").all_rows()
 
 
 def test_a_large_table_is_encoded_piece_by_piece_while_it_is_read(
@@ -118,7 +122,7 @@ def test_a_large_table_is_encoded_piece_by_piece_while_it_is_read(
     rng = np.random.default_rng(0)
     kinds = rng.integers(0, 3, 500)
     (tmp_path / "a.csv").write_text("kind,x,y\n" + "".join(f"{'abc'[k]},{i},0\n" for i, k in enumerate(kinds)))
-    found = Csv(tmp_path / "a.csv", "y", encode="kind").whole()[0].block(0)["inputs"]
+    found = Csv(tmp_path / "a.csv", "y", encode="kind").all_rows()[0].block(0)["inputs"]
     np.testing.assert_array_equal(found, np.column_stack([np.eye(3)[kinds], np.arange(500)]))
 
 

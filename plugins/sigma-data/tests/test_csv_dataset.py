@@ -19,7 +19,7 @@ def path(tmp_path) -> Path:
 
 
 def read(path: Path, target, **settings):
-    rows, classes = Csv(path, target, **settings).whole()
+    rows, classes = Csv(path, target, **settings).all_rows()
     return rows.block(0), classes
 
 
@@ -46,7 +46,7 @@ def test_a_column_of_fractions_is_a_numeric_target(path):
 
 
 def test_integers_are_numbers_for_one_cost_and_classes_for_another(path):
-    rows, classes = Csv(path, 0, inputs=("width",)).whole()
+    rows, classes = Csv(path, 0, inputs=("width",)).all_rows()
     assert (rows.block(0)["targets"].tolist(), classes) == ([[1.0], [3.0], [5.0], [7.0]], ())
     assert rows.encode("targets", None).block(0)["targets"].tolist() == [[1.0], [3.0], [5.0], [7.0]]
     encoded = rows.encode("targets", 4)
@@ -60,7 +60,7 @@ def test_integers_are_numbers_for_one_cost_and_classes_for_another(path):
 def test_the_kind_of_targets_can_be_set(path):
     block, classes = read(path, "length", inputs=("width",), targets="numbers")
     assert (block["targets"].tolist(), classes) == ([[1.0], [3.0], [5.0], [7.0]], ())
-    rows, classes = Csv(path, "length", inputs=("width",), targets="classes").whole()
+    rows, classes = Csv(path, "length", inputs=("width",), targets="classes").all_rows()
     assert (rows.block(0)["targets"].tolist(), classes) == ([0, 1, 2, 3], (1, 3, 5, 7))
     assert rows.encode("targets", None).block(0)["targets"].tolist() == [0, 1, 2, 3]
 
@@ -71,7 +71,7 @@ def test_the_kind_of_targets_can_be_set(path):
     (0, [0, 1, 2, 3], (1, 3, 5, 7)),
 ])  # fmt: skip
 def test_integers_that_are_valid_indices_are_kept(path, units, indices, classes):
-    rows = Csv(path, "length", inputs=("width",)).whole()[0].encode("targets", units)
+    rows = Csv(path, "length", inputs=("width",)).all_rows()[0].encode("targets", units)
     assert (rows.block(0)["targets"].tolist(), rows.class_names("targets")) == (indices, classes)
 
 
@@ -90,7 +90,7 @@ def test_classes_by_number_are_in_numerical_order(tmp_path):
 
 def test_integer_classes_stay_distinct_beyond_float_precision(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"1,{2**53 + i}\n" for i in (1, 0, 2, 1)))
-    rows = Csv(tmp_path / "a.csv", "y").whole()[0].encode("targets", 3)
+    rows = Csv(tmp_path / "a.csv", "y").all_rows()[0].encode("targets", 3)
     classes = (9007199254740992, 9007199254740993, 9007199254740994)
     assert rows.class_names("targets") == classes
     assert rows.block(0)["targets"].tolist() == [1, 0, 2, 1]
@@ -158,7 +158,7 @@ def test_a_file_without_a_header_has_numbered_columns(tmp_path):
 
 def test_a_compressed_file_is_decompressed(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(FLOWERS.encode()))
-    assert len(Csv(tmp_path / "a.csv.gz", "species").whole()[0]) == 4
+    assert len(Csv(tmp_path / "a.csv.gz", "species").all_rows()[0]) == 4
 
 
 def test_an_unknown_target_suggests_similar_names(path):
@@ -278,15 +278,15 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_columns_have_the_names_of_the_header_and_categories_theirs(tmp_path):
     (tmp_path / "t.csv").write_text("size,colour,kind\n1,red,a\n2,blue,b\n3,red,a\n4,blue,b\n")
-    rows, _ = Csv(tmp_path / "t.csv", "kind", encode="colour").whole()
+    rows, _ = Csv(tmp_path / "t.csv", "kind", encode="colour").all_rows()
     assert rows.column_names("inputs") == ("size", "colour = blue", "colour = red")
     assert rows.column_names("targets") == ()
     assert rows.encode("targets", 2).column_names("inputs") == rows.column_names("inputs")
     assert Csv(tmp_path / "t.csv", "kind", encode="colour")["training"].column_names("inputs")[0] == "size"
     chosen = Csv(tmp_path / "t.csv", "kind", inputs=("size",), shape=(1, 1))
-    assert chosen.whole()[0].column_names("inputs") == (), "pixels have no names"
+    assert chosen.all_rows()[0].column_names("inputs") == (), "pixels have no names"
     (tmp_path / "u.csv").write_text("1,2,a\n3,4,b\n")
-    assert Csv(tmp_path / "u.csv", 2, header=False).whole()[0].column_names("inputs") == ()
+    assert Csv(tmp_path / "u.csv", 2, header=False).all_rows()[0].column_names("inputs") == ()
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ def test_rows_of_a_group_are_in_one_split_and_its_name_is_no_input(voices, split
 
 def test_without_an_end_the_whole_cell_names_the_group(voices):
     data = Csv(voices, "status", inputs=("pitch",), group="name")
-    assert data.whole()[0].sections["inputs"].shape == (1,)
+    assert data.all_rows()[0].sections["inputs"].shape == (1,)
     assert data.groups() == tuple(line.partition(",")[0] for line in VOICES.split()[1:])
 
 
@@ -328,7 +328,7 @@ def test_a_column_of_numbers_names_groups_and_dropped_rows_have_none(tmp_path):
     path = tmp_path / "gaps.csv"
     path.write_text("who,x,w,y\n1,1.5,1,0\n1,?,1,1\n2,2.5,3,1\n")
     data = Csv(path, "y", weights="w", group="who", missing="drop")
-    block = data.whole()[0].block(0)
+    block = data.all_rows()[0].block(0)
     assert data.groups() == ("1", "2")
     assert block["weights"].tolist() == [1, 3]
     assert block["inputs"].tolist() == [[1.5], [2.5]]
@@ -346,7 +346,7 @@ def test_a_row_without_a_group_is_reported(tmp_path, name, settings, message):
     path = tmp_path / "voices.csv"
     path.write_text(f"name,pitch,status\n{name},1,0\nS02_1,2,1\n")
     with pytest.raises(SigmaDataError, match=message):
-        Csv(path, "status", **{"group": "name", **settings}).whole()
+        Csv(path, "status", **{"group": "name", **settings}).all_rows()
 
 
 def test_the_end_of_a_groups_name_needs_its_column(voices):
@@ -365,6 +365,6 @@ def test_a_missing_file_says_where_it_can_be_had(tmp_path):
     with pytest.raises(
         SigmaDataError, match=r"no\.csv: there is no such file\..* It can be had from example\.org; set"
     ):
-        Csv(tmp_path / "no.csv", "y", origin="example.org").whole()
+        Csv(tmp_path / "no.csv", "y", origin="example.org").all_rows()
     with pytest.raises(SigmaDataError, match=r"no\.csv: there is no such file\. Check the path\.$"):
-        Csv(tmp_path / "no.csv", "y").whole()
+        Csv(tmp_path / "no.csv", "y").all_rows()

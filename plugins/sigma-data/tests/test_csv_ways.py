@@ -282,7 +282,7 @@ def test_invalid_decimal_or_thousands_marks_are_refused() -> None:
 def test_decimal_marks_apply_to_samples_for_prediction_too(tmp_path: Any) -> None:
     (tmp_path / "a.csv").write_text("x;y;price\n1.000,5;2;1,5\n3,25;4;2.000,25\n", encoding="latin-1")
     data = Csv(tmp_path / "a.csv", "price", delimiter=";", decimal=",", thousands=".", encoding="latin-1")
-    rows = data.whole()[0].block(0)
+    rows = data.all_rows()[0].block(0)
     assert rows["inputs"].tolist() == [[1000.5, 2], [3.25, 4]]
     assert rows["targets"].tolist() == [[1.5], [2000.25]]
     (tmp_path / "new.csv").write_text("x;y\n2.000,5;1\n")
@@ -292,4 +292,4 @@ def test_decimal_marks_apply_to_samples_for_prediction_too(tmp_path: Any) -> Non
 def test_a_target_with_a_decimal_comma_names_the_setting(tmp_path: Any) -> None:
     (tmp_path / "a.csv").write_text("x;y\n1;2,5\n2;3,5\n")
     with pytest.raises(SigmaDataError, match="the target '2,5' is not a number. .* set decimal = ','"):
-        Csv(tmp_path / "a.csv", "y", delimiter=";", targets="numbers").whole()
+        Csv(tmp_path / "a.csv", "y", delimiter=";", targets="numbers").all_rows()

@@ -30,7 +30,7 @@ def test_pixels_go_from_0_to_1():
 
 
 def test_the_first_digit_is_a_zero():
-    whole, _ = Digits().whole()
+    whole, _ = Digits().all_rows()
     block = whole.block(0)
     assert block["targets"][0] == 0
     assert (block["inputs"][0, :3] * 16).tolist() == [[0, 0, 5, 13, 9, 1, 0, 0], [0, 0, 13, 15, 10, 15, 5, 0],

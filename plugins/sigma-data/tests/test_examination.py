@@ -154,14 +154,14 @@ def test_columns_of_a_file_without_a_header_are_excluded_by_number(tmp_path: Pat
     assert said.endswith("Set exclude = [0].")
     data = Csv(tmp_path / "t.csv", 2, header=False, exclude=0)
     assert findings(data) == []
-    assert np.allclose(data.whole()[0].arrays["inputs"][:, 0], NOISE, atol=5.1e-4)
+    assert np.allclose(data.all_rows()[0].arrays["inputs"][:, 0], NOISE, atol=5.1e-4)
     assert data.samples(tmp_path / "t.csv", (1,)).shape == (ROWS, 1)
 
 
 def test_an_excluded_column_may_hold_words_and_stay_in_samples(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("name,a,y\nann,1,p\nbob,2,n\n")
     data = Csv(tmp_path / "t.csv", "y", exclude="name")
-    assert data.whole()[0].column_names("inputs") == ("a",)
+    assert data.all_rows()[0].column_names("inputs") == ("a",)
     assert data.samples(tmp_path / "t.csv", (1,)).tolist() == [[1], [2]]
     assert data.samples(tmp_path / "t.csv", (1,), learned=data.learned).tolist() == [[1], [2]]
 

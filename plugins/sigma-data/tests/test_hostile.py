@@ -120,7 +120,7 @@ def test_any_table_gives_finite_rows_or_an_error(tmp_path_factory, told, data):
     )  # fmt: skip
 
     def read() -> None:
-        for values in table.whole()[0].block(0).values():
+        for values in table.all_rows()[0].block(0).values():
             assert len(values)
             assert np.isfinite(values).all()
 

@@ -6,7 +6,7 @@ import pytest
 from sigma_data import Iris
 from sigma_kernel import SigmaConfigError
 
-ROWS = Iris().whole()[0].block(0)
+ROWS = Iris().all_rows()[0].block(0)
 
 
 def test_there_are_fifty_flowers_of_each_species():

@@ -87,7 +87,7 @@ def test_the_seed_of_a_split_defaults_to_0_and_is_independent_of_the_run():
         return Iris(split_by="record", **settings)["validation"].block(0)["inputs"].tobytes()
 
     assert drawn() == drawn(seed=0) != drawn(seed=1)
-    whole, _ = Iris().whole()
+    whole, _ = Iris().all_rows()
     assert drawn(seed=1) == split(whole, Iris().split, seed=1)["validation"].block(0)["inputs"].tobytes()
 
 

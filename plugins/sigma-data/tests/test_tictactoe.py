@@ -60,7 +60,7 @@ def test_the_outcome_is_the_same_in_each_rotation_and_reflection():
 
 def test_the_sections_hold_boards_shares_of_best_moves_and_outcomes():
     data = TicTacToe(ended=True)
-    rows, classes = data.whole()
+    rows, classes = data.all_rows()
     block = rows.block(0)
     assert block["inputs"].shape == (5478, 3, 3)
     assert np.isin(block["inputs"], (-1, 0, 1)).all()
@@ -77,7 +77,7 @@ def test_the_sections_hold_boards_shares_of_best_moves_and_outcomes():
     ]
     assert classes[4] == "centre"
     assert len(classes) == 9
-    assert len(TicTacToe().whole()[0]) == 4520 == open_.sum()
+    assert len(TicTacToe().all_rows()[0]) == 4520 == open_.sum()
 
 
 @pytest.mark.parametrize("split_by", ["record", "block"])

@@ -4,7 +4,7 @@ import numpy as np
 
 from sigma_data import Wdbc
 
-ROWS = Wdbc().whole()[0].block(0)
+ROWS = Wdbc().all_rows()[0].block(0)
 
 
 def test_the_splits_contain_all_tumours():

@@ -45,7 +45,7 @@ def _mod(w: GraphWriter, node: AnyNode, x: str, y: str) -> str:
     return w.add("Where", other, w.add("Add", rest, y), rest)
 
 
-def _where(w: GraphWriter, node: AnyNode, condition: str, x: str, y: str) -> str:
+def _select(w: GraphWriter, node: AnyNode, condition: str, x: str, y: str) -> str:
     if node.dtype != "bool":
         return w.add("Where", condition, x, y)
     others = w.add("And", w.add("Not", condition), y)
@@ -87,7 +87,7 @@ TABLE: dict[str, Express] = {
     "log1p": _log1p, "sqrt": _op("Sqrt"), "sin": _op("Sin"), "cos": _op("Cos"), "tanh": _op("Tanh"),
     "erf": _op("Erf"), "equal": _op("Equal"), "greater": _op("Greater"),
     "greater_equal": _op("GreaterOrEqual"), "logical_and": _op("And"), "logical_or": _op("Or"),
-    "logical_not": _op("Not"), "is_finite": _is_finite, "where": _where, "stop": lambda w, node, x: x,
+    "logical_not": _op("Not"), "is_finite": _is_finite, "where": _select, "stop": lambda w, node, x: x,
     "cast": lambda w, node, x: w.cast(x, node.dtype), "reduce_precision": _round_to_dtype, "sum": _reduce("ReduceSum"),
     "max": _reduce("ReduceMax"), "argmax": _argmax, "relu": _relu, "sigmoid": _op("Sigmoid"),
     "gelu": _op("Gelu"), "softplus": _op("Softplus"), "softmax": _express_along_axis("Softmax"),

@@ -81,10 +81,10 @@ class Onnx(Exporter):
             made, producer_name="Sigma", producer_version=sigma_kernel.__version__, ir_version=IR,
             opset_imports=[helper.make_opsetid("", OPSET)], doc_string=network.architecture,
         )  # fmt: skip
-        helper.set_model_props(model, self._about(network))
+        helper.set_model_props(model, self._metadata(network))
         return model, arrays
 
-    def _about(self, network: Inference) -> dict[str, str]:
+    def _metadata(self, network: Inference) -> dict[str, str]:
         """Return the metadata."""
         return {
             "architecture": network.architecture,

@@ -111,7 +111,7 @@ def _write_scan(w: GraphWriter, node: AnyNode, known: Mapping[Any, str], wanted:
     ways = {"scan_input_directions": [1] * (sequences or 1), "scan_output_directions": [1] * len(stacks)}
     backwards = {name: each for name, each in ways.items() if each and node.attrs["reverse"]}
     names = [w.name("Scan") for _ in values]
-    w.several(
+    w.add_node(
         "Scan", read, names, body=helper.make_graph(inner.nodes, w.name("body"), inputs, described),
         num_scan_inputs=sequences or 1, **backwards,
     )  # fmt: skip

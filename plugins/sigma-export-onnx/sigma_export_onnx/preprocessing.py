@@ -7,7 +7,7 @@ from attrs import evolve
 
 from sigma_kernel import Inference, SigmaConfigError, functions as f
 from sigma_kernel.contracts import Step
-from sigma_kernel.graph import DTYPES, Graph, Node, originating, replaced, symbol
+from sigma_kernel.graph import DTYPES, Graph, Node, originating, replace_nodes, symbol
 
 PREPARED = "Pass `preprocessing = false`: the model then takes samples that are prepared already."
 
@@ -31,7 +31,7 @@ def build_raw_step(network: Inference, rows: int) -> Step:
     inputs = _inputs(step)
     new = {inputs[name]: _preprocess(network, name, node, inputs[name]) for name, node in raw.items()}
     first = {inputs[name]: node for name, node in raw.items()}
-    predicted = zip(step.ring, replaced(step.graph.outputs, new), strict=True)
+    predicted = zip(step.ring, replace_nodes(step.graph.outputs, new), strict=True)
     outputs = tuple(_restore_units(network, name, node) for name, node in predicted)
     return evolve(step, graph=Graph(tuple(first.get(x, x) for x in step.graph.inputs), outputs))
 

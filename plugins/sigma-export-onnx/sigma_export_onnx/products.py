@@ -16,7 +16,7 @@ def _pads(padding: Sequence[tuple[int, int]]) -> list[int]:
     return [low for low, _ in padding] + [high for _, high in padding]
 
 
-def _how(node: AnyNode) -> dict[str, Any]:
+def _window_attributes(node: AnyNode) -> dict[str, Any]:
     return {
         "strides": node.attrs["stride"],
         "dilations": node.attrs["dilation"],
@@ -25,7 +25,7 @@ def _how(node: AnyNode) -> dict[str, Any]:
 
 
 def _convolution(w: GraphWriter, node: AnyNode, x: str, kernels: str) -> str:
-    return w.add("Conv", x, kernels, pads=_pads(node.attrs["padding"]), **_how(node))
+    return w.add("Conv", x, kernels, pads=_pads(node.attrs["padding"]), **_window_attributes(node))
 
 
 def _transpose_convolution(w: GraphWriter, node: AnyNode, g: str, kernels: str) -> str:
@@ -40,7 +40,7 @@ def _transpose_convolution(w: GraphWriter, node: AnyNode, g: str, kernels: str) 
     beyond = [(n - 1) * step + (k - 1) * by + 1 - low - side for n, k, side, step, by, (low, _) in sides]
     pads = [(low, max(cut, 0)) for (low, _), cut in zip(node.attrs["padding"], beyond, strict=True)]
     missing = [max(-cut, 0) for cut in beyond]
-    return w.add("ConvTranspose", g, kernels, pads=_pads(pads), output_padding=missing, **_how(node))
+    return w.add("ConvTranspose", g, kernels, pads=_pads(pads), output_padding=missing, **_window_attributes(node))
 
 
 def _windows(node: AnyNode) -> dict[str, Any]:

@@ -53,9 +53,9 @@ class GraphWriter:
 
     def add(self, kind: str, *inputs: str, name: str = "", **attrs: Any) -> str:
         """Add a node of ONNX; return the name of its first output."""
-        return self.several(kind, inputs, [name or self.name(kind)], **attrs)[0]
+        return self.add_node(kind, inputs, [name or self.name(kind)], **attrs)[0]
 
-    def several(self, kind: str, inputs: Sequence[str], outputs: Sequence[str], **attrs: Any) -> Sequence[str]:
+    def add_node(self, kind: str, inputs: Sequence[str], outputs: Sequence[str], **attrs: Any) -> Sequence[str]:
         """Add a node of ONNX with these outputs."""
         self.nodes.append(helper.make_node(kind, [*inputs], [*outputs], outputs[0], **attrs))
         return outputs

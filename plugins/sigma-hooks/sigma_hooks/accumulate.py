@@ -44,16 +44,16 @@ class Accumulate(Hook):
         value = context.read(self.value)
         if value is None:
             return
-        found = self._within(context, value) if self.window else self._ever(context, value)
+        found = self._accumulate_window(context, value) if self.window else self._accumulate_all(context, value)
         for way in self.ways:
             context.publish(f"accumulated.{self.value}.{way}", found[way])
 
-    def _within(self, context: HookContext, value: float) -> dict[str, float]:
+    def _accumulate_window(self, context: HookContext, value: float) -> dict[str, float]:
         last = [*context.memory.get("last", []), value][-(self.window or 0) :]
         context.memory["last"] = last
         return {way: WAYS[way](last) for way in self.ways}
 
-    def _ever(self, context: HookContext, value: float) -> dict[str, float]:
+    def _accumulate_all(self, context: HookContext, value: float) -> dict[str, float]:
         memory = context.memory
         memory["count"], memory["sum"] = memory.get("count", 0) + 1, memory.get("sum", 0.0) + value
         memory["minimum"] = min(memory.get("minimum", value), value)

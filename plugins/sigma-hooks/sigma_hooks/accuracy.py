@@ -24,7 +24,7 @@ class Accuracy(Evaluate):
     top: int = field(default=1, validator=ge(1))
     ignore_index: int | None = field(default=None, validator=optional(whole))
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the accuracy and the configured metrics."""
         name = "accuracy" if self.top == 1 else f"accuracy_top{self.top}"
         return {name: AccuracyMetric(self.top, self.ignore_index), **self.metrics}

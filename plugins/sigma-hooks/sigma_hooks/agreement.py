@@ -21,14 +21,14 @@ class Difference:
     allowed: float
 
     @property
-    def off(self) -> float:
+    def distance(self) -> float:
         """Return the distance; infinity if only one of both is finite."""
         return float(distances(np.array(self.found), np.array(self.wanted)))
 
     @property
     def share(self) -> float:
         """Return the distance as a share of what is allowed; beyond 1, the arrays differ."""
-        return float(_share(np.array(self.off), np.array(self.allowed)))
+        return float(_share(np.array(self.distance), np.array(self.allowed)))
 
     def __str__(self) -> str:
         where = f"[{', '.join(map(str, self.place))}]" if self.place else ""
@@ -50,11 +50,13 @@ def deviations(found: Arrays, wanted: Arrays, moved: Sequence[Arrays], tolerance
     the sum of its largest distance to them, the root mean square of these distances over its array, and one unit in
     its last place.
     """
-    pairs = ((name, value, _allowed(value, [one[name] for one in moved], tolerance)) for name, value in wanted.items())
+    pairs = (
+        (name, value, _tolerances(value, [one[name] for one in moved], tolerance)) for name, value in wanted.items()
+    )
     return [_worst(name, found[name], value, allowed) for name, value, allowed in pairs if value.size]
 
 
-def _allowed(wanted: np.ndarray, moved: Sequence[np.ndarray], tolerance: float) -> np.ndarray:
+def _tolerances(wanted: np.ndarray, moved: Sequence[np.ndarray], tolerance: float) -> np.ndarray:
     """Return the tolerance of each element; infinity where rounding decides whether it is finite."""
     if not wanted.size:
         return np.zeros(wanted.shape)

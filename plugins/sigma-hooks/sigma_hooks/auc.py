@@ -96,7 +96,7 @@ class AUC(Evaluate):
     average: str = field(default="macro", validator=in_(AVERAGES))
     ignore_index: int | None = field(default=None, validator=optional(whole))
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the area and the configured metrics."""
         name = "auc" if self.average == "macro" else "auc_each"
         return {name: AUCMetric(self.average, self.ignore_index), **self.metrics}

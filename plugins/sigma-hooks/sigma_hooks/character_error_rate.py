@@ -51,7 +51,7 @@ class CharacterErrorRateMetric(Metric):
                 "expected (n, time, classes) and (n, labels)."
             )
         best, labels = f.argmax(prediction, axis=2), f.cast(targets, "int32")
-        within, fitting = self._within(best.shape, lengths)
+        within, fitting = self._step_mask(best.shape, lengths)
         said = f.logical_and(within, f.not_equal(best, self.blank))
         if self.collapse:
             before = f.concat(f.full(-1, (best.shape[0], 1), "int32"), best[:, :-1], axis=1)
@@ -63,7 +63,7 @@ class CharacterErrorRateMetric(Metric):
         wrong = f.sum(f.cast(broken, "int32")) + f.sum(f.cast(f.logical_not(fitting), "int32"))
         return f.stack(f.where(f.equal(wrong, 0), edits, nan), f.cast(f.sum(count), prediction.dtype))
 
-    def _within(self, shape: tuple[int, ...], lengths: Node | None) -> tuple[Node, Node]:
+    def _step_mask(self, shape: tuple[int, ...], lengths: Node | None) -> tuple[Node, Node]:
         """Return whether each step counts, ``(n, time)``, and whether each row has as many steps as its length says."""
         rows, time = shape
         if lengths is None:
@@ -93,7 +93,7 @@ def _edits(best: Node, said: Node, labels: Node, count: Node) -> Node:
     def step(before: Node, heard: Node, said: Node, labels: Node, place: Node) -> tuple[list[Node], list[Node]]:
         other = f.cast(f.not_equal(labels, f.expand(heard, 1)), "int32")
         replaced = f.concat(f.full(FAR, (labels.shape[0], 1), "int32"), before[:, :-1] + other, axis=1)
-        after = _least(f.minimum(before + 1, replaced) - place) + place  # insertions cost one for each place
+        after = _running_minimum(f.minimum(before + 1, replaced) - place) + place  # insertions cost one for each place
         return [f.where(f.expand(said, 1), after, before)], []
 
     steps = [f.swap_axes(best, 0, 1), f.swap_axes(said, 0, 1)]
@@ -101,7 +101,7 @@ def _edits(best: Node, said: Node, labels: Node, count: Node) -> Node:
     return f.sum(f.where(f.equal(place, f.expand(count, 1)), edits, 0), axis=1)
 
 
-def _least(x: Node) -> Node:
+def _running_minimum(x: Node) -> Node:
     """Return the least entry up to each place along axis 1, in as many passes as the side has binary digits."""
     by = 1
     while by < x.shape[1]:
@@ -124,7 +124,7 @@ class CharacterErrorRate(Evaluate):
     collapse: bool = field(default=True, validator=in_((False, True)))
     lengths: str = field(default="", validator=instance_of(str, "the name of a section"))
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the rate and the configured metrics."""
         metric = CharacterErrorRateMetric(self.blank, self.collapse, self.lengths)
         return {"character_error_rate": metric, **self.metrics}

@@ -161,6 +161,6 @@ def ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(np.divide(a, b, out=np.zeros_like(a, np.float64), where=b != 0))
 
 
-def named(metric: str, average: str) -> str:
+def metric_name(metric: str, average: str) -> str:
     """Return the name under which a metric is published: its own, with the average appended if not ``macro``."""
     return metric if average == "macro" else f"{metric}_{average}"

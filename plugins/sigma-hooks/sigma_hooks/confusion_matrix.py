@@ -56,6 +56,6 @@ class ConfusionMatrix(Evaluate):
 
     ignore_index: int | None = field(default=None, validator=optional(whole))
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the confusion matrix and the configured metrics."""
         return {"confusion_matrix": ConfusionMatrixMetric(self.ignore_index), **self.metrics}

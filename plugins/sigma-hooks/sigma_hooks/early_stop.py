@@ -52,29 +52,29 @@ class EarlyStop(Hook):
         if value is None:
             return
         say_if_unknown(context, self.better, self.value)
-        if "best" not in memory or self._improved(context, value, memory["best"]):
+        if "best" not in memory or self._is_improvement(context, value, memory["best"]):
             now = context.moment
             memory.update(best=value, waited=0, epoch=now.epoch, iteration=now.iteration)
             if self.restore:
                 context.keep()
             return
         memory["waited"] += 1
-        if self.over(memory):
+        if self.has_ended(memory):
             self._stop(context)
 
     def at_end(self, context: HookContext) -> None:
         """Restore the best parameters if something else has ended training."""
         memory = context.memory
         elsewhere = memory.get("iteration") != context.moment.iteration
-        if self.restore and "best" in memory and elsewhere and not self.over(memory):
+        if self.restore and "best" in memory and elsewhere and not self.has_ended(memory):
             context.bring_back()
             context.log(f"restored: {self._best(memory)}")
 
-    def over(self, memory: Mapping[str, Any]) -> bool:
+    def has_ended(self, memory: Mapping[str, Any]) -> bool:
         """Return whether patience has run out."""
         return int(memory.get("waited", 0)) >= self.patience
 
-    def _improved(self, context: HookContext, value: float, best: float) -> bool:
+    def _is_improvement(self, context: HookContext, value: float, best: float) -> bool:
         gain = value - best if higher_is_better(context, self.better, self.value) else best - value
         return gain > self.by or (isnan(best) and not isnan(value))
 

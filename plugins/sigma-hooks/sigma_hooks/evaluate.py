@@ -40,31 +40,31 @@ class Evaluate(Hook):
     @property
     def writes(self) -> Sequence[str]:
         """Return the addresses of the loss, the costs and the metrics."""
-        return [f"{self._head}.{name}" for name in ("loss", *self._placed(), "cost.*")]
+        return [f"{self._head}.{name}" for name in ("loss", *self._metrics_at_output(), "cost.*")]
 
     @property
     def metrics_by_address(self) -> Mapping[str, Metric]:
         """Return the metrics by their addresses."""
-        return {f"{self._head}.{name}": metric for name, metric in self._placed().items()}
+        return {f"{self._head}.{name}": metric for name, metric in self._metrics_at_output().items()}
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the metrics by the names under which they are published."""
         return self.metrics
 
     def check(self, outlook: Outlook) -> None:
         """Raise a SigmaError if a metric does not fit the network."""
-        outlook.measure(self._placed())
+        outlook.measure(self._metrics_at_output())
 
     def fire(self, context: HookContext) -> None:
         """Evaluate and publish."""
-        for name, value in context.evaluate(self.on, self._placed()).items():
+        for name, value in context.evaluate(self.on, self._metrics_at_output()).items():
             context.publish(f"{self._head}.{name}", value)
 
     @property
     def _head(self) -> str:
         return f"{self.on}.{self.weights}" if self.weights else self.on
 
-    def _placed(self) -> Mapping[str, Metric]:
+    def _metrics_at_output(self) -> Mapping[str, Metric]:
         """Return the metrics by the names that place them at an output."""
         head = f"{self.output}." if self.output else ""
-        return {f"{head}{name}": metric for name, metric in self.measured().items()}
+        return {f"{head}{name}": metric for name, metric in self.named_metrics().items()}

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_hooks.classes import AVERAGES, ClassMetric, named, ratio
+from sigma_hooks.classes import AVERAGES, ClassMetric, metric_name, ratio
 from sigma_hooks.evaluate import Evaluate
 from sigma_kernel.contracts import Metric
 from sigma_kernel.settings import in_, optional, whole
@@ -38,6 +38,6 @@ class F1(Evaluate):
     average: str = field(default="macro", validator=in_(AVERAGES))
     ignore_index: int | None = field(default=None, validator=optional(whole))
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the F1 score and the configured metrics."""
-        return {named("f1", self.average): F1Metric(self.average, self.ignore_index), **self.metrics}
+        return {metric_name("f1", self.average): F1Metric(self.average, self.ignore_index), **self.metrics}

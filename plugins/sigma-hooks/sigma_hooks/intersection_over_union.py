@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_hooks.classes import AVERAGES, ClassMetric, named, ratio
+from sigma_hooks.classes import AVERAGES, ClassMetric, metric_name, ratio
 from sigma_hooks.evaluate import Evaluate
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Metric
@@ -61,7 +61,7 @@ class IntersectionOverUnion(Evaluate):
     average: str = field(default="macro", validator=in_(AVERAGES))
     ignore_index: int | None = field(default=None, validator=optional(whole))
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the score and the configured metrics."""
         metric = IntersectionOverUnionMetric(self.average, self.ignore_index)
-        return {named("intersection_over_union", self.average): metric, **self.metrics}
+        return {metric_name("intersection_over_union", self.average): metric, **self.metrics}

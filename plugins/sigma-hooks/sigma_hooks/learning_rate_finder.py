@@ -73,15 +73,15 @@ class LearningRateFinder(Hook):
         if tried == self.steps or not math.isfinite(loss) or self._worse(memory["losses"]):
             self._finish(context)
         else:
-            self._set(context, dict.fromkeys(memory["before"], float(self._tried()[tried])))
+            self._set(context, dict.fromkeys(memory["before"], float(self._learning_rates()[tried])))
 
-    def _tried(self) -> np.ndarray:
+    def _learning_rates(self) -> np.ndarray:
         return np.geomspace(self.low, self.high, self.steps)
 
     def _worse(self, losses: Sequence[float]) -> bool:
         if len(losses) < 10:  # the first losses are too noisy
             return False
-        smooth = smoothed(losses)
+        smooth = moving_average(losses)
         return bool(smooth[-1] > self.worse * smooth.min() > 0)
 
     def _set(self, context: HookContext, rates: dict[str, float]) -> None:
@@ -90,7 +90,7 @@ class LearningRateFinder(Hook):
 
     def _finish(self, context: HookContext) -> None:
         losses = context.memory["losses"]
-        tried = self._tried()[: len(losses)]
+        tried = self._learning_rates()[: len(losses)]
         context.bring_back()
         self._set(context, context.memory["before"])
         context.memory["over"] = True
@@ -105,7 +105,7 @@ class LearningRateFinder(Hook):
         context.command("stop")
 
 
-def smoothed(losses: Sequence[float]) -> np.ndarray:
+def moving_average(losses: Sequence[float]) -> np.ndarray:
     """Return the bias-corrected exponential moving average, one value for each loss."""
     weights = MEMORY ** np.arange(len(losses))
     sums = [float(weights[: i + 1][::-1] @ losses[: i + 1]) for i in range(len(losses))]
@@ -116,5 +116,5 @@ def steepest(rates: np.ndarray, losses: Sequence[float]) -> float | None:
     """Return the rate where the smoothed loss falls fastest over the log of the rate; None if it never falls."""
     if len(losses) < 5:
         return None
-    slopes = np.gradient(smoothed(losses), np.log(rates))
+    slopes = np.gradient(moving_average(losses), np.log(rates))
     return float(rates[slopes.argmin()]) if slopes.min() < 0 else None

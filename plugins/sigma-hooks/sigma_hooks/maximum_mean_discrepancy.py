@@ -89,7 +89,7 @@ class MaximumMeanDiscrepancy(Evaluate):
     bandwidth: float = field(default=1.0, validator=and_(finite, gt(0.0)))
     section: str = field(default="", validator=SECTION)
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the discrepancy and the configured metrics."""
         made = MaximumMeanDiscrepancyMetric(self.bandwidth, self.section)
         return {"maximum_mean_discrepancy": made, **self.metrics}

@@ -29,6 +29,6 @@ class MeanAbsoluteErrorMetric(Metric):
 class MeanAbsoluteError(Evaluate):
     """Publish ``<on>.loss`` and ``<on>.mean_absolute_error``."""
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the error and the configured metrics."""
         return {"mean_absolute_error": MeanAbsoluteErrorMetric(), **self.metrics}

@@ -47,7 +47,7 @@ class AccuracyMetric(Metric):
         binary = prediction.shape[-1] == 1
         shares = targets.shape == prediction.shape and not binary
         targets = targets if shares else flat_labels("accuracy", prediction, targets, prediction.dtype)
-        right = self._binary(prediction, targets) if binary else self._ranked(prediction, targets, shares)
+        right = self._binary(prediction, targets) if binary else self._is_in_top(prediction, targets, shares)
         known = are_shares(targets) if shares else are_classes(targets, prediction.shape[-1])
         counted = f.cast(f.ones(right.shape), prediction.dtype)
         number = f.where(known, f.cast(right, prediction.dtype), nan)
@@ -67,7 +67,7 @@ class AccuracyMetric(Metric):
         said, true = (f.cast(f.greater(x, 0.5), "int32") for x in (probability, wanted))
         return f.logical_and(f.equal(said, true), f.equal(probability, probability))
 
-    def _ranked(self, scores: Node, targets: Node, shares: bool) -> Node:
+    def _is_in_top(self, scores: Node, targets: Node, shares: bool) -> Node:
         place = f.iota(shape=scores.shape, axis=-1, dtype="int32")
         if shares:
             wanted = f.greater_equal(targets, f.max(targets, axis=-1, keepdims=True))

@@ -79,6 +79,6 @@ class Perplexity(Evaluate):
 
     ignore_index: int | None = field(default=None, validator=optional(whole))
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the perplexity and the configured metrics."""
         return {"perplexity": PerplexityMetric(self.ignore_index), **self.metrics}

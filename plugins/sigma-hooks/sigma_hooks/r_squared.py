@@ -54,6 +54,6 @@ def determination(found: np.ndarray, wanted: np.ndarray) -> float:
 class RSquared(Evaluate):
     """Publish ``<on>.loss`` and ``<on>.r_squared``."""
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the coefficient and the configured metrics."""
         return {"r_squared": RSquaredMetric(), **self.metrics}

@@ -45,4 +45,4 @@ def file_name(name: str, context: HookContext, own: Mapping[str, Any]) -> str:
 def _value(field: str, context: HookContext, own: Mapping[str, Any]) -> Any:
     if field in own:
         return own[field]
-    return context.moment.on(TimeScale(field)) if field in CLOCK else context.read(field)
+    return context.moment.count(TimeScale(field)) if field in CLOCK else context.read(field)

@@ -60,7 +60,7 @@ class ReduceOnPlateau(Hook):
             return
         say_if_unknown(context, self.better, self.value)
         resting = memory.get("resting", 0)
-        if self._improved(context, value, memory.get("best")):
+        if self._is_improvement(context, value, memory.get("best")):
             memory.update(best=value, waited=0)
         else:
             memory["waited"] = 0 if resting else memory.get("waited", 0) + 1
@@ -69,7 +69,7 @@ class ReduceOnPlateau(Hook):
             memory.update(waited=0, resting=self.rest)
             self._reduce(context)
 
-    def _improved(self, context: HookContext, value: float, best: float | None) -> bool:
+    def _is_improvement(self, context: HookContext, value: float, best: float | None) -> bool:
         """Return whether a value is better than the best so far; one that is not a number never is."""
         sign = 1.0 if higher_is_better(context, self.better, self.value) else -1.0
         return sign * value > -inf if best is None else sign * (value - best) > self.by

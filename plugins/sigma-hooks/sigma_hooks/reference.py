@@ -43,7 +43,8 @@ class Reference(Backend):
         """Return a function that interprets the graph and copies its results; nothing is donated."""
         ns = numpy_namespace()
         run = interpret(
-            graph, ns if self.seed is None else _moved(ns, Noise(np.random.default_rng(self.seed), self.error))
+            graph,
+            ns if self.seed is None else _perturb_namespace(ns, Noise(np.random.default_rng(self.seed), self.error)),
         )
         return lambda *arrays: [np.array(value) for value in run(*arrays)]
 
@@ -71,13 +72,17 @@ class Noise:
         return found
 
 
-def _moved(ns: Namespace, noise: Noise) -> Namespace:
+def _perturb_namespace(ns: Namespace, noise: Noise) -> Namespace:
     """Return a namespace whose ops round randomly."""
-    own = {op: partial(_rounded, op, meaning, noise) for op, meaning in MEANINGS.items() if OPS[op].rounding != "exact"}
+    own = {
+        op: partial(_perturb_result, op, meaning, noise)
+        for op, meaning in MEANINGS.items()
+        if OPS[op].rounding != "exact"
+    }
     return evolve(ns, own=own)
 
 
-def _rounded(op: str, meaning: Meaning, noise: Noise, ns: Namespace, *operands: Any, **attrs: Any) -> Any:
+def _perturb_result(op: str, meaning: Meaning, noise: Noise, ns: Namespace, *operands: Any, **attrs: Any) -> Any:
     """Return an op's result, perturbed if it is rounded: by one unit in the last place, by more for long sums."""
     if op in TERMS and _is_float(operands[0]):
         operands = _with_moved_terms(op, noise, operands)

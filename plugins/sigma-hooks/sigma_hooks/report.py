@@ -29,11 +29,11 @@ class Report(Hook):
 
     def fire(self, context: HookContext) -> None:
         """Log the values on one line."""
-        told = ", ".join(f"{address} {shown(context.read(address))}" for address in self.reads)
+        told = ", ".join(f"{address} {format_value(context.read(address))}" for address in self.reads)
         context.log(f"epoch {context.moment.epoch}, iteration {context.moment.iteration}: {told}")
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value as text: floats with four significant digits, arrays by their shape."""
     if value is None:
         return "unknown"

@@ -34,6 +34,6 @@ class RootMeanSquareErrorMetric(Metric):
 class RootMeanSquareError(Evaluate):
     """Publish ``<on>.loss`` and ``<on>.root_mean_square_error``."""
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the error and the configured metrics."""
         return {"root_mean_square_error": RootMeanSquareErrorMetric(), **self.metrics}

@@ -103,7 +103,7 @@ class TargetMaximisation(Hook):
 
     def check(self, outlook: Outlook) -> None:
         """Raise a SigmaError for outputs that do not exist, and inputs that are not float images."""
-        self._chosen(outlook)
+        self._select_outputs(outlook)
         inputs = self._ends(outlook)[0]
         self._sides(inputs.shape)
         for section, value in self.given.items():
@@ -118,12 +118,12 @@ class TargetMaximisation(Hook):
 
     def fire(self, context: HookContext) -> None:
         """Run gradient ascent, publish the values reached and write the images."""
-        samples, reached = self.climb(context, self._chosen(context))
-        for output, sample, value in zip(self._chosen(context), samples, reached, strict=True):
+        samples, reached = self.climb(context, self._select_outputs(context))
+        for output, sample, value in zip(self._select_outputs(context), samples, reached, strict=True):
             context.publish(f"{self._head}.{output}", float(value))
             self._draw(context, output, sample)
 
-    def _chosen(self, context: HookContext | Outlook) -> Sequence[int]:
+    def _select_outputs(self, context: HookContext | Outlook) -> Sequence[int]:
         shape = self._ends(context)[1].shape
         if not shape or (len(shape) != 1 and not self.layer):
             raise SigmaNetworkError(f"target_maximisation: the output has shape {shape}; expected (outputs,).")

@@ -44,6 +44,6 @@ class ThresholdAccuracy(Evaluate):
 
     threshold: float = field(default=0.5)
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the accuracy and the configured metrics."""
         return {"threshold_accuracy": ThresholdAccuracyMetric(self.threshold), **self.metrics}

@@ -51,17 +51,17 @@ class Verify(Hook):
         if iteration is None:
             return
         if wrong := self._wrong(iteration):
-            raise SigmaDifferenceError(self._sentence(context.moment.iteration, wrong, self._located(iteration)))
+            raise SigmaDifferenceError(self._sentence(context.moment.iteration, wrong, self._locate_fault(iteration)))
         if not context.memory.get("agreed"):
             context.log(f"verified: iteration {context.moment.iteration} agrees with the reference")
         context.memory["agreed"] = context.memory.get("agreed", 0) + 1
 
     def _wrong(self, iteration: Repeatable) -> list[Difference]:
         """Return the differences that remain after a few and then many perturbed roundings."""
-        wanted, moved = iteration.repeated(Reference()), list[Mapping[str, np.ndarray]]()
+        wanted, moved = iteration.repeat(Reference()), list[Mapping[str, np.ndarray]]()
         for seeds in (SEEDS, MORE):
             error = iteration.backend.function_error
-            moved += [iteration.repeated(Reference(seed, error)) for seed in seeds]
+            moved += [iteration.repeat(Reference(seed, error)) for seed in seeds]
             if not (wrong := differences(iteration.outcome, wanted, moved, self.tolerance)):
                 break
         return wrong
@@ -74,10 +74,10 @@ class Verify(Hook):
             f"{located}. Resume from the last checkpoint with another backend, and report this."
         )
 
-    def _located(self, iteration: Repeatable) -> str:
+    def _locate_fault(self, iteration: Repeatable) -> str:
         """Return the wrong op as text, or why it cannot be located."""
         locator = Locator(own=iteration.backend, tolerance=self.tolerance)
-        iteration.repeated(locator)
+        iteration.repeat(locator)
         if locator.faults:
             return str(min(locator.faults, key=lambda fault: fault.order))
         return (

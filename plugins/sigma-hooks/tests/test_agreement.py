@@ -20,7 +20,7 @@ def test_the_element_with_the_greatest_share_is_reported_even_if_it_is_allowed()
     usual = np.sqrt((0.01**2 + 0.01**2 + 3.0**2) / 3)  # by hand: the root mean square of the distances
     allowed = 2.0 * (3.0 + usual + 30.0 * np.finfo(float).eps)
     assert difference.place == (2,)
-    np.testing.assert_allclose([difference.off, difference.allowed], [0.1, allowed])
+    np.testing.assert_allclose([difference.distance, difference.allowed], [0.1, allowed])
     np.testing.assert_allclose(difference.share, 0.1 / allowed)
     assert differences({"x": np.array([30.1])}, {"x": np.array([30.0])}, [{"x": np.array([33.0])}], 2.0) == []
 
@@ -28,7 +28,7 @@ def test_the_element_with_the_greatest_share_is_reported_even_if_it_is_allowed()
 def test_equal_arrays_have_a_share_of_zero_whatever_they_hold() -> None:
     for values in ([1.0, 0.0], [INF, -INF], [NAN, 1.0], [0.0]):
         difference = worst(values, values, values)
-        assert (difference.off, difference.share) == (0.0, 0.0)
+        assert (difference.distance, difference.share) == (0.0, 0.0)
 
 
 def test_one_infinite_or_lost_number_is_beyond_every_tolerance() -> None:

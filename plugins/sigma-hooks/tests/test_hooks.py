@@ -135,7 +135,7 @@ def test_a_stop_without_a_criterion_ends_training_when_it_is_due() -> None:
 def test_a_stop_hook_ends_training_at_the_first_boundary_where_it_holds() -> None:
     with small_environment(Sweep(), hooks={"end": Stop(when=when("iteration").reaches(8))}) as sigma:
         assert sigma.run().iterations == 8
-        assert [text for _, text in sigma.messages.after(0)] == ["stopped: iteration reaches 8"]
+        assert [text for _, text in sigma.messages.entries_after(0)] == ["stopped: iteration reaches 8"]
 
 
 def test_the_last_iteration_is_known_from_the_stop_criterion() -> None:
@@ -191,7 +191,7 @@ def test_a_run_ended_by_early_stop_continues_only_with_more_patience(tmp_path: P
         with made(patience) as again:
             again.resume(run)
             assert again.run().epochs == epochs
-            said = [text for _, text in again.messages.after(0)]
+            said = [text for _, text in again.messages.entries_after(0)]
             remedy = "detach it, or ask for more: fit(epochs=n), resume --epochs N"
             assert (f"nothing to train: hook 'early' has ended it already; {remedy}" in said) is (patience == 2)
 
@@ -262,7 +262,7 @@ def test_the_guard_can_let_training_go_on_and_says_so_once() -> None:
         sigma.trainer("trainer").optimiser.learning_rate = 50.0
         sigma.trainer("trainer").fit(iterations=100)
         assert sigma.trainer("trainer").session.moment.iteration == 100
-        told = [text for _, text in sigma.messages.after(0)]
+        told = [text for _, text in sigma.messages.entries_after(0)]
         assert len(told) == 1
         assert told[0].startswith("the loss is ")
         assert told[0].endswith("; training continues")

@@ -48,7 +48,7 @@ def measured(metric: Metric, prediction: np.ndarray, targets: np.ndarray, parts:
     for batch in zip(np.array_split(prediction, parts), np.array_split(targets, parts), strict=True):
         specs = [Spec(x.shape, str(x.dtype)) for x in batch]
         totals.append(np.asarray(interpret(trace(metric.totals, *specs), numpy_namespace())(*batch)[0]))
-    return metric.value(metric.merged(totals), len(prediction))
+    return metric.value(metric.merge_all(totals), len(prediction))
 
 
 def counts(said: np.ndarray, right: np.ndarray, classes: int) -> np.ndarray:
@@ -145,7 +145,7 @@ def test_scores_of_ignored_labels_may_be_no_numbers() -> None:
 
 @pytest.mark.parametrize("hook", [F1, Precision, Recall, AUC, ConfusionMatrix])
 def test_hooks_ignore_the_label_that_their_metric_does(hook: Any) -> None:
-    (metric,) = hook(on="validation", ignore_index=-100).measured().values()
+    (metric,) = hook(on="validation", ignore_index=-100).named_metrics().values()
     assert metric.ignore_index == -100
     with pytest.raises(SigmaConfigError, match="ignore_index: must be a whole number"):
         hook(on="validation", ignore_index=0.5)

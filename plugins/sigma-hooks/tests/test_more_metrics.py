@@ -46,7 +46,7 @@ def measured(metric: Metric, *rows: np.ndarray, parts: int = 1) -> Any:
     for batch in zip(*(np.array_split(x, parts) for x in rows), strict=True):
         specs = [Spec(x.shape, str(x.dtype)) for x in batch]
         totals.append(np.asarray(interpret(trace(metric.totals, *specs), numpy_namespace())(*batch)[0]))
-    return metric.value(metric.merged(totals), len(rows[0]))
+    return metric.value(metric.merge_all(totals), len(rows[0]))
 
 
 # -- definitions -------------------------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def test_ignored_places_are_in_no_union() -> None:
 def test_counts_of_many_pixels_are_held_in_64_bits() -> None:
     counts = np.array([[2**31 - 1] * 2] * 3 + [[0, 0]], np.int32)
     metric = IntersectionOverUnionMetric()
-    assert metric.value(metric.merged([counts] * 4), 4) == 1.0
+    assert metric.value(metric.merge_all([counts] * 4), 4) == 1.0
 
 
 def test_a_pixel_without_a_number_has_no_class() -> None:

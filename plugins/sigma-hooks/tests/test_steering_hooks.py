@@ -23,7 +23,7 @@ from sigma_hooks import (
     Switch,
     TimeLimit,
 )
-from sigma_hooks.learning_rate_finder import smoothed, steepest
+from sigma_hooks.learning_rate_finder import moving_average, steepest
 from sigma_kernel import Environment, Moment, every, when
 from sigma_kernel.contracts import Hook, Slot
 from sigma_kernel.errors import SigmaConfigError
@@ -113,7 +113,7 @@ def test_setting_a_switch_can_end_training() -> None:
         sigma.set("trainer.switch.brake", 1)
         thread.join(60)
         assert not thread.is_alive()
-        assert "stopped: switch.brake equals 1" in [text for _, text in sigma.messages.after(0)]
+        assert "stopped: switch.brake equals 1" in [text for _, text in sigma.messages.entries_after(0)]
 
 
 def test_a_stop_that_reads_only_switches_does_not_shorten_bursts() -> None:
@@ -214,12 +214,12 @@ def test_hooks_with_memory_continue_bit_for_bit_after_a_checkpoint() -> None:
 
 # -- learning rate finder ----------------------------------------------------------------------------------------------
 def test_losses_are_smoothed_without_a_bias_towards_zero() -> None:
-    assert smoothed([2.0, 2.0, 2.0]) == pytest.approx([2.0, 2.0, 2.0])
+    assert moving_average([2.0, 2.0, 2.0]) == pytest.approx([2.0, 2.0, 2.0])
     average, expected = 0.0, []
     for t, loss in enumerate([5.0, 3.0, 4.0, 1.0], 1):
         average = 0.9 * average + 0.1 * loss
         expected.append(average / (1 - 0.9**t))
-    assert smoothed([5.0, 3.0, 4.0, 1.0]) == pytest.approx(expected)
+    assert moving_average([5.0, 3.0, 4.0, 1.0]) == pytest.approx(expected)
 
 
 def test_the_suggested_rate_is_where_the_loss_falls_fastest() -> None:

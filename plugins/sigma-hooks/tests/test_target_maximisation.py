@@ -166,7 +166,7 @@ def test_no_image_is_written_through_a_link(classifier: Make, tmp_path: Path, na
 def test_nothing_is_written_without_a_folder(classifier: Make) -> None:
     with classifier(hooks={**END, "draw": TargetMaximisation(steps=2, outputs=[1])}) as sigma:
         sigma.run()
-        assert not [text for _, text in sigma.messages.after(0) if "drawn" in text]
+        assert not [text for _, text in sigma.messages.entries_after(0) if "drawn" in text]
         assert [a for a, _ in sigma.registry.find("trainer.target_maximisation.*")] == ["trainer.target_maximisation.1"]
 
 

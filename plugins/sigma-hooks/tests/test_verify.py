@@ -170,7 +170,7 @@ def measured(backend: Any, hooks: Mapping[str, Hook]) -> None:
 
 def test_a_difference_is_logged_if_the_policy_is_to_continue() -> None:
     with trained(Planned(), {"verify": Verify(every=after(1, "iteration"), on_error="mute")}) as sigma:
-        told = [text for _, text in sigma.messages.after(0)]
+        told = [text for _, text in sigma.messages.entries_after(0)]
     assert any("iteration 1 differs from the reference" in text and "it is muted" in text for text in told)
 
 
@@ -185,7 +185,7 @@ def test_verification_does_not_change_the_bits_of_training() -> None:
 
 def test_an_agreement_with_the_reference_is_logged_once_and_counted() -> None:
     with trained(NullBackend(), {"verify": Verify(every=ALWAYS)}) as sigma:
-        told = [text for _, text in sigma.messages.after(0)]
+        told = [text for _, text in sigma.messages.entries_after(0)]
         memory = sigma.trainer("trainer").session.state.memory["verify"]["hook"]
     assert told == ["verified: iteration 1 agrees with the reference"]
     assert memory == {"agreed": 10}

@@ -18,7 +18,7 @@ from sigma_initialisers.archives import check_sizes
 from sigma_initialisers.naming import fitting, translate_address
 from sigma_kernel import catalogue
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, suggest_name
 
 BROKEN = (
     ValueError, KeyError, TypeError, EOFError, SyntaxError, OverflowError, RuntimeError, BadZipFile, zlib.error,
@@ -52,8 +52,8 @@ class FromFile(Initialiser):
         name, arrays = translate_address(address, self.map), self.arrays()
         if name not in arrays:
             raise SigmaConfigError(
-                f"{address}: {self.path} has no array {name!r}.{near(name, arrays)} Give its name there in `map`, or "
-                "match fewer parameters."
+                f"{address}: {self.path} has no array {name!r}.{suggest_name(name, arrays)} "
+                "Give its name there in `map`, or match fewer parameters."
             )
         if arrays[name].dtype.kind not in "fiu":
             raise SigmaConfigError(f"{address}: {name!r} of {self.path} holds {arrays[name].dtype}. Give real numbers.")

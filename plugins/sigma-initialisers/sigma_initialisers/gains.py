@@ -8,7 +8,7 @@ from typing import Any
 from attrs import Attribute
 
 from sigma_kernel.contracts import Parameter
-from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.errors import SigmaConfigError, suggest_name
 from sigma_kernel.settings import and_, finite, ge, in_
 
 GAINS = {
@@ -27,7 +27,7 @@ def gain(owner: Any, attribute: Attribute[Any], value: Any) -> None:
     if not isinstance(value, str):
         and_(finite, ge(0))(owner, attribute, value)
     elif value not in GAINS:
-        where, hint = f"{type(owner).__name__}.{attribute.alias}", near(value, GAINS, "Known here:")
+        where, hint = f"{type(owner).__name__}.{attribute.alias}", suggest_name(value, GAINS, "Known here:")
         raise SigmaConfigError(f"{where}: must be a number or a nonlinearity (got {value!r}).{hint}")
 
 

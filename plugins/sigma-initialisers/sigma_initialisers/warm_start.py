@@ -12,7 +12,7 @@ from attrs import define, field
 from sigma_initialisers.naming import fitting, translate_address
 from sigma_kernel import read_saved
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
-from sigma_kernel.errors import SigmaCheckpointError, near
+from sigma_kernel.errors import SigmaCheckpointError, suggest_name
 
 Saved = tuple[Mapping[str, np.ndarray], Mapping[str, Mapping[str, Sequence[Any]]]]  # parameters, and names of the data
 
@@ -43,7 +43,7 @@ class WarmStart(Initialiser):
         name, saved = translate_address(address, self.map), self.load_parameters()
         if name not in saved:
             raise SigmaCheckpointError(
-                f"{address}: {self.run} has no parameter {name!r}.{near(name, saved)} "
+                f"{address}: {self.run} has no parameter {name!r}.{suggest_name(name, saved)} "
                 "Give its name there in `map`, or match fewer parameters."
             )
         return fitting(address, parameter, saved[name], f"{name!r} of {self.run}")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace, symbol
-from sigma_testing import traced
+from sigma_testing import trace_layer
 
 
 def it(layer, *arrays, weights=None):
     """Return a traced cost and its arrays."""
     given = [*arrays] if weights is None else [*arrays, weights]
     specs = [Spec(x.shape, str(x.dtype)) for x in given]
-    return traced(layer, specs, training=True, weighted=weights is not None), given
+    return trace_layer(layer, specs, training=True, weighted=weights is not None), given
 
 
 def cost(layer, *arrays, weights=None):

@@ -10,7 +10,7 @@ from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node, Spec
 from sigma_layers import Activation
 from sigma_layers.plugin import ACTIVATIONS
-from sigma_testing import ActivationSuite, LayerSuite, by_name, traced
+from sigma_testing import ActivationSuite, LayerSuite, by_name, trace_layer
 
 CLOSED = {
     "relu": lambda x: np.maximum(x, 0),
@@ -95,7 +95,7 @@ class TestActivationThatMixesFeatures(LayerSuite):
 
 
 def computed(name, x):
-    it = traced(Activation(name), [Spec(x.shape, "float64")], training=False)
+    it = trace_layer(Activation(name), [Spec(x.shape, "float64")], training=False)
     return it.run([x])[0]
 
 

@@ -25,7 +25,7 @@ from sigma_layers import (
     TransformerDecoder,
     TransformerEncoder,
 )
-from sigma_testing import LayerSuite, by_name, traced
+from sigma_testing import LayerSuite, by_name, trace_layer
 
 RANDOM = np.random.default_rng(0)
 SEQUENCE, MEMORY, LENGTHS = Spec((5, 6)), Spec((4, 3)), Spec((), "int32")
@@ -69,7 +69,7 @@ class Run:
     """A layer's value, and the gradient of a weighted sum of it, for inputs and parameters drawn by a seed."""
 
     def __init__(self, layer: Architecture, *arrays: np.ndarray, rows: slice = slice(None), training: bool = False):
-        it = traced(layer if isinstance(layer, Layer) else Subnetwork(layer), _specs(arrays), training=training)
+        it = trace_layer(layer if isinstance(layer, Layer) else Subnetwork(layer), _specs(arrays), training=training)
         values = it.values(arrays)
         self.parameters = dict(zip((name.removeprefix("0-it.") for name in it.names), values, strict=True))
         start, stop, _ = rows.indices(it.output.shape[1])
@@ -130,7 +130,7 @@ def test_dropout_drops_in_training_alone() -> None:
     assert_array_equal(Run(layer, X).value, Run(layer, X, training=True).value)  # the weights before dropout
     plain, dropped = Run(Attention(2), X).value, Run(Attention(2, dropout=0.5), X)
     assert_array_equal(plain, dropped.value)
-    it = traced(Attention(2, dropout=0.5), _specs([X]), training=True)
+    it = trace_layer(Attention(2, dropout=0.5), _specs([X]), training=True)
     assert (it.run(it.values([X]))[0] != plain).all()
 
 
@@ -210,7 +210,9 @@ def test_a_sample_without_any_key_gives_numbers_as_if_heads_returned_zero(layer:
 
 
 def test_large_inputs_in_float32_are_masked_without_overflow() -> None:
-    it = traced(Attention(2, causal=True), [Spec((3, 5, 6)), Spec((3,), "int32")], training=False, precision="float32")
+    it = trace_layer(
+        Attention(2, causal=True), [Spec((3, 5, 6)), Spec((3,), "int32")], training=False, precision="float32"
+    )
     found = it.run(it.values([(X * 1e15).astype("f4"), np.array([0, 1, 4], np.int32)]))[0]
     assert np.isfinite(found).all()
 
@@ -303,10 +305,10 @@ def test_a_wrong_setting_is_refused(make: Any, message: str) -> None:
 )
 def test_inputs_that_do_not_fit_are_refused(layer: Layer, others: Any, message: str) -> None:
     with pytest.raises(SigmaNetworkError, match=message):
-        traced(layer, _specs([X, *others]), training=True)
+        trace_layer(layer, _specs([X, *others]), training=True)
 
 
 def test_a_sample_that_is_no_sequence_is_refused() -> None:
     for layer in Attention(2), TransformerEncoder(2):
         with pytest.raises(SigmaNetworkError, match=r"\(6,\)\): a sample must be a sequence, \(time, features\)"):
-            traced(layer, [Spec((3, 6))], training=True)
+            trace_layer(layer, [Spec((3, 6))], training=True)

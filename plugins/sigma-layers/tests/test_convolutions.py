@@ -22,7 +22,7 @@ from sigma_layers import (
     DepthwiseConv3d,
     Input,
 )
-from sigma_testing import LayerSuite, by_name, traced
+from sigma_testing import LayerSuite, by_name, trace_layer
 
 SIGNAL, IMAGE, VOLUME = Spec((4, 7)), Spec((2, 6, 5)), Spec((2, 3, 4, 3))
 
@@ -99,12 +99,12 @@ class TestConv3dTranspose(LayerSuite):
 
 def run(layer, *arrays):
     """Return what a layer computes from samples and parameters."""
-    return traced(layer, [Spec(arrays[0].shape, "float64")], training=True).run(arrays)[0]
+    return trace_layer(layer, [Spec(arrays[0].shape, "float64")], training=True).run(arrays)[0]
 
 
 def shape(layer, *sides):
     """Return the shape of a sample's output."""
-    return traced(layer, [Spec((3, *sides), "float64")], training=True).output.shape[1:]
+    return trace_layer(layer, [Spec((3, *sides), "float64")], training=True).output.shape[1:]
 
 
 RANDOM = np.random.default_rng(0)

@@ -19,7 +19,7 @@ from sigma_layers import (
     SoftmaxCrossEntropy,
     SquaredDifference,
 )
-from sigma_testing import CostSuite, by_name, traced
+from sigma_testing import CostSuite, by_name, trace_layer
 
 WEIGHTS = (0.5, 2.0, 1.25)
 
@@ -102,7 +102,7 @@ def weighed(output, targets):
 
 
 def cost(layer, output, targets):
-    it = traced(layer, [Spec(x.shape, str(x.dtype)) for x in (output, targets)], training=True)
+    it = trace_layer(layer, [Spec(x.shape, str(x.dtype)) for x in (output, targets)], training=True)
     return float(it.run([output, targets])[0])
 
 
@@ -146,7 +146,7 @@ def test_class_weights_weigh_rows_for_labels_and_terms_for_probabilities():
 def test_labels_of_weight_zero_cost_nothing():
     layer = SoftmaxCrossEntropy([0.0, 1.0, 0.0])
     assert cost(layer, SCORES[:2], np.array([0, 2], np.int32)) == 0.0
-    it = traced(layer, [Spec((2, 3), "float64"), Spec((2,), "int32")], training=True)
+    it = trace_layer(layer, [Spec((2, 3), "float64"), Spec((2,), "int32")], training=True)
     slope = Graph(it.graph.inputs, gradient(it.output, [it.graph.inputs[0]]))
     found = interpret(slope, numpy_namespace())(*it.values([SCORES[:2], np.array([0, 2], np.int32)]))[0]
     np.testing.assert_array_equal(found, np.zeros((2, 3)))

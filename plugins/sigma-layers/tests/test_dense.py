@@ -7,7 +7,7 @@ from sigma_kernel import Network, functions as f
 from sigma_kernel.errors import SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_layers import Dense, Input, Output, tanh
-from sigma_testing import LayerSuite, by_name, traced
+from sigma_testing import LayerSuite, by_name, trace_layer
 
 
 class TestDense(LayerSuite):
@@ -38,7 +38,7 @@ class TestOutputThatOnlyMarks(LayerSuite):
 
 
 def test_dense_is_an_affine_map_of_the_last_axis():
-    it = traced(Dense(3), [Spec((2, 5, 4), "float64")], training=True)
+    it = trace_layer(Dense(3), [Spec((2, 5, 4), "float64")], training=True)
     assert it.names[1:] == ("0-it.weights", "0-it.biases")
     x, w, b = (np.random.default_rng(0).normal(size=s) for s in ((2, 5, 4), (4, 3), (3,)))
     np.testing.assert_allclose(it.run([x, w, b])[0], np.einsum("btf,fu->btu", x, w) + b, rtol=1e-13)
@@ -56,7 +56,7 @@ def test_dense_has_weights_in_by_out_and_biases_of_zero():
 
 def test_an_activation_is_a_name_or_a_function():
     graphs = [
-        traced(Dense(3, activation=a), [Spec((2, 4))], training=True, precision="float32").graph
+        trace_layer(Dense(3, activation=a), [Spec((2, 4))], training=True, precision="float32").graph
         for a in ("tanh", tanh, f.tanh)
     ]
     assert graphs[0] == graphs[1] == graphs[2]
@@ -90,13 +90,13 @@ def test_an_activation_must_be_a_name_or_a_function(make):
 
 def test_an_output_layer_computes_like_dense_and_is_marked_as_output():
     dense, output = (
-        traced(layer, [Spec((2, 4))], training=True, precision="float32") for layer in (Dense(3), Output(3))
+        trace_layer(layer, [Spec((2, 4))], training=True, precision="float32") for layer in (Dense(3), Output(3))
     )
     assert dense.graph == output.graph
     assert [placed.name for placed in Network.build(Input(4) + Output(3) + Dense(2)).outputs] == ["1-output"]
 
 
 def test_an_output_without_units_computes_nothing():
-    it = traced(Output(), [Spec((2, 4))], training=True, precision="float32")
+    it = trace_layer(Output(), [Spec((2, 4))], training=True, precision="float32")
     assert it.output is it.graph.inputs[0]
     assert not it.shapes.parameters

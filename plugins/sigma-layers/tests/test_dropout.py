@@ -8,7 +8,7 @@ import pytest
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_layers import Dropout, GaussianNoise, SpatialDropout
-from sigma_testing import LayerSuite, traced
+from sigma_testing import LayerSuite, trace_layer
 
 
 class TestDropout(LayerSuite):
@@ -45,7 +45,7 @@ class TestGaussianNoise(LayerSuite):
 
 
 def dropped(rate, seed=1, shape=(200, 500), make=Dropout):
-    it = traced(make(rate), [Spec(shape, "float64")], training=True)
+    it = trace_layer(make(rate), [Spec(shape, "float64")], training=True)
     return it.run(it.values([np.full(shape, 3.0)], seed))[0]
 
 
@@ -65,12 +65,12 @@ def test_another_seed_drops_other_elements():
 
 
 def test_dropout_is_the_identity_outside_training():
-    it = traced(Dropout(0.4), [Spec((2, 3))], training=False, precision="float32")
+    it = trace_layer(Dropout(0.4), [Spec((2, 3))], training=False, precision="float32")
     assert it.output is it.graph.inputs[0]
 
 
 def test_the_dropout_rate_can_be_set_live():
-    it = traced(Dropout(0.4), [Spec((2, 3), "float64")], training=True)
+    it = trace_layer(Dropout(0.4), [Spec((2, 3), "float64")], training=True)
     assert "0-it.rate" in it.names
     assert it.shapes.live["0-it.rate"].value == 0.4
 
@@ -102,7 +102,7 @@ def test_channels_lie_on_an_axis_of_the_sample(axis):
     with pytest.raises(
         SigmaNetworkError, match=rf"spatial_dropout\(\(4, 3\)\): axis {axis} is not an axis of a sample"
     ):
-        traced(SpatialDropout(0.5, axis), [Spec((2, 4, 3))], training=False)
+        trace_layer(SpatialDropout(0.5, axis), [Spec((2, 4, 3))], training=False)
 
 
 # -- noise -------------------------------------------------------------------------------------------------------------
@@ -129,9 +129,9 @@ def test_noise_without_deviation_changes_nothing():
     ("layer", "name", "value"), [(SpatialDropout(0.4), "rate", 0.4), (GaussianNoise(0.3), "deviation", 0.3)]
 )
 def test_layers_of_training_are_the_identity_in_evaluation_and_their_settings_live(layer, name, value):
-    it = traced(layer, [Spec((2, 3, 4))], training=False, precision="float32")
+    it = trace_layer(layer, [Spec((2, 3, 4))], training=False, precision="float32")
     assert it.output is it.graph.inputs[0]
-    it = traced(layer, [Spec((2, 3, 4), "float64")], training=True)
+    it = trace_layer(layer, [Spec((2, 3, 4), "float64")], training=True)
     assert it.shapes.live[f"0-it.{name}"].value == value
 
 

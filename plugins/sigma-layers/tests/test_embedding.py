@@ -26,7 +26,7 @@ from sigma_layers import (
 )
 from sigma_layers.positions import rotate_pairs
 from sigma_run import load
-from sigma_testing import LayerSuite, by_name, traced
+from sigma_testing import LayerSuite, by_name, trace_layer
 
 TOKENS = np.array([[1, 0, 2], [2, 2, 0]], np.int32)
 VECTORS = np.arange(6.0).reshape(3, 2) + 1
@@ -62,14 +62,14 @@ class Turned(Layer):
 
 # -- embedding ---------------------------------------------------------------------------------------------------------
 def test_an_embedding_takes_rows_and_that_of_the_padding_is_zero() -> None:
-    it = traced(Embedding(3, 2), [Spec((2, 3), "int32")], training=True)
+    it = trace_layer(Embedding(3, 2), [Spec((2, 3), "int32")], training=True)
     np.testing.assert_array_equal(it.run([TOKENS, VECTORS])[0], VECTORS[TOKENS])
-    it = traced(Embedding(3, 2, padding=2), [Spec((2, 3), "int32")], training=True)
+    it = trace_layer(Embedding(3, 2, padding=2), [Spec((2, 3), "int32")], training=True)
     np.testing.assert_array_equal(it.run([TOKENS, VECTORS])[0], (VECTORS * [[1], [1], [0]])[TOKENS])
 
 
 def test_the_padding_gets_no_gradient_and_others_that_of_each_use() -> None:
-    it = traced(Embedding(3, 2, padding=2), [Spec((2, 3), "int32")], training=True)
+    it = trace_layer(Embedding(3, 2, padding=2), [Spec((2, 3), "int32")], training=True)
     slopes = gradient(f.sum(it.output), [it.graph.inputs[1]])
     (flow,) = interpret(Graph(it.graph.inputs, slopes), numpy_namespace())(TOKENS, VECTORS)
     np.testing.assert_array_equal(flow, [[2, 2], [1, 1], [0, 0]])
@@ -195,13 +195,13 @@ def test_inputs_that_do_not_fit_are_refused(network: Any, message: str) -> None:
 
 def test_a_sequence_longer_than_its_positions_is_refused() -> None:
     with pytest.raises(SigmaNetworkError, match="a sequence of 5 has no more than 4 positions. Choose a greater"):
-        traced(LearnedPositions(4), [Spec((2, 5, 3))], training=True)
+        trace_layer(LearnedPositions(4), [Spec((2, 5, 3))], training=True)
 
 
 # -- positions ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("features", [4, 5])
 def test_sinusoidal_positions_are_sines_and_cosines_of_falling_frequencies(features: int) -> None:
-    it = traced(SinusoidalPositions(base=50.0), [Spec((1, 6, features), "float64")], training=True)
+    it = trace_layer(SinusoidalPositions(base=50.0), [Spec((1, 6, features), "float64")], training=True)
     found = it.run([np.zeros((1, 6, features))])[0][0]
     for t, row in enumerate(found):
         for i, value in enumerate(row):
@@ -210,13 +210,13 @@ def test_sinusoidal_positions_are_sines_and_cosines_of_falling_frequencies(featu
 
 
 def test_learned_positions_are_added_from_the_first_on() -> None:
-    it = traced(LearnedPositions(7), [Spec((2, 3, 2), "float64")], training=True)
+    it = trace_layer(LearnedPositions(7), [Spec((2, 3, 2), "float64")], training=True)
     x, table = np.ones((2, 3, 2)), np.arange(14.0).reshape(7, 2)
     np.testing.assert_array_equal(it.run([x, table])[0], x + table[:3])
 
 
 def turned(x: np.ndarray) -> np.ndarray:
-    it = traced(Turned(), [Spec((1, *x.shape), "float64")], training=True)
+    it = trace_layer(Turned(), [Spec((1, *x.shape), "float64")], training=True)
     return it.run([x[None]])[0][0]
 
 

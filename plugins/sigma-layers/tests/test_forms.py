@@ -9,7 +9,7 @@ from sigma_kernel import Network, functions as f
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_layers import Add, Concat, Dense, Expand, Flatten, Function, Input, Permute, Reshape
-from sigma_testing import LayerSuite, by_name, traced
+from sigma_testing import LayerSuite, by_name, trace_layer
 
 FOUR, TWO_BY_THREE = Spec((4,)), Spec((2, 3))
 
@@ -78,7 +78,7 @@ class TestFunction(LayerSuite):
 
 
 def run(layer, *arrays):
-    it = traced(layer, [Spec(x.shape, str(x.dtype)) for x in arrays], training=True)
+    it = trace_layer(layer, [Spec(x.shape, str(x.dtype)) for x in arrays], training=True)
     return it.run(arrays)[0]
 
 

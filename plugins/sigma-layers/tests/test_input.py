@@ -8,7 +8,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_layers import Dense, Input, Output, Reshape, SquaredDifference
 from sigma_run import load
-from sigma_testing import LayerSuite, by_name, traced
+from sigma_testing import LayerSuite, by_name, trace_layer
 
 
 class TestInput(LayerSuite):
@@ -26,18 +26,18 @@ class TestInputOfIndices(LayerSuite):
 
 
 def test_inputs_are_cast_to_the_networks_precision():
-    it = traced(Input(4), [Spec((2, 4), "int32")], training=True, precision="float64")
+    it = trace_layer(Input(4), [Spec((2, 4), "int32")], training=True, precision="float64")
     (found,) = it.run([np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.int32)])
     assert found.dtype == np.float64
     assert found.tolist() == [[1, 2, 3, 4], [5, 6, 7, 8]]
 
 
 def test_an_explicit_dtype_is_kept():
-    assert traced(Input(4, dtype="int32"), [Spec((2, 4), "int32")], training=True).output.dtype == "int32"
+    assert trace_layer(Input(4, dtype="int32"), [Spec((2, 4), "int32")], training=True).output.dtype == "int32"
 
 
 def test_an_input_without_shape_takes_one_number_per_sample():
-    assert traced(Input(), [Spec((2,))], training=True, precision="float32").output.shape == (2,)
+    assert trace_layer(Input(), [Spec((2,))], training=True, precision="float32").output.shape == (2,)
 
 
 def test_samples_of_another_shape_are_refused_with_the_input_to_declare():

@@ -9,7 +9,7 @@ from sigma_kernel import Network
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace
 from sigma_layers import Dense, Dot, Input, Maximum, Mean, Multiply, Reshape
-from sigma_testing import LayerSuite, by_name, traced
+from sigma_testing import LayerSuite, by_name, trace_layer
 
 TWO_BY_THREE = Spec((2, 3))
 
@@ -65,7 +65,7 @@ class TestDotOfDirections(LayerSuite):
 
 
 def run(layer, *arrays):
-    return traced(layer, [Spec(x.shape, str(x.dtype)) for x in arrays], training=True).run(arrays)[0]
+    return trace_layer(layer, [Spec(x.shape, str(x.dtype)) for x in arrays], training=True).run(arrays)[0]
 
 
 X, Y, Z = np.random.default_rng(0).normal(size=(3, 5, 2, 3))
@@ -91,7 +91,7 @@ def test_a_gate_with_sides_of_one_scales_channels():
 
 def test_equal_maxima_share_the_gradient_evenly():
     one = np.ones((1, 2))
-    it = traced(Maximum(), [Spec((1, 2), "float64")] * 3, training=True)
+    it = trace_layer(Maximum(), [Spec((1, 2), "float64")] * 3, training=True)
     slopes = gradient(it.output.sum(), list(it.graph.inputs))
     run = interpret(Graph(it.graph.inputs, tuple(slopes)), numpy_namespace())
     assert [x.tolist() for x in run(one, one, one * 0)] == [[[0.5, 0.5]], [[0.5, 0.5]], [[0.0, 0.0]]]

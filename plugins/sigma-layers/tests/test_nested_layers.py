@@ -25,7 +25,7 @@ from sigma_layers import (
     Subnetwork,
 )
 from sigma_run import load
-from sigma_testing import LayerSuite, by_name, traced
+from sigma_testing import LayerSuite, by_name, trace_layer
 
 X = np.random.default_rng(0).normal(size=(20, 4))
 DATA = {"inputs": X, "targets": X[:, :2] * 2, "other": X[:, :1]}
@@ -86,7 +86,7 @@ def prepared(text: str) -> Any:
 
 def run(layer: Layer, x: np.ndarray = X) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Return the value of a layer, and its parameters."""
-    it = traced(layer, [Spec(x.shape, "float64")], training=False)
+    it = trace_layer(layer, [Spec(x.shape, "float64")], training=False)
     values = it.values([x])
     return it.run(values)[0], dict(zip((name.removeprefix("0-it.") for name in it.names), values, strict=True))
 

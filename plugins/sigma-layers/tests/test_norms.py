@@ -9,7 +9,7 @@ from sigma_kernel import Network
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_layers import BatchNorm, GroupNorm, Input, InstanceNorm, LayerNorm, RMSNorm
-from sigma_testing import LayerSuite, by_name, traced
+from sigma_testing import LayerSuite, by_name, trace_layer
 
 FOUR, SEQUENCE, IMAGE = Spec((4,)), Spec((5, 3)), Spec((4, 3, 2))
 
@@ -94,7 +94,7 @@ class TestRMSNormOfImages(LayerSuite):
 def given(layer, x, training=True, **values):
     """Return the output and the new state for samples, parameters and state by name."""
     dtype = x.dtype.name
-    it = traced(layer, [Spec(x.shape, dtype)], training=training, precision=dtype)
+    it = trace_layer(layer, [Spec(x.shape, dtype)], training=training, precision=dtype)
     known = {name: np.asarray(one.initialiser * np.ones(one.shape)) for name, one in it.shapes.parameters.items()}
     known |= {name: np.asarray(one.initialiser * np.ones(one.shape)) for name, one in it.shapes.state.items()}
     known |= {name: np.asarray(one.value) for name, one in it.shapes.live.items()}
@@ -187,7 +187,7 @@ def test_a_value_that_is_not_finite_spoils_its_own_feature_only():
 
 
 def test_the_momentum_can_be_set_live():
-    it = traced(BatchNorm(momentum=0.2), [Spec((3, 4), "float64")], training=True)
+    it = trace_layer(BatchNorm(momentum=0.2), [Spec((3, 4), "float64")], training=True)
     assert it.shapes.live["0-it.momentum"].value == 0.2
 
 

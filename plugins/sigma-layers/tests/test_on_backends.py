@@ -46,7 +46,7 @@ from sigma_layers import (
     SpatialDropout,
     Upsample,
 )
-from sigma_testing import traced
+from sigma_testing import trace_layer
 
 SIGNAL, IMAGE, VOLUME = (3, 4, 7), (3, 2, 6, 5), (2, 2, 3, 4, 3)
 FAMILIES: dict[str, list[tuple[Any, list[tuple[int, ...]]]]] = {  # layers, and the shapes of their inputs
@@ -136,7 +136,7 @@ def combined(family: str) -> tuple[Graph, list[np.ndarray]]:
     for layer, shapes in FAMILIES[family]:
         draw = np.random.default_rng(0)
         given = [draw.normal(size=shape).astype(np.float32) for shape in shapes]
-        it = traced(layer, [Spec(shape) for shape in shapes], training=True, precision="float32")
+        it = trace_layer(layer, [Spec(shape) for shape in shapes], training=True, precision="float32")
         values += it.values(given)
         loss = f.sum(f.sin(it.output))
         floats = [node for node in it.graph.inputs if node.dtype == "float32" and node.shape]

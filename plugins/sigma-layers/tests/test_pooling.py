@@ -17,7 +17,7 @@ from sigma_layers import (
     Input,
     MaxPool,
 )
-from sigma_testing import LayerSuite, by_name, traced
+from sigma_testing import LayerSuite, by_name, trace_layer
 
 SIGNAL, IMAGE, VOLUME = Spec((2, 7)), Spec((2, 6, 5)), Spec((1, 3, 4, 2))
 
@@ -86,12 +86,12 @@ class TestAdaptiveAveragePoolOfEqualParts(LayerSuite):
 
 
 def run(layer, x):
-    return traced(layer, [Spec(x.shape, "float64")], training=True).run([x])[0]
+    return trace_layer(layer, [Spec(x.shape, "float64")], training=True).run([x])[0]
 
 
 def slopes(layer, x):
     """Return the gradient of the sum of the outputs in the inputs."""
-    it = traced(layer, [Spec(x.shape, "float64")], training=True)
+    it = trace_layer(layer, [Spec(x.shape, "float64")], training=True)
     (found,) = interpret(
         Graph(it.graph.inputs, (gradient(it.output.sum(), [it.graph.inputs[0]])[0],)), numpy_namespace()
     )(x)

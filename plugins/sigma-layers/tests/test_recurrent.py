@@ -9,7 +9,7 @@ from sigma_kernel import Network, functions as f
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace
 from sigma_layers import GRU, LSTM, Dense, Flatten, Input, Output, SimpleRNN, SquaredDifference
-from sigma_testing import LayerSuite, by_name, traced
+from sigma_testing import LayerSuite, by_name, trace_layer
 
 KINDS = [SimpleRNN, GRU, LSTM]
 BATCH, TIME, FEATURES, UNITS = 4, 5, 3, 2
@@ -71,12 +71,12 @@ class TestLSTMThatCarriesItsState(RecurrentSuite):
 
 def run(layer, *arrays):
     """Return the output, with parameters from a seed."""
-    it = traced(layer, [Spec(x.shape, str(x.dtype)) for x in arrays], training=True)
+    it = trace_layer(layer, [Spec(x.shape, str(x.dtype)) for x in arrays], training=True)
     return it.run(it.values(arrays))[0]
 
 
 def parameters(layer):
-    it = traced(layer, [Spec(X.shape, "float64")], training=True)
+    it = trace_layer(layer, [Spec(X.shape, "float64")], training=True)
     return {name.removeprefix("0-it."): x for name, x in zip(it.names[1:], it.values([X])[1:], strict=True)}
 
 
@@ -124,7 +124,7 @@ def test_a_layer_computes_its_formula_step_by_step(layer, cell):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [1e3, -1e3, 1e30])
 def test_inputs_of_every_scale_have_finite_outputs(kind, scale):
-    it = traced(kind(UNITS), [Spec(X.shape)], training=True, precision="float32")
+    it = trace_layer(kind(UNITS), [Spec(X.shape)], training=True, precision="float32")
     assert np.isfinite(it.run(it.values([(X * scale).astype(np.float32)]))[0]).all()
 
 
@@ -143,11 +143,11 @@ def test_the_reverse_direction_is_the_forward_one_of_the_reversed_sequence(kind)
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_directions_have_parameters_of_their_own_and_lie_side_by_side(kind):
     both = kind(UNITS, sequence=True, direction="bidirectional")
-    it = traced(both, [Spec(X.shape, "float64")], training=True)
+    it = trace_layer(both, [Spec(X.shape, "float64")], training=True)
     values = dict(zip(it.names, it.values([X]), strict=True))
     found = it.run([*values.values()])[0]
     for head, direction, place in (("", "forward", slice(UNITS)), ("reverse.", "reverse", slice(UNITS, None))):
-        one = traced(kind(UNITS, sequence=True, direction=direction), [Spec(X.shape, "float64")], training=True)
+        one = trace_layer(kind(UNITS, sequence=True, direction=direction), [Spec(X.shape, "float64")], training=True)
         arrays = [values[name.replace("0-it.", f"0-it.{head}")] for name in one.names]
         np.testing.assert_allclose(one.run(arrays)[0], found[..., place], rtol=1e-12)
     last = run(kind(UNITS, direction="bidirectional"), X)
@@ -209,7 +209,7 @@ def test_padding_changes_nothing(kind, direction):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_gradient_reaches_padding_even_if_it_is_not_finite(kind):
     layer = kind(UNITS, sequence=True, direction="bidirectional")
-    it = traced(layer, [Spec(X.shape, "float64"), Spec((BATCH,), "int32")], training=True)
+    it = trace_layer(layer, [Spec(X.shape, "float64"), Spec((BATCH,), "int32")], training=True)
     floats = [node for node in it.graph.inputs if node.dtype == "float64"]
     slopes = interpret(Graph(it.graph.inputs, gradient(f.sum(it.output), floats)), numpy_namespace())
     by_x, *by_parameters = slopes(*it.values([X, LENGTHS]))

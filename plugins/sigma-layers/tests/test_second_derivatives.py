@@ -40,7 +40,7 @@ from sigma_layers import (
     Triplet,
     Upsample,
 )
-from sigma_testing import traced
+from sigma_testing import trace_layer
 
 IMAGE, SEQUENCE = (2, 2, 5, 4), (2, 4, 6)
 CASES: list[tuple[Any, list[Any]]] = [
@@ -79,7 +79,7 @@ CASES: list[tuple[Any, list[Any]]] = [
 def test_second_derivatives_agree_with_finite_differences(layer: Any, given: list[Any]) -> None:
     random = np.random.default_rng(0)
     arrays = [one if isinstance(one, np.ndarray) else random.normal(size=one) for one in given]
-    it = traced(layer, [Spec(x.shape, str(x.dtype)) for x in arrays], training=True)
+    it = trace_layer(layer, [Spec(x.shape, str(x.dtype)) for x in arrays], training=True)
     values = it.values(arrays)
     fixed = {f"input {i}" for i, one in enumerate(given) if isinstance(one, np.ndarray)} | it.shapes.live.keys()
     places = [i for i, x in enumerate(values) if x.dtype.kind == "f" and it.names[i] not in fixed]

@@ -9,7 +9,7 @@ from sigma_kernel import Network
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_layers import Crop, Input, Pad, Upsample
-from sigma_testing import LayerSuite, by_name, traced
+from sigma_testing import LayerSuite, by_name, trace_layer
 
 SIGNAL, IMAGE = Spec((2, 5)), Spec((2, 3, 4))
 
@@ -78,7 +78,7 @@ class TestCrop(LayerSuite):
 
 
 def run(layer, x):
-    return traced(layer, [Spec(x.shape, "float64")], training=True).run([x])[0]
+    return trace_layer(layer, [Spec(x.shape, "float64")], training=True).run([x])[0]
 
 
 X = np.random.default_rng(0).normal(size=(2, 3, 4, 5))

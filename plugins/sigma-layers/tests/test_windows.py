@@ -9,7 +9,7 @@ from sigma_kernel import Network
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_layers import AveragePool, Conv2d, Dense, Flatten, Input, MaxPool
-from sigma_testing import LayerSuite, by_name, traced
+from sigma_testing import LayerSuite, by_name, trace_layer
 
 IMAGE = Spec((2, 6, 5))
 
@@ -65,7 +65,7 @@ class TestAveragePoolOfSequences(LayerSuite):
 
 def run(layer, *arrays):
     """Return what a layer computes from samples and, if it has them, parameters."""
-    return traced(layer, [Spec(arrays[0].shape, "float64")], training=True).run(arrays)[0]
+    return trace_layer(layer, [Spec(arrays[0].shape, "float64")], training=True).run(arrays)[0]
 
 
 X = np.arange(16.0).reshape(1, 1, 4, 4)
@@ -93,7 +93,7 @@ def test_padding_is_never_the_maximum_and_counts_as_zeros_in_a_mean():
     ("size", "stride", "sides"), [(3, 1, (6, 5)), ((2, 4), 1, (6, 5)), (3, 2, (3, 3)), (1, (4, 3), (2, 2))]
 )
 def test_same_padding_gives_sides_divided_by_the_stride(size, stride, sides):
-    it = traced(Conv2d(4, size, stride, "same"), [Spec((7, *IMAGE.shape), "float64")], training=True)
+    it = trace_layer(Conv2d(4, size, stride, "same"), [Spec((7, *IMAGE.shape), "float64")], training=True)
     assert it.output.shape == (7, 4, *sides)
 
 

@@ -25,7 +25,7 @@ class ControlMonitor(Monitor):
 
     steers = True
 
-    def attended(self) -> bool:
+    def is_attended(self) -> bool:
         """Return whether a shell or a program is connected."""
         return self._server is not None and self._server.count > 0
 

@@ -57,7 +57,7 @@ def test_every_fit_can_be_steered(on: None, home: Path) -> None:
         assert seen_while(sigma) == ["small", "small"]
         assert running() == []
         assert [*home.iterdir()] == []
-        assert [text for _, text in sigma.messages.after(0)] == []
+        assert [text for _, text in sigma.messages.entries_after(0)] == []
 
 
 def test_a_run_that_nobody_looks_at_imports_little_for_it(on: None) -> None:
@@ -107,7 +107,7 @@ def test_without_a_socket_training_warns_once_and_goes_on(on: None, monkeypatch:
     with small_environment(Sweep()) as sigma:
         assert seen_while(sigma, expected=False) == []
         assert sigma.get("trainer.epoch") == 2
-        (text,) = [text for _, text in sigma.messages.after(0)]
+        (text,) = [text for _, text in sigma.messages.entries_after(0)]
     assert text.startswith("monitor 'control' failed: other shells cannot steer this run, as no socket can be made")
     assert text.endswith("switch this off: [run] control = false.; training continues")
 

@@ -20,13 +20,13 @@ from attrs import define, field
 
 from sigma_kernel import Registry
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch
-from sigma_kernel.curves import BranchedCurves, Curve, part, thinned
+from sigma_kernel.curves import BranchedCurves, Curve, downsample, part
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError
 from sigma_monitor_web.ended import EndedRun
 from sigma_run import Trained, load
 from sigma_run.config import read as configuration
-from sigma_run.launcher import described
-from sigma_store.curves import measured
+from sigma_run.launcher import describe_run
+from sigma_store.curves import read_curves
 from sigma_store.folders import is_locked
 from sigma_store.regular import open_regular
 
@@ -84,7 +84,7 @@ class Archive(EndedRun):
         return found
 
     def _read_summary(self) -> Mapping[str, Any]:
-        return self._read("summary.json", lambda path: described(path.parent)) or {}
+        return self._read("summary.json", lambda path: describe_run(path.parent)) or {}
 
     def _settings(self) -> Mapping[str, Any]:
         return self._read("config.toml", lambda path: configuration(path, regular=True).values) or {}
@@ -144,7 +144,7 @@ class Archive(EndedRun):
             rest, end = part(one.curve, slice(max(0, after - end), None)), end + len(one.curve.values)
             found += [Stretch(one.branch, rest)] if len(rest.values) else []
         share = most / max(1, sum(len(one.curve.values) for one in found))
-        return end, [Stretch(s.branch, thinned(s.curve, max(2, int(len(s.curve.values) * share)))) for s in found]
+        return end, [Stretch(s.branch, downsample(s.curve, max(2, int(len(s.curve.values) * share)))) for s in found]
 
     def branches(self, trainer: str) -> list[Branch]:
         """Return the branches that the journal tells of."""
@@ -271,7 +271,7 @@ class Archive(EndedRun):
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 def _parse_metrics(path: Path) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
-    return {trainer: (found, found.curves()) for trainer, found in measured(path, lambda text: None).items()}
+    return {trainer: (found, found.curves()) for trainer, found in read_curves(path, lambda text: None).items()}
 
 
 def _parsed_rows(path: Path) -> list[tuple[int, Mapping[str, Any]]] | None:

@@ -13,7 +13,7 @@ from typing import Any
 from attrs import define, field
 
 from sigma_kernel import Panel, catalogue
-from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError, suggest_name
 from sigma_monitor_web.files import PAGE, PageFile, file
 
 MOST = 1 << 20  # bytes
@@ -59,7 +59,7 @@ def _object(known: Mapping[str, Check], needed: Collection[str], where: str, fou
         raise _wrong(where, "an object", found)
     for name, value in found.items():
         if name not in known:
-            hint = near(str(name), known, "There are")
+            hint = suggest_name(str(name), known, "There are")
             raise SigmaConfigError(f"{where}: has no setting {name!r:.100}.{hint}")
         known[name](f"{where}: {name}" if name == "tabs" else f"{where}.{name}", value)
     for name in needed:
@@ -76,7 +76,7 @@ def _list(each: Check, where: str, found: Any) -> None:
 
 def _one_of(known: Collection[str], where: str, found: Any) -> None:
     if not isinstance(found, str) or found not in known:
-        raise SigmaConfigError(f"{where}: there is no {found!r:.100}.{near(str(found), known, 'There is')}")
+        raise SigmaConfigError(f"{where}: there is no {found!r:.100}.{suggest_name(str(found), known, 'There is')}")
 
 
 def _number(low: float, high: float, where: str, found: Any) -> None:

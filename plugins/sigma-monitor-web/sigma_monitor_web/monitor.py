@@ -87,7 +87,7 @@ class WebMonitor(Monitor):
             server.run(view.wait)
             self._seen = opened or server.application.lines.seen
 
-    def attended(self) -> bool:
+    def is_attended(self) -> bool:
         """Return whether a page is open, or was until some seconds ago, or the browser is about to open one."""
         if self._last is None:
             return False

@@ -20,7 +20,7 @@ from sigma_monitor_control.server import Server
 from sigma_monitor_web.archive import Archive
 from sigma_monitor_web.exposition import expose_view
 from sigma_monitor_web.readers import Limits
-from sigma_run.launcher import described
+from sigma_run.launcher import describe_run
 
 OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources raise instead of downloading
 IDLE = 60.0  # seconds without a page after which the process of a run ends
@@ -42,7 +42,7 @@ def _expose_folder(folder: Path) -> list[str]:
     return [body.decode(), type_]
 
 
-DESCRIBES = {"describe": described, "expose": _expose_folder}
+DESCRIBES = {"describe": describe_run, "expose": _expose_folder}
 
 
 def serve_run(door: socket.socket, folder: Path, data: Path | None, limits: Limits) -> None:

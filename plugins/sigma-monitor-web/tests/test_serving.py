@@ -89,8 +89,8 @@ def dashboard(**settings: Any) -> Iterator[tuple[Environment, Page]]:
     with small_environment(Sweep(), hooks={"slow": Slow()}) as sigma:
         sigma.monitors["web"] = WebMonitor(open=False, **settings)
         handle = sigma.run_async()
-        until(lambda: sigma.messages.after(0))
-        yield sigma, Page(sigma.messages.after(0)[0][1].removeprefix("dashboard: "))
+        until(lambda: sigma.messages.entries_after(0))
+        yield sigma, Page(sigma.messages.entries_after(0)[0][1].removeprefix("dashboard: "))
         handle.stop()
         assert handle.wait(PATIENCE)
 
@@ -267,7 +267,7 @@ def test_a_server_that_dies_leaves_the_training_alone(monkeypatch: pytest.Monkey
     with small_environment(Sweep(), epochs=3) as sigma:
         sigma.monitors["web"] = WebMonitor(open=False)
         assert sigma.run().status == "finished"
-        texts = [text for _, text in sigma.messages.after(0)]
+        texts = [text for _, text in sigma.messages.entries_after(0)]
     assert texts[1] == "monitor 'web' failed: RuntimeError: the server is gone; training continues"
 
 
@@ -307,7 +307,7 @@ def test_the_browser_is_opened_unless_told_not_to(monkeypatch: pytest.MonkeyPatc
     with small_environment(Sweep(), epochs=1) as sigma:
         sigma.monitors["web"] = WebMonitor()
         sigma.run()
-        link = sigma.messages.after(0)[0][1].removeprefix("dashboard: ")
+        link = sigma.messages.entries_after(0)[0][1].removeprefix("dashboard: ")
     assert opened == [link]
 
 
@@ -317,7 +317,7 @@ def test_a_dashboard_stays_open_after_the_run_until_its_page_is_closed(monkeypat
     with small_environment(Sweep(), epochs=2) as sigma:
         sigma.monitors["web"] = WebMonitor()
         assert sigma.run().status == "finished"
-        page = Page(sigma.messages.after(0)[0][1].removeprefix("dashboard: "))
+        page = Page(sigma.messages.entries_after(0)[0][1].removeprefix("dashboard: "))
         lingering = threading.Thread(target=sigma.linger)
         lingering.start()
         until(lambda: page.answers())
@@ -338,7 +338,7 @@ def test_a_failed_run_is_shown_with_its_reason_until_its_page_is_closed(monkeypa
         sigma.trainer("trainer").optimiser = Descent(learning_rate=1e30)
         with pytest.raises(SigmaTrainingError):
             sigma.run()
-        page = Page(sigma.messages.after(0)[0][1].removeprefix("dashboard: "))
+        page = Page(sigma.messages.entries_after(0)[0][1].removeprefix("dashboard: "))
         lingering = threading.Thread(target=sigma.linger)
         lingering.start()
         until(lambda: page.answers())
@@ -371,8 +371,8 @@ def failing(monitor: WebMonitor) -> Iterator[tuple[Any, ClientConnection, thread
         sigma.monitors["web"] = monitor
         training = threading.Thread(target=train)
         training.start()
-        until(lambda: sigma.messages.after(0))
-        page = Page(sigma.messages.after(0)[0][1].removeprefix("dashboard: "))
+        until(lambda: sigma.messages.entries_after(0))
+        page = Page(sigma.messages.entries_after(0)[0][1].removeprefix("dashboard: "))
         with page.open(page.enter()) as line:
             armed.set()
             until(lambda: sigma.state == "failed")
@@ -406,7 +406,7 @@ def test_a_run_that_fails_ends_once_its_page_is_closed(monkeypatch: pytest.Monke
     with failing(monitor) as (sigma, _, training, ended):
         training.join(0.3)
         assert training.is_alive()
-        assert monitor.attended()
+        assert monitor.is_attended()
     assert isinstance(ended[0], SigmaTrainingError)
     sigma.linger()  # returns at once
 

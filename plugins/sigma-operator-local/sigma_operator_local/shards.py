@@ -17,7 +17,7 @@ from attrs import frozen
 
 from sigma_kernel import read_only
 from sigma_kernel.contracts import Batches, Burst, Iterations, Merger, Metric, Share
-from sigma_kernel.errors import expect, inside
+from sigma_kernel.errors import expect, introduce_errors
 
 METRICS = "metrics."
 
@@ -74,7 +74,7 @@ class Sharding:
             published |= self._local(shares)
             weighted = [_weigh_share(share, len(s.rows) / len(rows)) for share, s in zip(shares, shards, strict=True)]
             merged = tree(weighted, partial(self._pair, steps.metrics))
-            arrays = steps.updated(arrays, merged.gradients, merged.state, offset)
+            arrays = steps.apply_update(arrays, merged.gradients, merged.state, offset)
             rings.append(merged.records)
             if not np.isfinite(merged.records["loss"]):
                 break
@@ -105,7 +105,7 @@ class Sharding:
 
     def _pair(self, metrics: Mapping[str, Metric], a: Share, b: Share) -> Share:
         records = {n: _merge_records(metrics, n, a.records[n], b.records[n]) for n in a.records}
-        with inside("merger", self.merger):
+        with introduce_errors("merger", self.merger):
             gradients = {n: self._merge_gradients(a.gradients[n], b.gradients[n]) for n in a.gradients}
         return Share(records, gradients, {n: a.state[n] + b.state[n] for n in a.state})
 
@@ -121,7 +121,7 @@ def _merge_records(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: n
     if not name.startswith(METRICS):
         return np.asarray(a + b)
     own = name.removeprefix(METRICS)
-    with inside(f"metric {own!r}", metrics[own]):
+    with introduce_errors(f"metric {own!r}", metrics[own]):
         return read_only(np.asarray(metrics[own].merge(a, b)))
 
 

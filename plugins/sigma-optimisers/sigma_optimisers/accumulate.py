@@ -43,7 +43,7 @@ class AccumulateGradients(Transform):
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Transformed:
         """Return the means of the gradients so far, and whether there are enough of them."""
         means, slots, due, parts = dict(gradients), {}, {}, _parts(gradients, objective)
-        for address, gradient in self.concerned(gradients, objective).items():
+        for address, gradient in self.select_gradients(gradients, objective).items():
             held = {name: objective.slot(address, f"{owner}.{name}") for name in ("sum", "weight", "batches")}
             enough = due[address] = f.equal(f.mod(held["batches"], self.batches), self.batches - 1)
             sums = _add_terms(held["sum"], [weight * own[address] for weight, own in parts], gradient.shape)

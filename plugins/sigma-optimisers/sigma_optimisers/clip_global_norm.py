@@ -32,7 +32,10 @@ class ClipGlobalNorm(Transform):
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
         """Return the gradients, scaled by one factor."""
-        return {**gradients, **limit_norm(self.concerned(gradients, objective), objective.setting(owner, "limit"))}
+        return {
+            **gradients,
+            **limit_norm(self.select_gradients(gradients, objective), objective.setting(owner, "limit")),
+        }
 
 
 def limit_norm(gradients: Mapping[str, Node], limit: Node) -> dict[str, Node]:

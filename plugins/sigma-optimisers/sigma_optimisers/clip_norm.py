@@ -27,6 +27,7 @@ class ClipNorm(Transform):
         """Return the gradients, each clipped by itself."""
         limit = objective.setting(owner, "limit")
         clipped = [
-            limit_norm({address: gradient}, limit) for address, gradient in self.concerned(gradients, objective).items()
+            limit_norm({address: gradient}, limit)
+            for address, gradient in self.select_gradients(gradients, objective).items()
         ]
         return {**gradients, **{address: gradient for one in clipped for address, gradient in one.items()}}

@@ -26,5 +26,7 @@ class ClipValue(Transform):
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
         """Return the gradients with their elements clipped."""
         limit = objective.setting(owner, "limit")
-        clipped = {a: f.maximum(f.minimum(g, limit), -limit) for a, g in self.concerned(gradients, objective).items()}
+        clipped = {
+            a: f.maximum(f.minimum(g, limit), -limit) for a, g in self.select_gradients(gradients, objective).items()
+        }
         return {**gradients, **clipped}

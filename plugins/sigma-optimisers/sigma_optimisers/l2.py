@@ -26,5 +26,5 @@ class L2(Transform):
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
         """Return the gradients with the penalty's gradient added."""
         factor, values = objective.setting(owner, "factor"), objective.parameters
-        penalised = {a: g + factor * values[a] for a, g in self.concerned(gradients, objective).items()}
+        penalised = {a: g + factor * values[a] for a, g in self.select_gradients(gradients, objective).items()}
         return {**gradients, **penalised}

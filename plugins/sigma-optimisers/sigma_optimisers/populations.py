@@ -17,7 +17,7 @@ def normals(objective: Objective, count: int) -> dict[str, Node]:
     """Return standard normal numbers for each of ``count`` members and each parameter, new ones in each step."""
     key = objective.key("population")
     return {
-        address: key.named(address).normal((count, *node.shape), dtype=node.dtype)
+        address: key.for_layer(address).normal((count, *node.shape), dtype=node.dtype)
         for address, node in sorted(objective.parameters.items())  # the numbers depend on the order
     }
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from sigma_optimisers import L1, GradientDescent
-from sigma_testing import START, TransformSuite, Trial, transformed
+from sigma_testing import START, TransformSuite, Trial, transform_gradients
 
 
 class TestL1(TransformSuite):
@@ -12,7 +12,7 @@ class TestL1(TransformSuite):
 
 
 def test_l1_adds_the_gradient_of_the_absolute_value_and_0_at_0():
-    _, after = transformed(L1(0.5), {"0-dense.biases": np.full(4, 2.0)})["0-dense.biases"]
+    _, after = transform_gradients(L1(0.5), {"0-dense.biases": np.full(4, 2.0)})["0-dense.biases"]
     assert START["0-dense.biases"].tolist() == [0.3, -0.2, 0.0, 1.0]
     assert after.tolist() == [2.5, 1.5, 2.0, 2.5]
 

@@ -5,7 +5,7 @@ import pytest
 
 from sigma_kernel import functions as f
 from sigma_optimisers import L2, GradientDescent
-from sigma_testing import START, TransformSuite, Trial, small_network, transformed
+from sigma_testing import START, TransformSuite, Trial, small_network, transform_gradients
 
 
 class TestL2(TransformSuite):
@@ -14,7 +14,7 @@ class TestL2(TransformSuite):
 
 
 def test_l2_adds_the_gradient_of_half_the_square():
-    _, after = transformed(L2(0.5), {"0-dense.biases": np.full(4, 2.0)})["0-dense.biases"]
+    _, after = transform_gradients(L2(0.5), {"0-dense.biases": np.full(4, 2.0)})["0-dense.biases"]
     assert after.tolist() == [2.15, 1.9, 2.0, 2.5]
 
 
@@ -31,7 +31,7 @@ def test_it_trains_like_a_penalty_in_the_loss():
 
 
 def test_layers_are_matched_by_their_tags_too():
-    gradients = transformed(
+    gradients = transform_gradients(
         L2(0.5, match="*<dense>.biases"), {address: np.zeros_like(v) for address, v in START.items()}
     )
     assert [address for address, (_, after) in gradients.items() if after.any()] == ["0-dense.biases"]

@@ -85,7 +85,7 @@ def by_epoch(curve: Curve) -> Curve:
 
 def lines_of_branches(runs: Mapping[str, BranchedCurves], over: str) -> dict[str, list[Line]]:
     """Return the lines of charts by measure, from what runs measured on all branches."""
-    left = {run: measured.left() for run, measured in runs.items()}
+    left = {run: measured.abandoned_stretches() for run, measured in runs.items()}
     return panels({run: measured.curves() for run, measured in runs.items()}, over, left)
 
 

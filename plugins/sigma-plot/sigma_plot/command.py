@@ -16,7 +16,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_plot.charts import panels, svg
 from sigma_plot.drawing import csv, picture, terminal
 from sigma_run.launcher import colours, document, json_option, say
-from sigma_store.curves import measured
+from sigma_store.curves import read_curves
 
 T = TypeVar("T")
 Curves = Mapping[str, Mapping[str, Curve]]
@@ -35,10 +35,10 @@ def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str, save: Pat
     Values with the same last name share a chart: training.loss and validation.loss. PATTERN is an address, in which
     `*` stands for any characters. Branches that were left by a rewind are dotted.
     """
-    found = {name: measured(run / "metrics.jsonl", say) for name, run in shorten_run_names(runs).items()}
+    found = {name: read_curves(run / "metrics.jsonl", say) for name, run in shorten_run_names(runs).items()}
     curves = select_curves({run: _by_name(own, BranchedCurves.curves) for run, own in found.items()}, patterns)
     joined = not as_json and (save is None or save.suffix.lower() != ".csv")
-    left: Left = {run: _by_name(own, lambda one: one.left(joined)) for run, own in found.items()}
+    left: Left = {run: _by_name(own, lambda one: one.abandoned_stretches(joined)) for run, own in found.items()}
     if as_json:
         document({"runs": {run: _to_json(own, left[run]) for run, own in curves.items()}})
     elif save is None:

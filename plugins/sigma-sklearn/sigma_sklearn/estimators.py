@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from sigma_kernel import SigmaConfigError, Trainer
 from sigma_sklearn import settings
-from sigma_sklearn.network import Rows, TrainedNetwork, trained
+from sigma_sklearn.network import Rows, TrainedNetwork, train_network
 
 FULL, BATCH = 1000, 200  # rows that are one batch by default; rows of each batch, if there are more
 FLOATS = (np.float64, np.float32)
@@ -122,9 +122,9 @@ class SigmaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Train on rows, and keep the network and what was measured; with ``epochs``, nothing is held out."""
         chosen = self._settings(rows, before)
         stops = self.early_stopping and epochs is None
-        splits = self._divided(rows, chosen["seed"]) if stops else {"training": rows}
+        splits = self._split_rows(rows, chosen["seed"]) if stops else {"training": rows}
         count = len(splits["training"]["inputs"])
-        made, history = trained(
+        made, history = train_network(
             self._name, chosen, splits, self.epochs if epochs is None else epochs, before, bool(self.verbose),
             batch_size=self._batch(count),
             hooks=settings.hooks(self.hooks, self.patience if stops else None),
@@ -149,7 +149,7 @@ class SigmaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             "optimiser": settings.optimiser(self.optimiser, self.learning_rate),
         }
 
-    def _divided(self, rows: Rows, seed: int) -> dict[str, Rows]:
+    def _split_rows(self, rows: Rows, seed: int) -> dict[str, Rows]:
         """Return the rows to train and to validate on; of a classifier, each has its share of every class."""
         kept, held = train_test_split(
             np.arange(len(rows["inputs"])), test_size=self.validation_fraction, random_state=seed % 2**32,
@@ -159,7 +159,7 @@ class SigmaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return {part: {name: values[chosen] for name, values in rows.items()} for part, chosen in parts.items()}
 
     # -- afterwards ----------------------------------------------------------------------------------------------------
-    def _predicted(self, X: Any) -> np.ndarray:  # noqa: N803
+    def _network_outputs(self, X: Any) -> np.ndarray:  # noqa: N803
         check_is_fitted(self)
         return self.network_.predict(validate_data(self, X, reset=False, dtype=FLOATS, order="C"))
 
@@ -207,7 +207,7 @@ class SigmaClassifier(ClassifierMixin, SigmaEstimator):  # type: ignore[misc]
 
         Raises SigmaConfigError for a network with another number of outputs.
         """
-        found = self._predicted(X)
+        found = self._network_outputs(X)
         if found.shape == (len(found), 1) and len(self.classes_) == 2:  # that of the second one
             found = np.concatenate([1 - found, found], axis=1)
         if found.shape[1:] != self.classes_.shape:
@@ -251,7 +251,7 @@ class SigmaRegressor(RegressorMixin, SigmaEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the predicted numbers: one a sample, or a row of them, as in training."""
-        found = self._predicted(X)
+        found = self._network_outputs(X)
         return found[:, 0] if self._flat else found
 
 

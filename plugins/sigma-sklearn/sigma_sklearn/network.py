@@ -77,9 +77,13 @@ class TrainedNetwork:
         """Return the predictions for inputs, one row a sample."""
         full = len(inputs) - len(inputs) % SIZES[-1]
         parts = [self.trainer.predict(inputs[:full])] if full else []
-        return np.concatenate([*parts, self._padded(inputs[full:])]) if full < len(inputs) or not full else parts[0]
+        return (
+            np.concatenate([*parts, self._predict_padded(inputs[full:])])
+            if full < len(inputs) or not full
+            else parts[0]
+        )
 
-    def _padded(self, inputs: np.ndarray) -> np.ndarray:
+    def _predict_padded(self, inputs: np.ndarray) -> np.ndarray:
         size = next(size for size in SIZES if len(inputs) <= size)
         rows = np.zeros((size, *inputs.shape[1:]), inputs.dtype)
         rows[: len(inputs)] = inputs
@@ -98,7 +102,7 @@ def trainer(
     return kind(name, control=False).create_trainer(name, data=dict(splits), **{**settings, **more})
 
 
-def trained(
+def train_network(
     name: str,
     settings: Mapping[str, Any],
     splits: Mapping[str, Rows],

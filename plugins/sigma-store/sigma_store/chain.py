@@ -22,8 +22,8 @@ from attrs import field, frozen
 from attrs.validators import and_, deep_mapping, ge, instance_of
 
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.encoding import packed, unpacked
-from sigma_kernel.errors import SigmaCheckpointError, said
+from sigma_kernel.encoding import pack, unpack
+from sigma_kernel.errors import SigmaCheckpointError, error_text
 from sigma_store.files import digest, get_bytes, get_lines
 
 FORMAT = 3
@@ -63,14 +63,14 @@ class Bookmark:
     sessions: Mapping[str, int] = field(factory=dict, validator=_BY_TRAINER)
 
     @classmethod
-    def saved(cls, document: Any) -> Bookmark:
+    def from_document(cls, document: Any) -> Bookmark:
         """Return the bookmark that a checkpoint holds; the beginning if it holds none, as those of older versions."""
         try:
             return cls(**document)
         except (TypeError, ValueError):
             return START
 
-    def after(self, line: str, row: Mapping[str, Any] | None = None) -> Bookmark:
+    def advance(self, line: str, row: Mapping[str, Any] | None = None) -> Bookmark:
         """Return the bookmark after one more line, which holds a row; it is parsed if that is not at hand."""
         row = json.loads(line) if row is None else row
         lost = {name: count for name, (_, count) in row.get("lost", {}).items()}  # of a first line
@@ -105,7 +105,7 @@ class Stored:
         line = get_bytes(self.path, start=self.offset, count=self.size).decode(errors="replace")
         if not _follows(self.before, line):
             raise SigmaCheckpointError(f"{self.path}: was changed while it was replayed. {COPY}.")
-        row = unpacked(json.loads(line))
+        row = unpack(json.loads(line))
         return {name: row[name] for name in LARGE}
 
 
@@ -123,15 +123,15 @@ class JournalExcerpt:
 
     def lines(self) -> Iterator[str]:
         """Yield all lines; raise SigmaCheckpointError if the file was changed meanwhile."""
-        return chain(islice(_verified(self.path, self.start), self.count), self.more)
+        return chain(islice(_verified_lines(self.path, self.start), self.count), self.more)
 
     def end(self) -> Bookmark:
         """Return the bookmark at the end of the file."""
-        return reduce(Bookmark.after, islice(self.lines(), self.count), self.start)
+        return reduce(Bookmark.advance, islice(self.lines(), self.count), self.start)
 
-    def before(self) -> Bookmark:
+    def first_bookmark(self) -> Bookmark:
         """Return the bookmark before the first row."""
-        return self.start if self.start.lines else self.start.after(next(self.lines()))
+        return self.start if self.start.lines else self.start.advance(next(self.lines()))
 
     @property
     def place(self) -> str:
@@ -139,25 +139,25 @@ class JournalExcerpt:
         return str(self.path)
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether it begins at the beginning."""
         return not self.start.lines
 
     def count_before(self, trainer: str) -> tuple[int, int]:
         """Return how many rows of a trainer came before, and how many of these began with a resume."""
-        before = self.before()
+        before = self.first_bookmark()
         return before.rows.get(trainer, 0), before.sessions.get(trainer, 0)
 
     def reaches(self, checkpoint: Checkpoint) -> bool:
         """Return whether it begins at the bookmark of a checkpoint, or before."""
-        return Bookmark.saved(checkpoint.chain.get("bookmark")).offset >= self.start.offset
+        return Bookmark.from_document(checkpoint.chain.get("bookmark")).offset >= self.start.offset
 
     def rows(self, trainer: str) -> list[dict[str, Any]]:
         """Return the rows of one trainer, each with its index as ``place``; of digests, ``whole`` reads all fields.
 
         Raises SigmaCheckpointError for an invalid row.
         """
-        before = self.before()
+        before = self.first_bookmark()
         found = (row for row in self._rows(before) if row["trainer"] == trainer)
         return [{**row, "place": place} for place, row in enumerate(found, before.rows.get(trainer, 0))]
 
@@ -173,15 +173,15 @@ class JournalExcerpt:
             offset, last = offset + len(line) + 1, hash_of(line)
 
 
-def first(configuration: str, lost: Mapping[str, tuple[str, int]] | None = None) -> str:
+def first_line(configuration: str, lost: Mapping[str, tuple[str, int]] | None = None) -> str:
     """Return the first line, with the hash of the configuration.
 
     If the previous journal was ``lost``, it holds, by trainer, the newest hash in checkpoints, and the number of rows.
     """
-    return chained("", encoded({"format": FORMAT, "configuration": configuration, "lost": lost or {}}))
+    return chain_row("", encode_row({"format": FORMAT, "configuration": configuration, "lost": lost or {}}))
 
 
-def chained(before: str, row: str) -> str:
+def chain_row(before: str, row: str) -> str:
     """Return a JSON row with its hash appended; ``before`` is the hash of the previous line."""
     return f'{row[:-1]}{HASH}{digest((before + row).encode())[:16]}"}}'
 
@@ -210,12 +210,12 @@ def read(
     if get_bytes(path, start=max(0, start.offset - len(end)), count=len(end)) != end:
         start = START
     lost = _lost(path, next(get_lines(path), ""))
-    hashes = [start.hash, *map(hash_of, _verified(path, start, log))]
-    more = _recovered(path, start.lines, hashes, {} if start.lines else lost, held)
+    hashes = [start.hash, *map(hash_of, _verified_lines(path, start, log))]
+    more = _recover_lines(path, start.lines, hashes, {} if start.lines else lost, held)
     return JournalExcerpt(path, len(hashes) - 1, start, more)
 
 
-def _verified(path: Path, start: Bookmark, log: Callable[[str], Any] = lambda text: None) -> Iterator[str]:
+def _verified_lines(path: Path, start: Bookmark, log: Callable[[str], Any] = lambda text: None) -> Iterator[str]:
     """Yield the complete lines after a bookmark, and log an incomplete one; raise SigmaCheckpointError for others."""
     before = start.hash
     for number, text in enumerate(get_lines(path, start.offset), start.lines + 1):
@@ -241,7 +241,9 @@ def _lost(path: Path, line: str) -> dict[str, tuple[str, int]]:
         form = head["format"]
         lost = {name: (known.strip(), int(place)) for name, (known, place) in head.get("lost", {}).items()}
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise SigmaCheckpointError(f"{path}:1: is not the first line of a journal: {said(error)}. {WITHOUT}") from error
+        raise SigmaCheckpointError(
+            f"{path}:1: is not the first line of a journal: {error_text(error)}. {WITHOUT}"
+        ) from error
     if form != FORMAT:
         raise SigmaCheckpointError(
             f"{path}: has format {form!r:.20}, not {FORMAT} as this version reads. Use the sigma-kernel that wrote it."
@@ -249,7 +251,7 @@ def _lost(path: Path, line: str) -> dict[str, tuple[str, int]]:
     return lost
 
 
-def _recovered(
+def _recover_lines(
     path: Path,
     first: int,
     hashes: Sequence[str],
@@ -260,7 +262,7 @@ def _recovered(
     known, found, end = {*hashes, *(head for head, _ in lost.values())}, list[str](), hashes[-1]
     heads = {chain["trainer"]: chain["head"] for chain in reversed(held)}  # the newest of each
     while not known.issuperset(heads.values()):
-        more = next(filter(None, (_after(end, chain["rows"]) for chain in held)), None)
+        more = next(filter(None, (_continuation(end, chain["rows"]) for chain in held)), None)
         if more is None:
             raise SigmaCheckpointError(
                 f"{path}: is cut: it ends at line {first + len(hashes) - 1}, and a checkpoint was saved after lines "
@@ -270,7 +272,7 @@ def _recovered(
     return found
 
 
-def _after(end: str, rows: Sequence[str]) -> list[str]:
+def _continuation(end: str, rows: Sequence[str]) -> list[str]:
     """Return the lines that continue the chain from a last line."""
     found: list[str] = []
     for row in rows:
@@ -279,7 +281,7 @@ def _after(end: str, rows: Sequence[str]) -> list[str]:
     return found
 
 
-def configured(part: JournalExcerpt) -> list[str]:
+def configuration_hashes(part: JournalExcerpt) -> list[str]:
     """Return the hash of the current configuration, preceded by the previous one if the file may still have that.
 
     That is so if nothing follows the change in the journal: a crash may have come between the row and the file.
@@ -296,17 +298,17 @@ def configured(part: JournalExcerpt) -> list[str]:
 def _row(place: str, line: str) -> dict[str, Any]:
     """Parse a line to a row, and check its fields; whether a command can be applied, only a replay needs to know."""
     try:
-        row: dict[str, Any] = unpacked(json.loads(line))
+        row: dict[str, Any] = unpack(json.loads(line))
         row.pop("hash")
         what = "command" if "command" in row else "event"
         wanted = {**HEAD, what: TEXT, **FIELDS.get(row[what], {})}
         if wrong := [name for name, kinds in wanted.items() if not isinstance(row.get(name), kinds)]:
             raise ValueError(f"{', '.join(wrong)} missing or wrong")
     except (LookupError, TypeError, ValueError, RecursionError) as error:
-        raise SigmaCheckpointError(f"{place}: not a row of a journal: {said(error)} {COPY}.") from error
+        raise SigmaCheckpointError(f"{place}: not a row of a journal: {error_text(error)} {COPY}.") from error
     return row
 
 
-def encoded(row: Mapping[str, Any]) -> str:
+def encode_row(row: Mapping[str, Any]) -> str:
     """Encode a row as one line of JSON; every value is restored bit for bit."""
-    return json.dumps(packed(row), allow_nan=False)
+    return json.dumps(pack(row), allow_nan=False)

@@ -17,11 +17,11 @@ WHOLE = 1 << 53  # beyond, a place in time is not exact
 
 
 def read(path: Path, log: Callable[[str], None]) -> dict[str, dict[str, Curve]]:
-    """Read the curves of ``metrics.jsonl`` that led to the result, by trainer and name; see :func:`measured`."""
-    return {name: found.curves() for name, found in measured(path, log).items()}
+    """Read the curves of ``metrics.jsonl`` that led to the result, by trainer and name; see :func:`read_curves`."""
+    return {name: found.curves() for name, found in read_curves(path, log).items()}
 
 
-def measured(path: Path, log: Callable[[str], None]) -> dict[str, BranchedCurves]:
+def read_curves(path: Path, log: Callable[[str], None]) -> dict[str, BranchedCurves]:
     """Read what ``metrics.jsonl`` holds of each trainer, on all branches.
 
     Lines that cannot be read are left out, and their number is logged.  Raises SigmaConfigError for a file that is

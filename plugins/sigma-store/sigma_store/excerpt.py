@@ -12,7 +12,7 @@ from sigma_kernel.contracts.storing import Log
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_store import chain
 from sigma_store.chain import START, Bookmark, JournalExcerpt
-from sigma_store.checkpoints.store import read_manifest, saved
+from sigma_store.checkpoints.store import list_checkpoints, read_manifest
 from sigma_store.files import LARGEST, digest, get_bytes
 
 
@@ -28,11 +28,11 @@ def history(run: Path, trainers: Collection[str], log: Log, whole: bool = True) 
         part = chain.read(path, log, START if whole else _bookmark(ends, trainers), ends)
         if part.more:
             log(f"{path}: has lost its last {len(part.more)} lines, which a checkpoint still holds: they are restored")
-        known = chain.configured(part)
+        known = chain.configuration_hashes(part)
     else:
         log(f"{path}: is missing: everything after the last checkpoint is lost")
         lost = {end["trainer"]: (end["head"], end["place"]) for end in reversed(ends)}
-        part = JournalExcerpt(path, more=[chain.first(now, lost)])
+        part = JournalExcerpt(path, more=[chain.first_line(now, lost)])
         known = [end["configuration"] for end in ends[:1]]
     if known and now not in known:
         raise SigmaCheckpointError(
@@ -44,14 +44,14 @@ def history(run: Path, trainers: Collection[str], log: Log, whole: bool = True) 
 
 def _bookmark(ends: Sequence[Mapping[str, Any]], trainers: Collection[str]) -> Bookmark:
     """Return the first of the bookmarks in the newest checkpoints of all trainers, as far as known."""
-    newest = {end["trainer"]: Bookmark.saved(end.get("bookmark")) for end in reversed(ends)}
+    newest = {end["trainer"]: Bookmark.from_document(end.get("bookmark")) for end in reversed(ends)}
     return min((newest.get(name, START) for name in trainers), key=lambda one: one.offset, default=START)
 
 
 def _ends(run: Path, trainers: Iterable[str]) -> list[Mapping[str, Any]]:
     """Return the ends of the journal that checkpoints hold, newest first for each trainer."""
     found: list[Mapping[str, Any]] = []
-    for path in (path for name in trainers for path in reversed(saved(run, name))):
+    for path in (path for name in trainers for path in reversed(list_checkpoints(run, name))):
         with suppress(SigmaCheckpointError):  # restoring it raises the error
             manifest = read_manifest(path, lambda text: None)
             about = {"trainer": path.parent.name, "place": manifest["values"].get("journal", 0)}

@@ -39,7 +39,7 @@ def put(path: Path, data: bytes, inside: WrittenFolder | None = None) -> None:
     if path.is_symlink():
         raise SigmaStateError(f"{path}: is a link, and nothing is written through one. Remove it.")
     try:
-        with (inside or WrittenFolder(path.parent)).opened() as folder:
+        with (inside or WrittenFolder(path.parent)).open() as folder:
             part = folder / f".{path.name}.part"
             try:
                 part.unlink(missing_ok=True)
@@ -59,7 +59,7 @@ def put_soon(path: Path, data: bytes, home: WrittenFolder) -> None:
     Raises SigmaStateError if the disk is full, or a link is in place of a folder.
     """
     try:
-        with home.opened(*path.relative_to(home.path).parent.parts, make=True) as folder:
+        with home.open(*path.relative_to(home.path).parent.parts, make=True) as folder:
             part = folder / f".{path.name}.part"
             part.unlink(missing_ok=True)
             with part.open("xb") as file:

@@ -86,7 +86,7 @@ class WrittenFolder:
         return False
 
     @contextmanager
-    def opened(self, *names: str, make: bool = False) -> Iterator[Path]:
+    def open(self, *names: str, make: bool = False) -> Iterator[Path]:
         """Open a folder in it; yield a path that leads to this one, whatever is put in its place meanwhile.
 
         None of the ``names`` may be a link: OSError.  All are made if they are missing, with ``make``, and synced.
@@ -95,13 +95,13 @@ class WrittenFolder:
         if make:
             self.make()
         with ExitStack() as opened:
-            handle = self._opened(opened)
+            handle = self._open_root(opened)
             for name in names:
                 with suppress(FileExistsError):
                     if make:
                         os.mkdir(name, dir_fd=handle)
                         os.fsync(handle)
-                handle = _opened(name, handle, opened)
+                handle = _open_handle(name, handle, opened)
             path, place = Path(f"/proc/self/fd/{handle}"), self.path.joinpath(*names)
             try:
                 yield path if path.is_dir() else place
@@ -109,9 +109,9 @@ class WrittenFolder:
                 named = [str(error.filename).replace(f"{path}/", f"{place}/")] if error.filename else []
                 raise OSError(*error.args, *named) from error
 
-    def _opened(self, opened: ExitStack) -> int:
+    def _open_root(self, opened: ExitStack) -> int:
         with self._gate:
-            handle = _opened(self.path, None, opened)
+            handle = _open_handle(self.path, None, opened)
             self._known = self._known or [os.fstat(handle)]
             if any(os.path.samestat(os.fstat(handle), one) for one in self._known):
                 return handle
@@ -119,11 +119,11 @@ class WrittenFolder:
         raise SigmaStateError(f"{self.path}: a link or another folder is in place of the run's. {remedy}.")
 
 
-def held(folder: Path, inside: WrittenFolder | None = None, make: bool = False) -> AbstractContextManager[Path]:
-    """Open a folder ``inside`` another, by default the second above it, as :meth:`WrittenFolder.opened` does."""
+def open_folder(folder: Path, inside: WrittenFolder | None = None, make: bool = False) -> AbstractContextManager[Path]:
+    """Open a folder ``inside`` another, by default the second above it, as :meth:`WrittenFolder.open` does."""
     folder = folder.absolute()
     inside = inside or WrittenFolder(folder.parents[1])
-    return inside.opened(*folder.relative_to(inside.path.absolute()).parts, make=make)
+    return inside.open(*folder.relative_to(inside.path.absolute()).parts, make=make)
 
 
 def sync(folder: Path) -> None:
@@ -135,7 +135,7 @@ def sync(folder: Path) -> None:
         os.close(handle)
 
 
-def _opened(name: str | Path, inside: int | None, opened: ExitStack) -> int:
+def _open_handle(name: str | Path, inside: int | None, opened: ExitStack) -> int:
     """Open a folder by its path, or without following a link inside an open one."""
     how = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if inside is None else os.O_NOFOLLOW)
     handle = os.open(name, how, dir_fd=inside)

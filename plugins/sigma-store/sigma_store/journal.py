@@ -23,7 +23,7 @@ from sigma_kernel.contracts import storing
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.plain import strict
 from sigma_kernel.threads import in_thread
-from sigma_store.chain import START, Bookmark, JournalExcerpt, chained, encoded, first, hash_of
+from sigma_store.chain import START, Bookmark, JournalExcerpt, chain_row, encode_row, first_line, hash_of
 from sigma_store.files import get_bytes
 from sigma_store.folders import WrittenFolder, sync as sync_folder
 
@@ -61,8 +61,8 @@ class Lines(storing.RowWriter):
         if self.path is None:
             return
         whole, end = _complete(self.path) if os.path.lexists(self.path) else (0, "")
-        with self.folder.opened() as folder:
-            self._handle = _opened(folder / self.path.name, os.O_CREAT)
+        with self.folder.open() as folder:
+            self._handle = _open_file(folder / self.path.name, os.O_CREAT)
         weakref.finalize(self, os.close, self._handle)  # close it when the last writer is gone
         if whole < self.size:
             os.ftruncate(self._handle, whole)
@@ -77,12 +77,12 @@ class Lines(storing.RowWriter):
         return ('{"format": 1}',) if empty else ()
 
     @property
-    def kept(self) -> bool:
+    def is_kept(self) -> bool:
         """Return whether there is a file."""
         return self.path is not None
 
     @property
-    def behind(self) -> bool:
+    def is_behind(self) -> bool:
         """Return whether rows are queued."""
         return bool(self.waiting)
 
@@ -147,10 +147,10 @@ class Lines(storing.RowWriter):
 
     def _renew(self, path: Path, blocks: Iterable[bytes]) -> None:
         """Write a new file in place of the one that is open, and write to that from now on."""
-        with self.folder.opened() as folder:
+        with self.folder.open() as folder:
             part = folder / f".{path.name}.part"
             part.unlink(missing_ok=True)
-            copy = _opened(part, os.O_CREAT | os.O_EXCL)
+            copy = _open_file(part, os.O_CREAT | os.O_EXCL)
             try:
                 for block in blocks:
                     _add(copy, block)
@@ -194,12 +194,12 @@ class JournalFile(Lines, storing.Journal):
     def _begin(self, empty: bool) -> Sequence[str]:
         part, self.continued = self.continued, None
         if part is None:
-            return (first(self.configuration),) if empty else ()
+            return (first_line(self.configuration),) if empty else ()
         self._base, self._end = part.start, part.end()
         return part.more
 
     def _line(self, row: Mapping[str, Any]) -> str:
-        return chained(hash_of(self._last), encoded(row))
+        return chain_row(hash_of(self._last), encode_row(row))
 
     def _take(self, line: str, row: Mapping[str, Any] | None = None) -> None:
         super()._take(line)
@@ -207,7 +207,7 @@ class JournalFile(Lines, storing.Journal):
         self._recent.append(line)
         self._bytes += len(line)
         self._unsynced += len(line)
-        self._end = self._end.after(line, row)
+        self._end = self._end.advance(line, row)
         if self._end.offset - (self._bookmarks or [self._base])[-1].offset >= EVERY:
             self._bookmarks.append(self._end)
         while self._count - len(self._recent) < self._synced and self._bytes > MOST_BYTES:
@@ -283,7 +283,7 @@ def _blocks(handle: int) -> Iterator[bytes]:
         place += len(block)
 
 
-def _opened(path: Path, how: int) -> int:
+def _open_file(path: Path, how: int) -> int:
     return os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | how, 0o666)
 
 

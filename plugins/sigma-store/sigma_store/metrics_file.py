@@ -37,18 +37,18 @@ def join_older_rows(text: bytes) -> bytes:
         row = json.loads(line)
         before = held.pop(row["trainer"], None)
         if before is not None and all(before.get(name) == row.get(name) for name in SAME):
-            found.append(_encoded(_both(before, row)))
+            found.append(_encode(_merge_rows(before, row)))
         else:
-            found += [] if before is None else [_encoded(before)]
+            found += [] if before is None else [_encode(before)]
             held[row["trainer"]] = row
-    return b"\n".join([*found, *map(_encoded, held.values())]) + b"\n" + text[middle:]
+    return b"\n".join([*found, *map(_encode, held.values())]) + b"\n" + text[middle:]
 
 
-def _encoded(row: Mapping[str, Any]) -> bytes:
+def _encode(row: Mapping[str, Any]) -> bytes:
     return json.dumps(row).encode()
 
 
-def _both(row: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_rows(row: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
     """Return one row in place of two: the last values, the least and the greatest of both."""
     values = {**row["values"], **later["values"]}
     for name in row["values"].keys() & later["values"].keys():

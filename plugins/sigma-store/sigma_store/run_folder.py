@@ -74,7 +74,7 @@ class FolderRun(StoredRun):
             files.put_text(self.path / CONFIG, text, self.home)
             self.fill(self)
         except SigmaError:
-            with suppress(OSError, SigmaStateError), self.home.opened():  # else it is another folder by now
+            with suppress(OSError, SigmaStateError), self.home.open():  # else it is another folder by now
                 shutil.rmtree(self.path, ignore_errors=True)
             raise
         self._write_into(text)
@@ -103,7 +103,7 @@ class FolderRun(StoredRun):
 
     def _mend(self) -> None:
         """Restore files deleted from the run folder; the next checkpoint restores its own files."""
-        with self.home.opened(make=True) as inside:
+        with self.home.open(make=True) as inside:
             if self._claim is not None and not os.path.lexists(inside / LOCK):
                 os.close(open_lock(self.home))
                 self.release()
@@ -157,7 +157,7 @@ class FolderRun(StoredRun):
 
     def initial(self, trainer: str) -> dict[str, np.ndarray]:
         """Return the initial values that are kept for a trainer; raises SigmaCheckpointError."""
-        return kept(self.path, trainer)
+        return read_initial_values(self.path, trainer)
 
     def wait(self) -> None:
         """Wait until all checkpoints are written or have failed."""
@@ -211,7 +211,7 @@ class FolderStore(Store):
         return is_locked(run)
 
 
-def kept(run: Path, trainer: str) -> dict[str, np.ndarray]:
+def read_initial_values(run: Path, trainer: str) -> dict[str, np.ndarray]:
     """Return the initial values that a run has kept for a trainer, by address; raises SigmaCheckpointError."""
     path = run / INITIAL / trainer
     return dict(read(path).arrays) if path.exists() else {}
@@ -238,7 +238,7 @@ def lock(home: WrittenFolder) -> ExitStack:
     is also locked where possible, to show other users that the run is in progress, and for versions of Sigma without a
     lock file.  If that file is missing, such a version may have made the run, and the lock on the folder is required.
     """
-    with ExitStack() as claim, home.opened(make=True) as inside:
+    with ExitStack() as claim, home.open(make=True) as inside:
         strict = not os.path.lexists(inside / LOCK)
         folder = os.open(inside, os.O_RDONLY | os.O_DIRECTORY)
         claim.callback(os.close, folder)
@@ -256,7 +256,7 @@ def open_lock(home: WrittenFolder) -> int:
     """Open the lock file of a run folder, for its owner alone; create it if there is none."""
     path, how = home.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        with home.opened() as inside:
+        with home.open() as inside:
             handle = os.open(inside / LOCK, how, 0o600)
         try:
             if not stat.S_ISREG(mode := os.fstat(handle).st_mode):

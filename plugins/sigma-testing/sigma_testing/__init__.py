@@ -25,13 +25,13 @@ MODULES = {
     "hooks": "HookSuite small_classifier small_regression",
     "initialisers": "InitialiserSuite RandomInitialiserSuite distance draw",
     "launching": "VerbSuite RecipeSuite",
-    "layers": "CostSuite LayerSuite by_name traced",
+    "layers": "CostSuite LayerSuite by_name trace_layer",
     "metrics": "MergerSuite MetricSuite",
     "memory": "MemoryStore",
     "null": "NullBackend",
     "optimisers": "GradientOptimiserSuite ModifierSuite OptimiserSuite START ScheduleSuite TransformSuite Trial"
     " small_network"
-    " transformed",
+    " transform_gradients",
     "plugin": "PluginSuite fresh_catalogue",
     "records": "ExtractorSuite IteratorSuite Memory ReaderSuite",
     "suite": "Suite",

@@ -33,7 +33,7 @@ from sigma_testing.launching import VerbSuite as VerbSuite
 from sigma_testing.layers import CostSuite as CostSuite
 from sigma_testing.layers import LayerSuite as LayerSuite
 from sigma_testing.layers import by_name as by_name
-from sigma_testing.layers import traced as traced
+from sigma_testing.layers import trace_layer as trace_layer
 from sigma_testing.memory import MemoryStore as MemoryStore
 from sigma_testing.metrics import MergerSuite as MergerSuite
 from sigma_testing.metrics import MetricSuite as MetricSuite
@@ -46,7 +46,7 @@ from sigma_testing.optimisers import ScheduleSuite as ScheduleSuite
 from sigma_testing.optimisers import TransformSuite as TransformSuite
 from sigma_testing.optimisers import Trial as Trial
 from sigma_testing.optimisers import small_network as small_network
-from sigma_testing.optimisers import transformed as transformed
+from sigma_testing.optimisers import transform_gradients as transform_gradients
 from sigma_testing.plugin import PluginSuite as PluginSuite
 from sigma_testing.plugin import fresh_catalogue as fresh_catalogue
 from sigma_testing.records import ExtractorSuite as ExtractorSuite

@@ -35,7 +35,7 @@ from sigma_kernel.graph.ops import op
 from sigma_kernel.graph.random import permutation
 from sigma_kernel.plugins.catalogue import Lowerings
 from sigma_testing.cases import Sample, samples
-from sigma_testing.edges import FLOATS, GUARDED, TIES, denormals, edges, outside
+from sigma_testing.edges import FLOATS, GUARDED, TIES, denormals, edges, out_of_range
 from sigma_testing.suite import Suite, alike
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
@@ -58,7 +58,7 @@ def training_step(batch: int = 5) -> Step:
 def _meant(sample: Sample, precision: str) -> list[np.ndarray]:
     """Return the reference results of a single op."""
     with np.errstate(all="ignore"):
-        return [*map(np.asarray, interpret(sample.graph(precision), numpy_namespace())(*sample.at(precision)))]
+        return [*map(np.asarray, interpret(sample.graph(precision), numpy_namespace())(*sample.operands(precision)))]
 
 
 def _alike(found: np.ndarray, wanted: np.ndarray, precision: str, text: str) -> None:
@@ -138,14 +138,14 @@ class BackendSuite(Suite):
         """Correct the op's kernel: sigma_kernel.graph.meaning defines each op."""
         every = [sample for group in samples().values() for sample in group]
         for precision in self.precisions:
-            for sample, results in self._each(every, precision):
+            for sample, results in self._run_samples(every, precision):
                 for found, wanted in zip(results, _meant(sample, precision), strict=True):
                     _alike(found, wanted, precision, str(sample))
 
     def test_edge_inputs_agree_with_the_meaning(self) -> None:
         """Treat infinities, NaN, signed zeros and empty arrays as docs/numbers.md says."""
         for precision in self.precisions:
-            for sample, (found,) in self._each(list(edges()), precision):
+            for sample, (found,) in self._run_samples(list(edges()), precision):
                 (wanted,) = _meant(sample, precision)
                 _alike(found, wanted, precision, str(sample))
                 if OPS[sample.op].signed:
@@ -156,7 +156,7 @@ class BackendSuite(Suite):
         """Compute numbers close to zero as they are, or as zero."""
         for precision in self.precisions:
             pairs = list(denormals(precision))
-            results = self._each([sample for sample, _ in pairs], precision)
+            results = self._run_samples([sample for sample, _ in pairs], precision)
             for (sample, (found,)), (_, flushed) in zip(results, pairs, strict=True):
                 wanted = [_meant(x, precision)[0] for x in (sample, flushed)]
                 how = TOLERANCE[precision], np.finfo(precision).tiny
@@ -165,29 +165,29 @@ class BackendSuite(Suite):
 
     def test_indices_outside_their_axis_are_refused(self) -> None:
         """Raise a SigmaError that names the indices."""
-        for sample in outside():
+        for sample in out_of_range():
             with pytest.raises(SigmaError, match=r"\b(place|indices)"):
-                list(self._each([sample], "float32"))
+                list(self._run_samples([sample], "float32"))
 
     def test_derivatives_at_ties_are_the_documented_ones(self) -> None:
         """Choose the slopes that sigma_kernel.functions documents, and none of operands that where does not select."""
         ties = {**TIES, **GUARDED}
         for precision in self.precisions:
             arrays = [tie.at.astype(precision) for tie in ties.values()]
-            found = self._together([tie.graph(precision) for tie in ties.values()], arrays)
+            found = self._run_as_one([tie.graph(precision) for tie in ties.values()], arrays)
             for name, tie, slope, curvature in zip(ties, ties.values(), found[::2], found[1::2], strict=True):
                 np.testing.assert_allclose(slope, tie.slope, 1e-6, err_msg=name)
                 np.testing.assert_allclose(curvature, np.broadcast_to(tie.curvature, slope.shape), 1e-6, err_msg=name)
 
-    def _each(self, every: Sequence[Sample], precision: str) -> Iterator[tuple[Sample, list[np.ndarray]]]:
+    def _run_samples(self, every: Sequence[Sample], precision: str) -> Iterator[tuple[Sample, list[np.ndarray]]]:
         """Yield samples with the backend's results, computed many per graph, as compilation is slow."""
         for some in (every[i : i + AT_ONCE] for i in range(0, len(every), AT_ONCE)):
-            arrays = [x for sample in some for x in sample.at(precision)]
+            arrays = [x for sample in some for x in sample.operands(precision)]
             graphs = [sample.graph(precision) for sample in some]
-            results = iter(self._together(graphs, arrays))
+            results = iter(self._run_as_one(graphs, arrays))
             yield from ((x, [*islice(results, len(g.outputs))]) for x, g in zip(some, graphs, strict=True))
 
-    def _together(self, graphs: Sequence[Graph], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _run_as_one(self, graphs: Sequence[Graph], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the outputs of several graphs, compiled as one."""
         backend = self.make()
         whole = Graph(tuple(x for g in graphs for x in g.inputs), tuple(x for g in graphs for x in g.outputs))
@@ -247,7 +247,7 @@ class BackendSuite(Suite):
             inputs = [symbol(x.shape, precision) for x in arrays]
             graph = Graph(tuple(inputs), tuple(large_results(*inputs)))
             wanted = interpret(graph, numpy_namespace())(*arrays)
-            for place, (found, other) in enumerate(zip(self._together([graph], arrays), wanted, strict=True)):
+            for place, (found, other) in enumerate(zip(self._run_as_one([graph], arrays), wanted, strict=True)):
                 scale = 1.0 + float(np.abs(other).max())
                 slack = TOLERANCE[precision] * scale * 20
                 np.testing.assert_allclose(found, other, rtol=slack, atol=slack, err_msg=f"large result {place}")
@@ -261,7 +261,7 @@ class BackendSuite(Suite):
             exact = math.fsum(float(x) for x in arrays[0])
             slack = ROUNDINGS * float(np.finfo(precision).eps) / 2 * exact
             graphs = [Graph(tuple(inputs), (*sums, f.sum(inputs[1]) / 3.0))]
-            for place, found in enumerate(self._together(graphs, arrays)):
+            for place, found in enumerate(self._run_as_one(graphs, arrays)):
                 np.testing.assert_allclose(found, exact, rtol=0.0, atol=slack, err_msg=f"sum {place}")
 
     def test_large_results_have_the_same_bits_each_time(self) -> None:
@@ -310,7 +310,7 @@ class BackendSuite(Suite):
                     node = symbol(values.shape, precision)
                     results = [made(node)]
                     results += gradient(f.sum(results[0]), [node])
-                    found = self._together([Graph((node,), tuple(results))], [values])
+                    found = self._run_as_one([Graph((node,), tuple(results))], [values])
                     _alike(found[0], np.asarray(wanted(values), precision), precision, name)
 
     def test_scalars_stay_scalars(self) -> None:
@@ -521,7 +521,10 @@ class LoweringSuite(Suite):
 
     def _agree(self, samples: Sequence[Sample]) -> None:
         for sample, precision in product(samples, TOLERANCE):
-            (found,), (wanted,) = self._run(sample.graph(precision), *sample.at(precision)), _meant(sample, precision)
+            (found,), (wanted,) = (
+                self._run(sample.graph(precision), *sample.operands(precision)),
+                _meant(sample, precision),
+            )
             _alike(found, wanted, precision, str(sample))
 
     def test_the_gradient_agrees_with_finite_differences(self) -> None:
@@ -548,7 +551,7 @@ class LoweringSuite(Suite):
         """Report the seconds of the last sample, by the kernel and by the expansion, without asserting anything."""
         sample, backend = self.samples()[-1], self.make()
         graph, expand = sample.graph("float32"), OPS[sample.op].expansion
-        arrays = [*map(backend.to_device, sample.at("float32"))]
+        arrays = [*map(backend.to_device, sample.operands("float32"))]
         wanted = {"kernel": graph.outputs[0]} | ({"expansion": expand(*graph.inputs, **sample.attrs)} if expand else {})
         for what, node in wanted.items():
             call = partial(backend.lower(Graph(graph.inputs, (node,)), {}), *arrays)

@@ -27,14 +27,14 @@ class Sample:
     attrs: Mapping[str, Any] = field(factory=dict)
     parts: tuple[tuple[tuple[int, ...], str], ...] = ()  # shapes and dtypes of a scan's results
 
-    def at(self, precision: str) -> tuple[np.ndarray, ...]:
+    def operands(self, precision: str) -> tuple[np.ndarray, ...]:
         """Return the operands, with floats in a given precision."""
         return tuple(x.astype(precision) if x.dtype == np.float64 else x for x in self.arrays)
 
     def graph(self, precision: str = "float64") -> Graph:
         """Return a graph of this op alone; all results of a scan are outputs."""
-        symbols = tuple(symbol(x.shape, x.dtype.name) for x in self.at(precision))
-        node = OPS[self.op](*symbols, **_at(self.attrs, precision))
+        symbols = tuple(symbol(x.shape, x.dtype.name) for x in self.operands(precision))
+        node = OPS[self.op](*symbols, **_evaluate_attrs(self.attrs, precision))
         return Graph(symbols, self._parts(node, precision) if self.parts else (node,))
 
     def _parts(self, scan: Node, precision: str) -> tuple[Node, ...]:
@@ -47,7 +47,7 @@ class Sample:
         return f"{self.op}({shapes}{settings})"
 
 
-def _at(attrs: Mapping[str, Any], precision: str) -> dict[str, Any]:
+def _evaluate_attrs(attrs: Mapping[str, Any], precision: str) -> dict[str, Any]:
     """Return the attributes, with those that depend on the precision evaluated."""
     return {name: x(precision) if callable(x) else x for name, x in attrs.items()}
 
@@ -70,7 +70,7 @@ def _floats(*shape: int, low: float = -2.0, high: float = 2.0) -> np.ndarray:
     return (low + (high - low) * spread).reshape(shape)
 
 
-def _whole(*shape: int, below: int = 7, dtype: str = "int32") -> np.ndarray:
+def _integers(*shape: int, below: int = 7, dtype: str = "int32") -> np.ndarray:
     return (np.arange(np.prod(shape)) * 5 % below).astype(dtype).reshape(shape)
 
 
@@ -103,11 +103,11 @@ def _arithmetic() -> list[Sample]:
 
 def _whole_numbers() -> list[Sample]:
     two = elementwise(shapes.binary, NUMBERS)
-    word = _whole(7, dtype="uint32") * 613566757  # large enough to wrap
+    word = _integers(7, dtype="uint32") * 613566757  # large enough to wrap
     return [
-        *(Sample(op, (_whole(3, 5), _whole(5) + 1)) for op in two),
-        *(Sample(op, (word, _whole(7, dtype="uint32") + 3)) for op in two),
-        *(Sample(op, (_whole(3, 5) - 3,)) for op in elementwise(shapes.same, NUMBERS)),
+        *(Sample(op, (_integers(3, 5), _integers(5) + 1)) for op in two),
+        *(Sample(op, (word, _integers(7, dtype="uint32") + 3)) for op in two),
+        *(Sample(op, (_integers(3, 5) - 3,)) for op in elementwise(shapes.same, NUMBERS)),
         Sample("mod", (np.array([-7, -1, 0, 5, 7]), np.array([3, 3, 3, -3, -3]))),
         Sample("neg", (word,)),
         Sample("sum", (word,), {"axis": (0,)}),
@@ -115,15 +115,21 @@ def _whole_numbers() -> list[Sample]:
 
 
 def _selection() -> list[Sample]:
-    casts = {"int32": _floats(3, 5), "float32": _whole(5), "bool": _whole(5), "int64": _whole(5), "float64": _truths(5)}
+    casts = {
+        "int32": _floats(3, 5),
+        "float32": _integers(5),
+        "bool": _integers(5),
+        "int64": _integers(5),
+        "float64": _truths(5),
+    }
     return [
         *(Sample(op, (_truths(3, 5), _truths(5))) for op in ("logical_and", "logical_or", "equal")),
         Sample("logical_not", (_truths(3, 5),)),
         Sample("where", (_truths(3, 5), _floats(3, 5), _floats(5)[::-1])),
         Sample("where", (_truths(5), _floats(3, 1), _floats())),
-        Sample("where", (_truths(4), _whole(4), _whole(4) * 2)),
+        Sample("where", (_truths(4), _integers(4), _integers(4) * 2)),
         *(Sample("cast", (x,), {"dtype": dtype}) for dtype, x in casts.items()),
-        Sample("cast", (_whole(5) - 3,), {"dtype": "uint32"}),
+        Sample("cast", (_integers(5) - 3,), {"dtype": "uint32"}),
         Sample("cast", (_floats(5, low=0.0, high=2.0**32),), {"dtype": "uint32"}),
         *(Sample("reduce_precision", (_floats(3, 5),), {"dtype": dtype}) for dtype in NARROW),
     ]
@@ -136,20 +142,20 @@ def _form() -> list[Sample]:
         *(Sample(op, (x,), {"axis": axis}) for op in ("sum", "max") for axis in axes),
         *(Sample("argmax", (x,), {"axis": axis}) for axis in range(3)),
         Sample("argmax", (np.array([[1, 3, 3], [2, 2, 0]], "int32"),), {"axis": 1}),
-        Sample("sum", (_whole(4, 3),), {"axis": (1,)}),
+        Sample("sum", (_integers(4, 3),), {"axis": (1,)}),
         *(Sample("reshape", (x,), {"shape": shape}) for shape in ((6, 5), (30,), (1, 2, 15, 1))),
         *(Sample("permute", (x,), {"axes": order}) for order in ((2, 0, 1), (0, 2, 1), (0, 1, 2))),
         *(Sample("stretch", (_floats(*shape),), {"shape": (2, 3, 5)}) for shape in ((3, 1), (2, 3, 5), (), (1, 5))),
         Sample("slice", (x,), {"start": (0, 1, 0), "stop": (2, 3, 5), "step": (1, 1, 2)}),
         Sample("slice", (x,), {"start": (1, 0, 1), "stop": (2, 0, 5), "step": (3, 1, 3)}),
         Sample("pad", (_floats(2, 3),), {"low": (1, 0), "high": (0, 2), "interior": (0, 3), "value": 0.5}),
-        Sample("pad", (_whole(3),), {"low": (2,), "high": (0,), "interior": (1,), "value": -4}),
+        Sample("pad", (_integers(3),), {"low": (2,), "high": (0,), "interior": (1,), "value": -4}),
         Sample("concat", (_floats(2, 1, 5), x, _floats(2, 2, 5)), {"axis": 1}),
-        Sample("concat", (_whole(3), _whole(1)), {"axis": 0}),
+        Sample("concat", (_integers(3), _integers(1)), {"axis": 0}),
         *(Sample("iota", (), {"shape": (2, 3, 5), "axis": i, "dtype": d}) for i, d in enumerate(("int32", "float32"))),
         *(
             Sample("array", (), {"value": Values(x), "dtype": x.dtype.name})
-            for x in (_whole(3, 5), _whole(2, 3, dtype="int64"), _truths(3, 5), _floats(7, 5).astype("float32"))
+            for x in (_integers(3, 5), _integers(2, 3, dtype="int64"), _truths(3, 5), _floats(7, 5).astype("float32"))
         ),
         *(Sample("iota", (), {"shape": (2, 3), "axis": i, "dtype": d}) for i, d in enumerate(("uint32", "int64"))),
     ]
@@ -161,12 +167,12 @@ def _gathering() -> list[Sample]:
     products = (((3, 5), (5, 2)), ((2, 1, 3, 5), (4, 5, 2)), ((1, 5), (5, 1)))
     return [
         *(Sample("take", (x, places), {"axis": axis}) for axis in range(3)),
-        Sample("take", (_whole(9), places.astype("int64")), {"axis": 0}),
+        Sample("take", (_integers(9), places.astype("int64")), {"axis": 0}),
         Sample("take", (x, np.array(1, "int32")), {"axis": 1}),
         *(Sample("scatter_add", (x, places, update), {"axis": axis}) for axis, update in enumerate(updates)),
-        Sample("scatter_add", (_whole(4), places[0], _whole(3) + 1), {"axis": 0}),
+        Sample("scatter_add", (_integers(4), places[0], _integers(3) + 1), {"axis": 0}),
         *(Sample("matmul", (_floats(*a), _floats(*b))) for a, b in products),
-        Sample("matmul", (_whole(3, 5), _whole(5, 2))),
+        Sample("matmul", (_integers(3, 5), _integers(5, 2))),
     ]
 
 
@@ -193,7 +199,7 @@ def _convolutions(x: Sequence[int], w: Sequence[int], how: Mapping[str, Any]) ->
 
 def _pools(shape: Sequence[int], how: Mapping[str, Any]) -> list[Sample]:
     x, g = _floats(*shape), OPS["sum_pool"](symbol(shape), **how).shape
-    index, whole = _whole(*g, below=int(np.prod(how["window"]))), {"shape": tuple(shape), **how}
+    index, whole = _integers(*g, below=int(np.prod(how["window"]))), {"shape": tuple(shape), **how}
     return [
         *(Sample(op, (x,), how) for op in ("max_pool", "pool_argmax", "sum_pool")),
         Sample("pool_select", (x, index), how),
@@ -237,7 +243,7 @@ def _composites() -> list[Sample]:
     x = _floats(2, 3, 5)
     return [
         *(Sample(op, (x * 3,), {"axis": axis}) for op in ("softmax", "log_softmax") for axis in (0, 2)),
-        *(Sample("softmax_cross_entropy", (_floats(*s, 5) * 9, _whole(*s, below=5))) for s in ((3,), (2, 3))),
+        *(Sample("softmax_cross_entropy", (_floats(*s, 5) * 9, _integers(*s, below=5))) for s in ((3,), (2, 3))),
         Sample("layer_norm", (x, _floats(5), _floats(5)), {"epsilon": 1e-5}),
         *(Sample("dropout", (_floats(3, 7), np.array(rate), *_key(2)), {"stream": 5}) for rate in (0.0, 0.4)),
         *_attentions(),

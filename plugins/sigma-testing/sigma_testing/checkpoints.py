@@ -9,7 +9,7 @@ import numpy as np
 
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.training.step.model import LAYERS
-from sigma_store.checkpoints.store import read, saved, write
+from sigma_store.checkpoints.store import list_checkpoints, read, write
 
 
 def save_checkpoint(
@@ -23,4 +23,4 @@ def save_checkpoint(
 
 def saved_scores(run: Path, trainer: str = "trainer") -> dict[int, float | None]:
     """Return the scores of a run's checkpoints by iteration."""
-    return {int(path.name): read(path).score for path in saved(run, trainer)}
+    return {int(path.name): read(path).score for path in list_checkpoints(run, trainer)}

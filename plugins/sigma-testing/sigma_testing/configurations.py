@@ -33,7 +33,7 @@ class ConfigurationSuite(Suite):
         """Return an environment that the format can describe, with one trainer."""
         return small_environment(Sweep())
 
-    def prepared(self) -> tuple[Environment, Any]:
+    def prepare(self) -> tuple[Environment, Any]:
         """Return the environment and its trainer, prepared."""
         environment = self.environment()
         environment.prepare()
@@ -50,7 +50,7 @@ class ConfigurationSuite(Suite):
 
     def test_it_saves_a_network_and_replaces_one_that_it_saved(self, tmp_path: Path) -> None:
         """Return the path of the directory, in which nothing else is left."""
-        (environment, trainer), path = self.prepared(), tmp_path / "network"
+        (environment, trainer), path = self.prepare(), tmp_path / "network"
         for _ in range(2):
             saved = self.make().save(environment, trainer, path)
             assert saved == path, f"save() returns the absolute path of the directory (got {saved})."
@@ -59,7 +59,7 @@ class ConfigurationSuite(Suite):
 
     def test_it_refuses_to_replace_anything_else(self, tmp_path: Path) -> None:
         """Raise SigmaStateError for a directory with other files, which are kept."""
-        environment, trainer = self.prepared()
+        environment, trainer = self.prepare()
         (tmp_path / "mine.txt").write_text("mine")
         with pytest.raises(SigmaStateError):
             self.make().save(environment, trainer, tmp_path)

@@ -97,7 +97,7 @@ class DatasetSuite(Suite):
 
     def test_it_says_whether_its_rows_have_stable_numbers(self) -> None:
         """Set numbered to True if a row keeps its number, else to False."""
-        assert isinstance(self.make().numbered, bool), "numbered must be True or False"
+        assert isinstance(self.make().has_row_numbers, bool), "has_row_numbers must be True or False"
 
     def test_every_row_of_a_block_has_its_number_in_the_split(self) -> None:
         """Leave numbers() and counts as they are, unless rows of another dataset are left out."""
@@ -151,7 +151,7 @@ class DatasetSuite(Suite):
         for one in found:
             assert one.items() <= wanted.items()
 
-    def _encoded(self, dataset: Dataset, section: str) -> Dataset:
+    def _encode(self, dataset: Dataset, section: str) -> Dataset:
         try:
             return dataset.encode(section, None)
         except SigmaDataError:  # words, which are no numbers
@@ -162,9 +162,11 @@ class DatasetSuite(Suite):
         dataset = self.make()
         before = self._blocks(dataset, range(dataset.blocks))
         for name in dataset.sections:
-            encoded = self._encoded(dataset, name)
+            encoded = self._encode(dataset, name)
             assert isinstance(encoded, Dataset)
-            assert encoded.numbered == dataset.numbered, "encoding does not change whether rows have stable numbers"
+            assert encoded.has_row_numbers == dataset.has_row_numbers, (
+                "encoding does not change whether rows have stable numbers"
+            )
             assert [encoded.rows(n) for n in range(encoded.blocks)] == [dataset.rows(n) for n in range(dataset.blocks)]
             assert {*encoded.sections} == {*dataset.sections}
             assert all(isinstance(one, Label) for one in encoded.class_names(name))
@@ -183,7 +185,7 @@ class DatasetSuite(Suite):
         assert self._blocks(dataset, range(dataset.blocks)) == before
 
     def test_columns_are_matched_by_name_and_never_by_position(self) -> None:
-        """Return the columns that `training` has from aligned(), in its order; raise SigmaDataError for others."""
+        """Return the columns that `training` has from align(), in its order; raise SigmaDataError for others."""
         dataset = self.make()
         for section, names in {name: [*dataset.column_names(name)] for name in dataset.sections}.items():
             for wanted in (names, names[::-1]) if names else ():
@@ -191,18 +193,18 @@ class DatasetSuite(Suite):
                     self._check_columns(dataset, section, wanted)
             if names:
                 with pytest.raises(SigmaDataError):
-                    dataset.aligned(_trained(section, [*names[1:], f"{names[0]} of others"]))
+                    dataset.align(_training_columns(section, [*names[1:], f"{names[0]} of others"]))
 
     def _check_columns(self, dataset: Dataset, section: str, wanted: Sequence[str]) -> None:
-        found, names = dataset.aligned(_trained(section, wanted)), [*dataset.column_names(section)]
-        assert [*found.column_names(section)] == [*wanted], "match columns by name in aligned()"
+        found, names = dataset.align(_training_columns(section, wanted)), [*dataset.column_names(section)]
+        assert [*found.column_names(section)] == [*wanted], "match columns by name in align()"
         places = [names.index(name) for name in wanted]
         for block in range(dataset.blocks):
             moved = dataset.block(block)[section][:, places]
             assert np.array_equal(found.block(block)[section], moved), "move columns with their names"
 
 
-def _trained(section: str, columns: Sequence[str]) -> Any:
+def _training_columns(section: str, columns: Sequence[str]) -> Any:
     """Return the columns of a training split, as a run has saved them."""
     return SimpleNamespace(column_names=lambda name: columns if name == section else ())
 

@@ -100,7 +100,7 @@ def denormals(precision: str) -> Iterator[tuple[Sample, Sample]]:
             yield Sample(op, (rest, x)), Sample(op, (rest, flushed))
 
 
-def outside() -> Iterator[Sample]:
+def out_of_range() -> Iterator[Sample]:
     """Yield samples with indices out of range."""
     for place in NOWHERE:
         for places in (np.array([0, place], "int32"), np.array(place, "int64")):

@@ -56,7 +56,7 @@ class ExporterSuite(Suite):
         """Return a network that the format can express."""
         return inference()
 
-    def exported(self, network: Inference | None = None) -> dict[str, bytes]:
+    def export_files(self, network: Inference | None = None) -> dict[str, bytes]:
         """Return the files that an export writes into a new directory, by name."""
         with TemporaryDirectory() as outside:
             folder, current = Path(outside) / "folder", Path(outside) / "current"
@@ -71,21 +71,23 @@ class ExporterSuite(Suite):
 
     def test_it_writes_the_file_it_is_asked_for(self) -> None:
         """Write the path as it is given, with its extension."""
-        found = self.exported()
+        found = self.export_files()
         assert found.get(FILE), f"wrote {', '.join(found) or 'nothing'} instead of {FILE}"
 
     def test_it_writes_the_same_bytes_every_time(self) -> None:
         """Leave out times, and sort what has no order."""
-        assert self.exported() == self.exported(), "two exports of one network differ"
+        assert self.export_files() == self.export_files(), "two exports of one network differ"
 
     def test_the_parameters_are_in_the_file(self) -> None:
         """Write every array with all its digits."""
         network = self.network()
-        first = self.exported(network)
+        first = self.export_files(network)
         for name in network.arrays:
-            for what, other in _others(network.arrays[name]):
+            for what, other in _variations(network.arrays[name]):
                 changed = evolve(network, arrays={**network.arrays, name: other})
-                assert self.exported(changed) != first, f"{name}: {what} does not change the file. Write every number."
+                assert self.export_files(changed) != first, (
+                    f"{name}: {what} does not change the file. Write every number."
+                )
 
     def test_it_reads_what_it_writes(self) -> None:
         """Return the parameters from arrays(), by address and with all their digits, if it reads files."""
@@ -103,12 +105,12 @@ class ExporterSuite(Suite):
         """Copy what is to be changed."""
         network = self.network()
         before = {name: values.copy() for name, values in network.arrays.items()}
-        self.exported(network)
+        self.export_files(network)
         for name, values in before.items():
             np.testing.assert_array_equal(network.arrays[name], values)
 
 
-def _others(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def _variations(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Yield other values of an array, and what is other: single entries by a thousandth, and their order."""
     for place in np.unique(np.linspace(0, values.size - 1, TRIED).astype(int)):
         other = values.copy()

@@ -156,7 +156,7 @@ class OpSuite(Suite):
             assert sample.op == self.make().name
             for precision in ("float32", "float64"):
                 graph = sample.graph(precision)
-                found = self._result(graph, *sample.at(precision))
+                found = self._result(graph, *sample.operands(precision))
                 assert (found.shape, found.dtype.name) == (graph.outputs[0].shape, graph.outputs[0].dtype), str(sample)
 
     def test_results_are_what_others_compute(self) -> None:
@@ -240,6 +240,8 @@ class OpSuite(Suite):
         """Use functions of the array namespace that is passed to the meaning."""
         for backend in self.backends():
             for sample in self.samples():
-                wanted = self._result(sample.graph("float32"), *sample.at("float32"))
-                (found,) = backend.lower(sample.graph("float32"), {})(*map(backend.to_device, sample.at("float32")))
+                wanted = self._result(sample.graph("float32"), *sample.operands("float32"))
+                (found,) = backend.lower(sample.graph("float32"), {})(
+                    *map(backend.to_device, sample.operands("float32"))
+                )
                 np.testing.assert_allclose(backend.to_host(found), wanted, rtol=2e-5, atol=2e-5, err_msg=str(sample))

@@ -34,7 +34,7 @@ def packages() -> Iterator[str]:
         yield from {one.path.partition(".")[0]: None for one in plugin.components}
 
 
-def within(package: str) -> Iterator[str]:
+def package_names(package: str) -> Iterator[str]:
     """Yield the names of a package and its subpackages."""
     yield package
     inside = walk_packages(import_module(package).__path__, f"{package}.")
@@ -43,7 +43,7 @@ def within(package: str) -> Iterator[str]:
 
 def stubs(package: str) -> dict[Path, str]:
     """Return the text of every stub of a package and its subpackages, by path."""
-    names = [vars(import_module(name)) for name in within(package)]
+    names = [vars(import_module(name)) for name in package_names(package)]
     return {
         Path(one["__file__"]).with_suffix(".pyi"): stub(one["__getattr__"], "__version__" in one)
         for one in names
@@ -90,7 +90,7 @@ def reexports() -> str:
     return "".join([head, begin, opening, "import (\n", listed.replace("|", " "), "\n    )  #", after])
 
 
-def generated(root: Path) -> dict[Path, str]:
+def generated_files(root: Path) -> dict[Path, str]:
     """Return the text of every generated file of the packages below a directory, by path."""
     found = {path: text for package in packages() for path, text in stubs(package).items()}
     found[Path(str(functions.__file__))] = reexports()
@@ -105,7 +105,7 @@ def _lies_below(plugin: Plugin, root: Path) -> bool:
 
 
 if __name__ == "__main__":
-    for file, text in generated(Path.cwd()).items():
+    for file, text in generated_files(Path.cwd()).items():
         if not file.exists() or file.read_text("utf-8") != text:
             file.write_text(text, "utf-8")
             print(file)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sigma_kernel.graph.calculus import mapped
+from sigma_kernel.graph.calculus import map_leaves
 from sigma_kernel.network.architecture import Architecture, write
 
 OWN = {"__weakref__", "__dict__"}  # slots that hold no values
@@ -21,14 +21,14 @@ def attributes(component: Any) -> dict[str, Any]:
     )
 
 
-def changed(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+def changed_attributes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """Return the names of attributes that are new, gone, or have other values, also inside containers and arrays."""
     return [n for n in before | now if n not in before or n not in now or not _alike(before[n], now[n])]
 
 
 def _alike(one: Any, other: Any) -> bool:
     try:
-        np.testing.assert_equal(mapped(_text, one), mapped(_text, other))
+        np.testing.assert_equal(map_leaves(_text, one), map_leaves(_text, other))
     except AssertionError:
         return False
     return True

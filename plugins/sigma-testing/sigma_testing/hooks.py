@@ -25,7 +25,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Context, CostLayer, Hook, HookContext, Layer, Operator, Parameter
 from sigma_kernel.contracts.commanding import make_command
-from sigma_kernel.encoding import packed
+from sigma_kernel.encoding import pack
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaWarning
 from sigma_kernel.graph.node import Node, Spec
@@ -34,7 +34,7 @@ from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.training.hooks.order import by_the_clock, reads
 from sigma_testing.doing import Do
-from sigma_testing.held import attributes, changed
+from sigma_testing.held import attributes, changed_attributes
 from sigma_testing.steering import Desk, Sweep, small_environment, state_bytes
 from sigma_testing.suite import Suite
 
@@ -118,7 +118,7 @@ class Watched:
         return self.inner.losses(on, most)
 
     def publish(self, address: str, value: Any) -> None:
-        self.seen.published.append((address, packed(value)))
+        self.seen.published.append((address, pack(value)))
         self.inner.publish(address, value)
 
     def command(self, command: str, **arguments: Any) -> None:
@@ -143,7 +143,7 @@ class Seen:
     arrays: dict[str, bytes] = field(factory=dict)
 
 
-def watched(hook: Hook, seen: Seen) -> Hook:
+def watch(hook: Hook, seen: Seen) -> Hook:
     """Return a copy of a hook that acts through :class:`Watched`, and notes which of its attributes that changes."""
 
     def fire(self: Any, context: HookContext) -> None:
@@ -158,7 +158,7 @@ def watched(hook: Hook, seen: Seen) -> Hook:
         try:
             act(self, Watched(self, context, seen))
         finally:
-            seen.kept += changed(before, _settings(self))
+            seen.kept += changed_attributes(before, _settings(self))
 
     own, made = type(hook), copy(hook)
     named = {"__module__": own.__module__, "__qualname__": own.__qualname__}
@@ -197,7 +197,7 @@ class HookSuite(Suite):
         does = lambda context: [context.publish(address, value) for address, value in own.items()]  # noqa: E731
         often = after(2, "epoch") if late else every(1, "epoch")
         hooks: dict[str, Hook] = {"first": Do(does=does, writes=[*own], every=often)}
-        hooks |= {"it": watched(hook, seen)} if hook else {}
+        hooks |= {"it": watch(hook, seen)} if hook else {}
         with TemporaryDirectory() as folder, self.environment(hooks) as sigma:
             sigma.folder, trainer = Path(folder), sigma.trainer("trainer")
             with warnings.catch_warnings():
@@ -252,7 +252,7 @@ class HookSuite(Suite):
     def test_it_runs_in_a_session_and_does_only_what_it_declared(self) -> None:
         """Declare what it reads, writes and evaluates."""
         memory = self.run(self.make()).memory
-        assert json.loads(json.dumps(packed(memory))) == packed(memory)
+        assert json.loads(json.dumps(pack(memory))) == pack(memory)
 
     def test_it_publishes_what_it_declares(self) -> None:
         """Publish every address in `writes`."""

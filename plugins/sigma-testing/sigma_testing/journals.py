@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sigma_store.chain import chained, hash_of
+from sigma_store.chain import chain_row, hash_of
 from sigma_store.checkpoints.store import MANIFEST, SEAL
 from sigma_store.files import digest
 
 Rows = list[dict[str, Any]]
 
 
-def journalled(run: Path) -> Rows:
+def read_journal(run: Path) -> Rows:
     """Return the rows of a journal without their hashes."""
     rows: Rows = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()[1:]]
     for row in rows:
@@ -22,19 +22,19 @@ def journalled(run: Path) -> Rows:
     return rows
 
 
-def forged(run: Path, change: Callable[[Rows], Any]) -> None:
+def forge_journal(run: Path, change: Callable[[Rows], Any]) -> None:
     """Change the rows of a journal, including the first line, and recompute all hashes."""
     path = run / "journal.jsonl"
     rows: Rows = [json.loads(line) for line in path.read_text().splitlines()]
     change(rows)
-    resealed(path, [json.dumps({name: row[name] for name in row if name != "hash"}) for row in rows])
+    reseal_journal(path, [json.dumps({name: row[name] for name in row if name != "hash"}) for row in rows])
 
 
-def resealed(path: Path, rows: list[str]) -> None:
+def reseal_journal(path: Path, rows: list[str]) -> None:
     """Write rows of JSON as a journal with a valid hash chain, and drop the chain from its checkpoints."""
     before, text = "", ""
     for row in rows:
-        line = chained(before, row)
+        line = chain_row(before, row)
         before, text = hash_of(line), f"{text}{line}\n"
     path.write_text(text)
     for manifest in path.parent.glob(f"checkpoints/*/*/{MANIFEST}"):

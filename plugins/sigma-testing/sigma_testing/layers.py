@@ -33,7 +33,7 @@ from sigma_kernel.network.tracing import Resolve, Shapes, Trace
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_testing.gradients import SCALES, Slopes
-from sigma_testing.held import attributes, changed
+from sigma_testing.held import attributes, changed_attributes
 from sigma_testing.suite import Suite, alike
 
 Arrays = Sequence[np.ndarray]
@@ -85,7 +85,7 @@ class TracedLayer:
         return interpret(self.graph, numpy_namespace())(*values)
 
 
-def traced(
+def trace_layer(
     layer: Layer, specs: Sequence[Spec], *, training: bool, precision: str = "float64", resolve: Resolve = by_name,
     weighted: bool = False,
 ) -> TracedLayer:  # fmt: skip
@@ -129,7 +129,7 @@ class LayerSuite(Suite):
         """Return the traced layer and a batch for it."""
         arrays = [x.astype(precision) if x.dtype.kind == "f" else x for x in self.arrays(batch)]
         specs = [Spec(x.shape, str(x.dtype)) for x in arrays]
-        return traced(self.make(), specs, training=training, precision=precision), arrays
+        return trace_layer(self.make(), specs, training=training, precision=precision), arrays
 
     def run(self, batch: int = 3, *, training: bool = True, precision: str = "float64") -> tuple[np.ndarray, ...]:
         """Run the layer on a batch; return the output, then new state."""
@@ -223,15 +223,15 @@ class LayerSuite(Suite):
             held = {**vars(type(layer)), **attributes(layer)}
             found = [name for name, value in held.items() if [*_arrays(value)]]
             assert not found, f"a layer holds no arrays (got {', '.join(found)}). Make them in forward()."
-            traced(layer, self._specs(2), training=True)
+            trace_layer(layer, self._specs(2), training=True)
 
     def test_its_settings_stay_as_they_are(self) -> None:
         """Compare its fields before and after it runs, in training and in evaluation."""
         layer = self.make()
         before = deepcopy(attributes(layer))
         for training in (True, False):
-            traced(layer, self._specs(2), training=training)
-            other = changed(before, attributes(layer))
+            trace_layer(layer, self._specs(2), training=training)
+            other = changed_attributes(before, attributes(layer))
             assert not other, f"forward() changes self.{', self.'.join(other)}. A layer's memory is its state."
 
     def _specs(self, batch: int) -> list[Spec]:
@@ -259,7 +259,7 @@ class LayerSuite(Suite):
         it, arrays = self.trace(1)
         if it.random and it.output.shape:
             rows = [np.repeat(x, MANY, axis=0) for x in arrays]
-            many = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in rows], training=True)
+            many = trace_layer(self.make(), [Spec(x.shape, str(x.dtype)) for x in rows], training=True)
             found = many.run(many.values(rows))[0]
             error = 6.0 * found.std(axis=0) / MANY**0.5 + 1e-9
             assert (np.abs(found.mean(axis=0) - self.run(1, training=False)[0][0]) <= error).all()
@@ -274,7 +274,7 @@ class LayerSuite(Suite):
     def test_a_sample_does_not_depend_on_the_others_in_its_batch(self) -> None:
         """Run a batch, and its first sample alone, in evaluation."""
         it, arrays = self.trace(3, training=False)
-        alone = traced(self.make(), [Spec((1, *x.shape[1:]), str(x.dtype)) for x in arrays], training=False)
+        alone = trace_layer(self.make(), [Spec((1, *x.shape[1:]), str(x.dtype)) for x in arrays], training=False)
         whole = it.run(it.values(arrays))[0]
         first = alone.run(alone.values([x[:1] for x in arrays]))[0]
         np.testing.assert_allclose(first, whole[:1], rtol=1e-12, atol=1e-12)
@@ -284,7 +284,7 @@ class LayerSuite(Suite):
         it, arrays = self.trace(3)
         if not it.random:
             twice = [np.concatenate([x, x]) for x in arrays]
-            double = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in twice], training=True)
+            double = trace_layer(self.make(), [Spec(x.shape, str(x.dtype)) for x in twice], training=True)
             once = it.run(it.values(arrays))[0]
             np.testing.assert_allclose(double.run(double.values(twice))[0], np.concatenate([once, once]), rtol=1e-9)
 
@@ -326,7 +326,7 @@ class CostSuite(LayerSuite):
         """Run a batch, and the same batch repeated twice."""
         it, arrays = self.trace(3)
         twice = [np.concatenate([x, x]) for x in arrays]
-        double = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in twice], training=True)
+        double = trace_layer(self.make(), [Spec(x.shape, str(x.dtype)) for x in twice], training=True)
         once = it.run(it.values(arrays))[0]
         np.testing.assert_allclose(double.run(double.values(twice))[0], once, rtol=1e-12)
 
@@ -343,12 +343,12 @@ class CostSuite(LayerSuite):
             return
         arrays = self.arrays(3)
         weighted = [*arrays, np.array([1.0, 2.0, 0.0])]
-        it = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in weighted], training=True, weighted=True)
+        it = trace_layer(self.make(), [Spec(x.shape, str(x.dtype)) for x in weighted], training=True, weighted=True)
         total, weight = self._totals([x[[0, 1, 1]] for x in arrays])
         np.testing.assert_allclose(it.run(it.values(weighted))[0], total / weight, rtol=1e-12)
 
     def _totals(self, arrays: Arrays) -> tuple[np.ndarray, ...]:
-        it = traced(self.make(), [Spec(x.shape, str(x.dtype)) for x in arrays], training=True)
+        it = trace_layer(self.make(), [Spec(x.shape, str(x.dtype)) for x in arrays], training=True)
         if it.totals:
             return interpret(Graph(it.graph.inputs, it.totals), numpy_namespace())(*it.values(arrays))
         rows = np.asarray(len(arrays[0]), np.float64)

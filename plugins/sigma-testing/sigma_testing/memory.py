@@ -18,7 +18,7 @@ from attrs import define, evolve, field, frozen
 
 from sigma_kernel.contracts import storing
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Excerpt, Log, Row, RowWriter, Store, StoredRun
-from sigma_kernel.encoding import packed, unpacked
+from sigma_kernel.encoding import pack, unpack
 from sigma_kernel.errors import SigmaCheckpointError, SigmaError, SigmaStateError
 from sigma_kernel.plain import strict
 
@@ -30,7 +30,7 @@ class MemoryRows(RowWriter):
     """Metrics: rows as JSON, appended to a list."""
 
     lines: list[str]
-    behind = False  # none waits
+    is_behind = False  # none waits
 
     def append(self, row: Row) -> None:
         """Add a row."""
@@ -45,7 +45,7 @@ class MemoryJournal(MemoryRows, storing.Journal):
 
     def append(self, row: Row) -> None:
         """Add a row."""
-        self.lines.append(json.dumps(packed(row)))
+        self.lines.append(json.dumps(pack(row)))
 
     def durable(self) -> None:
         """Return at once: nothing survives a crash, and nothing is lost without one."""
@@ -64,7 +64,7 @@ class MemoryExcerpt(Excerpt):
 
     def rows(self, trainer: str) -> list[dict[str, Any]]:
         """Return the rows of a trainer."""
-        own = (row for row in map(unpacked, map(json.loads, self.lines)) if row["trainer"] == trainer)
+        own = (row for row in map(unpack, map(json.loads, self.lines)) if row["trainer"] == trainer)
         return [{**row, "place": place} for place, row in enumerate(own)]
 
 
@@ -79,7 +79,7 @@ class MemoryCheckpoints(Checkpoints):
         """Return the iterations of the checkpoints, in order."""
         return sorted(int(label) for label in self.saved if label.isdecimal())
 
-    def branch_labels(self, number: int) -> list[str]:
+    def list_abandoned(self, number: int) -> list[str]:
         """Return the labels of an iteration on abandoned branches."""
         return [label for label in self.saved if label.startswith(f"{number}.branch-")]
 
@@ -87,7 +87,7 @@ class MemoryCheckpoints(Checkpoints):
         """Return the path that stands for a checkpoint."""
         return self.home / label
 
-    def describe(self, label: str, log: Log) -> Mapping[str, Any]:
+    def read_manifest(self, label: str, log: Log) -> Mapping[str, Any]:
         """Return a checkpoint without its arrays."""
         found = self.read(label, log)
         return {"values": found.values, "made_with": found.made_with, "score": found.score, "keep": found.keep}
@@ -247,5 +247,5 @@ class MemoryStore(Store):
 
 
 def _copy(checkpoint: Checkpoint) -> Checkpoint:
-    plain = {name: unpacked(json.loads(json.dumps(packed(getattr(checkpoint, name))))) for name in ("values", "chain")}
+    plain = {name: unpack(json.loads(json.dumps(pack(getattr(checkpoint, name))))) for name in ("values", "chain")}
     return evolve(checkpoint, arrays={name: np.array(x) for name, x in checkpoint.arrays.items()}, **plain)

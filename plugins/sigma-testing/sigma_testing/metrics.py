@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from sigma_kernel.arrays import protected
+from sigma_kernel.arrays import protect
 from sigma_kernel.contracts import Merger, Metric
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
@@ -93,7 +93,7 @@ class MetricSuite(Suite):
             (found,) = record(*(Spec(x.shape, x.dtype.name) for x in part))(*part)
             totals = merge_totals(totals, {RECORD: np.asarray(found)[None]}, {"metric": metric})
         found = add_exactly(totals[RECORD]) if is_additive(metric) else totals[RECORD]
-        return metric.value(protected(found), len(rows[0]))
+        return metric.value(protect(found), len(rows[0]))
 
     def alike(self, found: Any, wanted: Any) -> None:
         """Assert that two results are equal within the tolerance."""
@@ -152,7 +152,7 @@ class MetricSuite(Suite):
         rows, metric = self.batch(), self.make()
         a, b, c = (self.totals(metric, (rows[0][at], rows[1][at])) for at in (slice(2), slice(2, 3), slice(3, None)))
         before = [x.copy() for x in (a, b, c)]
-        wanted, merge = metric.value(metric.merged([a, b, c]), len(rows[0])), metric.merge
+        wanted, merge = metric.value(metric.merge_all([a, b, c]), len(rows[0])), metric.merge
         for total in (merge(merge(a, b), c), merge(a, merge(b, c)), merge(c, merge(b, a))):
             self.alike(metric.value(total, len(rows[0])), wanted)
         for now, then in zip((a, b, c), before, strict=True):

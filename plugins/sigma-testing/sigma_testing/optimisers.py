@@ -63,7 +63,7 @@ def small_network(parameters: Mapping[str, Node]) -> Node:
     return f.mean(error * error)
 
 
-def _apart(parameters: Mapping[str, Node]) -> Node:
+def _separable_loss(parameters: Mapping[str, Node]) -> Node:
     """Return a loss whose gradient in a parameter depends on this parameter alone."""
     return sum((f.sum(x * x + x) for x in parameters.values()), start=constant(0.0, "float64"))
 
@@ -147,19 +147,19 @@ class Trial:
         self.values = {address: np.array(value, self.dtype) for address, value in self.start.items()}
         nodes = {address: symbol(value.shape, self.dtype, address) for address, value in self.values.items()}
         trained = {address: node for address, node in nodes.items() if address not in self.frozen}
-        self.slots = {key: value for a, node in trained.items() for key, value in self._filled(a, node.spec)}
+        self.slots = {key: value for a, node in trained.items() for key, value in self._initial_slots(a, node.spec)}
         slots = {key: symbol(value.shape, value.dtype.name, ".".join(key)) for key, value in self.slots.items()}
         fixed = {address: nodes[address] for address in self.frozen}
         self.objective = SmallObjective(self.function, trained, fixed, symbol((), self.dtype, "iteration"), slots)
         self._build(nodes)
 
-    def _filled(self, address: str, spec: Spec) -> Iterator[tuple[Setting, np.ndarray]]:
-        for name, slot in self.optimiser.declared(address, spec, _tags).items():
+    def _initial_slots(self, address: str, spec: Spec) -> Iterator[tuple[Setting, np.ndarray]]:
+        for name, slot in self.optimiser.declare_slots(address, spec, _tags).items():
             own = slot.spec(spec)
             yield (address, name), np.full(own.shape, slot.fill, own.dtype)
 
     def _build(self, nodes: Mapping[str, Node]) -> None:
-        update, loss = _built(self.optimiser, self.objective), self.objective.loss()
+        update, loss = _build_update(self.optimiser, self.objective), self.objective.loss()
         self._writes = list(update.parameters), list(update.slots)
         state, settings = (*nodes.values(), *self.objective.slots.values()), self.objective.settings.values()
         outputs = (*update.parameters.values(), *update.slots.values(), loss)
@@ -174,7 +174,7 @@ class Trial:
         self.slots |= slots
 
     @property
-    def written(self) -> list[Setting]:
+    def written_slots(self) -> list[Setting]:
         """Return the slots that the update returns."""
         return self._writes[1]
 
@@ -221,7 +221,7 @@ def _tags(address: str) -> frozenset[str]:
     return frozenset({address.partition("-")[2]})
 
 
-def _built(optimiser: Optimiser, objective: SmallObjective) -> Update:
+def _build_update(optimiser: Optimiser, objective: SmallObjective) -> Update:
     declared = {name for _, name in objective.slots}
     known = ", ".join(sorted({*declared, *live_settings(optimiser)}))
     try:
@@ -233,7 +233,7 @@ def _built(optimiser: Optimiser, objective: SmallObjective) -> Update:
     if undeclared:
         where = f"optimiser: update() returns {', '.join(undeclared)}, which slots() does not declare"
         raise SigmaComponentError(f"{where} (declared are {known}). Declare it, or return it no more.")
-    return optimiser.completed(update, objective)
+    return optimiser.complete_update(update, objective)
 
 
 # -- suites ------------------------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class OptimiserSuite(Suite):
 
     def test_every_live_setting_has_an_effect(self) -> None:
         """Use every live setting, or declare it no more."""
-        for name, other in _others(self.make()).items():
+        for name, other in _other_values(self.make()).items():
             usual, changed = Trial(self.make()), Trial(self.make(), overrides={(a, name): other for a in START})
             usual.run(self.steps)
             changed.run(self.steps)
@@ -312,7 +312,7 @@ class OptimiserSuite(Suite):
         """Return a new value for each slot from the update."""
         trial = Trial(self.make())
         before = dict(trial.slots)
-        assert {*trial.written} == {*before}, "build() must return a value for each slot"
+        assert {*trial.written_slots} == {*before}, "build() must return a value for each slot"
         trial.run(3)
         for slot in {name for _, name in before}:
             same = [np.array_equal(trial.slots[key], value) for key, value in before.items() if key[1] == slot]
@@ -343,7 +343,7 @@ class GradientOptimiserSuite(OptimiserSuite):
         """Compare the formula of update() with that of expected()."""
         draw = np.random.default_rng(4)
         start, gradients = draw.normal(size=7), draw.normal(size=(6, 7)) * scale
-        found = stepped(evolve(self.make(), schedules={}, transforms={}, modifiers={}), start, gradients)
+        found = run_steps(evolve(self.make(), schedules={}, transforms={}, modifiers={}), start, gradients)
         wanted = self.expected(start.copy(), gradients.copy())
         for step, (one, other) in enumerate(zip(found, wanted, strict=True), 1):
             np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-12, err_msg=f"step {step}")
@@ -351,7 +351,7 @@ class GradientOptimiserSuite(OptimiserSuite):
     def test_a_released_parameter_takes_the_steps_of_a_new_one(self) -> None:
         """Count with `step` of update(), or objective.updates(address): a parameter's own updates."""
         optimiser, late = evolve(self.make(), schedules={}, transforms={}, modifiers={}), "1-dense.weights"
-        new, released = (Trial(optimiser, _apart, frozen=frozenset(x)) for x in ((), (late,)))
+        new, released = (Trial(optimiser, _separable_loss, frozen=frozenset(x)) for x in ((), (late,)))
         released.run(20)
         released.release()
         for _ in range(8):
@@ -370,34 +370,34 @@ class GradientOptimiserSuite(OptimiserSuite):
         assert np.array_equal(held.values[still], START[still])
 
 
-def stepped(optimiser: Optimiser, start: np.ndarray, gradients: np.ndarray) -> list[np.ndarray]:
+def run_steps(optimiser: Optimiser, start: np.ndarray, gradients: np.ndarray) -> list[np.ndarray]:
     """Return the values of one parameter after each step, given the gradients of the steps in rows; in float64."""
     x, slope = symbol(start.shape, "float64"), symbol(start.shape, "float64")
-    declared = optimiser.declared("x", x.spec, _tags)
+    declared = optimiser.declare_slots("x", x.spec, _tags)
     nodes = {("x", name): symbol(slot.spec(x.spec).shape, slot.spec(x.spec).dtype) for name, slot in declared.items()}
     objective = SmallObjective(lambda p: f.sum(p["x"] * slope), {"x": x}, {}, symbol((), "float64"), nodes)
-    update = _built(optimiser, objective)
+    update = _build_update(optimiser, objective)
     inputs = (x, slope, objective.iteration, *(nodes[key] for key in update.slots), *objective.settings.values())
     run = interpret(Graph(inputs, (update.parameters["x"], *update.slots.values())), numpy_namespace())
     slots = [np.full(nodes[key].shape, declared[key[1]].fill, nodes[key].dtype) for key in update.slots]
-    settings, values = [np.array(_configured(optimiser, name)) for _, name in objective.settings], [start]
+    settings, values = [np.array(_configured_value(optimiser, name)) for _, name in objective.settings], [start]
     for count, row in enumerate(gradients, 1):
         new, *slots = run(values[-1], row, np.array(float(count)), *slots, *settings)
         values.append(new)
     return values[1:]
 
 
-def _configured(component: Any, name: str) -> float:
+def _configured_value(component: Any, name: str) -> float:
     """Return the configured value of a live setting, or its logarithm."""
     value = float(getattr(component, name.removesuffix(LOG)))
     return _log(value) if name.endswith(LOG) else value
 
 
-def _with(component: Any, setting: str, value: float) -> Any:
+def _replace_setting(component: Any, setting: str, value: float) -> Any:
     return evolve(component, **{setting: value})
 
 
-def _others(component: Any) -> dict[str, float]:
+def _other_values(component: Any) -> dict[str, float]:
     """Return another value for each live setting."""
     found = {}
     for name, setting in live_settings(component).items():
@@ -415,50 +415,52 @@ class TransformSuite(Suite):
     def make(self) -> Transform:
         """Return the transform under test; it must match ``0-dense.weights``."""
 
-    def transformed(self, transform: Transform, size: float = 1.0) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    def apply_transform(self, transform: Transform, size: float = 1.0) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Return each gradient, filled with ``size``, before and after the transform."""
-        return transformed(transform, {address: np.full(value.shape, size) for address, value in START.items()})
+        return transform_gradients(transform, {address: np.full(value.shape, size) for address, value in START.items()})
 
     def use(self) -> None:
         """Make it, and use it once."""
-        self.transformed(self.make())
+        self.apply_transform(self.make())
 
     def test_shapes_and_dtypes_stay_as_they_are(self) -> None:
         """Compute in the shape and dtype of the operands; numbers take theirs."""
-        for before, after in self.transformed(self.make()).values():
+        for before, after in self.apply_transform(self.make()).values():
             assert (before.shape, before.dtype) == (after.shape, after.dtype)
 
     def test_gradients_that_do_not_match_are_untouched(self) -> None:
-        """Transform what concerned() returns, and return the others as they are."""
-        pairs = self.transformed(evolve(self.make(), match="0-dense.weights"), size=100.0)
+        """Transform what select_gradients() returns, and return the others as they are."""
+        pairs = self.apply_transform(evolve(self.make(), match="0-dense.weights"), size=100.0)
         changed = {address for address, (before, after) in pairs.items() if not np.array_equal(before, after)}
         assert changed == ({"0-dense.weights"} if self.transforms else set())
 
     def test_a_pattern_that_matches_nothing_changes_nothing(self) -> None:
         """Allow for no gradient that is concerned."""
-        pairs = self.transformed(evolve(self.make(), match="9-dense.weights"))
+        pairs = self.apply_transform(evolve(self.make(), match="9-dense.weights"))
         assert all(np.array_equal(before, after) for before, after in pairs.values())
 
     def test_vanishing_gradients_stay_finite(self) -> None:
         """Divide by no norm that may be zero."""
-        assert all(np.isfinite(after).all() for _, after in self.transformed(self.make(), size=0.0).values())
+        assert all(np.isfinite(after).all() for _, after in self.apply_transform(self.make(), size=0.0).values())
 
     def test_large_gradients_stay_finite(self) -> None:
         """Scale before squaring, so that float32 does not overflow."""
-        assert all(np.isfinite(after).all() for _, after in self.transformed(self.make(), size=1e8).values())
+        assert all(np.isfinite(after).all() for _, after in self.apply_transform(self.make(), size=1e8).values())
 
     def test_the_order_of_gradients_does_not_matter(self) -> None:
         """Treat the gradients alike, wherever they stand."""
         gradients = {address: value * 100.0 for address, value in START.items()}
-        usual = transformed(self.make(), gradients)
-        for address, (_, after) in transformed(self.make(), dict(reversed([*gradients.items()]))).items():
+        usual = transform_gradients(self.make(), gradients)
+        for address, (_, after) in transform_gradients(self.make(), dict(reversed([*gradients.items()]))).items():
             np.testing.assert_allclose(after, usual[address][1], rtol=1e-12, err_msg=address)
 
     def test_every_live_setting_has_an_effect(self) -> None:
         """Use every live setting, or declare it no more."""
         gradients = {address: value * 100.0 for address, value in START.items()}
-        for name, other in _others(self.make()).items():
-            usual, changed = (transformed(x, gradients) for x in (self.make(), _with(self.make(), name, other)))
+        for name, other in _other_values(self.make()).items():
+            usual, changed = (
+                transform_gradients(x, gradients) for x in (self.make(), _replace_setting(self.make(), name, other))
+            )
             assert any(not np.array_equal(usual[a][1], changed[a][1]) for a in START), f"{name} is ignored"
 
 
@@ -472,15 +474,15 @@ class ModifierSuite(Suite):
     def make(self) -> Modifier:
         """Return the modifier under test."""
 
-    def modified(self, modifier: Modifier, values: np.ndarray) -> np.ndarray:
+    def apply_modifier(self, modifier: Modifier, values: np.ndarray) -> np.ndarray:
         """Return a modified parameter, computed in NumPy, before the first update of which it was the same."""
-        objective, given = _around(modifier, "modifiers.it", {"x": values})
+        objective, given = _objective_for(modifier, "modifiers.it", {"x": values})
         node, _ = modifier.apply(objective.parameters["x"], "x", objective, "modifiers.it")
-        return np.asarray(_evaluated(modifier, objective, given, (node,))[0])
+        return np.asarray(_evaluate_nodes(modifier, objective, given, (node,))[0])
 
     def use(self) -> None:
         """Make it, and use it once."""
-        self.modified(self.make(), np.ones((5, 3)))
+        self.apply_modifier(self.make(), np.ones((5, 3)))
 
     @pytest.mark.parametrize("shape", [(7,), (5, 3), (1, 4), (6, 2, 3, 3)])
     @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -488,46 +490,46 @@ class ModifierSuite(Suite):
         """Compute in the dtype of the parameter, and avoid dividing by zero."""
         for scale in (0.0, 1.0, 1e6):
             values = (scale * np.random.default_rng(0).normal(size=shape)).astype(precision)
-            found = self.modified(self.make(), values)
+            found = self.apply_modifier(self.make(), values)
             assert (found.shape, found.dtype) == (values.shape, values.dtype)
             assert np.isfinite(found).all(), f"values of scale {scale:g}"
 
     def test_modifying_twice_is_the_same_as_once_where_that_is_promised(self) -> None:
         """Set `idempotent = False` in the suite if it is not meant to be."""
-        once = self.modified(self.make(), 100.0 * np.random.default_rng(0).normal(size=(5, 3)))
+        once = self.apply_modifier(self.make(), 100.0 * np.random.default_rng(0).normal(size=(5, 3)))
         if self.idempotent:
-            np.testing.assert_allclose(self.modified(self.make(), once), once, rtol=1e-9)
+            np.testing.assert_allclose(self.apply_modifier(self.make(), once), once, rtol=1e-9)
 
     def test_it_modifies_something_and_every_live_setting_has_an_effect(self) -> None:
         """Use every live setting, from `settings`, on values around 100."""
         values = 100.0 * np.random.default_rng(0).normal(size=(5, 3))
-        usual = self.modified(self.make(), values)
+        usual = self.apply_modifier(self.make(), values)
         assert np.array_equal(usual, values) != self.modifies, (
             f"values around 100 {'stay as they are' if self.modifies else 'change'}"
         )
-        for name, other in _others(self.make()).items() if self.modifies else ():
-            changed = self.modified(_with(self.make(), name, other), values)
+        for name, other in _other_values(self.make()).items() if self.modifies else ():
+            changed = self.apply_modifier(_replace_setting(self.make(), name, other), values)
             assert not np.array_equal(changed, usual), f"{name} is ignored"
 
     def test_equal_parameters_give_equal_bits(self) -> None:
         """Depend on the parameter and on slots alone."""
         values, one = np.random.default_rng(0).normal(size=(5, 3)), self.make()
-        assert len({self.modified(x, values).tobytes() for x in (one, one, self.make())}) == 1
+        assert len({self.apply_modifier(x, values).tobytes() for x in (one, one, self.make())}) == 1
 
 
-def transformed(transform: Transform, gradients: Values) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def transform_gradients(transform: Transform, gradients: Values) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return each gradient before and after a transform, at the parameters of START; all in float64."""
     given = {address: np.asarray(value, np.float64) for address, value in gradients.items()}
     nodes = {address: symbol(value.shape, "float64", address) for address, value in given.items()}
-    objective, slots = _around(transform, "transforms.it", {address: START[address] for address in given})
+    objective, slots = _objective_for(transform, "transforms.it", {address: START[address] for address in given})
     found = transform.apply(nodes, objective, "transforms.it")
     after = found.gradients if isinstance(found, Transformed) else found
     values = {nodes[address]: value for address, value in given.items()}
-    results = _evaluated(transform, objective, {**values, **slots}, tuple(after.values()))
+    results = _evaluate_nodes(transform, objective, {**values, **slots}, tuple(after.values()))
     return {address: (given[address], result) for address, result in zip(after, results, strict=True)}
 
 
-def _around(change: Modifier | Transform, owner: str, start: Values) -> tuple[SmallObjective, dict[Node, Any]]:
+def _objective_for(change: Modifier | Transform, owner: str, start: Values) -> tuple[SmallObjective, dict[Node, Any]]:
     """Return an objective for a change of an optimiser, and the values of its parameters and of the change's slots."""
     parameters = {address: symbol(value.shape, value.dtype.name, address) for address, value in start.items()}
     values, slots = {parameters[address]: value for address, value in start.items()}, {}
@@ -541,7 +543,7 @@ def _around(change: Modifier | Transform, owner: str, start: Values) -> tuple[Sm
     return SmallObjective(small_network, parameters, {}, iteration, slots), values
 
 
-def _evaluated(
+def _evaluate_nodes(
     change: Modifier | Transform, objective: SmallObjective, values: Mapping[Node, Any], outputs: tuple[Node, ...]
 ) -> tuple[Any, ...]:
     """Return the values of nodes, given those of others; live settings of an optimiser are 0.1."""

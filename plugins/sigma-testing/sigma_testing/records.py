@@ -93,7 +93,7 @@ class ReaderSuite(Suite):
         """Raise SigmaDataError for whatever the format does not allow."""
         data = self.data()
         for size in {len(data) * i // 24 for i in range(24)}:
-            self._tried(data[:size])
+            self._try_reading(data[:size])
 
     def test_a_file_with_changed_bytes_is_read_or_refused_with_a_data_error(self) -> None:
         """Raise SigmaDataError for whatever the format does not allow."""
@@ -102,9 +102,9 @@ class ReaderSuite(Suite):
             changed = bytearray(data)
             for place in draw.integers(len(data), size=3):
                 changed[place] = draw.integers(256)
-            self._tried(bytes(changed))
+            self._try_reading(bytes(changed))
 
-    def _tried(self, data: bytes) -> None:
+    def _try_reading(self, data: bytes) -> None:
         try:
             found = self.read(data)
         except SigmaDataError:

@@ -188,7 +188,7 @@ class Steered(Sweep):
                 break
 
 
-def steered(
+def steered_environment(
     script: Mapping[int, Callable[[Environment], Any]] | None = None, last: int = 12, **settings: Any
 ) -> Environment:
     """Return a small, prepared environment that is steered by a script."""
@@ -207,7 +207,7 @@ def crash(sigma: Environment) -> None:
     raise Crash
 
 
-def crashed(sigma: Environment, folder: Path) -> Path:
+def train_until_crash(sigma: Environment, folder: Path) -> Path:
     """Train in a directory until the run crashes; return its run folder."""
     sigma.folder = folder
     try:
@@ -271,11 +271,11 @@ class OperatorSuite(Suite):
         with small_environment(self.make(), hooks={"slow": Slow()}) as sigma:
             thread = threading.Thread(target=sigma.run)
             thread.start()
-            until(lambda: sigma.state == "running" and sigma.trainer("trainer").session.moment.iteration > 2)
+            wait_until(lambda: sigma.state == "running" and sigma.trainer("trainer").session.moment.iteration > 2)
             sigma.pause()
             at = sigma.trainer("trainer").session.moment.iteration
             sigma.step(3)
-            until(lambda: sigma.trainer("trainer").session.status == "paused")
+            wait_until(lambda: sigma.trainer("trainer").session.status == "paused")
             assert sigma.trainer("trainer").session.moment.iteration == at + 3
             sigma.go()
             sigma.stop()
@@ -317,7 +317,7 @@ class Slow(Hook):
         time.sleep(0.002)
 
 
-def until(holds: Any, seconds: float = 60.0) -> None:
+def wait_until(holds: Any, seconds: float = 60.0) -> None:
     """Wait until something holds; fail after so many seconds."""
     end = time.monotonic() + seconds
     while not holds():

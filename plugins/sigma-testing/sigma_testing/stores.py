@@ -125,7 +125,7 @@ class StoreSuite(Suite):
             stored.write(str(number), checkpoint(number))
         stored.set_aside(3, 1)
         assert stored.numbers() == [3], "a checkpoint after the iteration is still among the newest."
-        assert stored.branch_labels(12) == ["12.branch-1"], "branch_labels() names the checkpoints that were set aside."
+        assert stored.list_abandoned(12) == ["12.branch-1"], "list_abandoned() names the checkpoints set aside."
         found = stored.read("12.branch-1", warnings.warn)
         assert int(found.arrays["iteration"]) == 12, "a checkpoint that was set aside cannot be read."
 
@@ -138,7 +138,7 @@ class StoreSuite(Suite):
         assert run.journal.durable() is None, "durable() returns why rows could be lost (there is no reason)."
         run.release()
         part = self.open(run).excerpt(["trainer"], warnings.warn)
-        assert part.whole, "the whole journal was asked for."
+        assert part.is_complete, "the whole journal was asked for."
         found = part.rows("trainer")
         assert [each["iteration"] for each in found] == [0, 1, 2], "rows are missing, or in another order."
         assert part.rows("other") == [], "another trainer has no rows."
@@ -154,7 +154,7 @@ class StoreSuite(Suite):
         assert self.open(run).checkpoints("trainer").numbers() == [0, 1, 4], "kept are the marked, the best, the last."
         stored.save(1, checkpoint(1))
         run.flush()
-        assert stored.describe("1", warnings.warn)["score"] == 0.9, "a save without a score keeps the earlier one."
+        assert stored.read_manifest("1", warnings.warn)["score"] == 0.9, "a save without a score keeps the earlier one."
         assert stored.epochs() == {0: 0, 1: 0, 4: 0}, "epochs() are those of the checkpoints, by iteration."
 
     def test_what_was_saved_does_not_change_with_what_was_given(self, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from sigma_kernel.errors import named, said
+from sigma_kernel.errors import component_name, error_text
 
 FAILURES = (Exception, pytest.fail.Exception)
 FIRST = "test_it_can_be_made_and_used"
@@ -22,7 +22,7 @@ def alike(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def explained(test: Callable[..., None]) -> Callable[..., None]:
+def explain_failures(test: Callable[..., None]) -> Callable[..., None]:
     """Return a test whose failure is a sentence; it is skipped if the component cannot be used at all."""
 
     @wraps(test)
@@ -51,7 +51,7 @@ def _sentence(suite: Suite, test: Callable[..., None], error: BaseException) -> 
     """Return which component failed, what was expected, what came, and what the test does."""
     try:
         made = suite.make()
-        name = named(made)
+        name = component_name(made)
         kept = name.startswith(("builtins.", "click.", "sigma_kernel."))  # of a class that is not the plugin's
         name = getattr(made, "name", getattr(made, "__name__", name)) if kept else name
     except Exception:  # which is the failure, or not the one to report
@@ -64,7 +64,7 @@ def _sentence(suite: Suite, test: Callable[..., None], error: BaseException) -> 
 
 def _came(error: BaseException) -> str:
     """Return what an error says, on one line: what was compared is left out."""
-    text = str(error) if isinstance(error, (AssertionError, pytest.fail.Exception)) else said(error)
+    text = str(error) if isinstance(error, (AssertionError, pytest.fail.Exception)) else error_text(error)
     first, *more = [line.strip() for line in text.splitlines() if line.strip()] or ["it does not hold"]
     more = [line for line in more[:1] if line.startswith("Mismatched")]  # of NumPy's comparisons
     return ", ".join([first, *more]).removesuffix(".")
@@ -81,7 +81,7 @@ class Suite(ABC):
         super().__init_subclass__(**settings)
         for name, test in [*vars(cls).items()] if cls.__module__.startswith(f"{__package__}.") else ():
             if name.startswith("test_") and callable(test):
-                setattr(cls, name, explained(test))
+                setattr(cls, name, explain_failures(test))
 
     @abstractmethod
     def make(self) -> Any:
@@ -104,4 +104,4 @@ class Suite(ABC):
 
 
 for _name in [name for name in vars(Suite) if name.startswith("test_")]:
-    setattr(Suite, _name, explained(getattr(Suite, _name)))
+    setattr(Suite, _name, explain_failures(getattr(Suite, _name)))

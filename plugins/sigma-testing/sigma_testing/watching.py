@@ -39,10 +39,10 @@ from sigma_kernel.contracts import (
     Ticket,
     View,
 )
-from sigma_kernel.curves import Curve, thinned
+from sigma_kernel.curves import Curve, downsample
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
 from sigma_kernel.registry.addresses import matches
-from sigma_testing.steering import Slow, Sweep, small_environment, state_bytes, until
+from sigma_testing.steering import Slow, Sweep, small_environment, state_bytes, wait_until
 from sigma_testing.suite import Suite, alike
 
 
@@ -113,7 +113,7 @@ class FakeView:
         values = np.array(self.measured.get(address, ()), float)
         at = np.arange(1, len(values) + 1)[after:]
         curve = Curve(at, at * 0, at * 0.1, *3 * [values[after:]])
-        return len(values), [Stretch(0, thinned(curve, most))] if len(at) else []
+        return len(values), [Stretch(0, downsample(curve, most))] if len(at) else []
 
     def branches(self, trainer: str) -> list[Branch]:
         """Return the only branch."""
@@ -375,8 +375,8 @@ class MonitorSuite(Suite):
             sigma.stop()
             thread.join(60)
             assert not thread.is_alive()
-            until(lambda: not [t for t in threading.enumerate() if t.name == "sigma-it"])  # its thread ends, too
-            assert not [text for _, text in sigma.messages.after(0) if "failed" in text]
+            wait_until(lambda: not [t for t in threading.enumerate() if t.name == "sigma-it"])  # its thread ends, too
+            assert not [text for _, text in sigma.messages.entries_after(0) if "failed" in text]
 
     def test_it_does_not_change_the_bits_of_the_run(self) -> None:
         """Send no commands by itself."""

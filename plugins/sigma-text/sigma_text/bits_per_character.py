@@ -39,6 +39,6 @@ class BitsPerCharacter(Perplexity):
         ignore_index: Label that does not count, such as that of padding.
     """
 
-    def measured(self) -> Mapping[str, Metric]:
+    def named_metrics(self) -> Mapping[str, Metric]:
         """Return the bits per character and the configured metrics."""
         return {"bits_per_character": BitsPerCharacterMetric(self.ignore_index), **self.metrics}

@@ -47,7 +47,7 @@ class Continued:
     __repr__ = brief
 
     @classmethod
-    def of(
+    def from_network(
         cls, network: Network, shapes: Shapes, sections: Specs, precision: str, resolve: Resolve,
         rows: int = 1, count: int = 1,
     ) -> Continued:  # fmt: skip
@@ -62,7 +62,7 @@ class Continued:
             raise SigmaNetworkError(f"network: only sequences of one length can be continued (got {shapes_}).")
         tracer = _Tracer(network, shapes, read, precision, resolve, *lengths.pop())
         evolve(tracer, precision="float64").check()
-        return tracer.traced(rows, count)
+        return tracer.trace(rows, count)
 
 
 @frozen(eq=False, repr=False)
@@ -76,7 +76,7 @@ class _Tracer:
     resolve: Resolve
     length: int
 
-    def traced(self, rows: int, count: int | None = None, every: bool = False) -> Continued:
+    def trace(self, rows: int, count: int | None = None, every: bool = False) -> Continued:
         """Return the network for pieces, or else for whole sequences; ``every`` layer is an output, if wanted."""
         live = dict.fromkeys(self.shapes.live, Spec(()))
         known: dict[str, Parameter | Spec] = {**self.shapes.parameters, **self.shapes.state, **live}
@@ -100,9 +100,9 @@ class _Tracer:
 
     def check(self) -> None:
         """Compare the first entries with those of whole sequences, for random values."""
-        draw, whole = np.random.default_rng(0), self.traced(2, every=True)
+        draw, whole = np.random.default_rng(0), self.trace(2, every=True)
         try:
-            step = self.traced(2, 1, every=True)
+            step = self.trace(2, 1, every=True)
         except SigmaNetworkError as error:
             raise SigmaNetworkError(f"{str(error).rstrip('.')}. {REMEDY}") from error
         counts = [self.shapes.indices.get(name, 2) for name in self.sections]

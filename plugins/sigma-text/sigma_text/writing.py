@@ -26,7 +26,7 @@ SHOWN = 8  # characters named in an error
 
 def next_entry(model: Model) -> Step:
     """Return the step that predicts the next entry of a sequence, and what its layers remember then."""
-    piece = Continued.of(model.network, model.shapes, model.sections, model.precision, model.resolve)
+    piece = Continued.from_network(model.network, model.shapes, model.sections, model.precision, model.resolve)
     sections, memory = model.network.sections(costs=False), [MEMORY + address for address in piece.memory]
     names = (*sections, POSITION, *(LAYERS + address for address in piece.values), *memory)
     state = dict(zip(names, piece.graph.inputs, strict=True))
@@ -50,7 +50,7 @@ class TextWriter:
     done: int = field(default=0, init=False)
     memory: dict[str, Any] = field(factory=dict, init=False)
 
-    def after(self, codes: Sequence[int]) -> Mapping[str, np.ndarray]:
+    def predict_next(self, codes: Sequence[int]) -> Mapping[str, np.ndarray]:
         """Return the predictions of the character after a text, by output; only what is new of it is read."""
         model, place = self.steps.programs.model, self.steps.programs.backend.to_device
         step, program = self.steps.programs.get(next_entry)
@@ -87,7 +87,7 @@ class CharacterGenerator(TextGenerator):
         Raises SigmaConfigError for wrong settings, SigmaDataError for unknown characters, SigmaNetworkError for a
         network that was not trained on text, or does not continue any.
         """
-        known, output = _trained(steps.programs.model, evaluator.learned)
+        known, output = _learned_characters(steps.programs.model, evaluator.learned)
         if not is_whole(length, 0):
             raise SigmaConfigError(f"generate: length must be a whole number from 0 on (got {length!r}).")
         if not is_finite(temperature) or temperature < 0:
@@ -101,13 +101,13 @@ class CharacterGenerator(TextGenerator):
         writer = TextWriter(steps, evaluator)
 
         def grown() -> str:
-            codes.append(_drawn(writer.after(codes)[output][: len(known)], temperature, draw))
+            codes.append(_draw_index(writer.predict_next(codes)[output][: len(known)], temperature, draw))
             return known[codes[-1]]
 
         return (grown() for _ in range(length))
 
 
-def _trained(model: Model, learned: Mapping[str, Any]) -> tuple[str, str]:
+def _learned_characters(model: Model, learned: Mapping[str, Any]) -> tuple[str, str]:
     """Return the characters that a network has learned, by index, and the output that predicts them."""
     sections, known, outputs = model.network.sections(costs=False), learned.get("characters"), model.network.choosing()
     if len(sections) > 1:
@@ -123,7 +123,7 @@ def _trained(model: Model, learned: Mapping[str, Any]) -> tuple[str, str]:
     return str(known), outputs[0]
 
 
-def _drawn(probabilities: np.ndarray, temperature: float, draw: Draw) -> int:
+def _draw_index(probabilities: np.ndarray, temperature: float, draw: Draw) -> int:
     if not np.isfinite(probabilities).all():
         raise SigmaNetworkError("generate: predictions are not finite. Train with other settings, or a nan_guard.")
     if temperature == 0:

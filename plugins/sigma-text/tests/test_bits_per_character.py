@@ -28,7 +28,7 @@ def measured(metric: Metric, *rows: np.ndarray, parts: int = 1) -> Any:
     for batch in zip(*(np.array_split(x, parts) for x in rows), strict=True):
         specs = [Spec(x.shape, str(x.dtype)) for x in batch]
         totals.append(np.asarray(interpret(trace(metric.totals, *specs), numpy_namespace())(*batch)[0]))
-    return metric.value(metric.merged(totals), len(rows[0]))
+    return metric.value(metric.merge_all(totals), len(rows[0]))
 
 
 # -- suites ------------------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class Model:
         return np.asarray(run(*self.arrays.values(), *self.values.values())[0])
 
     def continued(self, count: int = 1) -> Continued:
-        return Continued.of(self.built, self.shapes, self.sections, "float64", by_name, ROWS, count)
+        return Continued.from_network(self.built, self.shapes, self.sections, "float64", by_name, ROWS, count)
 
     def pieces(self, count: int) -> np.ndarray:
         step = self.continued(count)
@@ -158,4 +158,4 @@ def test_sequences_of_different_lengths_are_refused() -> None:
     sections = {"inputs": Spec((LENGTH,), "int32"), "memory": Spec((3, 8))}
     shapes = built.declare(sections, "float32", by_name)
     with pytest.raises(SigmaNetworkError, match=r"sequences of one length.*inputs \(7,\), memory \(3, 8\)"):
-        Continued.of(built, shapes, sections, "float32", by_name)
+        Continued.from_network(built, shapes, sections, "float32", by_name)

@@ -14,10 +14,10 @@ from attrs import evolve, field, frozen
 
 from sigma_kernel import settings
 from sigma_kernel.contracts.commanding import Command, CommandedRun, CommandPlan
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaStateError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaStateError, suggest_name
 from sigma_kernel.training.components import check_split
 from sigma_kernel.training.data import edits
-from sigma_kernel.training.data.dataset import check_rows, gathered
+from sigma_kernel.training.data.dataset import check_rows, gather_rows
 from sigma_kernel.training.session.changes import Changes, updated
 from sigma_kernel.training.session.epochal import foresee
 from sigma_kernel.training.session.planning import PlannedRun
@@ -86,7 +86,7 @@ class Edit(Command):
         name, split, setup = self.command, self.split, run.present.setup
         splits = setup.evaluator.splits
         check_split(name, split, splits)
-        if not splits[split].numbered:
+        if not splits[split].has_row_numbers:
             raise SigmaDataError(
                 f"{name}: the rows of {split!r} have no numbers that stay the same, as a generator makes them. Collect "
                 "them in arrays first."
@@ -154,7 +154,7 @@ def _labels(setup: Setup, command: Relabel) -> Mapping[str, Any] | None:
         return None
     evaluator, given = setup.evaluator, _by_section(setup, command.label)
     dataset = evaluator.splits[command.split]
-    row = gathered(dataset, command.rows[:1])
+    row = gather_rows(dataset, command.rows[:1])
     try:
         for section, label in given.items():
             stored = edits.as_stored(dataset, section, label, evaluator.classes)
@@ -171,11 +171,12 @@ def _labels(setup: Setup, command: Relabel) -> Mapping[str, Any] | None:
 def _by_section(setup: Setup, label: Any) -> Mapping[str, Any]:
     """Return labels by section; raise SigmaConfigError for a section without labels."""
     network = setup.model.network
-    targets = [*dict.fromkeys(cost.layer.targets for cost in network.targeted)]
+    targets = [*dict.fromkeys(cost.layer.targets for cost in network.targeted_costs)]
     if isinstance(label, Mapping):
         known = targets or [*setup.model.sections]
         if unknown := next((name for name in label if name not in known), None):
-            raise SigmaConfigError(f"relabel: no labels are in {unknown!r}.{near(unknown, known, 'They are in:')}")
+            hint = suggest_name(unknown, known, "They are in:")
+            raise SigmaConfigError(f"relabel: no labels are in {unknown!r}.{hint}")
         return label
     if len(targets) > 1:
         form = ", ".join(f"{name!r}: ..." for name in targets)

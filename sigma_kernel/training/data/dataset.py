@@ -15,7 +15,7 @@ import numpy as np
 
 from sigma_kernel.arrays import as_array, read_only
 from sigma_kernel.contracts import Dataset
-from sigma_kernel.errors import SigmaDataError, SigmaPluginError, expect, inside
+from sigma_kernel.errors import SigmaDataError, SigmaPluginError, expect, introduce_errors
 from sigma_kernel.graph.node import DTYPES, Spec
 from sigma_kernel.network.tracing import Resolve
 
@@ -83,13 +83,13 @@ class Kept(Iterable[Any]):
         """Iterate over the blocks; raise SigmaDataError if reading them failed before, as the rest is not all."""
         source, self._source = self._source, None
         if source is not None:
-            self._blocks = [*_bounded(source)]
+            self._blocks = [*_limit_blocks(source)]
         if self._blocks is None:
             raise SigmaDataError("data: reading this iterator failed, and cannot be repeated. Set the data again.")
         return iter(self._blocks)
 
 
-def _bounded(source: Iterator[Any]) -> Iterator[Any]:
+def _limit_blocks(source: Iterator[Any]) -> Iterator[Any]:
     """Yield blocks; raise SigmaDataError for more than ENDLESS, and for more than LARGEST bytes."""
     held = 0
     for number, block in enumerate(source):
@@ -104,10 +104,10 @@ def _bounded(source: Iterator[Any]) -> Iterator[Any]:
         yield block
 
 
-def kept(given: Any) -> Any:
+def keep_blocks(given: Any) -> Any:
     """Return data, or the data of each split, with iterators replaced by their blocks, which can be read repeatedly."""
     if isinstance(given, dict) and any(isinstance(one, Iterator) for one in given.values()):
-        return {name: kept(one) for name, one in given.items()}
+        return {name: keep_blocks(one) for name, one in given.items()}
     return Kept(given) if isinstance(given, Iterator) else given
 
 
@@ -175,7 +175,7 @@ def read(dataset: Dataset, block: int) -> Mapping[str, np.ndarray]:
 
     Raises SigmaComponentError unless it has the rows that the data set declares.
     """
-    with inside("data", dataset):
+    with introduce_errors("data", dataset):
         found, rows = dataset.block(block), dataset.rows(block)
         for name, values in found.items():
             right = isinstance(values, np.ndarray) and len(values) == rows
@@ -197,14 +197,14 @@ def samples(given: Any, names: Sequence[str], learned: Mapping[str, Any], resolv
     for name, values in sections.items():
         if is_frame(values) and name in (tables := {**plain, **learned.get("frames", {})}):
             extractor = resolve("extractor", tables[name])
-            with inside("predict", extractor):
+            with introduce_errors("predict", extractor):
                 values = extractor.extract(values)[name]
         found[name] = as_array("predict", name, values)
     return found
 
 
 @contextmanager
-def placed(dataset: Dataset, block: int) -> Iterator[None]:
+def number_errors(dataset: Dataset, block: int) -> Iterator[None]:
     """Add the number of the block to a SigmaDataError, if there are several."""
     try:
         yield
@@ -215,7 +215,7 @@ def placed(dataset: Dataset, block: int) -> Iterator[None]:
 
 
 # -- rows by their numbers ---------------------------------------------------------------------------------------------
-def gathered(dataset: Dataset, rows: Sequence[int]) -> Host:
+def gather_rows(dataset: Dataset, rows: Sequence[int]) -> Host:
     """Return the sections of numbered rows, in the given order; raise SigmaDataError for a row that does not exist."""
     starts, wanted = starts_of(dataset), np.asarray(rows, np.int64).reshape(-1)
     check_rows("data", wanted.tolist(), starts[-1])

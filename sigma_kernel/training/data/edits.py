@@ -15,7 +15,7 @@ import numpy as np
 
 from sigma_kernel.arrays import readable
 from sigma_kernel.contracts import Dataset
-from sigma_kernel.errors import SigmaDataError, near
+from sigma_kernel.errors import SigmaDataError, suggest_name
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.training.data.dataset import check_rows, read, starts_of
 
@@ -133,7 +133,7 @@ def as_stored(dataset: Dataset, section: str, label: Any, classes: Sequence[Any]
     places = [n for n, name in enumerate(names) if name == label and isinstance(name, bool) == isinstance(label, bool)]
     places += [n for n, name in enumerate(names) if str(name) == str(label)]
     if not places:
-        hint = near(str(label), map(str, names), "There are:")
+        hint = suggest_name(str(label), map(str, names), "There are:")
         raise SigmaDataError(f"section {section!r}: {label!r:.80} is not the label of a class.{hint}")
     return places[0]
 

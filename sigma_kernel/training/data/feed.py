@@ -17,10 +17,10 @@ from attrs import define, field, frozen
 
 from sigma_kernel.arrays import read_only
 from sigma_kernel.contracts import Backend, Batches, Dataset, Iterator
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError, expect, inside
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, expect, introduce_errors
 from sigma_kernel.graph.random import permutation
 from sigma_kernel.network.tracing import Shapes
-from sigma_kernel.training.data.dataset import Host, placed, read
+from sigma_kernel.training.data.dataset import Host, number_errors, read
 from sigma_kernel.training.data.iterators import Shuffled
 
 MANY = 2048  # rows from which on the next order is prefetched
@@ -119,9 +119,9 @@ class Feed:
     def _open(self) -> None:
         """Start without prefetched values; the executor starts its threads when they are needed."""
         self._reader = ThreadPoolExecutor(2, thread_name_prefix="sigma-feed")
-        self._orders, self._blocks = Prefetch(self._drawn, self._reader), Prefetch(self._load, self._reader)
+        self._orders, self._blocks = Prefetch(self._draw_order, self._reader), Prefetch(self._load, self._reader)
 
-    def inside(self, at: Cursor) -> Cursor:
+    def clamp(self, at: Cursor) -> Cursor:
         """Return a cursor; if it is not in these data, as it was for others, the start of its epoch."""
         there = at.block < self.dataset.blocks and at.row < self.dataset.rows(at.block)
         return at if there else self.start(at.epoch)
@@ -152,7 +152,7 @@ class Feed:
         """Return the cursor of the first minibatch of an epoch; a block without one is skipped."""
         return Cursor(epoch) if self.batches(0) else self._next_block(Cursor(epoch))
 
-    def next(self, at: Cursor, most: int) -> Batches:
+    def next_batches(self, at: Cursor, most: int) -> Batches:
         """Return up to ``most`` minibatches of equal size from one block, starting at a cursor."""
         after = self._next_block(at)
         left = self.dataset.rows(at.block) - at.row
@@ -164,7 +164,7 @@ class Feed:
         resident = self._blocks.get(self._place(at), *({self._place(after)} - {self._place(at)}))
         return Batches(resident, order[at.row : at.row + n * size].reshape(n, size))
 
-    def after(self, at: Cursor, batches: Batches, done: int) -> Cursor:
+    def advance(self, at: Cursor, batches: Batches, done: int) -> Cursor:
         """Return the cursor after the first ``done`` of the minibatches that begin at a cursor."""
         row = at.row + done * batches.rows.shape[1]
         left = self.dataset.rows(at.block) - row
@@ -177,11 +177,11 @@ class Feed:
         after = Cursor(at.epoch + 1, 0) if last else Cursor(at.epoch, at.block + 1)
         return after if self.batches(after.block) else self._next_block(after)
 
-    def _drawn(self, at: tuple[int, int]) -> np.ndarray:
+    def _draw_order(self, at: tuple[int, int]) -> np.ndarray:
         rows = self.dataset.rows(at[1])
         if type(self.iterator) is Shuffled:  # a subclass may have another order
             return read_only(np.ascontiguousarray(self.draw(self.seed, at[1], at[0], rows), np.int32))
-        with inside("iterator", self.iterator):
+        with introduce_errors("iterator", self.iterator):
             order = np.asarray(self.iterator.indices(self.seed, *at, rows))
             right = order.dtype.kind in "iu" and order.shape == (rows,) and order.min() >= 0 and order.max() < rows
             right = right and np.bincount(order.astype(np.int64), minlength=rows).all()
@@ -195,7 +195,7 @@ class Feed:
 
     def _load(self, at: tuple[int, int]) -> Mapping[str, Any]:
         _, block = at
-        with placed(self.dataset, block):
+        with number_errors(self.dataset, block):
             prepared = self.prepare(read(self.dataset, block))
         return {name: self.place(values) for name, values in prepared.items()}
 

@@ -1,6 +1,6 @@
 """Describe the rows of a run, to recognise them when its data are read again.
 
-Columns and classes are matched by name (:meth:`Dataset.aligned`, :meth:`Dataset.encode`).  Rows have numbers, by which
+Columns and classes are matched by name (:meth:`Dataset.align`, :meth:`Dataset.encode`).  Rows have numbers, by which
 data are split, edited and resumed in the middle of an epoch: they must be the same rows, in the same order.
 """
 
@@ -26,7 +26,7 @@ def describe_rows(splits: Mapping[str, Dataset], samples: Mapping[str, Any], use
     ``samples`` has the shape and the dtype of sections.  Rows without stable numbers, as of a generator, are left out.
     """
     dtypes = {name: samples[name][1] for name in sorted(used) if name in samples}
-    return {name: f"{len(rows)} {_digest(rows, dtypes)}" for name, rows in splits.items() if rows.numbered}
+    return {name: f"{len(rows)} {_digest(rows, dtypes)}" for name, rows in splits.items() if rows.has_row_numbers}
 
 
 def check_names(where: str, what: str, then: Mapping[str, Sequence[Any]], now: Mapping[str, Sequence[Any]]) -> None:

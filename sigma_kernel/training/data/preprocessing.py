@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from attrs import evolve, field, frozen
 
-from sigma_kernel.arrays import protected, read_only
+from sigma_kernel.arrays import protect, read_only
 from sigma_kernel.contracts import Backend, Dataset, Preprocessor
-from sigma_kernel.errors import SigmaDataError, expect, inside, near
+from sigma_kernel.errors import SigmaDataError, expect, introduce_errors, suggest_name
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.training.data.dataset import FITTED, Host, placed, read
+from sigma_kernel.training.data.dataset import FITTED, Host, number_errors, read
 from sigma_kernel.units import Units
 
 LOOKED_AT = 1 << 20  # numbers of a section whose digits are looked at
@@ -26,21 +26,21 @@ class Preparation:
 
     precision: str
     preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
-    fitted: Mapping[str, Host] = field(factory=dict, converter=protected)  # by preprocessor
+    fitted: Mapping[str, Host] = field(factory=dict, converter=protect)  # by preprocessor
     samples: Mapping[str, tuple[tuple[int, ...], str]] = field(factory=dict)  # shapes and dtypes in the data
 
-    def then(self, name: str, step: Preprocessor, dataset: Dataset, known: Any = None) -> Preparation:
+    def add_step(self, name: str, step: Preprocessor, dataset: Dataset, known: Any = None) -> Preparation:
         """Add one more preprocessor, fitted on the data set as the earlier ones transform it, unless that is known."""
         if step.section not in dataset.sections:
             raise SigmaDataError(f"preprocessor {name!r}: the data has no section {step.section!r}.")
         section = Section(dataset, step.section, self)
-        with inside(f"preprocessor {name!r}", step):
+        with introduce_errors(f"preprocessor {name!r}", step):
             fitted = step.fit(section) if known is None else dict(known)
             arrays = isinstance(fitted, dict) and all(isinstance(x, np.ndarray | np.generic) for x in fitted.values())
             expect(arrays, "fit() must return arrays by name", fitted)
         if not all(map(_finite, fitted.values())):
             for block, values in enumerate(section):  # an error naming the row in the data
-                with placed(dataset, block):
+                with number_errors(dataset, block):
                     check_finite({step.section: values})
         fitted = {**self.fitted, name: fitted}
         return evolve(self, preprocessors={**self.preprocessors, name: step}, fitted=fitted)
@@ -57,9 +57,9 @@ class Preparation:
 
     def __call__(self, block: Mapping[str, np.ndarray]) -> Host:
         """Return a block as the step reads it."""
-        return self.cast(self.applied(block))
+        return self.cast(self.apply_all(block))
 
-    def applied(self, block: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    def apply_all(self, block: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         """Apply all preprocessors to a block."""
         return reduce(lambda block, name: self.apply(name, block), self.preprocessors, block)
 
@@ -69,7 +69,7 @@ class Preparation:
         if step.section not in block:
             return block
         values = read_only(np.asarray(block[step.section]))  # may be the user's own
-        with inside(f"preprocessor {name!r}", step):
+        with introduce_errors(f"preprocessor {name!r}", step):
             try:
                 found = step.apply(values, self.fitted[name])
             except (TypeError, ValueError) as error:
@@ -92,7 +92,7 @@ class Preparation:
             with np.errstate(over="ignore"):  # non-finite values are reported later, with their row
                 cast = np.asarray(values, self.precision, order="C")
             if cast.dtype != values.dtype and not _finite(cast) and _finite(values):
-                place, value = _first(np.isinf(cast), values)
+                place, value = _locate_first(np.isinf(cast), values)
                 raise SigmaDataError(
                     f"data: section {name!r}, {place}: {value:g} is too large for {self.precision}. "
                     "Scale the values, or choose another precision."
@@ -100,7 +100,7 @@ class Preparation:
             return cast
         if values.dtype.kind in "iu":
             if values.size and not -(2**31) <= values.min() <= values.max() < 2**31:
-                place, value = _first((values < -(2**31)) | (values >= 2**31), values)
+                place, value = _locate_first((values < -(2**31)) | (values >= 2**31), values)
                 raise SigmaDataError(
                     f"data: section {name!r}, {place}: {value} is beyond 32 bits. Of labels, give the indices of their "
                     "classes: numpy.unique(labels, return_inverse=True)[1]. Give other numbers as floats."
@@ -123,7 +123,7 @@ class Section(Iterable[np.ndarray]):
         """Yield the array of each block, one row per sample."""
         for block in range(self.dataset.blocks):
             values = read(self.dataset, block)[self.name]
-            yield read_only(np.asarray(self.before.applied({self.name: values})[self.name]))
+            yield read_only(np.asarray(self.before.apply_all({self.name: values})[self.name]))
 
 
 def coarse_columns(block: Mapping[str, np.ndarray], cast: Host, training: Dataset) -> Iterator[str]:
@@ -150,13 +150,13 @@ def check_finite(block: Host, where: str = "data") -> None:
     """Raise SigmaDataError for the first number that is not finite, naming its section, row and column."""
     for name, values in block.items():
         if not _finite(values):
-            place, value = _first(~np.isfinite(values), values)
+            place, value = _locate_first(~np.isfinite(values), values)
             raise SigmaDataError(
                 f"{where}: section {name!r}, {place}: {value} is not finite. Fill such values in, or drop their rows."
             )
 
 
-def _first(wrong: np.ndarray, values: np.ndarray) -> tuple[str, Any]:
+def _locate_first(wrong: np.ndarray, values: np.ndarray) -> tuple[str, Any]:
     """Return where the first wrong value of a section is, in words, and the value."""
     row, *rest = (int(number) for number in np.argwhere(wrong)[0])
     columns = f", column {rest[0]}" if len(rest) == 1 else f", at {tuple(rest)}" if rest else ""
@@ -188,15 +188,15 @@ def conform(block: Host, wanted: Mapping[str, Spec], where: str = "data") -> Hos
     found: Host = {}
     for name, spec in wanted.items():
         if name not in block:
-            raise SigmaDataError(f"{where}: section {name!r} is missing.{near(name, block)}")
+            raise SigmaDataError(f"{where}: section {name!r} is missing.{suggest_name(name, block)}")
         values = block[name]
         if not values.ndim or values.shape[1:] != spec.shape:
             raise SigmaDataError(f"{where}: section {name!r} has shape {values.shape}; expected {('n', *spec.shape)}.")
-        found[name] = values if values.dtype == spec.dtype else _converted(where, name, values, spec.dtype)
+        found[name] = values if values.dtype == spec.dtype else _convert(where, name, values, spec.dtype)
     return found
 
 
-def _converted(where: str, name: str, values: np.ndarray, dtype: str) -> np.ndarray:
+def _convert(where: str, name: str, values: np.ndarray, dtype: str) -> np.ndarray:
     """Return values in another type, which must hold the same numbers; booleans are no numbers."""
     if "bool" in (values.dtype.name, dtype):
         raise SigmaDataError(
@@ -206,7 +206,7 @@ def _converted(where: str, name: str, values: np.ndarray, dtype: str) -> np.ndar
     with np.errstate(invalid="ignore", over="ignore"):
         found = values.astype(dtype)
     if (wrong := found != values).any():
-        place, value = _first(wrong, values)
+        place, value = _locate_first(wrong, values)
         raise SigmaDataError(
             f"{where}: section {name!r}, {place}: {value} is no {dtype}, for which the network was built. "
             f"Round or scale the values as those of the training, or train on {values.dtype}."

@@ -14,7 +14,7 @@ from sigma_kernel.training.names import UNDO
 
 def digests(saved: Checkpoint, order: HookOrder) -> dict[str, str]:
     """Return a short sha256 of each array, and of each other part that does not depend on the wall clock."""
-    values, timed = saved.values, order.timed
+    values, timed = saved.values, order.timing_dependent
     parts = {
         "clock": {scale: count for scale, count in values["clock"].items() if scale != "second"},
         "cursor": values["cursor"],

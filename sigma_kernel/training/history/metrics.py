@@ -22,8 +22,18 @@ from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import RowWriter
-from sigma_kernel.curves import AXES, Branch, BranchedCurves, Curve, Stretch, evenly_thinned, joined, table, thinned
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaPluginError, SigmaStateError, near
+from sigma_kernel.curves import (
+    AXES,
+    Branch,
+    BranchedCurves,
+    Curve,
+    Stretch,
+    concatenate_curves,
+    downsample,
+    evenly_thinned,
+    table,
+)
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaPluginError, SigmaStateError, suggest_name
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.optional import optional
 
@@ -62,7 +72,7 @@ class _Parts:
         self.spans.append(span)
         self.size += size
 
-    def among(self, places: Sequence[int]) -> _Parts:
+    def select(self, places: Sequence[int]) -> _Parts:
         """Return the parts in some places."""
         return _Parts([self.values[place] for place in places], [self.spans[place] for place in places])
 
@@ -70,7 +80,7 @@ class _Parts:
         """Return the curve on each branch, by the branch's index."""
         found = dict(self.older)
         for line, own in groupby(range(len(self.spans)), lambda place: self.spans[place].line):
-            found[line] = joined([*([found[line]] if line in found else []), _curve(self.among([*own]))])
+            found[line] = concatenate_curves([*([found[line]] if line in found else []), _curve(self.select([*own]))])
         return found
 
     def join_older(self) -> _Parts:
@@ -91,7 +101,7 @@ def _numbers(parts: Sequence[np.ndarray | float]) -> np.ndarray:
 def _curve(parts: _Parts) -> Curve:
     """Return the values of parts with their moments; within a burst, seconds are interpolated."""
     if not parts.values:
-        return joined([])
+        return concatenate_curves([])
     values = _numbers(parts.values).astype(float)
     sizes = np.array([1 if isinstance(one, float) else len(one) for one in parts.values])
     first, last = (
@@ -105,7 +115,7 @@ def _curve(parts: _Parts) -> Curve:
     return Curve(iterations, epochs, first[:, 2] + (last[:, 2] - first[:, 2]) / size * count, *3 * [values])
 
 
-def _unresolved(kind: str, _: str) -> Any:
+def _refuse_to_resolve(kind: str, _: str) -> Any:
     raise SigmaPluginError(f"{kind}: only the history of a trainer or of a run is drawn. Take that.")
 
 
@@ -118,7 +128,7 @@ class History(Mapping[str, np.ndarray]):
     after a rewind, it has only the values that led to the present state.  In a notebook, curves are drawn.
     """
 
-    _resolve: Resolve = _unresolved  # finds the charts that draw it
+    _resolve: Resolve = _refuse_to_resolve  # finds the charts that draw it
     _parts: dict[str, _Parts] = field(factory=dict)  # of all branches, as they were measured
     _branches: list[Branch] = field(factory=lambda: [Branch(0)])  # a reset begins one with the same number
     _span: _Span = field(factory=lambda: _Span(Moment(), Moment(), 0))  # the latest
@@ -126,7 +136,7 @@ class History(Mapping[str, np.ndarray]):
     texts: dict[str, str] = field(factory=dict, init=False)  # published since the last row of metrics
 
     @classmethod
-    def of(cls, read: BranchedCurves, resolve: Resolve = _unresolved) -> History:
+    def from_curves(cls, read: BranchedCurves, resolve: Resolve = _refuse_to_resolve) -> History:
         """Return the history of what was read from a file."""
         parts = {name: _Parts(older=own, before=1) for name, own in read.lines.items()}
         return cls(resolve, parts, [*read.branches] or [Branch(0)])
@@ -176,17 +186,17 @@ class History(Mapping[str, np.ndarray]):
 
     def curve(self, name: str) -> Curve:
         """Return the values of a name with their moments; raises a KeyError for a name that was not measured."""
-        return self.measured(name).curves()[name]
+        return self.branched_curves(name).curves()[name]
 
-    def measured(self, *names: str) -> BranchedCurves:
+    def branched_curves(self, *names: str) -> BranchedCurves:
         """Return the values of these names, or of all, on all branches."""
         return BranchedCurves(self.branches(), {name: self._lines(name) for name in names or self})
 
     def _lines(self, name: str) -> dict[int, Curve]:
         """Return the curve of a name on each branch, by the branch's index."""
-        return self._found(name).lines()
+        return self._parts_of(name).lines()
 
-    def since(self, name: str, after: int, most: int) -> tuple[int, list[Stretch]]:
+    def stretches_since(self, name: str, after: int, most: int) -> tuple[int, list[Stretch]]:
         """Return what was measured of a name since a cursor, and the next cursor; other threads may call this.
 
         Of more than ``most`` values, neighbours are joined.
@@ -195,10 +205,10 @@ class History(Mapping[str, np.ndarray]):
         count = len(parts.spans)
         new = groupby(range(max(0, after - parts.before), count), lambda place: parts.spans[place].line)
         found = [] if after else [(self._branches[line].number, curve) for line, curve in parts.older.items()]
-        found += [(self._branches[line].number, _curve(parts.among([*own]))) for line, own in new]
+        found += [(self._branches[line].number, _curve(parts.select([*own]))) for line, own in new]
         share = most / max(1, sum(len(curve.values) for _, curve in found))
         return parts.before + count, [
-            Stretch(n, thinned(curve, max(2, int(len(curve.values) * share)))) for n, curve in found
+            Stretch(n, downsample(curve, max(2, int(len(curve.values) * share)))) for n, curve in found
         ]
 
     def news(self, cursors: dict[str, int]) -> dict[str, np.ndarray]:
@@ -209,7 +219,7 @@ class History(Mapping[str, np.ndarray]):
 
     def curves(self) -> dict[str, Curve]:
         """Return all curves by name."""
-        return self.measured().curves()
+        return self.branched_curves().curves()
 
     def frame(self, library: str = "", branches: bool = False) -> Any:
         """Return a data frame of the library, or of the first of ``FRAMES``: a row per iteration, a column per name.
@@ -223,7 +233,7 @@ class History(Mapping[str, np.ndarray]):
         return optional("frame", *([library] if library else FRAMES)).DataFrame(self._columns(branches))
 
     def _columns(self, branches: bool) -> dict[str, np.ndarray]:
-        return self.measured().table() if branches else table(self.curves())
+        return self.branched_curves().table() if branches else table(self.curves())
 
     def to_csv(self, path: Path | str, branches: bool = False) -> None:
         """Write the rows of :meth:`frame` to a CSV file, with all digits; the cell of a value not measured is empty.
@@ -247,11 +257,11 @@ class History(Mapping[str, np.ndarray]):
         """
         if over not in AXES:
             raise SigmaConfigError(f"plot: over must be one of {', '.join(AXES)} (got {over!r}).")
-        return self._resolve("chart", "default:figure").draw("", {"": self.measured(*names)}, over)
+        return self._resolve("chart", "default:figure").draw("", {"": self.branched_curves(*names)}, over)
 
     def _repr_html_(self) -> str | None:
         try:
-            text = self._resolve("chart", "default:curves").draw("", {"": self.measured(*islice(self, DRAWN))})
+            text = self._resolve("chart", "default:curves").draw("", {"": self.branched_curves(*islice(self, DRAWN))})
         except SigmaPluginError:  # nothing that is installed draws charts: the text has to do
             return None
         return f'<img alt="{escape(repr(self))}" src="data:image/svg+xml;base64,{b64encode(text.encode()).decode()}">'
@@ -262,12 +272,12 @@ class History(Mapping[str, np.ndarray]):
         return f"History({', '.join(shown[:DRAWN] + more)})"
 
     def __getitem__(self, name: str) -> np.ndarray:
-        parts = self._found(name)
+        parts = self._parts_of(name)
         return _numbers([*(curve.values for curve in parts.older.values()), *parts.values])
 
-    def _found(self, name: str) -> _Parts:
+    def _parts_of(self, name: str) -> _Parts:
         if name not in self._parts:
-            raise SigmaAddressError(f"history: has no {name!r}.{near(str(name), self, 'Measured was:')}")
+            raise SigmaAddressError(f"history: has no {name!r}.{suggest_name(str(name), self, 'Measured was:')}")
         return self._parts[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -295,7 +305,7 @@ class Samples:
 
     def write(self, head: Mapping[str, Any], force: bool = False) -> None:
         """Write a row if there are new values, and either the interval has passed or ``force`` is set."""
-        if not self.rows.kept or not (force or self.now() - self._last >= self.interval):
+        if not self.rows.is_kept or not (force or self.now() - self._last >= self.interval):
             return
         for name, values in self.history.news(self._cursors).items():
             old = self._row.get(name, {"low": np.nan, "high": np.nan})
@@ -307,7 +317,7 @@ class Samples:
                 "high": float(np.fmax(old["high"], high)),
             }
         texts = self.history.texts
-        if (self._row or texts) and (force or not self.rows.behind):
+        if (self._row or texts) and (force or not self.rows.is_behind):
             self.rows.append({**head, **({"texts": texts} if texts else {}), "values": self._row})
             texts.clear()
             self._row, self._last = {}, self.now()

@@ -13,11 +13,11 @@ from attrs import Factory, define, field
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import Checkpoint, Journal, NoRows, RowWriter, StoredRun
-from sigma_kernel.encoding import packed, unpacked
+from sigma_kernel.encoding import pack, unpack
 from sigma_kernel.training.history.digests import digests
 from sigma_kernel.training.history.metrics import History, Samples
 from sigma_kernel.training.history.replay import RESUMED, Replay, end_of_training
-from sigma_kernel.training.history.rewind import Entry, Past
+from sigma_kernel.training.history.rewind import Entry, RewindBuffer
 from sigma_kernel.training.hooks.order import HookOrder
 
 MOST_LOSSES = 2**14  # between two digests
@@ -35,7 +35,7 @@ class Recorder:
     tell: Callable[[Mapping[str, Any]], None] = lambda row: None  # of every row of the journal
     history: History = field(factory=History)
     settings: History = field(factory=History)  # the numbers that can be set, each time one has changed
-    past: Past = field(factory=Past)
+    past: RewindBuffer = field(factory=RewindBuffer)
     journal: Journal = field(factory=NoRows)
     stored: StoredRun | None = field(default=None, init=False)  # for what hooks write
     replay: Replay | None = field(default=None, init=False)
@@ -76,13 +76,13 @@ class Recorder:
         """Return the entries that every row starts with."""
         return {"trainer": self.trainer, "iteration": moment.iteration, "epoch": moment.epoch, "seconds": moment.second}
 
-    def measured(self, values: Mapping[str, np.ndarray], before: Moment, after: Moment) -> None:
+    def record_values(self, values: Mapping[str, np.ndarray], before: Moment, after: Moment) -> None:
         """Record the values of a burst between two moments, one per iteration."""
         self._losses += np.asarray(values.get("training.loss", ()), "<f4").tobytes()
         del self._losses[: -4 * MOST_LOSSES]
         self.history.record(values, before, after)
 
-    def settled(self, numbers: Mapping[str, float], moment: Moment) -> None:
+    def record_settings(self, numbers: Mapping[str, float], moment: Moment) -> None:
         """Record the numbers that can be set, as far as they have changed."""
         for address, value in numbers.items():
             if self._set.get(address) != value:
@@ -102,7 +102,7 @@ class Recorder:
 
     def _write(self, row: Mapping[str, Any]) -> None:
         self.tell(row)
-        if not self.journal.kept:
+        if not self.journal.is_kept:
             self._early.append(row)
         else:
             self._append(row)
@@ -166,7 +166,7 @@ class Recorder:
         return self.replay is not None and not self.replay.goes_on
 
     @property
-    def behind(self) -> bool:
+    def is_behind(self) -> bool:
         """Return whether rows are still to be replayed before new commands are accepted."""
         return self.replay is not None and self.replay.goes_on and bool(self.replay.rows) and not self.replay.acting
 
@@ -177,7 +177,7 @@ class Recorder:
         """
         what, second = {"event": "fired", "hook": hook, "scope": scope}, moment.second
         if self.replay is not None:
-            row = self.replay.next(moment.iteration, **what)
+            row = self.replay.next_row(moment.iteration, **what)
             acts, second = row is not None, float((row or {}).get("seconds", second))
         else:
             acts = holds()
@@ -187,17 +187,17 @@ class Recorder:
 
     def hear(self, moment: Moment, hook: str, now: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a hook newly reads of other trainers; record it first, as a replay takes it from the journal."""
-        what, values = {"event": "heard", "hook": hook}, packed(now)
+        what, values = {"event": "heard", "hook": hook}, pack(now)
         if self.replay is not None:
-            values = (self.replay.next(moment.iteration, **what) or {"values": {}})["values"]
+            values = (self.replay.next_row(moment.iteration, **what) or {"values": {}})["values"]
         if values:
             self.note(moment, {**what, "values": values})
-        return dict(unpacked(values))
+        return dict(unpack(values))
 
     # -- digests and snapshots -----------------------------------------------------------------------------------------
     def digest(self, moment: Moment, snapshot: Checkpoint, order: HookOrder) -> None:
         """Write the digests of a snapshot, and the losses since the previous digest, if there is a journal."""
-        if not self.journal.kept and self.replay is None:
+        if not self.journal.is_kept and self.replay is None:
             return
         most = 4 * max(1, THINNING // max(1, self._rows))
         self.note(moment, {"event": "digest", "state": digests(snapshot, order), "losses": self._losses[-most:].hex()})
@@ -214,7 +214,7 @@ class Recorder:
         """
         digested, kept = wanted and self.past.due(), False
         if self.replay is not None:
-            digested = self.replay.next(moment.iteration, event="digest") is not None
+            digested = self.replay.next_row(moment.iteration, event="digest") is not None
             kept = self.replay.rewinds_to(moment.iteration)
         if digested or kept:
             began, found = time.perf_counter(), snapshot()

@@ -15,7 +15,7 @@ from typing import Any
 from attrs import define, field
 
 from sigma_kernel.contracts.commanding import Command, Find, command_of_row
-from sigma_kernel.encoding import packed
+from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaCheckpointError, SigmaError, SigmaStateError
 
 Row = Mapping[str, Any]
@@ -48,7 +48,7 @@ class Replay:
         """Return the journal index of the next row; None if all rows in the journal were replayed."""
         return self.rows[0]["place"] if self.rows and "again" not in self.rows[0] else None
 
-    def next(self, iteration: int, **wanted: Any) -> Row | None:
+    def next_row(self, iteration: int, **wanted: Any) -> Row | None:
         """Return the next row if it is of this iteration and has the wanted entries."""
         row = self.rows[0] if self.rows and not self.left else None
         fits = row is not None and row["iteration"] == iteration and all(row.get(k) == v for k, v in wanted.items())
@@ -62,9 +62,9 @@ class Replay:
         """Return the next row if training begins here; raise SigmaStateError if the replay was stopped early."""
         if self.left:
             raise SigmaStateError("run: was stopped during its replay. Resume it from its folder again.")
-        return self.next(iteration, event="begin")
+        return self.next_row(iteration, event="begin")
 
-    def ahead(self, iteration: int) -> int | None:
+    def iterations_to_next(self, iteration: int) -> int | None:
         """Return the number of iterations until the next row, or None if it is not known."""
         later = self.rows[0]["iteration"] - iteration if self.rows else 0
         return later if later > 0 else None
@@ -72,13 +72,15 @@ class Replay:
     def pass_by(self, iteration: int) -> None:
         """Take a row of an iteration that is over, which nothing met, for a difference: it will never be met."""
         if self.rows and not self.left and "again" not in self.rows[0] and self.rows[0]["iteration"] < iteration:
-            self._compare(f"{_said(self.rows[0])} is in the journal; the replay has gone on to iteration {iteration}")
+            self._compare(
+                f"{_describe_row(self.rows[0])} is in the journal; the replay has gone on to iteration {iteration}"
+            )
 
-    def outside(self, iteration: int, find: Find) -> Command | Row | None:
+    def next_external(self, iteration: int, find: Find) -> Command | Row | None:
         """Return the next row if it came from outside at this iteration: its command, or else its entries."""
-        while (row := self.next(iteration, again=True)) is not None and row.get("event") in AT_HOOKS:
+        while (row := self.next_row(iteration, again=True)) is not None and row.get("event") in AT_HOOKS:
             self.rows.popleft()  # of a hook that was replaced
-        row = self.next(iteration)
+        row = self.next_row(iteration)
         event = row and row.get("event")
         if row is None or event in AT_HOOKS or not (event == RESUMED or _from_outside(row)):
             return None
@@ -100,7 +102,7 @@ class Replay:
         self.acting = False
         if self.rows and self.rows[0] is row:
             self.rows.popleft()
-            self._compare(None if "again" in row else f"{_said(row)} cannot be replayed: {why}")
+            self._compare(None if "again" in row else f"{_describe_row(row)} cannot be replayed: {why}")
 
     def rewinds_to(self, iteration: int) -> bool:
         """Return whether a rewind to this iteration is still to be replayed."""
@@ -115,7 +117,7 @@ class Replay:
                 self.rows.popleft()
             return False
         try:
-            return self._compare(_difference(whole(self.rows.popleft()), row))
+            return self._compare(_difference(load_fields(self.rows.popleft()), row))
         except SigmaCheckpointError as error:  # of a journal that was changed meanwhile
             return self._compare(str(error))
 
@@ -127,7 +129,7 @@ class Replay:
         return difference is None
 
 
-def whole(row: Row) -> Row:
+def load_fields(row: Row) -> Row:
     """Return a row with the fields that were left in the journal."""
     return {**row, **row["stored"].read()} if "stored" in row else row
 
@@ -139,7 +141,7 @@ def check_commands(rows: Iterable[Row], place: str, find: Find) -> None:
             if "command" in row and _from_outside(row):
                 command_of_row(find, row)
         except SigmaError as error:
-            raise SigmaCheckpointError(f"{place}: {_when(row)}: {error}") from error
+            raise SigmaCheckpointError(f"{place}: {_describe_time(row)}: {error}") from error
 
 
 def _difference(expected: Row, found: Row) -> str | None:
@@ -147,33 +149,33 @@ def _difference(expected: Row, found: Row) -> str | None:
 
     Losses are compared only where both rows hold them.
     """
-    first = _first(expected.get("losses", ""), found.get("losses", ""))
-    one, other = ({name: packed(row[name]) for name in row if name not in ASIDE} for row in (expected, found))
+    first = _first_difference(expected.get("losses", ""), found.get("losses", ""))
+    one, other = ({name: pack(row[name]) for name in row if name not in ASIDE} for row in (expected, found))
     if first is None and one == other:
         return None
     if not expected.get("event") == found.get("event") == "digest":
-        return f"{_said(expected)} is in the journal; the replay has {_said(found)}"
+        return f"{_describe_row(expected)} is in the journal; the replay has {_describe_row(found)}"
     then, now = expected["state"], found["state"]
     names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
     since = "" if first is None else f", first seen in the loss of iteration {first + found['iteration']}"
-    return f"{_when(expected)}: {', '.join(names) or 'losses'} differ{since}"
+    return f"{_describe_time(expected)}: {', '.join(names) or 'losses'} differ{since}"
 
 
-def _first(then: str, now: str) -> int | None:
+def _first_difference(then: str, now: str) -> int | None:
     """Return the index of the first loss that differs, counted from the last one: 0, -1, -2 ..."""
     ends = range(-min(len(then), len(now)) // DIGITS * DIGITS, 0, DIGITS)
     return next((i // DIGITS + 1 for i in ends if then[i:][:DIGITS] != now[i:][:DIGITS]), None)
 
 
-def _when(row: Row) -> str:
+def _describe_time(row: Row) -> str:
     return f"iteration {row['iteration']} (epoch {row['epoch']})"
 
 
-def _said(row: Row) -> str:
-    return f"{_when(row)}: {json.dumps({name: packed(row[name]) for name in row if name not in UNSAID})}"
+def _describe_row(row: Row) -> str:
+    return f"{_describe_time(row)}: {json.dumps({name: pack(row[name]) for name in row if name not in UNSAID})}"
 
 
-def seamless(rows: Iterable[Row]) -> list[Row]:
+def without_interruptions(rows: Iterable[Row]) -> list[Row]:
     """Return the rows of a run as if it had never been interrupted and resumed."""
     kept: list[Row] = []
     for row in rows:
@@ -221,14 +223,14 @@ def tail(rows: Sequence[Row], position: int) -> list[Row]:
     only applied (``again``).
     """
     if (edited := last_edited(rows)) is None:
-        return _since(position, seamless(rows))
-    done = seamless(rows[edited + 1 :])
+        return _rows_since(position, without_interruptions(rows))
+    done = without_interruptions(rows[edited + 1 :])
     before = tail([*rows[:edited], {"event": "resumed"}], rows[edited].get("at") or 0)
     again = [{**row, "again": True} for row in before if _from_outside(row)]
-    return _since(position, done) + again[sum(map(_from_outside, done)) :]
+    return _rows_since(position, done) + again[sum(map(_from_outside, done)) :]
 
 
-def _since(position: int, rows: Sequence[Row]) -> list[Row]:
+def _rows_since(position: int, rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row["place"] >= position + (row.get("event") == RESUMED)]
 
 

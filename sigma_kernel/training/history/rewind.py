@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from attrs import define, field
 
-from sigma_kernel.clock import Moment, scaled
+from sigma_kernel.clock import Moment, time_scale
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError
 
@@ -19,7 +19,7 @@ Entry = tuple[Moment, Checkpoint]
 
 
 @define(eq=False)
-class Past:
+class RewindBuffer:
     """The newest snapshots of a session, within a limit of memory and time."""
 
     states: deque[tuple[Moment, Checkpoint]] = field(factory=lambda: deque(maxlen=8))
@@ -49,13 +49,13 @@ class Past:
         """Drop the snapshots after an iteration."""
         self.states = deque((entry for entry in self.states if entry[0].iteration <= iteration), self.states.maxlen)
 
-    def before(self, to: int, scale: str, saved: Callable[[], Sequence[Entry]] = tuple) -> Entry:
+    def rewind_to(self, to: int, scale: str, saved: Callable[[], Sequence[Entry]] = tuple) -> Entry:
         """Return the newest snapshot at or before a moment; SigmaStateError if there is none.
 
         If none in memory is that old, it is among those ``saved``.
         """
         held = [*reversed(self.states), *self._pinned.values()]
-        found = [entry for entry in held if entry[0].on(scaled(scale)) <= to] or saved()
+        found = [entry for entry in held if entry[0].count(time_scale(scale)) <= to] or saved()
         if not found:
             known = ", ".join(str(moment.iteration) for moment, _ in self.states) or "none yet"
             raise SigmaStateError(f"rewind: no snapshot of {scale} {to} or before; kept are iterations {known}.")

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.arrays import protected
+from sigma_kernel.arrays import protect
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, Metric, RowLosses
 from sigma_kernel.contracts.commanding import make_command
 from sigma_kernel.contracts.storing import StoredRun
-from sigma_kernel.encoding import packed, unpacked
-from sigma_kernel.errors import SigmaStateError, said
+from sigma_kernel.encoding import pack, unpack
+from sigma_kernel.errors import SigmaStateError, error_text
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.training.hooks.directions import find_direction
-from sigma_kernel.training.hooks.order import check_read, check_write, seen
+from sigma_kernel.training.hooks.order import check_read, check_write, look_up
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.steps import Steps
 
@@ -36,7 +36,7 @@ PATIENCE = 10.0  # seconds that the end of training waits for running firings
 
 # -- what a hook sees --------------------------------------------------------------------------------------------------
 @define(eq=False)
-class Firing:
+class HookCall:
     """One run of a background hook: its snapshot of the session, and the journal row that holds its results.
 
     The results are applied from that row.
@@ -80,7 +80,7 @@ class Firing:
     def read(self, address: str) -> Any:
         """Return a value from the snapshot, or one published by a hook that was due at the same boundary."""
         check_read(self.name, self.hook, address)
-        return protected(seen({**self.known, **self.fresh}, address, self.scope))
+        return protect(look_up({**self.known, **self.fresh}, address, self.scope))
 
     def direction(self, address: str) -> str:
         """Return which values at an address are better."""
@@ -89,21 +89,21 @@ class Firing:
     def publish(self, address: str, value: Any) -> None:
         """Publish a value at the next boundary."""
         check_write(self.name, self.hook, address, value)
-        self.row["published"][address] = packed(value)
-        self.fresh[self.scope + address] = unpacked(self.row["published"][address])
+        self.row["published"][address] = pack(value)
+        self.fresh[self.scope + address] = unpack(self.row["published"][address])
 
     def command(self, command: str, **arguments: Any) -> None:
         """Apply a command at the next boundary."""
         make_command(self.evaluator.programs.model.resolve, command, arguments)
-        self.row["commands"].append((command, packed(arguments)))
+        self.row["commands"].append((command, pack(arguments)))
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split, at the parameters of the snapshot."""
-        return self.evaluator.evaluate(self._placed("evaluate"), on, metrics)
+        return self.evaluator.evaluate(self._steps_on_device("evaluate"), on, metrics)
 
     def losses(self, on: str, most: int | None = None) -> RowLosses:
         """Return the loss of each row of a split, at the parameters of the snapshot."""
-        return self.evaluator.losses(self._placed("measure losses"), on, most)
+        return self.evaluator.losses(self._steps_on_device("measure losses"), on, most)
 
     def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
         """Return the specs of one sample of an input section, and of one row of a layer's output."""
@@ -111,20 +111,22 @@ class Firing:
 
     def excite(self, samples: np.ndarray, directions: np.ndarray, **at: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return a layer's output for samples of an input section, and its slopes along directions."""
-        return self.evaluator.excite(self._placed("excite"), samples, directions, **at)
+        return self.evaluator.excite(self._steps_on_device("excite"), samples, directions, **at)
 
     def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> str:
         """Return the continuation of a text, at the parameters of the snapshot."""
-        return "".join(self.evaluator.continuation(self._placed("generate text"), text, length, temperature, seed))
+        return "".join(
+            self.evaluator.continuation(self._steps_on_device("generate text"), text, length, temperature, seed)
+        )
 
-    def _placed(self, what: str) -> Steps:
+    def _steps_on_device(self, what: str) -> Steps:
         """Return the snapshot, with its parameters copied to the device."""
         if not self.steps.arrays:
             raise SigmaStateError(
                 f"hook {self.name!r}: cannot {what} in the background, as it declares no splits. "
                 "Declare them, or set background = false."
             )
-        return self.steps.placed()
+        return self.steps.to_device()
 
     def keep(self) -> None:
         """Refuse: the parameters have changed since the snapshot."""
@@ -143,11 +145,11 @@ class Firing:
         """Run the hook, with a ``newer`` memory if there is one; keep whatever it raises."""
         began = perf_counter()
         try:
-            self.memory = self.memory if newer is None else unpacked(newer)
+            self.memory = self.memory if newer is None else unpack(newer)
             self.hook.fire(self)
-            self.row["memory"] = packed(self.memory)
+            self.row["memory"] = pack(self.memory)
         except BaseException as error:  # passed to the training thread
-            self.error, self.row["error"] = error, said(error)
+            self.error, self.row["error"] = error, error_text(error)
         self.seconds = perf_counter() - began
 
 
@@ -157,9 +159,9 @@ class Background:
 
     evaluator: Evaluator
     log: Callable[[str], None]
-    _done: deque[Firing] = field(factory=deque, init=False)
-    _running: Firing | None = field(default=None, init=False)
-    _waiting: deque[Firing] = field(factory=deque, init=False)
+    _done: deque[HookCall] = field(factory=deque, init=False)
+    _running: HookCall | None = field(default=None, init=False)
+    _waiting: deque[HookCall] = field(factory=deque, init=False)
     _memories: dict[tuple[str, str], tuple[Hook, Any]] = field(factory=dict, init=False)  # newer than the session's
     _fresh: tuple[Moment, dict[str, Any]] = field(factory=lambda: (Moment(), {}), init=False)  # of the newest boundary
     _thread: threading.Thread | None = field(default=None, init=False)
@@ -172,10 +174,10 @@ class Background:
             self._fresh = moment, {}
         return self._fresh[1]
 
-    def submit(self, firing: Firing) -> None:
+    def submit(self, firing: HookCall) -> None:
         """Queue a firing behind the earlier ones; return at once."""
         with self._gate:
-            if all(earlier.key != firing.key for earlier in self._unapplied()):
+            if all(earlier.key != firing.key for earlier in self._pending_calls()):
                 self._memories.pop(firing.key, None)  # its results have been applied
             if len(self._waiting) >= MOST_WAITING:
                 self._give_way(firing)
@@ -185,10 +187,10 @@ class Background:
                 self._thread.start()
             self._gate.notify_all()
 
-    def _unapplied(self) -> list[Firing]:
+    def _pending_calls(self) -> list[HookCall]:
         return [*self._done, *([self._running] if self._running else []), *self._waiting]
 
-    def _give_way(self, new: Firing) -> None:
+    def _give_way(self, new: HookCall) -> None:
         old = next((firing for firing in self._waiting if firing.key == new.key), None)
         if old is None:
             return
@@ -197,7 +199,7 @@ class Background:
             self._late.add(new.name)
             self.log(f"hook {new.name!r} takes longer than the time between its firings: some are skipped")
 
-    def result(self) -> Firing | None:
+    def result(self) -> HookCall | None:
         """Remove and return the next firing that is done, or None."""
         if not self._done:  # as at nearly all boundaries: no lock
             return None
@@ -212,7 +214,7 @@ class Background:
     def forget(self) -> list[str]:
         """Drop all firings that were not applied yet; return the names of their hooks."""
         with self._gate:
-            left = sorted({firing.name for firing in self._unapplied()})
+            left = sorted({firing.name for firing in self._pending_calls()})
             self._done.clear()
             self._waiting.clear()
             self._memories.clear()
@@ -236,23 +238,23 @@ class Background:
 
     # -- the thread ----------------------------------------------------------------------------------------------------
     def _work(self) -> None:
-        while (firing := self._next()) is not None:
+        while (firing := self._next_call()) is not None:
             hook, memory = self._memories.get(firing.key, (None, None))
             firing.run(memory if hook is firing.hook else None)
             with self._gate:
-                if self._wanted():
+                if self._is_current():
                     self._running = None
                     self._done.append(firing)
                     if firing.error is None:
                         self._memories[firing.key] = firing.hook, firing.row["memory"]
                 self._gate.notify_all()
 
-    def _next(self) -> Firing | None:
+    def _next_call(self) -> HookCall | None:
         with self._gate:
-            self._gate.wait_for(lambda: self._waiting or not self._wanted())
-            if self._wanted():
+            self._gate.wait_for(lambda: self._waiting or not self._is_current())
+            if self._is_current():
                 self._running = self._waiting.popleft()
-            return self._running if self._wanted() else None
+            return self._running if self._is_current() else None
 
-    def _wanted(self) -> bool:
+    def _is_current(self) -> bool:
         return self._thread is threading.current_thread()

@@ -19,7 +19,7 @@ from attrs import Factory, field, frozen
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Hook
-from sigma_kernel.encoding import packed
+from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.registry.addresses import literal, matches
 
@@ -50,14 +50,14 @@ def reads(hook: Hook) -> tuple[str, ...]:
     return (*hook.reads, *asked)
 
 
-def abroad(asked: Iterable[str], written: Iterable[str]) -> list[tuple[str, str]]:
+def other_trainers(asked: Iterable[str], written: Iterable[str]) -> list[tuple[str, str]]:
     """Return the addresses that can be those of other trainers, as name and rest: none of the trainer begins so."""
     own = OWN.union(address.partition(".")[0] for address in written)
     parts = (address.partition(".") for address in asked)
     return [(name, rest) for name, _, rest in parts if rest and name not in own]
 
 
-def taken(asked: Sequence[str], scope: str, writer: Hook) -> list[str]:
+def matching_writes(asked: Sequence[str], scope: str, writer: Hook) -> list[str]:
     """Return the addresses of a writer that a hook of this scope reads; local values are published once per worker."""
     if writer.scope == "local":
         asked = [inner(a) for a in asked if scope == "local" or a.startswith(("workers.", "*"))]
@@ -77,19 +77,19 @@ def check_read(name: str, hook: Hook, address: str) -> None:
 
 def check_write(name: str, hook: Hook, address: str, value: Any) -> None:
     """Raise SigmaStateError for an address that a hook did not declare in ``writes``, or a value of a wrong type."""
-    if address not in hook.writes and not _covered(address, tuple(hook.writes)):
+    if address not in hook.writes and not _matches_any(address, tuple(hook.writes)):
         raise SigmaStateError(f"hook {name!r}: publishes {address!r} without declaring it. Add it to writes.")
     if type(value) is not float:
-        packed(value.flat[:0] if hasattr(value, "flat") else value)  # of an array, only its dtype matters
+        pack(value.flat[:0] if hasattr(value, "flat") else value)  # of an array, only its dtype matters
 
 
 @lru_cache(maxsize=4096)
-def _covered(address: str, patterns: tuple[str, ...]) -> bool:
+def _matches_any(address: str, patterns: tuple[str, ...]) -> bool:
     """Return whether a pattern matches an address."""
     return any(matches(pattern, address) for pattern in patterns)
 
 
-def seen(known: Mapping[str, Any], address: str, scope: str = "") -> Any:
+def look_up(known: Mapping[str, Any], address: str, scope: str = "") -> Any:
     """Return the value at an address, local values first, or None; for a pattern, all matches by name."""
     if literal(address):
         return next((known[name] for name in (scope + address, address) if name in known), None)
@@ -98,18 +98,22 @@ def seen(known: Mapping[str, Any], address: str, scope: str = "") -> Any:
 
 def by_the_clock(hooks: Mapping[str, Hook]) -> frozenset[str]:
     """Return the hooks that depend on the wall clock, or on what such a hook publishes."""
-    return _and_readers(hooks, {name for name, hook in hooks.items() if _timed(hook)})
+    return _and_readers(hooks, {name for name, hook in hooks.items() if _uses_clock(hook)})
 
 
 def _and_readers(hooks: Mapping[str, Hook], found: set[str]) -> frozenset[str]:
     while True:
-        more = {name for name, hook in hooks.items() if any(taken(reads(hook), hook.scope, hooks[w]) for w in found)}
+        more = {
+            name
+            for name, hook in hooks.items()
+            if any(matching_writes(reads(hook), hook.scope, hooks[w]) for w in found)
+        }
         if more <= found:
             return frozenset(found)
         found |= more
 
 
-def _timed(hook: Hook) -> bool:
+def _uses_clock(hook: Hook) -> bool:
     asks = hook.when is not None and re.search(r"\bseconds?\b", str(hook.when)) is not None
     looks = any(address in _SECONDS or address.startswith("phases.") for address in reads(hook))
     return hook.timed or asks or looks or hook.every.scale is TimeScale.SECOND
@@ -122,7 +126,7 @@ def ends(hook: Hook, iteration_at: Callable[[float], float]) -> list[float]:
     """
     units: dict[TimeScale, Callable[[float], float]] = {TimeScale.ITERATION: float, TimeScale.EPOCH: iteration_at}
     if hook.when is None:
-        return [unit(hook.every.next(0) or 0) for scale, unit in units.items() if scale is hook.every.scale]
+        return [unit(hook.every.next_due(0) or 0) for scale, unit in units.items() if scale is hook.every.scale]
     return [unit(goal) for scale, unit in units.items() if (goal := hook.when.goal(scale)) is not None]
 
 
@@ -158,10 +162,10 @@ def equal(a: Hook, b: Hook) -> bool:
     """Return whether two hooks are equal in all but their names."""
     if type(a) is not type(b) or not attrs.has(type(a)):
         return a is b
-    return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in attrs.fields(type(a)))
+    return all(_are_equal(getattr(a, f.name), getattr(b, f.name)) for f in attrs.fields(type(a)))
 
 
-def _same(a: Any, b: Any) -> bool:
+def _are_equal(a: Any, b: Any) -> bool:
     try:
         return a is b or bool(a == b)
     except ValueError:  # arrays compare elementwise
@@ -170,7 +174,7 @@ def _same(a: Any, b: Any) -> bool:
 
 def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
     """Return every constraint on the order that follows from the declarations of hooks."""
-    found = [reason for name, hook in hooks.items() for reason in _required(name, hook, hooks)]
+    found = [reason for name, hook in hooks.items() for reason in _requirements(name, hook, hooks)]
     writers: dict[str, set[str]] = {}  # by the address written; under "" those that write patterns, and local ones
     for writer, hook in hooks.items():
         for address in hook.writes:
@@ -180,13 +184,13 @@ def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
         wanted = reads(hook)
         near = [writers.get(a, set()) for a in (*wanted, "")] if all(map(literal, wanted)) else [*writers.values()]
         for writer in sorted(set[str]().union(*near) - {reader}, key=places.__getitem__):
-            shared = taken(wanted, hook.scope, hooks[writer])
+            shared = matching_writes(wanted, hook.scope, hooks[writer])
             if shared:
                 found.append(Reason(writer, reader, f"{reader} reads {shared[0]}, which {writer} writes"))
     return found
 
 
-def decided(hooks: Mapping[str, Hook], names: Sequence[str]) -> list[Reason]:
+def explain_order(hooks: Mapping[str, Hook], names: Sequence[str]) -> list[Reason]:
     """Return the reasons of a callback order: what hooks declare, else what decides between neighbours."""
     found = reasons(hooks)
     declared = {(reason.first, reason.then) for reason in found}
@@ -203,7 +207,7 @@ def meet(a: str, b: str) -> bool:
     return a == b or matches(a, b) or matches(b, a)
 
 
-def _required(name: str, hook: Hook, hooks: Mapping[str, Hook]) -> list[Reason]:
+def _requirements(name: str, hook: Hook, hooks: Mapping[str, Hook]) -> list[Reason]:
     found = []
     for wanted in hook.requires:
         firsts = [other for other, h in hooks.items() if wanted in (other, type(h).__name__) and other != name]
@@ -213,7 +217,7 @@ def _required(name: str, hook: Hook, hooks: Mapping[str, Hook]) -> list[Reason]:
     return found
 
 
-def ordered(hooks: Mapping[str, Hook]) -> list[str]:
+def order_hooks(hooks: Mapping[str, Hook]) -> list[str]:
     """Return the names of hooks in callback order.
 
     Raises SigmaConfigError for equal hooks, for cyclic declarations, naming the cycle, and for a background hook that
@@ -249,7 +253,7 @@ class HookOrder:
     """
 
     hooks: Mapping[str, Hook]
-    names: Sequence[str] = field(default=Factory(lambda order: ordered(order.hooks), takes_self=True), init=False)
+    names: Sequence[str] = field(default=Factory(lambda order: order_hooks(order.hooks), takes_self=True), init=False)
 
     @cached_property
     def observers(self) -> Mapping[str, tuple[str, ...]]:
@@ -259,14 +263,16 @@ class HookOrder:
         return {name: addresses for name, addresses in found.items() if addresses}
 
     @cached_property
-    def judged(self) -> frozenset[str]:
+    def clock_dependent(self) -> frozenset[str]:
         """Return the hooks that depend on the wall clock."""
         return by_the_clock(self.hooks)
 
     @cached_property
-    def timed(self) -> frozenset[str]:
+    def timing_dependent(self) -> frozenset[str]:
         """Return these, and the hooks that depend on when background hooks are done."""
-        return _and_readers(self.hooks, {n for n, hook in self.hooks.items() if hook.background or n in self.judged})
+        return _and_readers(
+            self.hooks, {n for n, hook in self.hooks.items() if hook.background or n in self.clock_dependent}
+        )
 
     def blank(self) -> dict[str, dict[str, Any]]:
         """Return the initial memory of all hooks."""
@@ -290,5 +296,5 @@ class HookOrder:
 
     def depends_on_time(self, address: str) -> bool:
         """Return whether a published value depends on the wall clock, or on the number of workers."""
-        written = (pattern for name in self.timed for pattern in self.hooks[name].writes)
+        written = (pattern for name in self.timing_dependent for pattern in self.hooks[name].writes)
         return address.startswith("workers.") or any(meet(address, pattern) for pattern in written)

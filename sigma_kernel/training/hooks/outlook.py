@@ -12,12 +12,21 @@ from attrs import field, frozen
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.criteria import Lookup
-from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, named, near, said
+from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, component_name, error_text, suggest_name
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.registry.addresses import literal, matches
 from sigma_kernel.training.hooks.directions import find_direction, published_metrics
-from sigma_kernel.training.hooks.order import OBSERVED, HookOrder, Memory, abroad, inner, meet, reads, taken
+from sigma_kernel.training.hooks.order import (
+    OBSERVED,
+    HookOrder,
+    Memory,
+    inner,
+    matching_writes,
+    meet,
+    other_trainers,
+    reads,
+)
 from sigma_kernel.training.step.model import COSTS, EPOCH, OPTIMISERS, Model, evaluation_step
 from sigma_kernel.training.step.weights import check_weights
 
@@ -27,7 +36,7 @@ ELSEWHERE = ("network.", *OPTIMISERS, "phases.", f"training.{COSTS}", EPOCH, *OB
 
 # -- what would fail ---------------------------------------------------------------------------------------------------
 @frozen
-class Prospect:
+class ModelPreview:
     """What hooks can check of a model before training."""
 
     model: Model
@@ -54,7 +63,7 @@ class Prospect:
 
 
 @frozen
-class _Listing(Prospect):
+class _Listing(ModelPreview):
     """An outlook that notes the metrics which hooks would measure."""
 
     found: dict[str, Metric] = field(factory=dict)
@@ -76,19 +85,19 @@ def check_hooks(
     where: str, hooks: Mapping[str, Hook], model: Model, mistakes: Mistakes = FIRST, others: Collection[Hook] = ()
 ) -> None:
     """Raise SigmaConfigError for a hook that would fail on this model; ``others`` are those of the same trainer."""
-    prospect = Prospect(model, (*others, *hooks.values()))
+    preview = ModelPreview(model, (*others, *hooks.values()))
     for name, hook in hooks.items():
-        with mistakes.at("hooks", name):
-            check_one(f"{where}.{name}", hook.check, prospect)
-            _check_falling(f"{where}.{name}", hook, prospect)
+        with mistakes.locate("hooks", name):
+            check_one(f"{where}.{name}", hook.check, preview)
+            _check_falling(f"{where}.{name}", hook, preview)
             if hook.weights:
                 check_weights(f"{where}.{name}.weights", hook.weights, model.first_slots())
 
 
-def _check_falling(where: str, hook: Hook, prospect: Prospect) -> None:
+def _check_falling(where: str, hook: Hook, preview: ModelPreview) -> None:
     """Raise SigmaConfigError for a criterion that takes a metric whose higher values are better to fall."""
     for address in () if hook.when is None else hook.when.falling():
-        if prospect.direction(address) == "higher":
+        if preview.direction(address) == "higher":
             raise SigmaConfigError(f"{where}.when: {address} improves: means that it falls. Write 'improves upwards'.")
 
 
@@ -97,7 +106,7 @@ def check_one(where: str, check: Callable[[Any], None], subject: Any) -> None:
     try:
         check(subject)
     except Exception as error:
-        raise SigmaConfigError(f"{where}: {said(error)}") from error
+        raise SigmaConfigError(f"{where}: {error_text(error)}") from error
 
 
 # -- what nobody publishes ---------------------------------------------------------------------------------------------
@@ -115,17 +124,17 @@ def check_reads(
     wide = [h for h in hooks.values() if h.scope == "local" or {"*", "<"}.intersection("".join(h.writes))]
     for name, hook in hooks.items():
         for address in dict.fromkeys(reads(hook)):
-            with mistakes.at("hooks", name, *(() if address in hook.reads else ("when",))):
+            with mistakes.locate("hooks", name, *(() if address in hook.reads else ("when",))):
                 known = address in plain or (not literal(address) and any(matches(address, a) for a in there))
                 shard = address.startswith("workers.") and meet(inner(address), "training.loss")
                 writers = wide if literal(address) else hooks.values()
-                known = known or shard or any(taken([address], hook.scope, other) for other in writers)
+                known = known or shard or any(matching_writes([address], hook.scope, other) for other in writers)
                 elsewhere = (f"{other}.{address.partition('.')[2]}" for other in others)
-                known = known or any(other in others for other, _ in abroad([address], heads))
+                known = known or any(other in others for other, _ in other_trainers([address], heads))
                 if not known and not (address.startswith(ELSEWHERE) if model is None else model.observable([address])):
                     raise SigmaConfigError(
                         f"{trainer}.hooks.{name}: reads {address!r}, which nothing here publishes. Add the hook that "
-                        f"does, such as evaluate, or correct the address.{near(address, {*plain, *elsewhere})}"
+                        f"does, such as evaluate, or correct the address.{suggest_name(address, {*plain, *elsewhere})}"
                     )
 
 
@@ -133,7 +142,7 @@ def check_reads(
 def check_end(trainer: str, epochs: float | None, hooks: Mapping[str, Hook]) -> None:
     """Raise SigmaConfigError for training that neither a number of epochs nor a hook ends."""
     if epochs is None and not any(hook.ends or hook.stops for hook in hooks.values()):
-        own = [name for name, hook in hooks.items() if ":" not in named(hook)]  # those of plugins declare it
+        own = [name for name, hook in hooks.items() if ":" not in component_name(hook)]  # those of plugins declare it
         silent = f" If {' or '.join(own)} ends it, declare `ends = True` in its class." if own else ""
         raise SigmaConfigError(
             f"{trainer}: nothing ends its training. Set `epochs = 30`, or inf to train until it is stopped, or add a "
@@ -144,15 +153,15 @@ def check_end(trainer: str, epochs: float | None, hooks: Mapping[str, Hook]) -> 
 def renew(order: HookOrder, memory: Memory) -> None:
     """Clear the memory of every hook that has ended training, so that it watches anew."""
     for name in order.active(memory):
-        if order.hooks[name].over(memory[name]["hook"]):
+        if order.hooks[name].has_ended(memory[name]["hook"]):
             memory[name]["hook"].clear()
 
 
-def ended(order: HookOrder, memory: Memory, lookup: Lookup, now: Moment) -> str | None:
+def end_reason(order: HookOrder, memory: Memory, lookup: Lookup, now: Moment) -> str | None:
     """Return why training would end before it begins: a hook that ends training is due, or its criterion holds."""
     for name in order.active(memory):
         hook = order.hooks[name]
-        if hook.over(memory[name]["hook"]):
+        if hook.has_ended(memory[name]["hook"]):
             return f"hook {name!r} has ended it already; detach it, or ask for more: fit(epochs=n), resume --epochs N"
         if hook.stops and _holds(hook, memory[name]["criterion"], now, lookup):
             why, what = (f"{hook.when} holds", "when") if hook.when is not None else (f"{hook.every} is over", "every")
@@ -162,8 +171,8 @@ def ended(order: HookOrder, memory: Memory, lookup: Lookup, now: Moment) -> str 
 
 def _holds(hook: Hook, asked: Mapping[str, Any], now: Moment, lookup: Lookup) -> bool:
     if hook.when is None:
-        return hook.every.next(now.on(hook.every.scale)) is None
-    if now.on(hook.every.scale) < hook.every.first:
+        return hook.every.next_due(now.count(hook.every.scale)) is None
+    if now.count(hook.every.scale) < hook.every.first:
         return False
     memory = deepcopy(asked.get("", {}))
     return bool(hook.when.ask(lookup, memory, now)) and _steady(memory)

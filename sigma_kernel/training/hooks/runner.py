@@ -12,7 +12,7 @@ from typing import Any
 from attrs import define, field
 
 from sigma_kernel.contracts import Hook, HookContext
-from sigma_kernel.errors import SigmaTrainingError, named, said
+from sigma_kernel.errors import SigmaTrainingError, component_name, error_text
 from sigma_kernel.training.hooks.order import HookOrder, Memory
 
 STRIKES = 3  # in a row
@@ -31,7 +31,7 @@ def fail(name: str, hook: Hook, memory: dict[str, Any], log: Log, error: BaseExc
     cause = error if isinstance(error, BaseException) else None
     if isinstance(error, SigmaTrainingError) and hook.on_error == "fail":  # its message has the remedy
         raise type(error)(f"hook {name!r}: {error}") from error
-    text = f"hook {name!r} ({named(hook)}) failed: {said(cause) if cause else error}".rstrip(".: ")
+    text = f"hook {name!r} ({component_name(hook)}) failed: {error_text(cause) if cause else error}".rstrip(".: ")
     memory["error"] = text
     if hook.on_error == "fail":
         raise SigmaTrainingError(f"{text}. Set on_error = 'mute' or 'ignore' to train on.") from cause

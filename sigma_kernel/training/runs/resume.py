@@ -12,7 +12,7 @@ from attrs import evolve
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Excerpt, Log, StoredRun
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, SigmaError, said
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, SigmaError, error_text
 from sigma_kernel.training.compatibility import check_fit, differences
 from sigma_kernel.training.components import Learned
 from sigma_kernel.training.data.identity import changed_rows, describe_rows
@@ -23,9 +23,9 @@ from sigma_kernel.training.history.replay import (
     check_commands,
     failure,
     last_edited,
-    seamless,
+    load_fields,
     tail,
-    whole,
+    without_interruptions,
 )
 from sigma_kernel.training.hooks.order import meet
 from sigma_kernel.training.hooks.outlook import renew
@@ -51,7 +51,7 @@ def attach(run: StoredRun, session: Session) -> None:
 
 def keep_initial(run: StoredRun, session: Session) -> None:
     """Keep the initial values of a session that come from outside, in a new run."""
-    if arrays := session.initial.outside():
+    if arrays := session.initial.outside_values():
         run.keep_initial(session.setup.name, arrays)
 
 
@@ -87,7 +87,7 @@ def _restore_newest(run: StoredRun, session: Session, part: Excerpt, edits: Sequ
     try:
         restored = restore(run, session, log, edits, rows)
     except SigmaCheckpointError:
-        if not part.whole or not _from_the_beginning(run, name, rows):
+        if not part.is_complete or not _from_the_beginning(run, name, rows):
             raise
         log(f"{run.place}: has no checkpoint of {name!r} to resume from: everything is replayed")
     since = restored[1].values.get("journal", 0) if restored else 0
@@ -127,7 +127,7 @@ def resume(
         checkpoints.set_aside(session.moment.iteration, branch)  # else they would be taken for newer ones
     recorder.follow(rows, before, branch, session.moment.iteration)
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
-    left = [whole(row) for row in tail([*rows, row], position) if not is_overridden(row, edited)]
+    left = [load_fields(row) for row in tail([*rows, row], position) if not is_overridden(row, edited)]
     written = {**row, "configuration": recorder.journal.configuration}
     session.replayer.resume(Replay(deque(left)) if left else None, written, paused)
 
@@ -203,12 +203,12 @@ def replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> None:
             found = _gone_back_to(run.checkpoints(name), row, log)
             session.recorder.past.keep(Moment(**found.values["clock"]), found, pinned=True)
     check_commands(rows, part.place, session.commands.find)
-    session.recorder.compare(Replay(deque(seamless(rows)), goes_on=False))
+    session.recorder.compare(Replay(deque(without_interruptions(rows)), goes_on=False))
 
 
 def _gone_back_to(checkpoints: Checkpoints, rewind: Row, log: Log) -> Checkpoint:
     """Return the state that a rewind restored, from the checkpoint that it wrote: that may have been left since."""
-    found = (checkpoints.read(label, log) for label in checkpoints.branch_labels(rewind["to"]))
+    found = (checkpoints.read(label, log) for label in checkpoints.list_abandoned(rewind["to"]))
     own = (one for one in found if one.values.get("branch") == rewind["branch"])
     return next(own, None) or checkpoints.read(str(rewind["to"]), log)
 
@@ -259,18 +259,18 @@ def fit(path: Path | str, found: Checkpoint, session: Session, accepted: Log | N
     except SigmaCheckpointError:
         raise
     except Exception as error:
-        raise SigmaCheckpointError(f"{path}: does not fit: {said(error):.200} Use another checkpoint.") from error
+        raise SigmaCheckpointError(f"{path}: does not fit: {error_text(error):.200} Use another checkpoint.") from error
 
 
 def check_rows(found: Checkpoint, session: Session, accepted: Log | None = None) -> None:
     """Raise SigmaDataError if the rows are not those of a checkpoint; if it is ``accepted``, log it."""
-    name, setup, known = session.setup.name, session.setup, Learned.saved(found.values, {})
+    name, setup, known = session.setup.name, session.setup, Learned.from_checkpoint(found.values, {})
     try:
-        now = describe_rows(setup.evaluator.splits, known.held("samples"), setup.model.sections)
-        changed = changed_rows(known.held("rows"), now)  # earlier versions do not describe them
+        now = describe_rows(setup.evaluator.splits, known.facts_of("samples"), setup.model.sections)
+        changed = changed_rows(known.facts_of("rows"), now)  # earlier versions do not describe them
     except (AttributeError, LookupError, TypeError) as error:
         raise SigmaCheckpointError(
-            f"{name}: its rows are not described: {said(error)} Use another checkpoint."
+            f"{name}: its rows are not described: {error_text(error)} Use another checkpoint."
         ) from error
     edited = changed.keys() & found.values.get("changes", {}).get("edits", {})
     if changed and (edited or accepted is None):
@@ -287,7 +287,7 @@ def recall(run: StoredRun, trainer: str, whole: bool) -> Checkpoint:
         with suppress(SigmaCheckpointError):  # restoring it raises the error
             if whole:
                 return checkpoints.read(str(number), _silent)
-            return Checkpoint({}, checkpoints.describe(str(number), _silent)["values"])
+            return Checkpoint({}, checkpoints.read_manifest(str(number), _silent)["values"])
     return Checkpoint({}, {})
 
 

@@ -70,7 +70,7 @@ class Applier:
 
     def check_free(self) -> None:
         """Raise SigmaStateError between a resume and the replay of its journal."""
-        if self.current.recorder.behind and not self.current.queue.busy:
+        if self.current.recorder.is_behind and not self.current.queue.busy:
             raise SigmaStateError(
                 f"{self.current.setup.name}: was resumed at iteration {self.current.moment.iteration}, and what its "
                 "journal holds after that is not replayed yet. Send commands once it trains: they apply after the "

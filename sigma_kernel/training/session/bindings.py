@@ -28,7 +28,7 @@ from sigma_kernel.registry.registry import NOTHING, Kind
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.session.changes import TIMES, froze, read_time, timed, updated
 from sigma_kernel.training.session.state import RunState, Setup
-from sigma_kernel.training.step.live import Elements, ranged
+from sigma_kernel.training.step.live import Elements, number_kind
 from sigma_kernel.training.step.model import EPOCH, GOOD, LAYERS, RISE, SCALE, SCALES, SKIPS
 
 SECONDS = Kind(float, 0, doc="The time that training took, without pauses.", unit="seconds")
@@ -91,13 +91,13 @@ def bindings(setup: Setup, published: Iterable[str] = ()) -> dict[str, Binding]:
     """Return the bindings of all addresses, including those ``published`` under a hook's pattern."""
     hooks = setup.order.hooks.values()
     written = [a for hook in hooks if hook.scope == "global" for a in hook.writes if literal(a)]
-    numbers = {address: Binding(_published, Kind(float)) for address in settable(setup)}
-    return {**shown(published), **fixed(setup), **shown(written), **numbers}
+    numbers = {address: Binding(_published_value, Kind(float)) for address in settable(setup)}
+    return {**published_bindings(published), **fixed_bindings(setup), **published_bindings(written), **numbers}
 
 
-def fixed(setup: Setup) -> dict[str, Binding]:
+def fixed_bindings(setup: Setup) -> dict[str, Binding]:
     """Return the bindings of all addresses that no hook declares."""
-    model, number = setup.model, partial(ranged, dtype=setup.model.precision)
+    model, number = setup.model, partial(number_kind, dtype=setup.model.precision)
     groups = {f"{h}.{n}": x for h, own in model.optimisers.items() for n, x in live_settings(own.type).items()}
     flags = [f"{head}.frozen" for head in model.optimisers] + [f"{h}.{a}.frozen" for a, h in model.owners.items()]
     times = [(hook, what) for hook in setup.parts.hooks for what in TIMES]
@@ -108,14 +108,14 @@ def fixed(setup: Setup) -> dict[str, Binding]:
         "epochs": Binding(_epochs, Kind(int, 1, doc="The total number of epochs.")),
         "batch_size": Binding(_batch_size, Kind(int, 1, doc="Rows of a batch, from the next epoch on.")),
         "data.batch_size": Binding(_used_size, None, Kind(int, 1, doc="Rows of a batch, in force.")),
-        **dict.fromkeys(_counts(setup), Binding(_counted, None, Kind(int, 0))),
-        **{name: Binding(_array, Elements(spec=spec)) for name, spec in model.held().items()},
+        **dict.fromkeys(_counts(setup), Binding(_data_count, None, Kind(int, 0))),
+        **{name: Binding(_array, Elements(spec=spec)) for name, spec in model.layer_specs().items()},
         **{name: _SCALING[name.rpartition(".")[2]] for name in model.scales()},
         **{name: Binding(_base, number(setting=x.setting)) for name, x in setup.live.values.items()},
         **{name: Binding(_group, number(setting=setting)) for name, setting in groups.items()},
         **dict.fromkeys(flags, Binding(_frozen, Kind(bool))),
         **{f"hooks.{hook}.{what}": Binding(_time, Time(what=what)) for hook, what in times},
-        **shown(head + name for name in model.measured() for head in ("training.", EPOCH)),
+        **published_bindings(head + name for name in model.measured_names() for head in ("training.", EPOCH)),
     }
 
 
@@ -124,9 +124,9 @@ def settable(setup: Setup) -> dict[str, float]:
     return {address: number for hook in setup.order.hooks.values() for address, number in hook.settable.items()}
 
 
-def shown(addresses: Iterable[str]) -> dict[str, Binding]:
+def published_bindings(addresses: Iterable[str]) -> dict[str, Binding]:
     """Return the bindings of published values."""
-    return dict.fromkeys(addresses, Binding(_published))
+    return dict.fromkeys(addresses, Binding(_published_value))
 
 
 def numbers(session: Readable) -> dict[str, float]:
@@ -157,7 +157,7 @@ def check_declared(setup: Setup, checked: Mapping[str, Hook] = MappingProxyType(
 def _check_settable(setup: Setup) -> None:
     hooks = setup.order.hooks.values()
     numbers = [address for hook in hooks for address in hook.settable]
-    known = {*fixed(setup), *(address for hook in hooks for address in hook.writes)} if numbers else set()
+    known = {*fixed_bindings(setup), *(address for hook in hooks for address in hook.writes)} if numbers else set()
     for address in numbers:
         if address in known:
             raise SigmaConfigError(f"{setup.name}.hooks: {address!r} exists already. Give the number another name.")
@@ -165,7 +165,7 @@ def _check_settable(setup: Setup) -> None:
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-def _published(session: Readable, address: str) -> Any:
+def _published_value(session: Readable, address: str) -> Any:
     published = session.state.published
     return published[address] if address in published else settable(session.setup).get(address, NOTHING)
 
@@ -188,7 +188,7 @@ def _counts(setup: Setup) -> list[str]:
     return [f"data.{split}.{what}" for split in splits for what in ("rows", "excluded", "relabelled")]
 
 
-def _counted(session: Readable, address: str) -> int:
+def _data_count(session: Readable, address: str) -> int:
     split, _, what = address.removeprefix("data.").rpartition(".")
     return session.setup.counts(split)[what]
 
@@ -238,7 +238,7 @@ def _group(session: Readable, name: str) -> float:
 
 
 def _frozen(session: Readable, name: str) -> bool:
-    return session.setup.model.frozen.issuperset(session.setup.owned(name))
+    return session.setup.model.frozen.issuperset(session.setup.frozen_by(name))
 
 
 def _time(session: Readable, name: str) -> str:
@@ -248,21 +248,21 @@ def _time(session: Readable, name: str) -> str:
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
-def written(state: RunState, setup: Setup, new: Mapping[str, Any]) -> RunState:
+def write_values(state: RunState, setup: Setup, new: Mapping[str, Any]) -> RunState:
     """Return the state with new values, already checked by their kinds, at settable addresses of no hook.
 
     The times and criteria of hooks, frozen parameters, the number of epochs and the batch size are part of ``changes``:
     the setup has to be reconfigured.
     """
-    arrays, live, changes, specs = dict(state.arrays), dict[str, float](), state.changes, setup.model.held()
+    arrays, live, changes, specs = dict(state.arrays), dict[str, float](), state.changes, setup.model.layer_specs()
     specs |= {name: Spec((), first.dtype.name) for name, first in setup.model.scales().items()}
     for address, value in new.items():
         if address in arrays:
             values = np.full(specs[address].shape, value, specs[address].dtype)
             declared = setup.model.shapes.parameters.get(address.removeprefix(LAYERS))
             arrays[address] = setup.to_device(declared.fix_rows(values) if declared else values)
-            state = state.chosen()
-        elif parameters := setup.owned(address):
+            state = state.without_last()
+        elif parameters := setup.frozen_by(address):
             changes = froze(changes, [p for p in parameters if (p in setup.model.frozen) != value], value)
         elif address == "batch_size":
             changes = updated(changes, batch_size=value)
@@ -273,4 +273,4 @@ def written(state: RunState, setup: Setup, new: Mapping[str, Any]) -> RunState:
             changes = timed(changes, name, what, value)
         else:
             live |= dict.fromkeys(setup.group(address), value)
-    return evolve(state, arrays=arrays, live=state.live.changed({**state.live.base, **live}), changes=changes)
+    return evolve(state, arrays=arrays, live=state.live.with_base({**state.live.base, **live}), changes=changes)

@@ -17,7 +17,7 @@ from attrs import field, frozen
 
 from sigma_kernel.contracts import Backend, Dataset, Hook, Iterator, Optimisation
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import SigmaConfigError, named, near
+from sigma_kernel.errors import SigmaConfigError, component_name, suggest_name
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.plugins.components import display_name
 from sigma_kernel.registry.addresses import literal
@@ -50,7 +50,7 @@ class Factory:
     def backend_name(self, changes: Changes) -> str:
         """Return the display name of the backend."""
         chosen = changes.get("backend", self.base.backend)
-        full = named(chosen)
+        full = component_name(chosen)
         return full.rpartition(":")[2] if ":" in full else display_name(chosen).removesuffix("_backend")
 
     def with_hook(self, changes: Changes, name: str, hook: Any) -> Changes:
@@ -64,7 +64,7 @@ class Factory:
         """Return changes without a hook; raise SigmaConfigError for an unknown one."""
         there, hooks = self.named(changes), _attached(changes)
         if name not in there:
-            raise SigmaConfigError(f"detach: there is no hook {name!r}.{near(name, there, 'There are:')}")
+            raise SigmaConfigError(f"detach: there is no hook {name!r}.{suggest_name(name, there, 'There are:')}")
         hooks.pop(name, None)
         times = {other: set_ for other, set_ in changes.get("times", {}).items() if other != name}
         return updated(changes, hooks=hooks | ({name: None} if name in self.base.hooks else {}), times=times)
@@ -109,7 +109,8 @@ class Factory:
         if slot in CONTRACTS:
             return self.resolve(CONTRACTS[slot], chosen, where)
         if slot not in self.heads:
-            raise SigmaConfigError(f"{where}: there is no such optimiser.{near(slot, self.heads, 'There are:')}")
+            hint = suggest_name(slot, self.heads, "There are:")
+            raise SigmaConfigError(f"{where}: there is no such optimiser.{hint}")
         return optimisation(self.resolve, where, chosen, self.base.optimisers.get(slot))
 
     def _wanted(self, name: str, now: Parts, then: Changes, wanted: Changes) -> Hook:

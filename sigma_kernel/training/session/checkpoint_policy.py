@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 from attrs import define, evolve, field
 
-from sigma_kernel.clock import Moment, scaled
+from sigma_kernel.clock import Moment, time_scale
 from sigma_kernel.contracts.commanding import SaveOrder
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints
 from sigma_kernel.errors import SigmaCheckpointError
@@ -43,11 +43,11 @@ class CheckpointPolicy:
         """Save now, or once after all hooks that are due together."""
         if self.current.progress.interrupted and self.current.queue.busy:
             return  # the stop has saved already
-        with self.together() as saves:
+        with self.save_together() as saves:
             saves.append((self.current.recorder.by, command))
 
     @contextmanager
-    def together(self) -> Iterator[Saves]:
+    def save_together(self) -> Iterator[Saves]:
         """Save once, after all hooks inside, if any of them asked: a checkpoint belongs between two boundaries."""
         outer = self._asked
         saves = self._asked = [] if outer is None else outer
@@ -107,7 +107,7 @@ class CheckpointPolicy:
 
     def made_with(self) -> dict[str, str]:
         """Return the versions, libraries, processor and backend that the bits of this run depend on."""
-        return made_with(self.current.backend_name, self.current.setup.programs.backend.about)
+        return made_with(self.current.backend_name, self.current.setup.programs.backend.runtime)
 
     # -- going back ----------------------------------------------------------------------------------------------------
     def newest_saved(self, to: int, scale: str) -> list[tuple[Moment, Checkpoint]]:
@@ -118,9 +118,9 @@ class CheckpointPolicy:
         log = self.current.recorder.log
         for number in reversed(self.saver.numbers()):
             with suppress(SigmaCheckpointError):  # damaged: an older one will do
-                values = self.saver.describe(str(number), log)["values"]
+                values = self.saver.read_manifest(str(number), log)["values"]
                 moment = Moment(**values["clock"])
-                if "lacks" not in values and moment.on(scaled(scale)) <= to:
+                if "lacks" not in values and moment.count(time_scale(scale)) <= to:
                     return [(moment, self.saver.read(str(number), log))]
         return []
 

@@ -48,7 +48,7 @@ class SavePoint(Protocol):
     def can_save(self) -> bool:
         """Return whether checkpoints can be saved, or a replay behaves as if they were."""
 
-    def together(self) -> AbstractContextManager[Saves]:
+    def save_together(self) -> AbstractContextManager[Saves]:
         """Save once, after all hooks inside, if any of them asked."""
 
     def ask(self, command: SaveOrder) -> None:

@@ -18,9 +18,9 @@ from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.hooks.background import Background
-from sigma_kernel.training.hooks.order import seen
+from sigma_kernel.training.hooks.order import look_up
 from sigma_kernel.training.session import goals
-from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, numbers, shown
+from sigma_kernel.training.session.bindings import PHASES, Binding, bindings, numbers, published_bindings
 from sigma_kernel.training.session.collaborators import Setter
 from sigma_kernel.training.session.progress import TrainingProgress
 from sigma_kernel.training.session.queue import Queue, Request
@@ -98,7 +98,7 @@ class CurrentRun:
         For a pattern, return a dictionary of all matches.
         """
         published, observed = self.state.published, self.present.last.observed
-        found = seen({**observed, **published} if observed else published, address, scope)
+        found = look_up({**observed, **published} if observed else published, address, scope)
         if literal(address):
             return dict(self.registry.find(address)).get(address) if found is None else found
         return {**dict(self.registry.find(address)), **found}
@@ -124,7 +124,7 @@ class CurrentRun:
             former.feed.close()
         if setup.evaluator is not former.evaluator:
             former.evaluator.close()
-            self.background.evaluate_by(setup.evaluator.aside())
+            self.background.evaluate_by(setup.evaluator.silent_copy())
         if setup is not former:
             self._rebind()
         else:
@@ -144,7 +144,7 @@ class CurrentRun:
         elif isinstance(value, str):
             self.recorder.history.texts[address] = value
         if address not in self._bound:
-            self._bind(shown([address]))
+            self._bind(published_bindings([address]))
 
     def freeze(self) -> Present:
         """Return the present value, whose published values are not written to in place any more."""
@@ -161,7 +161,7 @@ class CurrentRun:
     def show(self, addresses: Iterable[str]) -> None:
         """Bind published values at addresses that are not bound yet."""
         if new := [address for address in addresses if address not in self._bound]:
-            self._bind(shown(new))
+            self._bind(published_bindings(new))
 
     def _rebind(self) -> None:
         """Bind the addresses of the setup, and remove those that are gone."""
@@ -189,7 +189,7 @@ class CurrentRun:
 
     def record_numbers(self) -> None:
         """Record the numbers that can be set, as far as they have changed."""
-        self.recorder.settled(numbers(self), self.moment)
+        self.recorder.record_settings(numbers(self), self.moment)
 
     def log(self, text: str) -> None:
         """Log a message for people, which begins with the trainer's name."""
@@ -203,4 +203,4 @@ class CurrentRun:
 
     def count_seconds(self) -> None:
         """Add the seconds since they were last counted to the current moment."""
-        self.set_state(evolve(self.state, moment=self.moment.advanced(0, 0, self.read_stopwatch())))
+        self.set_state(evolve(self.state, moment=self.moment.advance(0, 0, self.read_stopwatch())))

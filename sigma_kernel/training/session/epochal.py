@@ -19,7 +19,7 @@ from sigma_kernel.training.session.state import Setup
 EPOCHAL = ("edits", "batch_size")  # changes that act when an epoch begins
 
 
-def wanted(changes: Changes) -> dict[str, Any]:
+def pending_changes(changes: Changes) -> dict[str, Any]:
     """Return the changes that are in force from the next epoch on."""
     return {name: changes[name] for name in EPOCHAL if name in changes}
 
@@ -37,7 +37,7 @@ def foresee(setup: Setup, changes: Changes) -> None:
 
     Raises a SigmaError if that fails: if too few rows are left, for instance.
     """
-    new = fed(setup, wanted(changes))
+    new = fed(setup, pending_changes(changes))
     for split in new.evaluator.edits:
         _check_weights(new, split, new.evaluator.data(split))
     for size in new.feed.sizes if new.model.optimisers else ():

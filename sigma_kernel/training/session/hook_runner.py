@@ -55,11 +55,11 @@ class HookRunner:
     def tick(self, scale: TimeScale, commands: CommandSink) -> None:
         """Run the hooks that are due at an event, such as start or stop."""
         state = self.current.state
-        before, now = state.moment, state.moment.ticked(scale)
+        before, now = state.moment, state.moment.tick(scale)
         self.current.set_state(evolve(state, moment=now))
         self._settled = now
         order, memory = self.current.setup.order, state.memory
-        with self.checkpoints.together():
+        with self.checkpoints.save_together():
             for name in order.active(memory) if scale is TimeScale.STOP else ():
                 self._conclude(name, commands)
             for name in self._due(before, now):
@@ -71,7 +71,7 @@ class HookRunner:
         due = order.due(self.current.state.memory, before, now)
         if self.current.recorder.replay is None:
             return due
-        return [name for name in order.names if name in due or name in order.judged]
+        return [name for name in order.names if name in due or name in order.clock_dependent]
 
     def _guards(self, due: list[str], commands: CommandSink) -> list[str]:
         """Return the hooks to run after a loss that is not finite; raise SigmaTrainingError if none handles it."""
@@ -117,7 +117,7 @@ class HookRunner:
         if name in setup.listening:
             self._read_other_trainers(name)
         asked = partial(holds, view.hook, memory[name], view, scope)
-        if name not in setup.order.judged:
+        if name not in setup.order.clock_dependent:
             fires = asked()
         elif fires := (second := current.recorder.judge(current.moment, name, scope, asked)) is not None:
             view = HookView(current, commands, name, scope, second)
@@ -182,7 +182,7 @@ class HookRunner:
         if row["event"] == "budget":
             limit(name, hook, memory[name], self.current.recorder.log, row["then"])
             return
-        with self.checkpoints.together():
+        with self.checkpoints.save_together():
             self._attempt(name, lambda: HookView(self.current, commands, name, row["scope"]).apply(row))
             if "error" in row:
                 self._report_failure(name, hook, row["error"])

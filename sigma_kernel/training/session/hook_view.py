@@ -10,14 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel.arrays import protected
+from sigma_kernel.arrays import protect
 from sigma_kernel.clock import Moment, Timed
 from sigma_kernel.contracts import Hook, Metric, RowLosses
-from sigma_kernel.encoding import unpacked
+from sigma_kernel.encoding import unpack
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.training.history.recorder import Recorder
-from sigma_kernel.training.hooks.background import Background, Firing
+from sigma_kernel.training.hooks.background import Background, HookCall
 from sigma_kernel.training.hooks.order import check_read, check_write, reads
 from sigma_kernel.training.session import keeping
 from sigma_kernel.training.session.collaborators import CommandSink
@@ -86,7 +86,7 @@ class HookView:
     def read(self, address: str) -> Any:
         """Return a value that the hook declared in ``reads``, or None if there is none yet."""
         check_read(self.name, self.hook, address)
-        return protected(self.run.lookup(address, self.scope))
+        return protect(self.run.lookup(address, self.scope))
 
     def direction(self, address: str) -> str:
         """Return which values at an address are better."""
@@ -149,14 +149,14 @@ class HookView:
         self.run.recorder.log(text)
 
     # -- the background ------------------------------------------------------------------------------------------------
-    def freeze(self) -> Firing:
+    def freeze(self) -> HookCall:
         """Return a background firing of the hook, on copies of everything that it declared."""
         hook, run, background = self.hook, self.run, self.run.background
         known: dict[str, Any] = {}
         for address in reads(hook):
             found = run.lookup(address, self.scope)
             known |= {address: found} if literal(address) else {**found, **run.lookup(self.scope + address)}
-        return Firing(
+        return HookCall(
             self.name, self.scope, hook, self.moment, run.recorder.stored,
             known=deepcopy(known),
             fresh=background.fresh(self.moment),
@@ -170,10 +170,10 @@ class HookView:
         """Apply the results of a background firing from its journal row."""
         if "memory" in row:
             self.memory.clear()
-            self.memory.update(unpacked(row["memory"]))
+            self.memory.update(unpack(row["memory"]))
         for text in row["logged"]:
             self.log(text)
         for address, value in row["published"].items():
-            self.publish(address, unpacked(value))
+            self.publish(address, unpack(value))
         for command, arguments in row["commands"]:
-            self.command(command, **unpacked(arguments))
+            self.command(command, **unpack(arguments))

@@ -38,4 +38,4 @@ def restore_kept(run: Present, hook: str) -> Present:
 def leave_kept(run: Present) -> Present:
     """Return a run in the state in which training ended, if a hook has restored an earlier one since."""
     run = restore_kept(run, END)
-    return run.with_state(run.state.chosen())
+    return run.with_state(run.state.without_last())

@@ -17,14 +17,14 @@ from attrs import define, evolve
 
 from sigma_kernel.clock import Moment, Timed, TimeScale
 from sigma_kernel.contracts import Batches, Burst, Compute
-from sigma_kernel.errors import SigmaDifferenceError, SigmaError, said
+from sigma_kernel.errors import SigmaDifferenceError, SigmaError, error_text
 from sigma_kernel.training.history.metrics import EACH
 from sigma_kernel.training.hooks.order import REPEATED
-from sigma_kernel.training.hooks.outlook import check_end, ended, renew
+from sigma_kernel.training.hooks.outlook import check_end, end_reason, renew
 from sigma_kernel.training.session import goals
 from sigma_kernel.training.session.collaborators import Commander, HookDriver, Replaying, SavePoint
 from sigma_kernel.training.session.current import CurrentRun
-from sigma_kernel.training.session.epochal import wanted
+from sigma_kernel.training.session.epochal import pending_changes
 from sigma_kernel.training.session.keeping import leave_kept
 from sigma_kernel.training.session.progress import NONE, Phase, TrainingProgress
 from sigma_kernel.training.session.reconfigure import with_components
@@ -32,7 +32,7 @@ from sigma_kernel.training.session.recovery import Recovery, recovering
 from sigma_kernel.training.session.snapshot import take_snapshot
 from sigma_kernel.training.session.state import LastBurst, Present, count_burst, renew_layer_state
 from sigma_kernel.training.step.measuring import curves
-from sigma_kernel.training.step.steps import Iteration, fused
+from sigma_kernel.training.step.steps import Iteration, compute_fused
 
 NOTHING: Mapping[str, np.ndarray] = {}
 
@@ -90,7 +90,7 @@ class TrainingLoop:
         run, log = current.present, current.recorder.log
         if goals.is_at_end(run) and run.progress.end == NONE:
             log(f"nothing to train: {goals.total_epochs(run):g} epochs are over already")
-        if reason := ended(run.setup.order, run.state.memory, current.lookup, run.state.moment):
+        if reason := end_reason(run.setup.order, run.state.memory, current.lookup, run.state.moment):
             log(f"nothing to train: {reason}")
             current.set_progress(run.progress.ending())
 
@@ -122,9 +122,9 @@ class TrainingLoop:
         try:
             self.current.count_seconds()
             if isinstance(error, Exception) and not isinstance(error, SigmaDifferenceError):
-                about |= {"why": said(error), "good": self._save_good()}
+                about |= {"why": error_text(error), "good": self._save_good()}
         except SigmaError as other:
-            error.add_note(said(other))
+            error.add_note(error_text(other))
         finally:
             self._close(Phase.FAILED, about)
 
@@ -162,7 +162,7 @@ class TrainingLoop:
         Commands may follow at the same iteration, in a replay too.
         """
         run = self.current.present
-        feed, state, data = run.setup.feed, run.state, wanted(run.state.changes)
+        feed, state, data = run.setup.feed, run.state, pending_changes(run.state.changes)
         if data == state.data or feed.iteration_in_epoch(state.cursor):
             return False
         new = with_components(run, evolve(state, data=data))
@@ -195,7 +195,7 @@ class TrainingLoop:
     def distance(self) -> int:
         """Return the number of iterations until something is due, at least 1."""
         replay = self.current.recorder.replay
-        row = None if replay is None else replay.ahead(self.moment.iteration)
+        row = None if replay is None else replay.iterations_to_next(self.moment.iteration)
         return goals.distance(self.current.present, row)
 
     # -- the burst -----------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class TrainingLoop:
         current.put(Present(run.setup, renew_layer_state(run.state, run.setup), run.progress, last))
         with Timed(current.phases, "data"):
             batches = self.batches(n)
-        compute = compute or fused
+        compute = compute or compute_fused
         observed = self._observed_after(batches)
         done = self._observe(observed, batches, compute) if observed else self._compute(batches, compute)
         self.recovery.record_burst(current.state, done, current.present.last.finite)
@@ -221,7 +221,7 @@ class TrainingLoop:
 
     def batches(self, most: int) -> Batches:
         """Return the next minibatches of the block that the cursor is in."""
-        return self.current.setup.feed.next(self.current.state.cursor, most)
+        return self.current.setup.feed.next_batches(self.current.state.cursor, most)
 
     def _observed_after(self, batches: Batches) -> tuple[str, ...]:
         """Return the addresses to observe at the last iteration; hooks that go by seconds may be due at any."""
@@ -230,7 +230,7 @@ class TrainingLoop:
             return ()
         now, n, feed = run.state.moment, len(batches.rows), run.setup.feed
         turns = feed.iteration_in_epoch(run.state.cursor) + n >= feed.iterations_per_epoch
-        then = now.advanced(n, batches.rows.size, inf, int(turns))
+        then = now.advance(n, batches.rows.size, inf, int(turns))
         due = run.setup.order.due(run.state.memory, now, then)
         return tuple(dict.fromkeys(address for name in due for address in observers.get(name, ())))
 
@@ -252,11 +252,11 @@ class TrainingLoop:
         repeatable: bool = False,
     ) -> int:
         steps = self.current.present.steps()
-        begun = Iteration.begun(compute, steps, batches) if repeatable else None
+        begun = Iteration.begin(compute, steps, batches) if repeatable else None
         with Timed(self.current.phases, "burst"):
             result = compute(steps, batches)
         finite = bool(isfinite(result.ring["loss"][-1]))
-        self._count(batches, result, LastBurst(observed, begun and begun.ended(result), finite))
+        self._count(batches, result, LastBurst(observed, begun and begun.with_outcome(result), finite))
         return result.done
 
     def _count(self, batches: Batches, result: Burst, last: LastBurst) -> None:
@@ -266,14 +266,14 @@ class TrainingLoop:
         state, found = count_burst(run.state, run.setup, batches, result, current.read_stopwatch())
         current.put(Present(run.setup, state, run.progress, last))
         current.show(result.published)
-        current.recorder.measured(curves(found), before, state.moment)
+        current.recorder.record_values(curves(found), before, state.moment)
 
     # -- after the burst -----------------------------------------------------------------------------------------------
     @recovering
     def settle(self) -> None:
         """Run the hooks that are due, and check the goals."""
         current = self.current
-        with self.checkpoints.together():
+        with self.checkpoints.save_together():
             before = self.hooks.run_due(self.commands)
             run = current.present
             now = run.state.moment  # a hook may have rewound the run

@@ -17,13 +17,13 @@ from sigma_kernel.registry.registry import Registry
 from sigma_kernel.training.compatibility import with_counts
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.history.rewind import Entry
-from sigma_kernel.training.session.bindings import settable, written
+from sigma_kernel.training.session.bindings import settable, write_values
 from sigma_kernel.training.session.changes import Changes, updated
 from sigma_kernel.training.session.collaborators import SavePoint
 from sigma_kernel.training.session.epochal import foresee
 from sigma_kernel.training.session.progress import Phase, TrainingProgress
 from sigma_kernel.training.session.reconfigure import with_components
-from sigma_kernel.training.session.snapshot import reconciled, restored
+from sigma_kernel.training.session.snapshot import reconcile, restore
 from sigma_kernel.training.session.state import LastBurst, Present
 from sigma_kernel.training.step.initial import Initial
 
@@ -98,7 +98,7 @@ class PlannedRun:
     def newest_before(self, to: int, scale: str) -> Entry:
         """Return the newest snapshot at or before a moment; raise SigmaStateError if there is none."""
         saved = partial(self.checkpoints.newest_saved, to, scale)
-        return self.recorder.past.before(to, scale, saved)
+        return self.recorder.past.rewind_to(to, scale, saved)
 
     def check_concerned(self, command: Command) -> None:
         """Raise SigmaStateError unless training is in progress, in a status that a command concerns."""
@@ -140,7 +140,7 @@ class PlannedRun:
         checked, run = self.check_values(values), self.present
         numbers = settable(run.setup)  # of hooks: they are published once the command is in force
         others = {address: value for address, value in checked.items() if address not in numbers}
-        present = with_components(run, written(run.state, run.setup, others))
+        present = with_components(run, write_values(run.state, run.setup, others))
         return evolve(self, present=present, values={**self.values, **checked})
 
     def with_command(self, command: str, **arguments: Any) -> PlannedRun:
@@ -170,7 +170,7 @@ def restored_run(
 
     ``check`` may refuse the snapshot, given the arrays of these components.
     """
-    saved = reconciled(saved, run.setup)
+    saved = reconcile(saved, run.setup)
     kept = {name: saved.values[name] for name in ("changes", "data")}
     built = with_components(run, evolve(run.state, **kept))
     saved = with_counts(saved, built.state.arrays)
@@ -178,7 +178,7 @@ def restored_run(
     progress = progress or TrainingProgress.restored(saved.values.get("progress"))
     if busy or not (progress.underway or run.progress.underway):
         progress = run.progress
-    return Present(built.setup, restored(saved, built.setup), progress, LastBurst(iteration=run.last.iteration))
+    return Present(built.setup, restore(saved, built.setup), progress, LastBurst(iteration=run.last.iteration))
 
 
 def check_ahead(run: Present, values: Mapping[str, Any]) -> None:

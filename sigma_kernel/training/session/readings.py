@@ -10,7 +10,7 @@ from attrs import frozen
 
 from sigma_kernel.clock import Timed
 from sigma_kernel.contracts import Metric, RowLosses
-from sigma_kernel.training.data.dataset import gathered
+from sigma_kernel.training.data.dataset import gather_rows
 from sigma_kernel.training.session.current import CurrentRun
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.steps import Steps
@@ -38,18 +38,18 @@ class Readings:
             return "".join(run.setup.evaluator.continuation(run.steps(weights), *how))
 
     # -- from any thread -----------------------------------------------------------------------------------------------
-    def beside(self) -> tuple[Evaluator, Steps]:
+    def evaluator_and_steps(self) -> tuple[Evaluator, Steps]:
         """Return what evaluates in the calling thread, without delaying training, and the steps to evaluate with.
 
         The training thread copies the parameters at the next boundary.
         """
         current = self.current
         evaluator, steps = current.ask(lambda: (current.background.evaluator, current.present.copy_steps()))
-        return evaluator, steps.placed()
+        return evaluator, steps.to_device()
 
     def row_losses(self, split: str = "training", most: int | None = None) -> RowLosses:
         """Return the loss of each row of a split, or of the ``most`` with the greatest, without delaying training."""
-        evaluator, steps = self.beside()
+        evaluator, steps = self.evaluator_and_steps()
         return evaluator.losses(steps, split, most)
 
     def rows_of(self, split: str, rows: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
@@ -58,7 +58,7 @@ class Readings:
         Classes are indices.  Labels that were changed are in :meth:`edits`.
         """
         evaluator = self.current.setup.evaluator
-        found = gathered(evaluator.data(split, edited=False), rows)
+        found = gather_rows(evaluator.data(split, edited=False), rows)
         return evaluator.prepare(found) if prepared else found
 
     def edits(self) -> dict[str, dict[str, Any]]:
@@ -69,7 +69,7 @@ class Readings:
         """
         run = self.current.present
         known = run.state.changes.get("edits", {}).items()
-        several = len({cost.layer.targets for cost in run.setup.model.network.targeted}) > 1
+        several = len({cost.layer.targets for cost in run.setup.model.network.targeted_costs}) > 1
         labels = {split: dict(own.get("labels", ())).items() for split, own in known}
         plain = {split: {row: x if several else next(iter(x.values())) for row, x in labels[split]} for split in labels}
         return {split: {"excluded": [*own.get("excluded", ())], "labels": plain[split]} for split, own in known}

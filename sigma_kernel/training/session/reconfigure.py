@@ -22,7 +22,7 @@ from sigma_kernel.training.session.changes import Parts
 from sigma_kernel.training.session.epochal import fed
 from sigma_kernel.training.session.state import Present, RunState, Setup
 from sigma_kernel.training.step.model import OPTIMISERS
-from sigma_kernel.training.step.rules import optimised
+from sigma_kernel.training.step.rules import assign_optimisers
 from sigma_kernel.training.step.steps import Programs
 
 
@@ -66,7 +66,7 @@ def _programs(setup: Setup, parts: Parts) -> Programs:
     model = setup.model
     if (parts.optimisers, parts.frozen) != (setup.parts.optimisers, setup.parts.frozen):
         order = [head.removeprefix(OPTIMISERS[1]) for head in model.heads] if model.ordered else ()
-        model = optimised(setup.name, model, parts.optimisers, order, parts.frozen)
+        model = assign_optimisers(setup.name, model, parts.optimisers, order, parts.frozen)
     elif parts.backend is setup.parts.backend:
         return setup.programs
     check_precision(setup.name, model.precision, parts.backend)
@@ -79,7 +79,7 @@ def _programs(setup: Setup, parts: Parts) -> Programs:
 def _orphans(old: Setup, new: Setup, published: Iterable[str]) -> set[str]:
     """Return the published or settable addresses of former hooks that no hook has any more."""
     were, left = _declared(old.order.hooks.values()), _declared(new.order.hooks.values())
-    measured = [f"training.{name}" for name in old.model.measured()]
+    measured = [f"training.{name}" for name in old.model.measured_names()]
     known = {*published, *were}
     return {a for a in known if inner(a) not in measured and _among(inner(a), were) and not _among(inner(a), left)}
 
@@ -101,7 +101,7 @@ def _moved(state: RunState, old: Setup, new: Setup) -> RunState:
         state,
         arrays=_arrays(state, old, new),
         kept={name: value for name, value in state.kept.items() if not name.startswith(left)},
-        live=state.live if new.model is old.model else new.live.changed(live),
+        live=state.live if new.model is old.model else new.live.with_base(live),
         memory=new.order.blank() | _memory(state, old, new),
         published={address: value for address, value in state.published.items() if address not in gone},
     )

@@ -19,14 +19,14 @@ from attrs import define, evolve, field, frozen
 
 from sigma_kernel.contracts import Compute
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.errors import said
+from sigma_kernel.errors import error_text
 from sigma_kernel.training.names import KEPT, UNDO
 from sigma_kernel.training.session.progress import TrainingProgress
 from sigma_kernel.training.session.snapshot import snapshot
 from sigma_kernel.training.session.state import RunState, Setup, repeat_iterations
 from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import LAYERS
-from sigma_kernel.training.step.steps import fused
+from sigma_kernel.training.step.steps import compute_fused
 
 SHARE = 0.01  # of training time that snapshots may take at most
 
@@ -49,11 +49,11 @@ class BurstStart:
         """Return the iteration after which it stands."""
         return self.state.moment.iteration
 
-    def whole(self, arrays: Any) -> RunState:
+    def state_with(self, arrays: Any) -> RunState:
         """Return the state with these arrays."""
         return evolve(self.state, arrays=arrays, memory=pickle.loads(self.memory))
 
-    def saved(self, state: RunState) -> Checkpoint:
+    def snapshot_of(self, state: RunState) -> Checkpoint:
         """Return a snapshot of a state that follows from this one."""
         found = snapshot(state, self.setup)
         return evolve(found, values={**found.values, "progress": self.progress.saved(), "journal": self.position})
@@ -67,15 +67,15 @@ class Base:
     saved: Checkpoint
     runs: list[tuple[Live, int]] = field(factory=list)
 
-    def computed(self, mark: BurstStart, iteration: int, compute: Compute) -> Checkpoint:
+    def recompute(self, mark: BurstStart, iteration: int, compute: Compute) -> Checkpoint:
         """Return the state of an iteration after a mark, computed again."""
         setup, arrays = self.mark.setup, self.mark.state.arrays
-        state = self.mark.whole({name: setup.to_device(self.saved.arrays[name]) for name in arrays})
+        state = self.mark.state_with({name: setup.to_device(self.saved.arrays[name]) for name in arrays})
         left = mark.iteration - self.mark.iteration
         for live, n in self.runs:
             state, left = repeat_iterations(evolve(state, live=live), setup, min(n, left), compute), left - min(n, left)
-        state = repeat_iterations(mark.whole(state.arrays), mark.setup, iteration - mark.iteration, compute)
-        return mark.saved(state)
+        state = repeat_iterations(mark.state_with(state.arrays), mark.setup, iteration - mark.iteration, compute)
+        return mark.snapshot_of(state)
 
 
 @define(eq=False)
@@ -85,7 +85,7 @@ class Recovery:
     found: Checkpoint | None = field(default=None, init=False)
     _bases: deque[Base] = field(factory=lambda: deque(maxlen=2), init=False)  # the last may not be known to be good
     _marks: deque[BurstStart] = field(factory=lambda: deque(maxlen=2), init=False)
-    _compute: Compute = field(default=fused, init=False)
+    _compute: Compute = field(default=compute_fused, init=False)
     _arrays: Any = field(factory=dict, init=False)  # those that the last burst returned
     _reached: int = field(default=0, init=False)  # the iteration after it
     _finite: bool = field(default=True, init=False)  # its last loss
@@ -108,7 +108,7 @@ class Recovery:
         """
         bare = evolve(state, arrays=dict.fromkeys(state.arrays))
         mark = BurstStart(setup, bare, pickle.dumps(state.memory), progress, position)
-        self._compute = compute or fused
+        self._compute = compute or compute_fused
         self._records &= self._finite and self._is_continued(mark, state.arrays)
         if self._finite and time.perf_counter() >= self._next:
             self._snapshot(mark, state)
@@ -140,9 +140,9 @@ class Recovery:
             self.found = base.saved
             return
         try:
-            found = base.computed(mark, goal, self._compute)
+            found = base.recompute(mark, goal, self._compute)
         except Exception as error:
-            log(f"iteration {goal} cannot be computed again ({said(error)}): an earlier snapshot is saved")
+            log(f"iteration {goal} cannot be computed again ({error_text(error)}): an earlier snapshot is saved")
             found = base.saved
         self.found = found if self._is_finite(found) else base.saved
 
@@ -151,7 +151,7 @@ class Recovery:
         return known and all(x is self._arrays.get(name) for name, x in arrays.items())
 
     def _snapshot(self, mark: BurstStart, state: RunState) -> None:
-        began, saved = time.perf_counter(), mark.saved(state)
+        began, saved = time.perf_counter(), mark.snapshot_of(state)
         self._records, self._arrays = self._is_finite(saved), state.arrays
         if self._records:
             self._bases.append(Base(mark, saved))
@@ -170,11 +170,11 @@ def recovering(act: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[An
     """Let a method of the loop look for the newest good state if it raises, while its operator can still compute."""
 
     @wraps(act)
-    def guarded(loop: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def wrapper(loop: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return act(loop, *args, **kwargs)
         except Exception:
             loop.recovery.find_good(loop.current.recorder.log)
             raise
 
-    return guarded
+    return wrapper

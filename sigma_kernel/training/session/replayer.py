@@ -46,7 +46,7 @@ class Replayer:
         current = self.current
         self.hooks.forget_budgets()  # the consequences are in the journal
         replay.pass_by(current.moment.iteration)
-        while (found := replay.outside(current.moment.iteration, self.commands.find)) is not None:
+        while (found := replay.next_external(current.moment.iteration, self.commands.find)) is not None:
             if isinstance(found, Command):
                 replay.attempt(partial(self.commands.apply, found), current.recorder.log)
             elif found["event"] == RESUMED:
@@ -56,7 +56,7 @@ class Replayer:
                 self.hooks.apply_result(found, self.commands)
         if not replay.rows and replay.goes_on:
             self._go_on(replay)
-        elif not replay.rows or replay.next(current.moment.iteration, event="end") is not None:
+        elif not replay.rows or replay.next_row(current.moment.iteration, event="end") is not None:
             current.set_progress(current.progress.ending())
 
     def _go_on(self, replay: Replay) -> None:
@@ -81,7 +81,7 @@ class Replayer:
     def leave_early(self, replay: Replay) -> None:
         """Stop during replay if requested, or at a goal; the next resume replays the rest."""
         progress, now = self.current.progress, self.current.moment.iteration
-        if self.current.queue.awaits("stop") or (progress.over and replay.ahead(now)):
+        if self.current.queue.awaits("stop") or (progress.over and replay.iterations_to_next(now)):
             phase = Phase.RUNNING if progress.phase is Phase.ENDING else progress.phase
             self.current.set_progress(evolve(self._own_goals, phase=phase, interrupted=False))
             replay.leave()

@@ -26,7 +26,7 @@ from sigma_kernel.training.session.queue import Queue, Request
 from sigma_kernel.training.session.readings import Readings
 from sigma_kernel.training.session.recovery import Recovery
 from sigma_kernel.training.session.replayer import Replayer
-from sigma_kernel.training.session.snapshot import restored, take_snapshot
+from sigma_kernel.training.session.snapshot import restore, take_snapshot
 from sigma_kernel.training.session.state import Present, RunState, Setup
 from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.model import LAYERS
@@ -144,8 +144,8 @@ class Session:
 
 def build_session(setup: Setup, initial: Initial, recorder: Recorder, registry: Registry) -> Session:
     """Return the session of a setup: copy the initial state to the device, and bind every address."""
-    present = Present(setup, restored(Checkpoint(initial.arrays(), {}), setup))
-    current = CurrentRun(present, recorder, registry, Background(setup.evaluator.aside(), recorder.log))
+    present = Present(setup, restore(Checkpoint(initial.arrays(), {}), setup))
+    current = CurrentRun(present, recorder, registry, Background(setup.evaluator.silent_copy(), recorder.log))
     recovery, checkpoints = Recovery(), CheckpointPolicy(current)
     hooks = HookRunner(current, checkpoints)
     commands = Applier(current, initial, hooks, checkpoints, recovery)

@@ -16,7 +16,7 @@ from sigma_kernel.errors import SigmaTrainingError
 from sigma_kernel.totals import expand
 from sigma_kernel.training.data.feed import Cursor
 from sigma_kernel.training.names import KEPT, UNDO
-from sigma_kernel.training.session.state import Present, RunState, Setup, plain
+from sigma_kernel.training.session.state import Present, RunState, Setup, plain_values
 
 
 def take_snapshot(run: Present) -> Checkpoint:
@@ -33,12 +33,12 @@ def snapshot(state: RunState, setup: Setup) -> Checkpoint:
         "cursor": [state.cursor.epoch, state.cursor.block, state.cursor.row],
         "live": dict(state.live.base),
         "configured": dict(setup.live.base),
-        "hooks": {name: _copied(name, memory) for name, memory in state.memory.items()},
+        "hooks": {name: _copy_memory(name, memory) for name, memory in state.memory.items()},
         "streams": dict(setup.model.shapes.streams.numbers),
         "classes": list(setup.evaluator.classes),  # this and the next two are for predictions without the data
         "learned": setup.evaluator.learned,
-        **_configured(setup),
-        "published": plain(state.published),
+        **_configured_values(setup),
+        "published": plain_values(state.published),
         "sums": dict(state.sums),
         "changes": deepcopy(dict(state.changes)),
         "data": deepcopy(dict(state.data)),
@@ -47,7 +47,7 @@ def snapshot(state: RunState, setup: Setup) -> Checkpoint:
     return Checkpoint({**{name: setup.to_host(value) for name, value in state.arrays.items()}, **state.kept}, values)
 
 
-def restored(saved: Checkpoint, setup: Setup) -> RunState:
+def restore(saved: Checkpoint, setup: Setup) -> RunState:
     """Restore the state of a snapshot, for a setup that has its changes; whatever it lacks is initialised.
 
     If a live value was configured differently when the snapshot was taken, the current configuration wins.
@@ -59,8 +59,8 @@ def restored(saved: Checkpoint, setup: Setup) -> RunState:
         arrays={name: setup.to_device(value) for name, value in saved.arrays.items() if name not in kept},
         kept=kept,
         moment=Moment(**values.get("clock", {})),
-        cursor=setup.feed.inside(Cursor(*values["cursor"])) if "cursor" in values else setup.feed.start(),
-        live=setup.live.changed(_steered(setup.live.base, values)),
+        cursor=setup.feed.clamp(Cursor(*values["cursor"])) if "cursor" in values else setup.feed.start(),
+        live=setup.live.with_base(_restored_bases(setup.live.base, values)),
         memory=setup.order.blank() | memory,
         published=dict(values.get("published", {})),
         sums={name: [_parts(total), _parts(over)] for name, (total, over) in values.get("sums", {}).items()},
@@ -75,22 +75,22 @@ def _parts(saved: float | list[float]) -> list[float]:
     return expand(saved if isinstance(saved, list) else [saved])
 
 
-def _configured(setup: Setup) -> dict[str, int | None]:
+def _configured_values(setup: Setup) -> dict[str, int | None]:
     """Return the settings that can be set live, as they are configured."""
     epochs = None if setup.epochs is None or setup.epochs == inf else int(setup.epochs)
     return {"batch_size": setup.evaluator.batch_size, "epochs": epochs}
 
 
-def reconciled(saved: Checkpoint, setup: Setup) -> Checkpoint:
+def reconcile(saved: Checkpoint, setup: Setup) -> Checkpoint:
     """Return a snapshot without the number of epochs and the batch size that were set, if they are configured anew."""
-    now, values = _configured(setup), dict(saved.values)
+    now, values = _configured_values(setup), dict(saved.values)
     gone = [name for name in now if name in values and values[name] != now[name]]
     for part in ("changes", "data"):
         values[part] = {name: value for name, value in values.get(part, {}).items() if name not in gone}
     return evolve(saved, values=values)
 
 
-def _copied(hook: str, memory: Mapping[str, Any]) -> Any:
+def _copy_memory(hook: str, memory: Mapping[str, Any]) -> Any:
     """Return a copy of a hook's memory; raise SigmaTrainingError for values that cannot be saved."""
     for key, value in memory["hook"].items():
         try:
@@ -103,7 +103,7 @@ def _copied(hook: str, memory: Mapping[str, Any]) -> Any:
     return deepcopy(memory)
 
 
-def _steered(now: Mapping[str, float], values: Mapping[str, Any]) -> dict[str, float]:
+def _restored_bases(now: Mapping[str, float], values: Mapping[str, Any]) -> dict[str, float]:
     """Return the saved bases of live values, except those whose configuration has changed since."""
     then = {**now, **values.get("configured", {})}
     return {n: base for n, base in values.get("live", {}).items() if n in now and then[n] == now[n]}

@@ -22,17 +22,17 @@ from sigma_kernel.training.components import Learned
 from sigma_kernel.training.data.dataset import FITTED
 from sigma_kernel.training.data.feed import Cursor, Feed
 from sigma_kernel.training.hooks.directions import find_direction, published_metrics
-from sigma_kernel.training.hooks.order import HookOrder, Memory, abroad, reads
+from sigma_kernel.training.hooks.order import HookOrder, Memory, other_trainers, reads
 from sigma_kernel.training.names import LAST
 from sigma_kernel.training.session.changes import Changes, Factory, Parts
 from sigma_kernel.training.session.progress import TrainingProgress
 from sigma_kernel.training.step.evaluator import Evaluator
 from sigma_kernel.training.step.live import Live
-from sigma_kernel.training.step.measuring import Measured, Sums, latest, measured, summed
+from sigma_kernel.training.step.measuring import Measured, Sums, add_to_sums, latest, read_measurements
 from sigma_kernel.training.step.model import OPTIMISERS, Model
 from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Iteration, Programs, Steps
-from sigma_kernel.training.step.weights import weighed
+from sigma_kernel.training.step.weights import apply_weights
 
 MOST = 64  # iterations that are computed again in one burst: signals are noticed in between
 
@@ -84,9 +84,9 @@ class Setup:
         if address in self.live.base:
             return [address]
         head, _, setting = address.rpartition(".")
-        return [f"{head}.{parameter}.{setting}" for parameter in self.model.tuned(head)]
+        return [f"{head}.{parameter}.{setting}" for parameter in self.model.tuned_parameters(head)]
 
-    def owned(self, address: str) -> list[str]:
+    def frozen_by(self, address: str) -> list[str]:
         """Return the parameters that an address freezes: one, or all of an optimiser (``optimiser.frozen``)."""
         return [p for p, head in self.model.owners.items() if address in (f"{head}.frozen", f"{head}.{p}.frozen")]
 
@@ -95,14 +95,14 @@ class Setup:
         return self.evaluator.data(split).counts
 
     @property
-    def written(self) -> list[str]:
+    def published_addresses(self) -> list[str]:
         """Return the addresses and patterns that hooks publish."""
         return [address for hook in self.order.hooks.values() for address in hook.writes]
 
     @cached_property
     def listening(self) -> Mapping[str, Sequence[tuple[str, str]]]:
         """Return the addresses of other trainers that a hook may read, as name and rest, by hook."""
-        found = {name: abroad(reads(hook), self.written) for name, hook in self.order.hooks.items()}
+        found = {name: other_trainers(reads(hook), self.published_addresses) for name, hook in self.order.hooks.items()}
         return {name: addresses for name, addresses in found.items() if addresses}
 
     def evaluate(self, steps: Steps, on: str, metrics: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class RunState:
         """Return whether a hook has brought back an earlier state since training ended."""
         return any(name.startswith(LAST) for name in self.kept)
 
-    def chosen(self) -> RunState:
+    def without_last(self) -> RunState:
         """Return this state, from which training goes on, without the one in which it ended."""
         return evolve(self, kept={name: value for name, value in self.kept.items() if not name.startswith(LAST)})
 
@@ -173,7 +173,7 @@ class Present:
 
     def steps(self, weights: str = "") -> Steps:
         """Return the steps that compute iterations from the state, or evaluate the weights of a modifier."""
-        arrays = weighed(self.state.arrays, weights, self.setup.to_host) if weights else self.state.arrays
+        arrays = apply_weights(self.state.arrays, weights, self.setup.to_host) if weights else self.state.arrays
         return steps_of(self.state, self.setup, arrays)
 
     def copy_steps(self, weights: str = "") -> Steps:
@@ -182,7 +182,7 @@ class Present:
         return evolve(steps, arrays={n: copy(x) for n, x in steps.arrays.items() if not n.startswith(OPTIMISERS)})
 
 
-def plain(published: Mapping[str, Any]) -> dict[str, Any]:
+def plain_values(published: Mapping[str, Any]) -> dict[str, Any]:
     """Return the published values that a snapshot saves: numbers, strings, booleans."""
     return {name: value for name, value in published.items() if isinstance(value, int | float | str | bool)}
 
@@ -191,7 +191,7 @@ def renew_layer_state(state: RunState, setup: Setup) -> RunState:
     """Return a state whose layer state begins anew if an epoch does."""
     if setup.feed.iteration_in_epoch(state.cursor):
         return state
-    fresh = {name: setup.to_device(value) for name, value in setup.model.renewed().items()}
+    fresh = {name: setup.to_device(value) for name, value in setup.model.fresh_state().items()}
     return evolve(state, arrays={**state.arrays, **fresh}) if fresh else state
 
 
@@ -200,10 +200,10 @@ def count_burst(
 ) -> tuple[RunState, Measured]:
     """Return the state after a burst that took so many seconds, and what that measured."""
     size, feed = batches.rows.shape[1], setup.feed
-    cursor = feed.after(state.cursor, batches, result.done)
-    found = measured(result.ring, setup.model.metrics, size)
-    sums = summed(state.sums if feed.iteration_in_epoch(state.cursor) else {}, found)
-    moment = state.moment.advanced(result.done, result.done * size, seconds, cursor.epoch - state.cursor.epoch)
+    cursor = feed.advance(state.cursor, batches, result.done)
+    found = read_measurements(result.ring, setup.model.metrics, size)
+    sums = add_to_sums(state.sums if feed.iteration_in_epoch(state.cursor) else {}, found)
+    moment = state.moment.advance(result.done, result.done * size, seconds, cursor.epoch - state.cursor.epoch)
     published = {**state.published, **result.published, **latest(found, sums, setup.model.costs)}
     return evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published, sums=sums), found
 
@@ -219,14 +219,14 @@ def learned_from(state: RunState, setup: Setup) -> Learned:
     """Return what was learned from the data, to read others alike."""
     fitted = {name: setup.to_host(x) for name, x in state.arrays.items() if name.startswith(FITTED)}
     evaluator = setup.evaluator
-    return Learned.saved({"learned": evaluator.learned, "classes": evaluator.classes}, fitted)
+    return Learned.from_checkpoint({"learned": evaluator.learned, "classes": evaluator.classes}, fitted)
 
 
 def repeat_iterations(state: RunState, setup: Setup, n: int, compute: Compute) -> RunState:
     """Return the state after ``n`` iterations that have run before, without side effects."""
     while n > 0:
         state = renew_layer_state(state, setup)
-        batches = setup.feed.next(state.cursor, min(n, MOST))
+        batches = setup.feed.next_batches(state.cursor, min(n, MOST))
         result = compute(steps_of(state, setup), batches)
         state, _ = count_burst(state, setup, batches, result)
         n -= result.done

@@ -15,7 +15,7 @@ from attrs import evolve
 
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.training.names import KEPT, UNDO
-from sigma_kernel.training.session.state import Present, RunState, Setup, plain
+from sigma_kernel.training.session.state import Present, RunState, Setup, plain_values
 
 MOST = 16  # commands that can be undone
 MOST_BYTES = 64 * 2**20  # of former arrays, in total
@@ -46,7 +46,7 @@ def _values(before: RunState, after: RunState) -> dict[str, Any]:
     return {
         "changes": dict(before.changes),
         "live": settings | {n: old for n, old in before.live.base.items() if after.live.base.get(n) != old},
-        "published": plain(_changed(before.published, after.published)),
+        "published": plain_values(_changed(before.published, after.published)),
         "new": [name for name in after.published if name not in before.published],
         "memory": deepcopy(_changed(before.memory, after.memory)),
     }
@@ -108,7 +108,7 @@ def restore_former(state: RunState, setup: Setup, entry: Mapping[str, Any], ther
         state,
         arrays={**state.arrays, **former},
         kept={**state.kept, **kept},
-        live=state.live.changed({**state.live.base, **entry["live"]}),
+        live=state.live.with_base({**state.live.base, **entry["live"]}),
         memory=memory,
         published={**published, **entry["published"]},
     )

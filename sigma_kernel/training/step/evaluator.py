@@ -37,13 +37,13 @@ EDITED = "default:edited-rows"  # the data set that leaves rows of another one o
 TOGETHER = 4096  # rows that are judged at once
 
 
-def joined(parts: Sequence[RowLosses]) -> RowLosses:
+def join_losses(parts: Sequence[RowLosses]) -> RowLosses:
     """Return the losses of several parts of a split."""
     known = [name for name in ("rows", "losses", "predicted", "targets") if getattr(parts[0], name) is not None]
     return RowLosses(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in known})
 
 
-def _alone(found: Mapping[str, np.ndarray]) -> Any:
+def _unwrap_single(found: Mapping[str, np.ndarray]) -> Any:
     """Return the array of the only output, or those of several by output."""
     return next(iter(found.values())) if len(found) == 1 else found
 
@@ -84,9 +84,9 @@ class Evaluator:
             self._edited[on] = self.programs.model.resolve("dataset", {"type": EDITED, **about})
         return self._edited[on]
 
-    def aside(self) -> Evaluator:
+    def silent_copy(self) -> Evaluator:
         """Return an evaluator for another thread, for which training does not wait."""
-        return evolve(self, programs=self.programs.aside())
+        return evolve(self, programs=self.programs.silent_copy())
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
     def evaluate(
@@ -103,17 +103,17 @@ class Evaluator:
             feed = self._feed(on, edited)
             at = feed.start()
             while at.epoch == 0:
-                batches = feed.next(at, feed.iterations_per_epoch)
+                batches = feed.next_batches(at, feed.iterations_per_epoch)
                 ring = self._ring(evaluation_step, steps, batches, tuple(metrics.items()))
                 totals, rows = merge_totals(totals, ring, metrics), rows + batches.rows.size
-                at = feed.after(at, batches, len(batches.rows))
+                at = feed.advance(at, batches, len(batches.rows))
         return evaluate_totals(totals, metrics, rows)
 
     def read(self, on: str) -> None:
         """Read the first block of a split, which the first evaluation uses; raise SigmaDataError if it is refused."""
         try:
             with self.alone:
-                (feed := self._feed(on, edited=True)).next(feed.start(), 1)
+                (feed := self._feed(on, edited=True)).next_batches(feed.start(), 1)
         except SigmaDataError as error:
             raise SigmaDataError(f"data: split {on!r}: {str(error).removeprefix('data: ')}") from error
 
@@ -141,17 +141,17 @@ class Evaluator:
             feed, parts = self._feed(on, edited=True), list[RowLosses]()
             at = feed.start()
             while at.epoch == 0:
-                batches = feed.next(at, max(1, TOGETHER // feed.batch_size))
-                parts.append(self._judged(steps, batches, feed.dataset.numbers(at.block)))
-                at = feed.after(at, batches, len(batches.rows))
-        return joined(parts) if most is None else joined(parts).worst(most)
+                batches = feed.next_batches(at, max(1, TOGETHER // feed.batch_size))
+                parts.append(self._row_losses(steps, batches, feed.dataset.numbers(at.block)))
+                at = feed.advance(at, batches, len(batches.rows))
+        return join_losses(parts) if most is None else join_losses(parts).worst(most)
 
-    def _judged(self, steps: Steps, at: Batches, named: np.ndarray) -> RowLosses:
+    def _row_losses(self, steps: Steps, at: Batches, named: np.ndarray) -> RowLosses:
         """Return the losses of the rows of consecutive minibatches; ``named`` are the numbers of all in the block."""
         model, backend, rows = self.programs.model, self.programs.backend, at.rows.reshape(-1)
-        known = self._predicted(steps, at, outcome_step) if model.judged else {}
+        known = self._batch_records(steps, at, outcome_step) if model.judged_layers else {}
         block = {name: backend.take(at.block[name], rows) for name in model.sections}
-        block |= {JUDGED + name: backend.to_device(known[JUDGED + name]) for name in model.judged}
+        block |= {JUDGED + name: backend.to_device(known[JUDGED + name]) for name in model.judged_layers}
         alone = Batches(block, np.arange(len(rows), dtype=np.int32)[:, None])
         losses = np.asarray(self._ring(judgement_step, steps, alone)["row"], np.float64)
         return RowLosses(named[rows], losses, *self._answers(known, {n: backend.to_host(x) for n, x in block.items()}))
@@ -162,12 +162,12 @@ class Evaluator:
         if not network.costs:
             return None, None
         output = network.outputs[0].name
-        if all(cost.sources[0] != output for cost in network.targeted):
+        if all(cost.sources[0] != output for cost in network.targeted_costs):
             return known[output], None
         said, wanted = known[output], known.get(WANTED, block[network.targets(output)])
-        if (classes := network.classed(output, said)) is None:
+        if (classes := network.classify(output, said)) is None:
             return said, wanted
-        alike = network.classed(output, wanted.reshape(said.shape)) if wanted.size == said.size else None
+        alike = network.classify(output, wanted.reshape(said.shape)) if wanted.size == said.size else None
         return classes[0], alike[0] if alike else wanted
 
     def close(self) -> None:
@@ -181,17 +181,17 @@ class Evaluator:
 
         Without samples there are no rows.  Those of several outputs are a dictionary by output.
         """
-        return _alone(self.predictions(steps, samples))
+        return _unwrap_single(self.predictions(steps, samples))
 
     def predictions(self, steps: Steps, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of each output for samples."""
-        return self._of(steps, samples, prediction_step)
+        return self._sample_records(steps, samples, prediction_step)
 
     def activations(self, steps: Steps, samples: Any) -> dict[str, np.ndarray]:
         """Return what each layer before the costs makes of samples, by its name, as when it predicts them."""
-        return self._of(steps, samples, activity_step)
+        return self._sample_records(steps, samples, activity_step)
 
-    def _of(self, steps: Steps, samples: Any, kind: Callable[..., Step]) -> dict[str, np.ndarray]:
+    def _sample_records(self, steps: Steps, samples: Any, kind: Callable[..., Step]) -> dict[str, np.ndarray]:
         """Return the records of a step of some kind over samples, one row per sample."""
         samples = self._samples(samples)
         there, place = len(next(iter(samples.values()))), self.programs.backend.share
@@ -201,9 +201,9 @@ class Evaluator:
         block, rows = {name: place(values) for name, values in samples.items()}, np.arange(count, dtype=np.int32)
         size = min(self.batch_size, count)
         full = count - count % size
-        parts = [self._predicted(steps, Batches(block, rows[:full].reshape(-1, size)), kind)]
+        parts = [self._batch_records(steps, Batches(block, rows[:full].reshape(-1, size)), kind)]
         if full < count:
-            parts.append(self._predicted(steps, Batches(block, rows[full:][None]), kind))
+            parts.append(self._batch_records(steps, Batches(block, rows[full:][None]), kind))
         return {name: np.concatenate([part[name] for part in parts])[:there] for name in parts[0]}
 
     def classify(self, steps: Steps, samples: Any) -> Any:
@@ -213,10 +213,10 @@ class Evaluator:
         """
         network, own, found = self.programs.model.network, self.learned.get("classes", {}), dict[str, np.ndarray]()
         for name, each in self.predictions(steps, samples).items():
-            places, count = network.chosen(name, each)
+            places, count = network.choose_classes(name, each)
             labels = own.get(network.targets(name), ()) if own else self.classes
             found[name] = _array(labels)[places] if len(labels) == count else places
-        return _alone(found)
+        return _unwrap_single(found)
 
     def _samples(self, samples: Any) -> Host:
         model = self.programs.model
@@ -236,7 +236,7 @@ class Evaluator:
         check_indices(block, model.shapes.indices, "predict")
         return block
 
-    def _predicted(self, steps: Steps, at: Batches, kind: Callable[..., Step]) -> dict[str, np.ndarray]:
+    def _batch_records(self, steps: Steps, at: Batches, kind: Callable[..., Step]) -> dict[str, np.ndarray]:
         ring = self._ring(kind, steps, at)
         return {name: values.reshape(at.rows.size, *values.shape[2:]) for name, values in ring.items()}
 

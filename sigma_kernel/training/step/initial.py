@@ -9,7 +9,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.contracts import Initialiser, Parameter
-from sigma_kernel.errors import expect, inside
+from sigma_kernel.errors import expect, introduce_errors
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.network.network import Network
 from sigma_kernel.training.data.identity import check_names
@@ -31,34 +31,44 @@ class Initial:
     kept: Mapping[str, np.ndarray] = field(factory=dict)
 
     @property
-    def held(self) -> dict[str, Parameter]:
+    def parameters_and_state(self) -> dict[str, Parameter]:
         """Return the parameters and the layer state, by address."""
         return {**self.model.shapes.parameters, **self.model.shapes.state}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return parameters, layer state, optimiser slots, random key, and fitted values, by name."""
-        state = {LAYERS + address: self.values(address, parameter) for address, parameter in self.held.items()}
+        state = {
+            LAYERS + address: self.values(address, parameter)
+            for address, parameter in self.parameters_and_state.items()
+        }
         key = np.array([self.seed & 0xFFFFFFFF, self.seed >> 32 & 0xFFFFFFFF], np.uint32)
         random = {"random.iteration": np.zeros((), np.uint32), "random.key": key}
         return {**state, **self.model.first_slots(), **random, **self.fitted}
 
-    def outside(self) -> dict[str, np.ndarray]:
+    def outside_values(self) -> dict[str, np.ndarray]:
         """Return the values that come from outside, by address, for a run to keep."""
-        chosen = {a: self.model.resolve("initialiser", self.initialiser(a, one)) for a, one in self.held.items()}
-        return {a: self.values(a, self.held[a]) for a, one in chosen.items() if getattr(one, "outside", False)}
+        chosen = {
+            a: self.model.resolve("initialiser", self.initialiser(a, one))
+            for a, one in self.parameters_and_state.items()
+        }
+        return {
+            a: self.values(a, self.parameters_and_state[a])
+            for a, one in chosen.items()
+            if getattr(one, "outside", False)
+        }
 
     def check_names(self, learned: Mapping[str, Any]) -> None:
         """Raise SigmaDataError if matched values were trained on other columns or classes than the network is."""
         network = self.model.network
         if self.kept or not hasattr(network, "layers"):
             return
-        ends = {cost.sources[0] for cost in network.targeted}
+        ends = {cost.sources[0] for cost in network.targeted_costs}
         for name, (_, initialiser) in self.rules.items():
-            with inside(f"initialisers.{name}", initialiser):
+            with introduce_errors(f"initialisers.{name}", initialiser):
                 then: Mapping[str, Any] = getattr(initialiser, "learned", {})
-                mine = [address for address in self.held if self.rule(address) == name] if then else []
+                mine = [address for address in self.parameters_and_state if self.rule(address) == name] if then else []
                 taken = {address.partition(".")[0] for address in mine}
-                for what, layers in (("columns", _readers(network, self.held)), ("classes", ends)):
+                for what, layers in (("columns", _readers(network, self.parameters_and_state)), ("classes", ends)):
                     if taken & layers:
                         check_names(f"initialisers.{name}", what, then.get(what, {}), learned.get(what, {}))
 
@@ -74,9 +84,9 @@ class Initial:
 
     def values(self, address: str, parameter: Parameter) -> np.ndarray:
         """Return the initial values of a parameter, or of an entry of layer state."""
-        return parameter.fix_rows(self._drawn(address, parameter))
+        return parameter.fix_rows(self._draw_values(address, parameter))
 
-    def _drawn(self, address: str, parameter: Parameter) -> np.ndarray:
+    def _draw_values(self, address: str, parameter: Parameter) -> np.ndarray:
         chosen, dtype = self.initialiser(address, parameter), parameter.dtype or self.model.precision
         if address in self.kept:
             return self.kept[address].astype(dtype)
@@ -84,7 +94,7 @@ class Initial:
             return np.full(parameter.shape, chosen, dtype)
         initialiser: Initialiser = self.model.resolve("initialiser", chosen)
         draws = Draw(self.seed, self.model.shapes.streams.number(f"initial.{address}"))
-        with inside(f"initialisers.{self.rule(address) or address}", initialiser):
+        with introduce_errors(f"initialisers.{self.rule(address) or address}", initialiser):
             values = np.asarray(initialiser.values(address, parameter, draws))
             fits = values.shape == tuple(parameter.shape) and values.dtype.kind in "fiu"
             expect(fits, f"values() must return numbers of shape {parameter.shape} for {address}", values)

@@ -15,7 +15,7 @@ from attrs import Factory, field, frozen
 
 from sigma_kernel.arrays import readable
 from sigma_kernel.contracts import Schedule, Step
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, expect, inside
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, expect, introduce_errors
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.tracing import LOG, LiveSetting
 from sigma_kernel.registry.registry import Kind
@@ -70,11 +70,11 @@ class Live:
     base: Mapping[str, float] = field(default=Factory(_check_bases, takes_self=True))
     _ready: dict[str, Any] = field(factory=dict, init=False)  # cached: backends recognise arrays by identity
 
-    def changed(self, base: Mapping[str, float]) -> Live:
+    def with_base(self, base: Mapping[str, float]) -> Live:
         """Return live values with new bases, already checked by :class:`Number`; ignore unknown names."""
         return Live(self.values, self.dtype, {name: base.get(name, old) for name, old in self.base.items()})
 
-    def at(self, step: Step, span: Span) -> dict[str, Any]:
+    def values_at(self, step: Step, span: Span) -> dict[str, Any]:
         """Return the values in force for iterations of a step: one scalar, or one for each if there is a schedule."""
         ready = self._ready
         return {
@@ -96,7 +96,7 @@ class Live:
     def _factors(self, name: str, span: Span) -> Any:
         if (schedule := self.values[name].schedule) is None:
             return 1.0
-        with inside(f"schedule of {name}", schedule):
+        with introduce_errors(f"schedule of {name}", schedule):
             factors = schedule.factors(span.iterations, span.epochs)
             floats = getattr(factors, "shape", None) == (span.n,) and factors.dtype.kind == "f"
             expect(floats, f"factors() must return floats of shape ({span.n},)", factors)
@@ -125,7 +125,7 @@ class Number(Kind):
         return number
 
 
-def ranged(setting: LiveSetting, dtype: str) -> Number:
+def number_kind(setting: LiveSetting, dtype: str) -> Number:
     """Return the kind of a live value, with the range of its setting."""
     limits = (setting.low, setting.high, setting.above, setting.below)
     return Number(float, *limits, setting.doc, setting=setting, dtype=dtype)

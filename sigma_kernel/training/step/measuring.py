@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sigma_kernel.arrays import protected
+from sigma_kernel.arrays import protect
 from sigma_kernel.contracts import Metric
-from sigma_kernel.errors import expect, inside
+from sigma_kernel.errors import expect, introduce_errors
 from sigma_kernel.totals import add_exactly, exact, expand, is_additive
 from sigma_kernel.training.step.model import COSTS, EPOCH, METRICS, WEIGHTS
 
@@ -20,8 +20,8 @@ Sums = dict[str, list[list[float]]]  # two by name, without any error: of number
 def values(name: str, metric: Metric, totals: np.ndarray | list[Any], rows: int) -> np.ndarray:
     """Return the values of a metric; raise SigmaComponentError unless each is a number or a list of numbers."""
     totals = add_exactly(np.swapaxes(totals, 0, 1)) if is_additive(metric) else totals
-    with inside(f"metric {name!r}", metric):
-        made = [metric.value(one, rows) for one in protected(totals)]
+    with introduce_errors(f"metric {name!r}", metric):
+        made = [metric.value(one, rows) for one in protect(totals)]
         found = np.array(made)
         expect(found.dtype.kind in "fiub", "value() must return a number, or a list of numbers", made[0])
     return found
@@ -38,8 +38,8 @@ def merge_totals(
         if metric is None or is_additive(metric):
             found[name] = exact(np.concatenate([*before, new.reshape(-1, *new.shape[2:])]))
         else:
-            with inside(f"metric {own!r}", metric):
-                found[name] = metric.merged(protected([*before, *new]))
+            with introduce_errors(f"metric {own!r}", metric):
+                found[name] = metric.merge_all(protect([*before, *new]))
     return found
 
 
@@ -56,7 +56,7 @@ def _mean(parts: np.ndarray, rows: int) -> float:
     return float(total / over) if over else np.nan
 
 
-def measured(ring: Mapping[str, np.ndarray], metrics: Mapping[str, Metric], rows: int) -> Measured:
+def read_measurements(ring: Mapping[str, np.ndarray], metrics: Mapping[str, Metric], rows: int) -> Measured:
     """Return what each of some iterations measured, on this many rows."""
     found = {name: one for name, one in ring.items() if not name.startswith((METRICS, WEIGHTS))}
     found |= {name: values(name, metric, ring[METRICS + name], rows) for name, metric in metrics.items()}
@@ -77,7 +77,7 @@ def latest(found: Measured, sums: Sums, costs: Iterable[str]) -> dict[str, Any]:
     return last | {EPOCH + name: mean for name, mean in means(sums, costs).items()}
 
 
-def summed(sums: Sums, found: Measured) -> Sums:
+def add_to_sums(sums: Sums, found: Measured) -> Sums:
     """Add numbers and their weights to sums, exactly, so that the bits do not depend on bursts."""
     made: Sums = {}
     for name, (one, over) in found.items():

@@ -30,16 +30,16 @@ from sigma_kernel.errors import (
     SigmaGraphError,
     SigmaNetworkError,
     SigmaStateError,
+    component_name,
     expect,
-    inside,
-    named,
-    near,
+    introduce_errors,
+    suggest_name,
 )
 from sigma_kernel.graph.differentiation import gradient
-from sigma_kernel.graph.mixing import mixed
+from sigma_kernel.graph.mixing import mix_precision
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, originating, symbol
 from sigma_kernel.graph.random import Key
-from sigma_kernel.graph.rewriting import replaced, rewrite
+from sigma_kernel.graph.rewriting import replace_nodes, rewrite
 from sigma_kernel.network.network import Forward, Network
 from sigma_kernel.network.tracing import LOG, Nodes, Resolve, Shapes, Trace, live_settings
 from sigma_kernel.registry.addresses import matches
@@ -108,7 +108,7 @@ class Model:
         return tuple(self.optimisers) or (ONLY,)
 
     @property
-    def scaled(self) -> bool:
+    def scales_losses(self) -> bool:
         """Return whether losses are scaled, so that small gradients do not vanish: float16 has few exponents."""
         return self.low == "float16"
 
@@ -119,9 +119,9 @@ class Model:
 
     def trainable(self, head: str | None = None) -> dict[str, Spec]:
         """Return the parameters that are updated, all of them or those of one optimiser."""
-        return {address: spec for address, spec in self.tuned(head).items() if address not in self.frozen}
+        return {address: spec for address, spec in self.tuned_parameters(head).items() if address not in self.frozen}
 
-    def tuned(self, head: str | None = None) -> dict[str, Spec]:
+    def tuned_parameters(self, head: str | None = None) -> dict[str, Spec]:
         """Return the parameters that have slots and settings: those that are updated, or paused."""
         left = self.frozen - self.paused
         mine = {a: s for a, s in self.parameters().items() if head is None or self.owners.get(a, head) == head}
@@ -135,13 +135,13 @@ class Model:
         """Return the specs of layer state, which layers update themselves, by address."""
         return self._specs(self.shapes.state)
 
-    def renewed(self) -> dict[str, np.ndarray]:
+    def fresh_state(self) -> dict[str, np.ndarray]:
         """Return the layer state that every epoch begins with, by its name in the state."""
         fresh = {address: one for address, one in self.shapes.state.items() if one.each_epoch}
         specs = self._specs(fresh)
         return {LAYERS + a: np.full(one.shape, one.initialiser, specs[a].dtype) for a, one in fresh.items()}
 
-    def held(self) -> dict[str, Spec]:
+    def layer_specs(self) -> dict[str, Spec]:
         """Return the specs of what layers hold, parameters and their own state, by their names in the state."""
         return {LAYERS + address: spec for address, spec in {**self.parameters(), **self.layer_state()}.items()}
 
@@ -157,7 +157,9 @@ class Model:
         layers = [placed.name for placed in self.network.layers if placed.layer.role != "cost"]
         for what, name, known in (("input section", section, sections), ("layer", layer, layers)):
             if name and name not in known:
-                raise SigmaNetworkError(f"network: there is no {what} {name!r}.{near(name, known, 'There are:')}")
+                raise SigmaNetworkError(
+                    f"network: there is no {what} {name!r}.{suggest_name(name, known, 'There are:')}"
+                )
         return self.sections[section or sections[0]], self.shapes.outputs[layer or self.network.outputs[0].name]
 
     @property
@@ -166,9 +168,9 @@ class Model:
         names = [placed.name for placed in self.network.costs]
         return names if len(names) > 1 else []
 
-    def measured(self) -> list[str]:
+    def measured_names(self) -> list[str]:
         """Return the names of what every training step measures."""
-        skipped = [SKIPPED] if self.scaled else []
+        skipped = [SKIPPED] if self.scales_losses else []
         return ["loss", *(COSTS + name for name in self.costs), *skipped, *self.metrics]
 
     def per_output(self, metrics: Mapping[str, Metric]) -> dict[str, Metric]:
@@ -187,7 +189,7 @@ class Model:
                 )
             names = [f"{one}.{own}" for one in outputs if matches(output, one)] if dot else [name]
             if not names:
-                hint = near(output, outputs, "There are:")
+                hint = suggest_name(output, outputs, "There are:")
                 raise SigmaConfigError(f"metric {name!r}: there is no output {output!r}.{hint}")
             found |= dict.fromkeys(names, metric)
         return found
@@ -196,9 +198,9 @@ class Model:
         """Return the slots of all optimisers by address and name."""
         found = dict[tuple[str, str], tuple[Spec, Slot]]()
         for head, owner in self.optimisers.items():
-            with inside(head, owner.type):
-                for address, spec in self.tuned(head).items():
-                    declared = owner.type.declared(address, spec, self.tags)
+            with introduce_errors(head, owner.type):
+                for address, spec in self.tuned_parameters(head).items():
+                    declared = owner.type.declare_slots(address, spec, self.tags)
                     costs = len(owner.minimises or self.network.costs)
                     found |= {(address, name): (slot.spec(spec, costs), slot) for name, slot in declared.items()}
         return found
@@ -219,7 +221,7 @@ class Model:
         There are none if losses are not scaled.
         """
         first = {SCALE: np.float32(2.0**16), GOOD: np.int32(0), SKIPS: np.int32(0)}
-        return {f"{head}.{name}": np.array(x) for head in self.heads for name, x in first.items() if self.scaled}
+        return {f"{head}.{name}": np.array(x) for head in self.heads for name, x in first.items() if self.scales_losses}
 
     def observable(self, patterns: Sequence[str]) -> tuple[str, ...]:
         """Return the addresses of gradients, updates and activations that the patterns match."""
@@ -227,18 +229,18 @@ class Model:
         names += [ACTIVATIONS + placed.name for placed in self.network.layers]
         return tuple(name for name in names if any(matches(pattern, name) for pattern in patterns))
 
-    def restored(self, output: str, prediction: Node) -> Node | None:
+    def restore_units(self, output: str, prediction: Node) -> Node | None:
         """Return the prediction of an output in the units of its targets; None if it has none."""
-        section = self.network.estimated(output) if self.units.preprocessors else ""
+        section = self.network.estimated_section(output) if self.units.preprocessors else ""
         return self.units.restore(section, prediction) if section else None
 
     @property
-    def judged(self) -> list[str]:
+    def judged_layers(self) -> list[str]:
         """Return the names of the layers that costs judge."""
         return list(dict.fromkeys(source for cost in self.network.costs for source in cost.sources))
 
 
-def _named(head: str, nodes: Mapping[str, Node]) -> dict[str, Node]:
+def _add_prefix(head: str, nodes: Mapping[str, Node]) -> dict[str, Node]:
     return {head + name: node for name, node in nodes.items()}
 
 
@@ -295,12 +297,12 @@ class Draft(ABC):
         for head in self.model.heads if not self._aims else ():
             self._aims.append(aim := Aim(self, head, dict(ahead)))
             if self.model.ordered:
-                ahead |= {address: f.stop(node) for address, node in aim.updated.parameters.items()}
+                ahead |= {address: f.stop(node) for address, node in aim.update.parameters.items()}
         return self._aims
 
-    def skipped(self) -> dict[str, Node]:
+    def skip_flags(self) -> dict[str, Node]:
         """Return whether the update of any optimiser is skipped, if losses are scaled."""
-        fit = [aim.fits for aim in self.aims()] if self.model.scaled else []
+        fit = [aim.fits for aim in self.aims()] if self.model.scales_losses else []
         return {SKIPPED: f.cast(f.logical_not(reduce(f.logical_and, fit)), "float32")} if fit else {}
 
     def gradients(self) -> dict[str, Node]:
@@ -308,14 +310,14 @@ class Draft(ABC):
         found = {address: node for aim in self.aims() for address, node in aim.gradients().items()}
         return {address: found[address] for address in self.model.trainable()}
 
-    def updated(self) -> dict[str, Node]:
+    def new_state(self) -> dict[str, Node]:
         """Return the new parameters, slots and counters by their names in the state."""
         if not self.model.optimisers:
             raise SigmaStateError("trainer: there is no optimiser. Set one, such as 'adam', before training.")
         aims = self.aims()
-        parameters = {LAYERS + address: node for aim in aims for address, node in aim.updated.parameters.items()}
-        slots = {name: node for aim in aims for name, node in aim.kept().items()}
-        counted = {name: node for aim in aims for name, node in aim.counted().items()}
+        parameters = {LAYERS + address: node for aim in aims for address, node in aim.update.parameters.items()}
+        slots = {name: node for aim in aims for name, node in aim.new_slots().items()}
+        counted = {name: node for aim in aims for name, node in aim.new_counts().items()}
         name = "random.iteration"
         return {**parameters, **slots, **counted, name: self.entry(name, Spec((), "uint32")) + 1}
 
@@ -341,7 +343,7 @@ class Aim:
         """Return the number of this update of a parameter, counted from 1."""
         return f.cast(self.slot(address, COUNT) + 1, dtype=self.draft.model.precision)
 
-    def _own(self, name: str, dtype: str) -> Node:
+    def _scalar(self, name: str, dtype: str) -> Node:
         """Return a scalar of this optimiser in the state."""
         return self.draft.entry(f"{self.head}.{name}", Spec((), dtype))
 
@@ -374,7 +376,7 @@ class Aim:
     @cached_property
     def scale(self) -> Node:
         """Return the factor of the loss whose gradients are computed."""
-        return self._own(SCALE, "float32")
+        return self._scalar(SCALE, "float32")
 
     @cached_property
     def fits(self) -> Node:
@@ -382,15 +384,15 @@ class Aim:
         wrong = [f.sum(f.cast(f.logical_not(f.is_finite(x)), "float32")) for x in self.gradients().values()]
         return f.equal(sum(wrong, start=constant(0)), 0.0)
 
-    def counted(self) -> dict[str, Node]:
+    def new_counts(self) -> dict[str, Node]:
         """Return the new number of updates and, if losses are scaled, what :meth:`Model.scales` names.
 
         The factor is halved where an update is skipped, and doubled after many in a row that are not.
         """
-        done = self._own("step", "int32")
-        if not self.draft.model.scaled:
+        done = self._scalar("step", "int32")
+        if not self.draft.model.scales_losses:
             return {f"{self.head}.step": done + 1}
-        good, skipped, fits = self._own(GOOD, "int32") + 1, self._own(SKIPS, "int32"), self.fits
+        good, skipped, fits = self._scalar(GOOD, "int32") + 1, self._scalar(SKIPS, "int32"), self.fits
         risen = f.where(good >= RISE, f.minimum(self.scale * 2.0, SCALES[1]), self.scale)
         new = {
             "step": f.where(fits, done + 1, done),
@@ -398,11 +400,11 @@ class Aim:
             GOOD: f.where(f.logical_and(fits, good < RISE), good, 0),
             SKIPS: f.where(fits, skipped, skipped + 1),
         }
-        return _named(f"{self.head}.", new)
+        return _add_prefix(f"{self.head}.", new)
 
-    def kept(self) -> dict[str, Node]:
+    def new_slots(self) -> dict[str, Node]:
         """Return the new slots by their names in the state, without counts of updates that nothing reads."""
-        new, made = self.updated.slots, self.updated.parameters.values()
+        new, made = self.update.slots, self.update.parameters.values()
         read = set(Graph((), (*made, *(node for (_, name), node in new.items() if name != COUNT))))
         return {self.draft.model.slot(*x): n for x, n in new.items() if x[1] != COUNT or self.slot(*x) in read}
 
@@ -417,9 +419,9 @@ class Aim:
 
     def setting(self, address: str, name: str) -> Node:
         """Return the live setting of one parameter; raise SigmaConfigError if the optimiser has none of that name."""
-        if address in self.parameters and name not in self._known:
+        if address in self.parameters and name not in self._live_names:
             called = type(self.draft.model.optimisers[self.head].type).__name__
-            hint = near(name, self._known, "There are:")
+            hint = suggest_name(name, self._live_names, "There are:")
             raise SigmaConfigError(f"{self.head}: {called} has no live setting {name!r}.{hint}")
         return self.draft.live(f"{self.head}.{address}.{name}")
 
@@ -429,7 +431,7 @@ class Aim:
         return self.draft.live(f"{self.head}.{address}.{name}{LOG}")
 
     @cached_property
-    def _known(self) -> Collection[str]:
+    def _live_names(self) -> Collection[str]:
         """Return the names of the optimiser's live settings."""
         return live_settings(self.draft.model.optimisers[self.head].type).keys()
 
@@ -443,7 +445,7 @@ class Aim:
 
     # -- what the optimiser makes of it --------------------------------------------------------------------------------
     @cached_property
-    def updated(self) -> Update:
+    def update(self) -> Update:
         """Return the optimiser's update, with its modifiers applied.
 
         Raises SigmaComponentError if it does not match the parameters and slots.
@@ -451,13 +453,13 @@ class Aim:
         optimiser, parameters = self.draft.model.optimisers[self.head].type, self.parameters
         slots = {place: spec for place, (spec, _) in self.draft.slots.items() if place[0] in parameters}
         known: dict[Any, Spec] = {**{address: node.spec for address, node in parameters.items()}, **slots}
-        with inside(self.head, optimiser), originating(self.head):
+        with introduce_errors(self.head, optimiser), originating(self.head):
             update = optimiser.build(self)
             _check_update(update, known, [x for x in slots if x[1] != COUNT and not x[1].startswith("modifiers.")])
-            done = optimiser.completed(update, self)
+            done = optimiser.complete_update(update, self)
             _check_update(done, known, [place for place in slots if place[0] in update.parameters])
             done = evolve(done, parameters={a: self._with_fixed_rows(a, x) for a, x in done.parameters.items()})
-            return self._unless_skipped(done) if self.draft.model.scaled else done
+            return self._unless_skipped(done) if self.draft.model.scales_losses else done
 
     def _with_fixed_rows(self, address: str, new: Node) -> Node:
         """Return the new values of a parameter, with the rows that its layer declares fixed."""
@@ -516,30 +518,30 @@ class Traced(Draft):
 
     def layer_state(self) -> dict[str, Node]:
         """Return the new layer state, by its name in the state."""
-        return _named(LAYERS, self.forward.state)
+        return _add_prefix(LAYERS, self.forward.state)
 
     def predictions(self) -> dict[str, Node]:
         """Return the predictions by output, in the units of their targets if they have any."""
-        found = {name: (x, self.model.restored(name, x)) for name, x in self.forward.predictions.items()}
+        found = {name: (x, self.model.restore_units(name, x)) for name, x in self.forward.predictions.items()}
         return {name: x if restored is None else restored for name, (x, restored) in found.items()}
 
-    def compared(self, output: str, section: str) -> tuple[Node, Node]:
+    def comparison(self, output: str, section: str) -> tuple[Node, Node]:
         """Return the prediction of an output and the rows of a section, both in units of the data if they have such."""
         prediction = self.forward.predictions[output] if output else self.forward.prediction
-        rows, found = self.section(section, self.model.sections[section]), self.model.restored(output, prediction)
+        rows, found = self.section(section, self.model.sections[section]), self.model.restore_units(output, prediction)
         if found is None:
             return prediction, rows
         restored = self.model.units.restore(section, rows)
         return found, rows if restored is None else restored
 
-    def measured(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
+    def measurements(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
         """Return the loss, the costs if there are several, the mean weight of rows that differ, and metrics' totals."""
         costs = {COSTS + name: self.loss([name]) for name in self.model.costs}
         totals = {n: self.live(WEIGHTS + n) if self.cut else x.weight for n, x in self.forward.totals.items()}
         over = {COSTS + name: total for name, total in totals.items() if COSTS + name in costs}
         if len(totals) == len(self.forward.costs):
             over["loss"] = sum(totals.values(), start=constant(0, self.model.precision))
-        weights = _named(WEIGHTS, {name: total / self.batch for name, total in over.items()})
+        weights = _add_prefix(WEIGHTS, {name: total / self.batch for name, total in over.items()})
         return {"loss": self.loss(None), **costs, **weights, **self.totals(metrics)}
 
     def rows(self) -> dict[str, Node]:
@@ -548,7 +550,7 @@ class Traced(Draft):
         means = {name: per_row(x, self.batch, Fraction(self.batch)) for name, x in self.forward.costs.items()}
         found = {name: f.stretch(x, (self.batch,)) for name, x in means.items()}
         found |= {n: per_row(f.stack(x.total, x.weight), self.batch) for n, x in self.forward.totals.items()}
-        return _named(COSTS, found)
+        return _add_prefix(COSTS, found)
 
     def totals(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
         """Return the metrics' totals, or what each row adds to them."""
@@ -557,18 +559,18 @@ class Traced(Draft):
             output = name.rpartition(".")[0]
             wanted = [metric.section or self.model.network.targets(output), *filter(None, [metric.lengths])]
             if missing := [section for section in wanted if section not in self.model.sections]:
-                hint = near(missing[0], self.model.sections, "It reads")
+                hint = suggest_name(missing[0], self.model.sections, "It reads")
                 raise SigmaConfigError(f"metric {name!r}: the network reads no section {missing[0]!r}.{hint}")
-            compared = self.compared(output, wanted[0])
+            compared = self.comparison(output, wanted[0])
             lengths = [self.section(section, self.model.sections[section]) for section in wanted[1:]]
-            with inside(f"metric {name!r}", metric):
+            with introduce_errors(f"metric {name!r}", metric):
                 try:
                     totals[name] = metric.totals(*compared, *lengths)
                 except SigmaGraphError as error:  # of shapes or dtypes: it names an op
-                    raise SigmaGraphError(f"metric {name!r} ({named(metric)}): {error}") from error
+                    raise SigmaGraphError(f"metric {name!r} ({component_name(metric)}): {error}") from error
                 expect(isinstance(totals[name], Node), "totals() must return a node", totals[name])
             totals[name] = record_totals(metric, totals[name], self.batch)
-        return _named(METRICS, totals)
+        return _add_prefix(METRICS, totals)
 
     def loss(self, costs: Collection[str] | None, parameters: Mapping[str, Node] | None = None) -> Node:
         """Return the sum of all or some costs, at these or other parameters."""
@@ -597,7 +599,7 @@ class Traced(Draft):
         at, loss = (aim.parameters if parameters is None else parameters), aim.loss(parameters)
         if parameters is None:  # at other parameters a simplified graph may compute differently
             (loss,) = rewrite(Graph((), (loss,)), keep=OPS).outputs  # so that gradients are of the simplified graph
-        if not self.model.scaled:
+        if not self.model.scales_losses:
             return dict(zip(at, gradient(loss, list(at.values())), strict=True))
         found = gradient(loss * aim.scale, list(at.values()))
         return {address: slope / aim.scale for address, slope in zip(at, found, strict=True)}
@@ -628,8 +630,8 @@ class Merged(Draft):
 def training_step(model: Model, batch: int) -> Step:
     """Return the step of a whole iteration on a batch of this size."""
     whole = Traced(model, batch)
-    new = {**whole.updated(), **whole.layer_state()}
-    return whole.step_to(new, {**whole.measured(model.metrics), **whole.skipped()})
+    new = {**whole.new_state(), **whole.layer_state()}
+    return whole.step_to(new, {**whole.measurements(model.metrics), **whole.skip_flags()})
 
 
 def gradient_step(model: Model, batch: int) -> Step:
@@ -642,8 +644,8 @@ def gradient_step(model: Model, batch: int) -> Step:
     if model.ordered:
         raise SigmaStateError(f"trainer.order: {UNCUT}")
     shard = Traced(model, batch, cut=True)
-    found = {**shard.measured(model.metrics), **shard.layer_state(), **_named(GRADIENTS, shard.gradients())}
-    return shard.step_to({}, {**found, **shard.skipped()})
+    found = {**shard.measurements(model.metrics), **shard.layer_state(), **_add_prefix(GRADIENTS, shard.gradients())}
+    return shard.step_to({}, {**found, **shard.skip_flags()})
 
 
 def weight_step(model: Model, batch: int) -> Step:
@@ -662,7 +664,7 @@ def weight_step(model: Model, batch: int) -> Step:
 def update_step(model: Model) -> Step:
     """Return the update step, after gradients were merged; they are state entries here."""
     merged = Merged(model)
-    return merged.step_to(merged.updated(), {})
+    return merged.step_to(merged.new_state(), {})
 
 
 def evaluation_step(model: Model, batch: int, metrics: Iterable[tuple[str, Metric]] = ()) -> Step:
@@ -689,18 +691,18 @@ def outcome_step(model: Model, batch: int) -> Step:
     If those of the first output are in units of the data, its targets are ``WANTED``, in the same units.
     """
     traced = Traced(model, batch, training=False, given=model.network.sections(costs=False))
-    values = {name: traced.forward.values[name] for name in model.judged}
-    section = model.network.estimated()
-    wanted = {WANTED: traced.compared("", section)[1]} if section else {}
-    return traced.step_to({}, {**_named(JUDGED, values), **traced.predictions(), **wanted})
+    values = {name: traced.forward.values[name] for name in model.judged_layers}
+    section = model.network.estimated_section()
+    wanted = {WANTED: traced.comparison("", section)[1]} if section else {}
+    return traced.step_to({}, {**_add_prefix(JUDGED, values), **traced.predictions(), **wanted})
 
 
 def judgement_step(model: Model, batch: int) -> Step:
     """Return the step of the loss of a batch, given what its costs judge: of one row, the row's own loss."""
     traced = Traced(model, batch, training=False)
-    values = {name: traced.forward.values[name] for name in model.judged}
+    values = {name: traced.forward.values[name] for name in model.judged_layers}
     given = {x: traced.section(JUDGED + name, Spec(x.shape[1:], x.dtype)) for name, x in values.items()}
-    (loss,) = replaced([traced.forward.loss_or_fail()], given)
+    (loss,) = replace_nodes([traced.forward.loss_or_fail()], given)
     return traced.step_to({}, {"row": loss})
 
 
@@ -716,11 +718,11 @@ def excitation_step(model: Model, batch: int, layer: str, section: str) -> Step:
 def observation_step(model: Model, batch: int, wanted: Sequence[str]) -> Step:
     """Return the step that computes gradients, updates and activations of an iteration, by address."""
     traced = Traced(model, batch)
-    ring = _named(ACTIVATIONS, traced.forward.values)
+    ring = _add_prefix(ACTIVATIONS, traced.forward.values)
     if any(name.startswith(GRADIENTS) for name in wanted):
-        ring |= _named(GRADIENTS, traced.gradients())
+        ring |= _add_prefix(GRADIENTS, traced.gradients())
     if any(name.startswith(UPDATES) for name in wanted):
-        new = traced.updated()
+        new = traced.new_state()
         parameters = {a: traced.entry(LAYERS + a, spec) for a, spec in model.trainable().items()}
         ring |= {UPDATES + a: new[LAYERS + a] - node for a, node in parameters.items()}
     return traced.step_to({}, {name: ring[name] for name in wanted})
@@ -736,6 +738,6 @@ def simplified_step(model: Model, state: Inputs, data: Inputs, steer: Inputs, wr
     )
     graph = Graph((*state.values(), *data.values(), *steer.values()), outputs)
     if model.low:
-        graph = mixed(graph, model.low, model.rounds)
+        graph = mix_precision(graph, model.low, model.rounds)
     graph = rewrite(graph, keep=OPS)  # composite ops stay, for backends that implement them
     return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))

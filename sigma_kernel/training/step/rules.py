@@ -9,7 +9,7 @@ from typing import Any
 from attrs import evolve
 
 from sigma_kernel.contracts import GradientOptimiser, Optimisation, Optimiser
-from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, near
+from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, suggest_name
 from sigma_kernel.network.tracing import LiveSetting, live_settings
 from sigma_kernel.registry.addresses import matches, specificity
 from sigma_kernel.training.step.live import Live, LiveValue, check_fits
@@ -39,7 +39,7 @@ def check_matches(
     among = among or [*model.shapes.parameters]
     first, more = [*among][:LISTED], ", ..." if len(among) > LISTED else ""
     for name, pattern in rules.items():
-        with mistakes.at(*name.split("."), "match"):
+        with mistakes.locate(*name.split("."), "match"):
             if not any(matches(pattern, address, model.tags) for address in among):
                 raise SigmaConfigError(
                     f"{trainer}.{name}: {pattern!r} matches no parameter. "
@@ -57,7 +57,7 @@ def patterns(head: str, optimiser: Optimiser) -> Iterator[tuple[str, str]]:
 
 
 # -- which optimiser updates a parameter -------------------------------------------------------------------------------
-def optimised(
+def assign_optimisers(
     trainer: str,
     model: Model,
     optimisers: Mapping[str, Optimisation],
@@ -99,7 +99,7 @@ def owners(trainer: str, model: Model, optimisers: Mapping[str, Optimisation], m
     """Return the head of the optimiser that matches each parameter; refuse a parameter that two of them match."""
     found: dict[str, str] = {}
     for head, optimisation in optimisers.items():
-        with mistakes.at(*head.split("."), "match"):
+        with mistakes.locate(*head.split("."), "match"):
             for address in (a for a in model.shapes.parameters if matches(optimisation.match, a, model.tags)):
                 if (other := found.setdefault(address, head)) != head:
                     raise SigmaConfigError(
@@ -116,7 +116,7 @@ def check_optimisers(
     mine = owners(trainer, model, optimisers, mistakes)
     for head, optimisation in optimisers.items():
         check_rules(optimisation.type, model.precision, mistakes, head)
-        with mistakes.at(*head.split(".")):
+        with mistakes.locate(*head.split(".")):
             _check_scaled(head, optimisation.type, model)
         if head != ONLY:
             check_matches(trainer, {head: optimisation.match}, model, mistakes)
@@ -130,7 +130,7 @@ def check_optimisers(
 
 
 def _check_scaled(head: str, optimiser: Optimiser, model: Model) -> None:
-    if model.scaled and not isinstance(optimiser, GradientOptimiser):
+    if model.scales_losses and not isinstance(optimiser, GradientOptimiser):
         raise SigmaConfigError(
             f"{head}: mixed_float16 scales the loss and skips updates whose gradients overflow, which "
             f"{type(optimiser).__name__} does not support: it evaluates the loss at several points. Choose "
@@ -141,18 +141,20 @@ def _check_scaled(head: str, optimiser: Optimiser, model: Model) -> None:
 def check_costs(where: str, head: str, names: Any, model: Model, mistakes: Mistakes = FIRST) -> None:
     """Refuse costs to minimise, by name, that the network does not have."""
     known = [cost.name for cost in model.network.costs]
-    with mistakes.at(*head.split("."), "minimises"):
+    with mistakes.locate(*head.split("."), "minimises"):
         if names is not None and not (isinstance(names, list | tuple) and names):
             raise SigmaConfigError(f"{where}: must be a list of cost layers (got {names!r}). Write ['...'].")
         for name in names or ():
             if name not in known:
-                raise SigmaConfigError(f"{where}: there is no cost {name!r}.{near(str(name), known, 'There are:')}")
+                raise SigmaConfigError(
+                    f"{where}: there is no cost {name!r}.{suggest_name(str(name), known, 'There are:')}"
+                )
 
 
 def check_order(trainer: str, optimisers: Mapping[str, Optimisation], order: Any, mistakes: Mistakes = FIRST) -> None:
     """Refuse an order of updates that is not one of the names of all optimisers."""
     names = [head.removeprefix(OPTIMISERS[1]) for head in optimisers]
-    with mistakes.at("order"):
+    with mistakes.locate("order"):
         if not isinstance(order, list | tuple) or (order and sorted(map(str, order)) != sorted(names)):
             raise SigmaConfigError(
                 f"{trainer}.order: must be a list of the names of all optimisers, each once (got {order!r}). "
@@ -174,7 +176,7 @@ def live_values(model: Model) -> Live:
 
 def _optimiser_values(model: Model, head: str, optimiser: Optimiser) -> dict[str, LiveValue]:
     values, settings = dict[str, LiveValue](), live_settings(optimiser)
-    for address in model.tuned(head):
+    for address in model.tuned_parameters(head):
         for name, setting in settings.items():
             rule = setting_rule(model, address, name)
             base = float(optimiser.settings[rule][name]) if rule else setting.value
@@ -189,20 +191,20 @@ def check_rules(optimiser: Optimiser, precision: str, mistakes: Mistakes = FIRST
     """Refuse numbers that the precision cannot hold, and rules and schedules for unknown settings."""
     known = live_settings(optimiser)
     for name, setting in known.items():
-        with mistakes.at(*head.split("."), name):
+        with mistakes.locate(*head.split("."), name):
             check_fits(f"{head}.{name}", setting.value, precision)
     for name, rule in optimiser.settings.items():
         where = *head.split("."), "settings", name
-        with mistakes.at(*where, *({"match"} & rule.keys())):
+        with mistakes.locate(*where, *({"match"} & rule.keys())):
             if not isinstance(rule.get("match"), str):
                 raise SigmaConfigError(f"{'.'.join(where)}: has no pattern. Add match = '**'.")
         for key in rule:
-            with mistakes.at(*where, key):
+            with mistakes.locate(*where, key):
                 _check_setting(f"{'.'.join(where)}.{key}", key, rule[key], known, precision)
     for key in optimiser.schedules:
-        with mistakes.at(*head.split("."), "schedules", key):
+        with mistakes.locate(*head.split("."), "schedules", key):
             if key not in known:
-                raise SigmaConfigError(f"{head}.schedules.{key}: no such setting.{near(key, known)}")
+                raise SigmaConfigError(f"{head}.schedules.{key}: no such setting.{suggest_name(key, known)}")
 
 
 def _check_setting(where: str, key: str, value: Any, known: Mapping[str, LiveSetting], precision: str) -> None:
@@ -210,6 +212,6 @@ def _check_setting(where: str, key: str, value: Any, known: Mapping[str, LiveSet
         known[key].check(where, value)
         check_fits(where, value, precision)
     elif key not in ("match", "frozen"):
-        raise SigmaConfigError(f"{where}: no such setting.{near(key, [*known, 'match', 'frozen'])}")
+        raise SigmaConfigError(f"{where}: no such setting.{suggest_name(key, [*known, 'match', 'frozen'])}")
     elif key == "frozen" and not isinstance(value, bool):
         raise SigmaConfigError(f"{where}: must be true or false (got {value!r}).")

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field, frozen
 
-from sigma_kernel.arrays import protected, read_only
+from sigma_kernel.arrays import protect, read_only
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations, Metric, Program, Share, Step
 from sigma_kernel.contracts.compute import Arrays, Records
-from sigma_kernel.errors import expect, inside
+from sigma_kernel.errors import expect, introduce_errors
 from sigma_kernel.totals import InParts, add_exactly, is_additive
 from sigma_kernel.training.step.live import Live, Span
 from sigma_kernel.training.step.model import (
@@ -48,7 +48,7 @@ class Programs:
     _made: dict[Any, Compiled] = field(factory=dict)
     _lock: threading.RLock = field(factory=threading.RLock)
 
-    def aside(self) -> Programs:
+    def silent_copy(self) -> Programs:
         """Return the same programs for somebody for whom training does not wait: what he compiles is not reported."""
         return evolve(self)
 
@@ -58,7 +58,7 @@ class Programs:
         if key not in self._made:  # no lock for a cached one: another thread may be compiling
             with self._lock:
                 if key not in self._made:
-                    self._made[key] = self._compiled(kind, *about)
+                    self._made[key] = self._compile(kind, *about)
         return self._made[key]
 
     def compile(self, size: int, shards: int) -> None:
@@ -76,13 +76,13 @@ class Programs:
         unequal = any(name.startswith(WEIGHTS) for name in self.get(gradient_step, shard)[0].steer)
         return any(name.startswith(BATCH) for name in self.get(update_step)[0].state) or unequal
 
-    def _compiled(self, kind: Callable[..., Step], *about: Any) -> Compiled:
+    def _compile(self, kind: Callable[..., Step], *about: Any) -> Compiled:
         self.compiling = True
         try:
             key = (kind, *about)
             if key not in self.steps:
                 self.steps[key] = kind(self.model, *about)
-            with inside("backend", self.backend):
+            with introduce_errors("backend", self.backend):
                 return self.steps[key], self.backend.compile(self.steps[key])
         finally:
             self.compiling = False
@@ -108,19 +108,19 @@ class Steps:
     def steer(self, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
         """Return the live values of ``n`` iterations of a step, ``offset`` iterations from now."""
         now = self.moment
-        return self.live.at(step, Span(now.iteration + offset, n, now.epoch, self.done + offset, self.per_epoch))
+        return self.live.values_at(step, Span(now.iteration + offset, n, now.epoch, self.done + offset, self.per_epoch))
 
-    def placed(self) -> Steps:
+    def to_device(self) -> Steps:
         """Return the same steps with their arrays, which are on the host, copied to the device."""
         place = self.programs.backend.to_device
         return evolve(self, arrays={name: place(value) for name, value in self.arrays.items()})
 
-    def fused(self, batches: Batches) -> Burst:
+    def run_fused(self, batches: Batches) -> Burst:
         """Run whole iterations on minibatches."""
         n, size = batches.rows.shape
         step, program = self.programs.get(training_step, size)
         steer = self.steer(step, n)
-        with inside("backend", self.programs.backend):
+        with introduce_errors("backend", self.programs.backend):
             burst = program.run(self.arrays, batches.block, batches.rows, steer, n)
             expect(isinstance(burst, Burst), "run() must return a Burst", burst)
         return burst
@@ -151,7 +151,7 @@ class Steps:
         state = {name: found.pop(name) for name in ring if name in arrays}
         return Share(found, gradients, {**state, **batch})
 
-    def updated(self, arrays: Arrays, gradients: Records, state: Records, offset: int) -> Arrays:
+    def apply_update(self, arrays: Arrays, gradients: Records, state: Records, offset: int) -> Arrays:
         """Return the arrays after the update with merged gradients, and with merged layer state."""
         step, program = self.programs.get(update_step)
         place = self.programs.backend.to_device
@@ -161,9 +161,9 @@ class Steps:
         return {**{name: new[name] for name in arrays}, **{n: x for n, x in layers.items() if n in arrays}}
 
 
-def fused(steps: Iterations, batches: Batches) -> Burst:
+def compute_fused(steps: Iterations, batches: Batches) -> Burst:
     """Compute a burst with the fused program."""
-    return steps.fused(batches)
+    return steps.run_fused(batches)
 
 
 # -- one iteration to repeat -------------------------------------------------------------------------------------------
@@ -182,28 +182,30 @@ class Iteration:
         return self.steps.programs.backend
 
     @classmethod
-    def begun(cls, compute: Compute, steps: Steps, batches: Batches) -> Iteration:
+    def begin(cls, compute: Compute, steps: Steps, batches: Batches) -> Iteration:
         """Return the iteration that is about to run."""
         backend, rows = steps.programs.backend, batches.rows[0]
         sections = steps.programs.model.sections
         block = {name: backend.to_host(backend.take(batches.block[name], rows)) for name in sections}
         before = {name: backend.to_host(value) for name, value in steps.arrays.items()}
-        batch = Batches(protected(block), read_only(np.arange(len(rows), dtype=np.int32)[None]))
-        return cls(compute, evolve(steps, arrays=protected(before)), batch)
+        batch = Batches(protect(block), read_only(np.arange(len(rows), dtype=np.int32)[None]))
+        return cls(compute, evolve(steps, arrays=protect(before)), batch)
 
-    def ended(self, result: Burst) -> Iteration:
+    def with_outcome(self, result: Burst) -> Iteration:
         """Return the iteration with its outcome."""
-        return evolve(self, outcome=protected(_outcome(result, self.steps)))
+        return evolve(self, outcome=protect(_outcome(result, self.steps)))
 
-    def repeated(self, backend: Backend) -> dict[str, np.ndarray]:
+    def repeat(self, backend: Backend) -> dict[str, np.ndarray]:
         """Return the outcome of the same iteration on a backend, by the operator's own burst, without side effects."""
 
-        def placed(held: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        def copy_to_device(held: Mapping[str, np.ndarray]) -> dict[str, Any]:
             return {name: backend.to_device(value) for name, value in held.items()}
 
         own = self.steps.programs
-        steps = evolve(self.steps, programs=Programs(own.model, backend, own.steps), arrays=placed(self.steps.arrays))
-        return _outcome(self.compute(steps, evolve(self.batches, block=placed(self.batches.block))), steps)
+        steps = evolve(
+            self.steps, programs=Programs(own.model, backend, own.steps), arrays=copy_to_device(self.steps.arrays)
+        )
+        return _outcome(self.compute(steps, evolve(self.batches, block=copy_to_device(self.batches.block))), steps)
 
 
 def _outcome(result: Burst, steps: Steps) -> dict[str, np.ndarray]:

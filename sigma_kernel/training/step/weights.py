@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from sigma_kernel.errors import SigmaConfigError, near
+from sigma_kernel.errors import SigmaConfigError, suggest_name
 from sigma_kernel.training.step.model import LAYERS, OPTIMISERS
 
 PLACE, SLOT = ".modifiers.", ".weights"  # optimiser.slots.1-dense.biases.modifiers.average.weights
 
 
-def kept(names: Iterable[str]) -> dict[str, dict[str, str]]:
+def weight_slots(names: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return the slots of such weights among names of the state: by modifier, by parameter."""
     found: dict[str, dict[str, str]] = {}
     for name in names:
@@ -25,12 +25,12 @@ def kept(names: Iterable[str]) -> dict[str, dict[str, str]]:
 
 def check_weights(where: str, modifier: str, names: Iterable[str]) -> None:
     """Raise SigmaConfigError unless a modifier of this name keeps weights."""
-    if modifier not in (known := kept(names)):
-        hint = near(modifier, known, "There are:") or " Add one: modifiers.average = 'average'."
+    if modifier not in (known := weight_slots(names)):
+        hint = suggest_name(modifier, known, "There are:") or " Add one: modifiers.average = 'average'."
         raise SigmaConfigError(f"{where}: no modifier {modifier!r} keeps weights to evaluate with.{hint}")
 
 
-def weighed(arrays: Mapping[str, Any], modifier: str, host: Callable[[Any], np.ndarray]) -> dict[str, Any]:
+def apply_weights(arrays: Mapping[str, Any], modifier: str, host: Callable[[Any], np.ndarray]) -> dict[str, Any]:
     """Return a state with the weights that a modifier keeps in place of the parameters; of none, as it is.
 
     A parameter whose slot ``count`` is 0 has had no update, and stays.
@@ -38,5 +38,5 @@ def weighed(arrays: Mapping[str, Any], modifier: str, host: Callable[[Any], np.n
     if not modifier:
         return dict(arrays)
     check_weights("weights", modifier, arrays)
-    slots = kept(arrays)[modifier]
+    slots = weight_slots(arrays)[modifier]
     return {**arrays, **{a: arrays[x] for a, x in slots.items() if host(arrays[x.removesuffix(SLOT) + ".count"]) > 0}}

@@ -102,5 +102,5 @@ class Visitor(Monitor):
     def watch(self, view: View) -> None:
         view.over.wait()
 
-    def attended(self) -> bool:
+    def is_attended(self) -> bool:
         return bool(PRESENT)

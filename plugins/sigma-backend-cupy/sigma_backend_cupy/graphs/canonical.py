@@ -16,7 +16,7 @@ from attrs import evolve
 from sigma_backend_cupy.graphs.reads import LEAVES, LOOPS, MOVES, PULLED, REDUCTIONS
 from sigma_backend_cupy.graphs.views import VIEWS, product
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import INTEGERS, Graph, Node, changed, ops, rewrite, with_inputs
+from sigma_kernel.graph import INTEGERS, Graph, Node, map_nodes, ops, rewrite, with_inputs
 
 KEPT = frozenset({"mixed_matmul"})  # composites with kernels of their own
 DTYPES = frozenset({"float32", "float64", "int32", "int64", "uint32", "bool"})
@@ -35,7 +35,7 @@ def canonical(graph: Graph) -> Graph:
     for node in (*small.inputs, *small):
         if node.dtype not in DTYPES and node.dtype != "tuple":
             raise SigmaGraphError(f"cupy: does not support {node.dtype}. Use one of: {', '.join(sorted(DTYPES))}.")
-    plain = changed(changed(small, _simpler, lambda body: body), _in_memory, lambda body: body)
+    plain = map_nodes(map_nodes(small, _simpler, lambda body: body), _in_memory, lambda body: body)
     return _with_results(plain)
 
 
@@ -116,7 +116,7 @@ def _twice(node: Node, x: Node, axes: Sequence[int], cut: tuple[int, int]) -> No
     if extra := pieces * each - x.shape[axis]:
         sides = {"low": (0,) * rank, "interior": (0,) * rank}
         high = tuple(extra if i == axis else 0 for i in range(rank))
-        x = ops.pad(x, **sides, high=high, value=0 if node.op == "sum" else _least(x.dtype))
+        x = ops.pad(x, **sides, high=high, value=0 if node.op == "sum" else _lowest_value(x.dtype))
     split = ops.reshape(x, shape=(*x.shape[:axis], pieces, each, *x.shape[axis + 1 :]))
     make = ops.sum if node.op == "sum" else ops.max
     inner = [axis + 1, *(a + 1 if a > axis else a for a in axes if a != axis)]
@@ -124,7 +124,7 @@ def _twice(node: Node, x: Node, axes: Sequence[int], cut: tuple[int, int]) -> No
     return ops.reshape(_reduction(make(first, axis=(axis,))), shape=node.shape)
 
 
-def _least(dtype: str) -> float:
+def _lowest_value(dtype: str) -> float:
     return INTEGERS[dtype][0] if dtype in INTEGERS else -math.inf
 
 

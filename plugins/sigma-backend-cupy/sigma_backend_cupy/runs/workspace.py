@@ -13,7 +13,7 @@ from sigma_backend_cupy.graphs.arena import total
 from sigma_backend_cupy.graphs.views import StridedProduct
 from sigma_backend_cupy.runs.places import ArrayPlace, Launch, LaunchList, size
 from sigma_backend_cupy.text.kernels import Kernel
-from sigma_kernel.graph import inside, meaning_of
+from sigma_kernel.graph import check_indices, meaning_of
 
 NOTHING = (2**63 - 1, -(2**63))  # the least and the greatest of no index
 
@@ -76,7 +76,7 @@ class BoundMemory:
             found = self.read(ArrayPlace("fault"), (len(self.unit.faults), 2), "int64")
             for (op, side), (low, high) in zip(self.unit.faults, found, strict=True):
                 if low <= high:
-                    inside(op, np.array([low, high]), side)
+                    check_indices(op, np.array([low, high]), side)
 
 
 def bind_launches(launches: Sequence[Launch], memory: BoundMemory, calls: Mapping[str, Call]) -> Callable[[], None]:

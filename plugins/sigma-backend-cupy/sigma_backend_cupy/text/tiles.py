@@ -82,7 +82,7 @@ def tiles_kernel(node: Node, splits: int = 1) -> Kernel:
         f"const int begin = part * {depth}, rest = {form.length} - begin;",
         f"const int end = begin + (rest < {depth} ? rest : {depth});",
         f"SIGMA_EACH({SIDE * SIDE}) {{",
-        f"for (int i = 0; i < {prod(each)}; ++i) {_mine(each)}[i] = {literal(0, node.dtype)};",
+        f"for (int i = 0; i < {prod(each)}; ++i) {_thread_sums(each)}[i] = {literal(0, node.dtype)};",
         "}",
         f"for (int from = begin; from < end; from += {DEPTH}) {{",
         f"SIGMA_THREADS({SIDE * SIDE}) {{",
@@ -96,7 +96,7 @@ def tiles_kernel(node: Node, splits: int = 1) -> Kernel:
     return build_kernel(body, splits * form.groups * down * across, SIDE * SIDE, parameters)
 
 
-def _mine(each: Sequence[int]) -> str:
+def _thread_sums(each: Sequence[int]) -> str:
     return f"SIGMA_MINE(sum, {prod(each)})"
 
 
@@ -117,7 +117,7 @@ def _fetch(
 
 
 def _multiply(each: Sequence[int], dtype: str) -> list[str]:
-    mine = f"{_mine(each)}[i * {each[1]} + j]"
+    mine = f"{_thread_sums(each)}[i * {each[1]} + j]"
     product = f"left[k][down * {each[0]} + i] * right[k][across * {each[1]} + j]"
     total = f"{mine} + {product}"
     if dtype in ("int32", "int64"):
@@ -146,7 +146,7 @@ def _store(each: Sequence[int], form: Tiled, size: int) -> list[str]:
         f"const int m = top + down * {each[0]} + i, n = first + across * {each[1]} + j;",
         f"if (m < {form.rows} && n < {form.columns}) {{",
         *form.result.lines,
-        f"p2[part * {size} + {form.result.index}] = {_mine(each)}[i * {each[1]} + j];",
+        f"p2[part * {size} + {form.result.index}] = {_thread_sums(each)}[i * {each[1]} + j];",
         "}",
         "}",
         "}",

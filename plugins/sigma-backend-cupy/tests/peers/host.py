@@ -20,5 +20,5 @@ class HostBackend(CupyBackend):
         return HostDevice(self.reverse)
 
     @property
-    def about(self) -> Mapping[str, str]:
+    def runtime(self) -> Mapping[str, str]:
         return {}

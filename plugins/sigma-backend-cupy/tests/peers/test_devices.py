@@ -91,9 +91,9 @@ SHAPES = [
 def test_the_arguments_of_cublas_compute_the_product(first: Any) -> None:
     draw = np.random.default_rng(0)
     x, y = (symbol(shape) for shape in first)
-    views = [x if x.shape[-1] == y.shape[-2] or x.shape[-1] in y.shape else ops.swapped(x), y]
-    views[0] = x if x.shape[-1] in y.shape[-2:] else ops.swapped(x)
-    views[1] = y if views[0].shape[-1] == y.shape[-2] else ops.swapped(y)
+    views = [x if x.shape[-1] == y.shape[-2] or x.shape[-1] in y.shape else ops.swap_axes(x), y]
+    views[0] = x if x.shape[-1] in y.shape[-2:] else ops.swap_axes(x)
+    views[1] = y if views[0].shape[-1] == y.shape[-2] else ops.swap_axes(y)
     found = product(ops.matmul(*views))
     assert found is not None
     arrays = [draw.normal(size=shape).astype(np.float32) for shape in first]

@@ -36,7 +36,7 @@ def test_it_tests_trains_and_measures_and_writes_the_table(monkeypatch: pytest.M
         said = {"recipes": [{"name": "iris"}, {"name": "xor"}]} if "recipes" in command else contestants
         return SimpleNamespace(returncode=int(failed), stdout=json.dumps(said), stderr="it failed")
 
-    monkeypatch.setattr(selftest, "CupyBackend", lambda: SimpleNamespace(about={"CuPy": "14.2", "device": "a GPU"}))
+    monkeypatch.setattr(selftest, "CupyBackend", lambda: SimpleNamespace(runtime={"CuPy": "14.2", "device": "a GPU"}))
     page = tmp_path / "page.md"
     page.write_text(f"before\n{selftest.BEGIN}\nold\n{selftest.END}\nafter\n")
     assert selftest.main(["--peers", "torch", "--write", str(page)], run) == 1

@@ -45,8 +45,8 @@ def test_a_device_that_does_not_exist_is_refused_with_those_that_do() -> None:
 
 
 def test_a_device_is_chosen_by_a_setting_and_told() -> None:
-    assert JaxBackend("cpu:0").about["device"] == "cpu"
-    assert set(JaxBackend().about) == {"JAX", "device"}
+    assert JaxBackend("cpu:0").runtime["device"] == "cpu"
+    assert set(JaxBackend().runtime) == {"JAX", "device"}
 
 
 def test_64_bits_are_switched_on_for_sigmas_calls_in_their_threads_alone() -> None:

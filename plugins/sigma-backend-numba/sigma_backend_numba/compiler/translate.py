@@ -133,24 +133,24 @@ class Body:
         for statement in statements:
             if self.b.block.is_terminated:
                 return  # code after a break is unreachable
-            getattr(self, f"_{type(statement).__name__.lower()}")(statement)
+            getattr(self, f"_translate_{type(statement).__name__.lower()}")(statement)
 
-    def _pass(self, node: ast.Pass) -> None:
+    def _translate_pass(self, node: ast.Pass) -> None:
         """Write nothing."""
 
-    def _expr(self, node: ast.Expr) -> None:
+    def _translate_expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):  # a docstring
             self.value(node.value)
 
-    def _assign(self, node: ast.Assign) -> None:
+    def _translate_assign(self, node: ast.Assign) -> None:
         (target,) = node.targets
         self._store(target, self.value(node.value))
 
-    def _annassign(self, node: ast.AnnAssign) -> None:
+    def _translate_annassign(self, node: ast.AnnAssign) -> None:
         assert node.value is not None
         self._store(node.target, self.value(node.value))
 
-    def _augassign(self, node: ast.AugAssign) -> None:
+    def _translate_augassign(self, node: ast.AugAssign) -> None:
         read = ast.copy_location(ast.BinOp(_current_value(node.target), node.op, node.value), node)
         self._store(node.target, self.value(read))
 
@@ -172,7 +172,7 @@ class Body:
         index = convert(self.b, self.single_value(node.slice), "i8")
         return self.b.gep(pointer.ir, [index.ir], inbounds=True)
 
-    def _if(self, node: ast.If) -> None:
+    def _translate_if(self, node: ast.If) -> None:
         after = self.b.append_basic_block("after")
         then, other = self.b.append_basic_block("then"), self.b.append_basic_block("else") if node.orelse else after
         self.b.cbranch(typed_values.truth(self.b, self.single_value(node.test)), then, other)
@@ -188,14 +188,14 @@ class Body:
         if not self.b.block.is_terminated:
             self.b.branch(then)
 
-    def _while(self, node: ast.While) -> None:
+    def _translate_while(self, node: ast.While) -> None:
         head, body, after = (self.b.append_basic_block(name) for name in ("while", "body", "after"))
         self.b.branch(head)
         self.b.position_at_end(head)
         self.b.cbranch(typed_values.truth(self.b, self.single_value(node.test)), body, after)
         self._translate_loop(node.body, body, OpenLoop(head, after), head)
 
-    def _for(self, node: ast.For) -> None:
+    def _translate_for(self, node: ast.For) -> None:
         assert isinstance(node.iter, ast.Call)
         assert isinstance(node.target, ast.Name)
         ends = [convert(self.b, self.single_value(x), "i8") for x in node.iter.args]
@@ -222,13 +222,13 @@ class Body:
         self._loops.pop()
         self.b.position_at_end(loop.after)
 
-    def _break(self, node: ast.Break) -> None:
+    def _translate_break(self, node: ast.Break) -> None:
         self.b.branch(self._loops[-1].after)
 
-    def _continue(self, node: ast.Continue) -> None:
+    def _translate_continue(self, node: ast.Continue) -> None:
         self.b.branch(self._loops[-1].again)
 
-    def _return(self, node: ast.Return) -> None:
+    def _translate_return(self, node: ast.Return) -> None:
         value = None if node.value is None else self.value(node.value)
         self._alone = not isinstance(value, tuple)
         found = value if isinstance(value, tuple) else () if value is None else (value,)

@@ -44,7 +44,7 @@ class NestLines(Protocol):
         ...
 
     @property
-    def ahead(self) -> list[str]:
+    def prologue(self) -> list[str]:
         """Return the lines before all loops."""
         ...
 
@@ -161,7 +161,7 @@ class Addresses:
         """Copy single elements to scratch before all loops, which LLVM could not vectorise without gathering."""
         k = next(k for k, loop in enumerate(nest.loops.axes) if first[loop[-1]])
         room, line = self.task.room(node.shape[0], node.dtype), f"for v{k} in range({', '.join(nest.loops.range(k))}):"
-        nest.ahead.extend([line, f"    {room}[v{k}] = {element.format(f'v{k}')}"])
+        nest.prologue.extend([line, f"    {room}[v{k}] = {element.format(f'v{k}')}"])
         return lambda operands: f"{room}[v{k}]{test}"
 
     def _take(self, node: Node, nest: NestLines, number: int) -> Value:
@@ -172,7 +172,7 @@ class Addresses:
         test = " != 0" if node.dtype == "bool" else ""
 
         def text(operands: Sequence[str]) -> str:
-            place = f"within(i8({operands[0]}), i8({x.shape[axis]}), {fault})"
+            place = f"check_index(i8({operands[0]}), i8({x.shape[axis]}), {fault})"
             return f"{pointer}[{place} * {found.strides[axis]}{offset} + {steps}]{test}"
 
         return text

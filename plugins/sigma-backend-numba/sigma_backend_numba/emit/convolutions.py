@@ -103,7 +103,7 @@ def kernel_parts(task: Task, node: Node) -> None:
     planes = how.planes()
     room = _planes(task, planes, how.channels, 0, dtype)
     filled = planes.write_fill(room, "sample", how.channels, dtype)
-    sums, last = (_sums if how.group_sides[1] >= FEW else _few)(task, how, planes, room, dtype)
+    sums, last = (_sums if how.group_sides[1] >= FEW else _add_channel_by_channel)(task, how, planes, room, dtype)
     begin, end = (f"({part}) * {samples} // {task.chunks}" for part in ("ch", "ch + 1"))
     task.lines += [
         f"total = at({out}, ch * {whole})", f"if lo == {begin}:",
@@ -123,7 +123,7 @@ def _sums(task: Task, how: Windows, planes: Planes, room: str, dtype: str) -> tu
     outer = [(f"k{k}", side) for k, side in enumerate(how.kernel[:last])]
     product = KernelSlopes(dtype, filters, rows(how.result, planes.steps), channels, planes.size, how.taps, near)
     left, slope = (f"at({start}, g * {positions * filters})" for start in (turned, "slope"))
-    right = f"at({room}, {_sum(f'g * {channels * planes.size}', *_far(how, planes, last))})"
+    right = f"at({room}, {_sum(f'g * {channels * planes.size}', *_outer_distances(how, planes, last))})"
     to = f"at(total, g * {each} + {_number(outer)} * {len(near) * filters})"
     lines = [*product.write_blocks(left, slope), *wrap_in_loops(outer, product.lines(left, right, to))]
     sums, group = task.room(each, dtype), f"at(total, g * {each})"
@@ -132,7 +132,9 @@ def _sums(task: Task, how: Windows, planes: Planes, room: str, dtype: str) -> tu
     return wrap_in_loops([("g", how.groups)], lines), wrap_in_loops([("g", how.groups)], ends)
 
 
-def _few(task: Task, how: Windows, planes: Planes, room: str, dtype: str) -> tuple[list[str], list[str]]:
+def _add_channel_by_channel(
+    task: Task, how: Windows, planes: Planes, room: str, dtype: str
+) -> tuple[list[str], list[str]]:
     """Return what adds a sample to the gradient, one filter and channel after another."""
     channels, filters = how.group_sides
     near = [how.number(planes, how.rank - 1, tap) for tap in range(how.kernel[-1])]
@@ -140,7 +142,7 @@ def _few(task: Task, how: Windows, planes: Planes, room: str, dtype: str) -> tup
     loops = [("g", how.groups), ("f", filters), ("c", channels)]
     loops += [(f"k{k}", side) for k, side in enumerate(how.kernel[:-1])]
     left = f"at(slope, (g * {filters} + f) * {prod(how.result)})"
-    right = f"at({room}, {_sum(f'(g * {channels} + c) * {planes.size}', *_far(how, planes, how.rank - 1))})"
+    right = f"at({room}, {_sum(f'(g * {channels} + c) * {planes.size}', *_outer_distances(how, planes, how.rank - 1))})"
     to = f"at(total, {_number(loops)} * {how.kernel[-1]})"
     return wrap_in_loops(loops, product.lines(left, right, to, task.room(product.lanes, dtype))), []
 
@@ -157,7 +159,7 @@ def _number(loops: Sequence[tuple[str, int]]) -> str:
     return found
 
 
-def _far(how: Windows, planes: Planes, rank: int) -> list[str]:
+def _outer_distances(how: Windows, planes: Planes, rank: int) -> list[str]:
     """Return the terms of the distance of an element of a window, along the first axes."""
     return [how.distance(planes, k, f"k{k}") for k in range(rank)]
 
@@ -190,7 +192,7 @@ def _tight(planes: Planes, how: Windows) -> Planes:
 def _distances(how: Windows, planes: Planes, far: str) -> list[str]:
     """Return loops that write the distances of all elements of a window."""
     loops = [(f"k{k}", side) for k, side in enumerate(how.kernel)]
-    return wrap_in_loops(loops, [f"{far}[{_number(loops)}] = {_sum(*_far(how, planes, how.rank))}"])
+    return wrap_in_loops(loops, [f"{far}[{_number(loops)}] = {_sum(*_outer_distances(how, planes, how.rank))}"])
 
 
 def _reaching(how: Windows, slopes: Planes, near: str, far: str) -> list[str]:

@@ -116,11 +116,11 @@ class MatrixProduct:
         scale = alpha or literal(1, self.core.dtype)
         if 0 in self.core.shape:
             return ["pass"]
-        if self._way == MIXED:
+        if self._algorithm == MIXED:
             return [self._write_mixed(m, n, a, b, c, scale, added)]
-        if self._way != BLAS:
+        if self._algorithm != BLAS:
             tiles = self._tiles(scale, added)
-            lines = [*self._among(row), f"left = {a}", f"right = {b}", f"to = {c}"]
+            lines = [*self._row_selection(row), f"left = {a}", f"right = {b}", f"to = {c}"]
             return [*lines, *self._scratch, *tiles.lines(m, n, ready)]
         return [
             f"{'sgemm' if kind == 'f4' else 'dgemm'}({self.a.turned}, {self.b.turned}, {m}, {n}, {inner}, {scale}, "
@@ -133,7 +133,7 @@ class MatrixProduct:
         return select_route(rows, self.core.shape[-1], self.core.inputs[0].shape[-1], self.b.turned)
 
     @property
-    def _way(self) -> str:
+    def _algorithm(self) -> str:
         """Return how the product is computed; matrices of a batch are packed only if they are rows of one."""
         if self.core.op == MIXED:
             return MIXED
@@ -150,11 +150,11 @@ class MatrixProduct:
 
     def _tiles(self, scale: str, added: bool) -> Tiles:
         down, along = (1, self.a.leading) if self.a.turned else (self.a.leading, 1)
-        right, packed = (self.b.leading, self.b.turned), self._way == PANELS
+        right, packed = (self.b.leading, self.b.turned), self._algorithm == PANELS
         sides, resident = self.sides, self.a.resident
         return Tiles(self.core.dtype, *sides, down, along, *right, sides[1], scale, added, packed, resident)
 
-    def _among(self, row: str) -> list[str]:
+    def _row_selection(self, row: str) -> list[str]:
         """Return the line that names the rows that are taken of the block, from a row on, if the operand is one."""
         if not self.a.resident:
             return []
@@ -174,14 +174,14 @@ class MatrixProduct:
     @property
     def _is_tiled(self) -> bool:
         """Return whether the product is computed in tiles of float32."""
-        return self._way not in (BLAS, MIXED)
+        return self._algorithm not in (BLAS, MIXED)
 
     def share(self, by_rows: bool) -> None:
         """Cut the product by rows or columns; a piece goes from ``e0`` to ``e1``."""
         rows, columns, inner = self.sides
         work, side, unit = 2.0 * rows * columns * inner, rows if by_rows else columns, 1
         cost = self._cost(work)
-        if self._way == MIXED:
+        if self._algorithm == MIXED:
             unit, faster = TILE, FASTER[mixed_form()]
             self.task.cut(_pieces(work / faster), self._cost(work / faster), -(-side // unit))
         elif self._is_tiled:
@@ -189,7 +189,7 @@ class MatrixProduct:
             deep = tiles.shape.rows
             unit = max(ROWS // deep, 1) * deep if by_rows else tiles.wide
             most = min(self._route.pieces, int(cost // costs.PIECE))
-            if self._way == PANELS:  # each piece packs or reads all of an operand
+            if self._algorithm == PANELS:  # each piece packs or reads all of an operand
                 most = min(most, 1 << (max(side // EACH, 2).bit_length() - 1))
             self.task.cut(most, cost, -(-side // unit))
         else:
@@ -243,7 +243,7 @@ class MatrixProduct:
     @property
     def _block(self) -> int:
         """Return the rows that are updated while they are in the cache: whole tiles."""
-        deep = TILE if self._way == MIXED else self._tiles("", False).shape.rows
+        deep = TILE if self._algorithm == MIXED else self._tiles("", False).shape.rows
         high = max(BLOCK, LARGE // (self.core.shape[1] * BYTES[self.core.dtype]))
         return max(high // deep, 1) * deep
 

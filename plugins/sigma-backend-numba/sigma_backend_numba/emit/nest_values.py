@@ -14,7 +14,7 @@ from sigma_backend_numba.lower.layout import source
 from sigma_backend_numba.plan.axis_maps import operand, values
 from sigma_backend_numba.plan.groups import Space
 from sigma_backend_numba.scalars import literal, text
-from sigma_kernel.graph import Node, ordered
+from sigma_kernel.graph import Node, topological_order
 
 
 @define(eq=False)
@@ -45,7 +45,7 @@ class NestValues:
         return self.between[level] if level else self.before[depth]
 
     @property
-    def ahead(self) -> list[str]:
+    def prologue(self) -> list[str]:
         """Return the lines before all loops."""
         return self.before[0]
 
@@ -115,7 +115,7 @@ class NestValues:
     def _free(self, root: Node) -> str:
         """Write a free scalar and its free operands before all loops."""
         free = self.task.schedule.grouping.free
-        for node in ordered((root,)):
+        for node in topological_order((root,)):
             if node in free and (node, "free") not in self.names:
                 operands = [self.read(x, (None,) * len(x.shape), 0) for x in node.inputs]
                 name = self.names[node, "free"] = self.task.variable()

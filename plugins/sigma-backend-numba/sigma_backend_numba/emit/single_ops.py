@@ -94,7 +94,7 @@ def scatter_add(task: Task, node: Node) -> None:
         task.lines += [f"for q in range({size(node)}):", f"    {out}[q] = {x}[q]"]
     task.lines += [
         f"for i in range({prod(shape[:axis])}):", f"    for k in range({count}):",
-        f"        place = within(i8({indices}[k]), i8({side}), {fault})", f"        for j in range({inner}):",
+        f"        place = check_index(i8({indices}[k]), i8({side}), {fault})", f"        for j in range({inner}):",
         f"            u = {updates}[(i * {count} + k) * {inner} + j]",
         f"            {target} = {arithmetic('add', node.dtype, target, 'u')}",
     ]  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from sigma_kernel.graph import OPS, Graph, Node, Shape, changed, with_inputs
+from sigma_kernel.graph import OPS, Graph, Node, Shape, map_nodes, with_inputs
 
 FUSED = frozenset({"attention", "attention_gradient"})
 LINE = 16  # elements to which the gradients are aligned
@@ -32,7 +32,7 @@ def without_others(graph: Graph) -> Graph:
             return expansion(*inputs, **node.attrs)
         return with_inputs(node, inputs)
 
-    return changed(graph, change, without_others)
+    return map_nodes(graph, change, without_others)
 
 
 def order(rank: int) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from operator import mul
 from attrs import evolve
 
 from sigma_backend_numba.scalars import SCALARS
-from sigma_kernel.graph import Graph, Node, ordered, select_ops, symbol
+from sigma_kernel.graph import Graph, Node, select_ops, symbol, topological_order
 
 CHUNKS = 8  # maximum number of pieces of a task: the number of threads that can help
 ROWS = 8  # minimum rows of a chunk: as many share one pass over the weights
@@ -54,7 +54,7 @@ def _chunks(rows: int, work: int) -> int:
 def _find_cuts(body: Graph, carries: Sequence[Node]) -> Wanted | None:
     """Return the axes at which all nodes of a body are cut; None if rows depend on each other."""
     wanted: Wanted = {node: {0} for node in (*carries, *body.outputs)}
-    for node in reversed(tuple(ordered(body.outputs))):
+    for node in reversed(tuple(topological_order(body.outputs))):
         for axis in wanted[node] if node.op != "input" else ():
             axes = (None,) * len(node.inputs) if axis is None else _axes(node, axis)
             if axes is None:
@@ -129,7 +129,7 @@ def _smaller(body: Graph, wanted: Wanted, chunks: int) -> Graph:
     for node in body.inputs:
         (axis,) = wanted.get(node, {None})
         new[node, axis] = node if axis is None else symbol(_cut(node.shape, 0, chunks), node.dtype)
-    for node in ordered(body.outputs):
+    for node in topological_order(body.outputs):
         for axis in _pending(node, wanted[node], new):
             axes = (None,) * len(node.inputs) if axis is None else _axes(node, axis) or ()
             operands = tuple(new[x, at] for x, at in zip(node.inputs, axes, strict=True))

@@ -26,7 +26,7 @@ from sigma_backend_numba.lower.resident import read_in_place
 from sigma_backend_numba.lower.running_sums import summed_later
 from sigma_backend_numba.scalars import SCALARS
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import Graph, Node, changed, constant, ordered, rewrite, with_inputs
+from sigma_kernel.graph import Graph, Node, constant, map_nodes, rewrite, topological_order, with_inputs
 
 WORK = 3e6  # minimum floating-point operations of a part of a sum of products, or of a piece for BLAS
 PACKED = {AMX: 500_000, DOTS: 60_000}  # minimum floating-point operations of a product that packs bfloat16
@@ -85,7 +85,7 @@ class Form:
                     self._pools.setdefault(made.inputs[0], []).append(made)
         for out, node in enumerate(self.graph.outputs):
             self._deliver(out, self._new[node])
-        self.nodes = tuple(ordered(tuple(self.outputs.values())))
+        self.nodes = tuple(topological_order(tuple(self.outputs.values())))
         for node in self.nodes:
             if node.op == "part":
                 self.parts.setdefault(node.inputs[0], []).append(node)
@@ -180,7 +180,7 @@ def _lower_mixed_products(graph: Graph, within: bool = False) -> Graph:
             return evolve(node, op="mixed", inputs=inputs)
         return evolve(node, op="matmul", inputs=tuple(_round_operand(x, node.attrs) for x in inputs), attrs={})
 
-    return changed(graph, change, partial(_lower_mixed_products, within=True))
+    return map_nodes(graph, change, partial(_lower_mixed_products, within=True))
 
 
 def _large(node: Node, within: bool) -> bool:
@@ -206,7 +206,7 @@ def _lower_scans(graph: Graph) -> Graph:
         made = with_inputs(node, inputs)
         return pack_matrices(cut(made)) if made.op == "scan" else made
 
-    return changed(graph, change, _lower_scans)
+    return map_nodes(graph, change, _lower_scans)
 
 
 def _lower_to_calls(graph: Graph, known: Collection[str] = KNOWN) -> Graph:
@@ -214,7 +214,7 @@ def _lower_to_calls(graph: Graph, known: Collection[str] = KNOWN) -> Graph:
         made = with_inputs(node, inputs)
         return made if node.op in known else to_call(made)
 
-    return changed(graph, change, _lower_to_calls)
+    return map_nodes(graph, change, _lower_to_calls)
 
 
 def _check(graph: Graph) -> None:

@@ -12,7 +12,7 @@ from attrs import evolve
 
 from sigma_backend_numba.compiler.processor import registers
 from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
-from sigma_kernel.graph import BYTES, FLOATS, Graph, Node, changed, ops, ordered, symbol, with_inputs
+from sigma_kernel.graph import BYTES, FLOATS, Graph, Node, map_nodes, ops, symbol, topological_order, with_inputs
 
 STEPS, COLUMNS = 4, 16  # minimum steps, and columns of a matrix, for which packing is worthwhile
 
@@ -33,8 +33,8 @@ def pack_matrices(scan: Node) -> Node:
     if not panels:
         return scan
     inside = {x: symbol(made.shape, made.dtype) for x, made in panels.items()}
-    results = changed(body, lambda node, inputs: _multiply_packed(node, inputs, inside), lambda inner: inner).outputs
-    used = {*body.inputs[:first], *ordered(results)}
+    results = map_nodes(body, lambda node, inputs: _multiply_packed(node, inputs, inside), lambda inner: inner).outputs
+    used = {*body.inputs[:first], *topological_order(results)}
     kept = [one for one in zip(body.inputs, scan.inputs, split, strict=True) if one[0] in used]
     kept += [(inside[x], made, False) for x, made in panels.items()]
     inputs, given, cuts = zip(*kept, strict=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from sigma_kernel.graph import Graph, Node, changed, ops, with_inputs
+from sigma_kernel.graph import Graph, Node, map_nodes, ops, with_inputs
 
 
 def side_by_side(graph: Graph) -> Graph:
@@ -25,7 +25,7 @@ def side_by_side(graph: Graph) -> Graph:
             pieces[made] = found
         return made
 
-    return changed(graph, change, side_by_side)
+    return map_nodes(graph, change, side_by_side)
 
 
 def _axis(node: Node) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from attrs import evolve, frozen
 
 from sigma_backend_numba.lower.batch_chunks import cut
-from sigma_kernel.graph import Graph, Node, changed, with_inputs
+from sigma_kernel.graph import Graph, Node, map_nodes, with_inputs
 
 
 @frozen(eq=False)
@@ -50,7 +50,7 @@ def summed_later(graph: Graph) -> Graph:
                 known[made] = found
         return made
 
-    return changed(graph, change, lambda body: body)
+    return map_nodes(graph, change, lambda body: body)
 
 
 def _terms(body: Graph, carries: int) -> dict[int, list[Node]]:

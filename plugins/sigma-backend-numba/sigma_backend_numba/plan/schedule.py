@@ -115,7 +115,7 @@ class GroupSchedule:
             return
         given = self.form.graph.inputs[place]
         group = self.grouping.groups.of[node]
-        readers = self._others(given, group)
+        readers = self._other_readers(given, group)
         if not _harmless(group, node, given) or self._depends(readers, {group}):
             copy = Node("copy", (node,), {}, node.shape, node.dtype)
             space = Space(sides(node.shape), {copy: identity(node.shape)})
@@ -125,12 +125,12 @@ class GroupSchedule:
             self.grouping.groups.of[copy] = group
             self._note(group)
             self.stored.add(copy)
-            node, readers = copy, self._others(given, group)
+            node, readers = copy, self._other_readers(given, group)
         self.updates[node] = place
         self._before[group] = _unique([self._before[group], readers])
         self._lowest = min(self._lowest, group.level)
 
-    def _others(self, given: Node, group: Group) -> list[Group]:
+    def _other_readers(self, given: Node, group: Group) -> list[Group]:
         return [reader for reader in self._readers.get(given, []) if reader is not group]
 
     def _depends(self, groups: Iterable[Group], on: Collection[Group]) -> bool:

@@ -17,7 +17,7 @@ from sigma_backend_numba.runtime.arithmetic import (
 )
 from sigma_backend_numba.runtime.blas import dgemm, sgemm
 from sigma_backend_numba.runtime.dot_product import dot_product
-from sigma_backend_numba.runtime.indexing import span, within
+from sigma_backend_numba.runtime.indexing import check_index, span
 from sigma_backend_numba.runtime.orders import order
 from sigma_backend_numba.runtime.random import bits, word
 from sigma_backend_numba.runtime.threads import claim, finish, flush
@@ -26,7 +26,7 @@ from sigma_backend_numba.runtime.tile_product import tile_product
 ROUGH = {"exponential": rough_exponential, "logarithm": rough_logarithm, "tangent": rough_tangent}
 
 __all__ = [
-    "ROUGH", "bits", "claim", "dgemm", "dot_product", "exponential", "finish", "flush", "larger", "logarithm", "modulo",
-    "order", "remainder", "sgemm", "sign", "smaller", "span", "tangent", "tile_product", "to_bfloat16", "to_float16",
-    "within", "word",
+    "ROUGH", "bits", "check_index", "claim", "dgemm", "dot_product", "exponential", "finish", "flush", "larger",
+    "logarithm", "modulo", "order", "remainder", "sgemm", "sign", "smaller", "span", "tangent", "tile_product",
+    "to_bfloat16", "to_float16", "word",
 ]  # fmt: skip

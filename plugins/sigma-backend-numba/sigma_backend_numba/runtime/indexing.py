@@ -8,7 +8,7 @@ from sigma_backend_numba.compiler.language import driver, i8
 
 
 @driver
-def within(index: Any, side: Any, fault: Any) -> Any:
+def check_index(index: Any, side: Any, fault: Any) -> Any:
     """Return a checked index: one outside the axis records a fault and becomes 0."""
     place = index
     if place < 0 or place >= side:

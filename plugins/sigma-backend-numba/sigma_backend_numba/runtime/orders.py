@@ -30,7 +30,7 @@ def _items(items: Any, words: Any, first: Any, second: Any, rows: Any) -> None:
 
 
 @driver
-def _sorted(to: Any, items: Any, counts: Any, digit: Any, rows: Any) -> None:
+def _sort_by_digit(to: Any, items: Any, counts: Any, digit: Any, rows: Any) -> None:
     """Sort the items by a digit, given the counts of its values."""
     place = i8(0)
     for kind in range(ORDER_KINDS):
@@ -44,7 +44,7 @@ def _sorted(to: Any, items: Any, counts: Any, digit: Any, rows: Any) -> None:
 
 
 @driver
-def _later(item: Any, other: Any, words: Any) -> Any:
+def _is_after(item: Any, other: Any, words: Any) -> Any:
     """Return whether an item belongs behind the one that follows it."""
     upper, other_upper = item >> ROW, other >> ROW
     lower, other_lower = words[2 * (item & ROWS) + 1], words[2 * (other & ROWS) + 1]
@@ -55,14 +55,14 @@ def _later(item: Any, other: Any, words: Any) -> Any:
 def order(out: Any, words: Any, items: Any, others: Any, first: Any, second: Any, rows: Any) -> None:
     """Write the order of rows by their ``words (rows, 2)``, the upper one first; before ``items`` is room for one."""
     _items(items, words, first, second, rows)
-    _sorted(others, items, first, FIRST, rows)
-    _sorted(items, others, second, SECOND, rows)
+    _sort_by_digit(others, items, first, FIRST, rows)
+    _sort_by_digit(items, others, second, SECOND, rows)
     items[-1] = i8(-1)  # agrees with no other
     for i in range(rows):
         item = items[i]
         place = i
         while items[place - 1] >> FIRST == item >> FIRST:
-            if not _later(items[place - 1], item, words):
+            if not _is_after(items[place - 1], item, words):
                 break
             items[place] = items[place - 1]
             place = place - 1

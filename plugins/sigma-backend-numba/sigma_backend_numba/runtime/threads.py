@@ -41,7 +41,7 @@ def flush() -> Any:
 
 
 @driver
-def rest(spins: Any) -> Any:
+def back_off(spins: Any) -> Any:
     """Wait a little, for longer the more often it was called in a row."""
     if spins < SPINS:
         pause()
@@ -62,7 +62,7 @@ def claim(ticket: Any, stage: Any, units: Any) -> Any:
         if word >> UNITS > stage:
             return i8(-1)
         if number >= units:
-            spins = rest(spins)
+            spins = back_off(spins)
         elif swapped(ticket, word, word + 1):
             return number
 

@@ -34,8 +34,8 @@ def test_the_dtypes_are_those_of_the_device(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_device_is_told() -> None:
-    assert TorchBackend("cpu").about["device"] == "cpu"
-    assert set(TorchBackend().about) == {"PyTorch", "device"}
+    assert TorchBackend("cpu").runtime["device"] == "cpu"
+    assert set(TorchBackend().runtime) == {"PyTorch", "device"}
 
 
 def test_nothing_is_recorded_for_a_gradient_of_pytorchs_own() -> None:

@@ -12,7 +12,7 @@ from shutil import which
 
 from attrs import frozen
 
-from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, suggest_name
 
 
 @frozen
@@ -40,7 +40,9 @@ def select_peers(names: Iterable[str], tell: Callable[[str], None]) -> Iterator[
     """
     for name in names:
         if name not in PEERS:
-            raise SigmaConfigError(f"peer {name!r}: no such peer.{near(name, PEERS)} There are: {', '.join(PEERS)}.")
+            raise SigmaConfigError(
+                f"peer {name!r}: no such peer.{suggest_name(name, PEERS)} There are: {', '.join(PEERS)}."
+            )
         require_library(f"peer {name!r}", PEERS[name].library)
         if name == "torch-compile" and not compiler():
             tell("peer 'torch-compile': there is no C++ compiler; 'torch' takes its place. Install g++, or set CXX.")

@@ -105,7 +105,7 @@ def _lasting(hooks: Hooks) -> Hooks:
 
 def _ends(hook: Hook) -> bool:
     """Return whether a hook is there to stop training, or would keep a stopped trainer from continuing."""
-    return hook.ends or type(hook).over is not Hook.over
+    return hook.ends or type(hook).has_ended is not Hook.has_ended
 
 
 def make_contestant(document: Document, backend: str, drops: bool) -> Sigma:

@@ -117,7 +117,7 @@ class Lockstep:
     ) -> tuple[list[Deviation], list[Deviation]]:
         """Return the deviations of each op, and of what the step results in."""
         traced = Tracing()
-        wanted, ops = iteration.repeated(traced), list[Deviation]()
+        wanted, ops = iteration.repeat(traced), list[Deviation]()
         for place, (graph, values) in enumerate(traced.calls):
             found = self._isolated.compare_ops(graph, values, list(engines.values()))
             for number, (name, every_) in enumerate(zip(engines, found, strict=True)):
@@ -133,9 +133,9 @@ class Lockstep:
 
     def _compare_results(self, iteration: Repeatable, wanted: Records, engine: Engine) -> list[Difference]:
         """Return how far the results of the step, compiled as a whole, are from the reference."""
-        found = iteration.repeated(engine)
+        found = iteration.repeat(engine)
         for seeds in (FEW, MANY):
-            moved = [iteration.repeated(Reference(seed, engine.function_error)) for seed in seeds]
+            moved = [iteration.repeat(Reference(seed, engine.function_error)) for seed in seeds]
             all_ = deviations(found, wanted, moved, self.tolerance)
             if max((one.share for one in all_), default=0.0) <= 1:
                 break
@@ -144,7 +144,7 @@ class Lockstep:
     def _locate_fault(self, iteration: Repeatable, engine: Engine) -> str:
         """Return the op at which a step goes wrong, as text, if it does so with all intermediate values kept."""
         locator = Locator(own=engine.own, tolerance=self.tolerance)
-        iteration.repeated(locator)
+        iteration.repeat(locator)
         return str(min(locator.faults, key=lambda fault: fault.order)) if locator.faults else ""
 
 
@@ -163,7 +163,15 @@ def _of_op(step: int, backend: str, one: OpDeviation, near: Sequence[str], order
     where = f"near {', '.join(near)}, " if near else ""
     text = f"{op}({kinds}), {where}of operands that agree: {worst}"
     return Deviation(
-        backend, step, op, node.origin or "the step", worst.share, worst.off, worst.off / (one.size or 1.0), text, order
+        backend,
+        step,
+        op,
+        node.origin or "the step",
+        worst.share,
+        worst.distance,
+        worst.distance / (one.size or 1.0),
+        text,
+        order,
     )
 
 
@@ -171,4 +179,6 @@ def _of_step(step: int, backend: str, one: Difference, size: float, located: str
     text = (
         f"{one}. Each op alone is right, so the fault is in how the backend computes the whole step. {located}".rstrip()
     )
-    return Deviation(backend, step, WHOLE, one.address, one.share, one.off, one.off / (size or 1.0), text, (number,))
+    return Deviation(
+        backend, step, WHOLE, one.address, one.share, one.distance, one.distance / (size or 1.0), text, (number,)
+    )

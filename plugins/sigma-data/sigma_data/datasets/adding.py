@@ -31,7 +31,7 @@ class Adding(Divided):
     rows: int = field(default=5000, validator=ge(1))
     steps: int = field(default=50, validator=ge(2))
 
-    def whole(self) -> tuple[Arrays, tuple[int, ...]]:
+    def all_rows(self) -> tuple[Arrays, tuple[int, ...]]:
         """Return all sequences, with their sums."""
         numbers = Draw(self.seed, STREAMS["numbers"]).uniform((self.rows, self.steps))
         half, each = self.steps // 2, np.arange(self.rows)

@@ -124,7 +124,7 @@ class Csv(Divided):
         encoded = {inputs[int(i)]: names for i, names in self._categories.items()}
         return Table(inputs, others, encoded, fill, self.scale, self.shape)
 
-    def whole(self) -> tuple[Arrays, tuple[Label, ...]]:
+    def all_rows(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return all rows that are not dropped."""
         lines, chosen, words = self._columns()
         groups = {} if self.group is None else self._group_names(words.pop(), lines)

@@ -25,7 +25,7 @@ class Digits(Divided):
 
     split_by: By = field(default="stratified", validator=in_(KINDS))
 
-    def whole(self) -> tuple[Arrays, tuple[int, ...]]:
+    def all_rows(self) -> tuple[Arrays, tuple[int, ...]]:
         """Return all digits."""
         columns = read_shipped_table("digits.csv.gz")
         images = features(columns).array.reshape(-1, 8, 8) / np.float32(16)

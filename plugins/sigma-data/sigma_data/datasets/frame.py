@@ -61,7 +61,7 @@ class Frame(Divided):
     split: Mapping[str, float] = field(factory=lambda: {"training": 1.0}, kw_only=True)
     _groups: tuple[Hashable, ...] | None = field(default=None, init=False, repr=False)  # of the rows
 
-    def whole(self) -> tuple[Arrays, tuple[Label, ...]]:
+    def all_rows(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return all rows that are not dropped."""
         there = columns_of(self.frame)
         targets, weights, group = (self._column_setting(one, there) for one in ("target", "weights", "group"))

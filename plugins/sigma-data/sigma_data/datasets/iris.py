@@ -21,7 +21,7 @@ class Iris(Divided):
 
     split_by: By = field(default="stratified", validator=in_(KINDS))
 
-    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+    def all_rows(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all flowers."""
         columns = read_shipped_table("iris.csv.gz")
         targets = columns["target"].astype(np.int32)

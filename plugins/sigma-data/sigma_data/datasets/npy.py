@@ -30,7 +30,7 @@ class Npy(Divided):
     targets: Path = field(converter=Path)
     scale: float = field(default=1.0, kw_only=True)
 
-    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+    def all_rows(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows."""
         inputs, targets = (NpyReader().read(local(path))["values"] for path in (self.inputs, self.targets))
         return Arrays(inputs=scale_numbers(inputs, self.scale), targets=targets), ()

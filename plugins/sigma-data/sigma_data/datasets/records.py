@@ -8,7 +8,7 @@ from attrs import define
 from sigma_data.arrays import Arrays, read_only
 from sigma_data.datasets.splits import Divided
 from sigma_kernel import Extractor, Reader, Source
-from sigma_kernel.errors import expect, inside
+from sigma_kernel.errors import expect, introduce_errors
 
 
 @define(eq=False)
@@ -25,12 +25,12 @@ class Records(Divided):
     reader: Reader
     extractor: Extractor | None = None
 
-    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+    def all_rows(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows."""
-        with inside("reader", self.reader):
+        with introduce_errors("reader", self.reader):
             found = _arrays("read()", self.reader.read(self.source))
         if self.extractor is not None:
-            with inside("extractor", self.extractor):
+            with introduce_errors("extractor", self.extractor):
                 found = _arrays("extract()", self.extractor.extract(read_only(found)))
         return Arrays(**found), ()
 

@@ -48,9 +48,9 @@ class Shares(Divided):
         metadata={"accepts": Mapping[str, float] | float},
     )  # fmt: skip
 
-    def whole(self) -> tuple[Dataset, tuple[Label, ...]]:
+    def all_rows(self) -> tuple[Dataset, tuple[Label, ...]]:
         """Return the other data set."""
-        return self.dataset.whole() if isinstance(self.dataset, Divided) else (self.dataset, ())
+        return self.dataset.all_rows() if isinstance(self.dataset, Divided) else (self.dataset, ())
 
     def groups(self) -> Sequence[Hashable] | None:
         """Return the groups of the other data set."""

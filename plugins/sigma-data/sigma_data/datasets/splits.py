@@ -111,17 +111,17 @@ class Divided(Splits):
         return tuple(self.split)
 
     @abstractmethod
-    def whole(self) -> tuple[Dataset, tuple[Label, ...]]:
+    def all_rows(self) -> tuple[Dataset, tuple[Label, ...]]:
         """Return all rows, and the labels of the classes."""
 
     def groups(self) -> Sequence[Hashable] | None:
         """Return the group of each row; rows of a group stay in one split. None if there are no groups.
 
-        Called after :meth:`whole`.
+        Called after :meth:`all_rows`.
         """
         return None
 
     def load(self) -> Loaded:
         """Return the splits, and the names of the classes."""
-        rows, classes = self.whole()
+        rows, classes = self.all_rows()
         return split(rows, self.split, self.split_by, self.seed, groups=self.groups()), classes

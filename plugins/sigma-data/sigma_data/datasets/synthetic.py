@@ -45,7 +45,7 @@ class Synthetic(Divided):
     outputs: int = field(default=1, validator=ge(1))
     noise: float = field(default=0.5, validator=ge(0.0))
 
-    def whole(self) -> tuple[Arrays, tuple[int, ...]]:
+    def all_rows(self) -> tuple[Arrays, tuple[int, ...]]:
         """Return all rows."""
         try:
             return {"centres": self._centres, "linear": self._linear, "chain": self._chain}[self.teacher]()

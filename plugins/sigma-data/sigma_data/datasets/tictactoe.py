@@ -44,7 +44,7 @@ class TicTacToe(Divided):
 
     ended: bool = field(default=False, validator=in_((False, True)))
 
-    def whole(self) -> tuple[Arrays, tuple[Label, ...]]:
+    def all_rows(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return the positions, by number of marks, and the names of the fields."""
         boards = self._boards()
         inputs = np.array(boards, np.float32).reshape(-1, 3, 3)

@@ -21,7 +21,7 @@ class Wdbc(Divided):
 
     split_by: By = field(default="stratified", validator=in_(KINDS))
 
-    def whole(self) -> tuple[Arrays, tuple[str, ...]]:
+    def all_rows(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all tumours."""
         columns = read_shipped_table("wdbc.csv.gz")
         return Arrays(inputs=features(columns), targets=columns["target"].astype(np.int32)), ("malignant", "benign")

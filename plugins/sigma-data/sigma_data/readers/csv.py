@@ -18,7 +18,7 @@ from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ, trut
 from sigma_data.readers.lines import as_text, lines
 from sigma_data.readers.pieces import Piece, TableLayout, Unfit, pieces
 from sigma_kernel import Reader, SigmaDataError, Source
-from sigma_kernel.errors import near
+from sigma_kernel.errors import suggest_name
 from sigma_kernel.settings import in_, matches_re, min_len, optional
 
 CELLS = 1_000_000  # values held as text at once
@@ -274,7 +274,7 @@ def place(column: str | int, names: Sequence[str], where: str, advice: str = "")
             raise SigmaDataError(f"{where}: there is no column {column}, only 0 to {len(names) - 1}.{advice}")
         return column % len(names)
     if column not in names:
-        hint = near(column, names) or f" There are: {', '.join(names[:12])}{' ...' if len(names) > 12 else ''}."
+        hint = suggest_name(column, names) or f" There are: {', '.join(names[:12])}{' ...' if len(names) > 12 else ''}."
         raise SigmaDataError(f"{where}: there is no column {column!r}.{hint}{advice}")
     return names.index(column)
 

@@ -15,7 +15,7 @@ from typing import IO, Any, Literal
 from attrs import define, field, frozen
 
 from sigma_kernel import SigmaDataError, Source
-from sigma_kernel.errors import near
+from sigma_kernel.errors import suggest_name
 from sigma_kernel.settings import ge
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"PK\x05\x06": "zip"}
@@ -90,7 +90,7 @@ class Compressed(Source):
         chosen = self.member or files[0]
         if chosen not in files:
             raise SigmaDataError(
-                f"{self.source.name}: holds no {chosen!r}.{near(chosen, files)} It has {_format_names(files)}."
+                f"{self.source.name}: holds no {chosen!r}.{suggest_name(chosen, files)} It has {_format_names(files)}."
             )
         return archive.open(chosen)
 

@@ -9,7 +9,7 @@ from typing import IO
 from attrs import field, frozen
 
 from sigma_kernel import SigmaDataError, Source
-from sigma_kernel.errors import near
+from sigma_kernel.errors import suggest_name
 
 
 @frozen
@@ -42,4 +42,4 @@ class File(Source):
         folder = self.path.parent
         if not folder.is_dir():
             return f" Nor is there a folder {str(folder)!r}. Check the path."
-        return near(self.path.name, (path.name for path in folder.iterdir())) or " Check the path."
+        return suggest_name(self.path.name, (path.name for path in folder.iterdir())) or " Check the path."

@@ -13,7 +13,7 @@ from sigma_export_onnx import Onnx
 from sigma_kernel import Inference, Layer
 from sigma_kernel.contracts import Step
 from sigma_kernel.graph import Graph, Spec, interpret, numpy_namespace
-from sigma_testing import traced
+from sigma_testing import trace_layer
 
 LAYERS, ALONE = "network.layers.", "0-it."
 TOLERANCE = 1e-5
@@ -51,7 +51,7 @@ def alone(layer: Layer, specs: Sequence[Spec], precision: str = "float32") -> In
     """Return a network of one layer, with random parameters and state."""
 
     def it(rows: int) -> Any:
-        return traced(layer, [Spec((rows, *x.shape), x.dtype) for x in specs], training=False, precision=precision)
+        return trace_layer(layer, [Spec((rows, *x.shape), x.dtype) for x in specs], training=False, precision=precision)
 
     def step(rows: int) -> Step:
         made = it(rows)

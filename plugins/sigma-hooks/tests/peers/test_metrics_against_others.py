@@ -31,7 +31,7 @@ def measured(metric, scores, labels, parts=3):
     for batch in zip(np.array_split(scores, parts), np.array_split(labels, parts), strict=True):
         specs = [Spec(x.shape, str(x.dtype)) for x in batch]
         totals.append(np.asarray(interpret(trace(metric.totals, *specs), numpy_namespace())(*batch)[0]))
-    return metric.value(metric.merged(totals), len(scores))
+    return metric.value(metric.merge_all(totals), len(scores))
 
 
 def drawn(seed, places, ignored):

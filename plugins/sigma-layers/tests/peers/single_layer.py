@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from sigma_kernel import functions as f  # noqa: E402
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace, symbol  # noqa: E402
-from sigma_testing import traced  # noqa: E402
+from sigma_testing import trace_layer  # noqa: E402
 
 torch.set_num_threads(1)  # small tensors, and a process for each processor
 STEPS, RATE, TOLERANCE = 100, 0.05, 1e-9
@@ -25,7 +25,7 @@ class Ours:
             Spec(shape, precision if one.kind == "f" else str(one))
             for shape, one in zip(case.shapes, given, strict=True)
         ]
-        it = traced(case.layer, specs, training=True, precision=precision)
+        it = trace_layer(case.layer, specs, training=True, precision=precision)
         target = symbol(it.output.shape, precision)
         self.live = [str(it.shapes.live[name].value) for name in it.names if name in it.shapes.live]
         self.names = [name.removeprefix("0-it.") for name in it.names]

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 from sigma_kernel import functions as f  # noqa: E402
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace  # noqa: E402
 from sigma_layers import Attention  # noqa: E402
-from sigma_testing import traced  # noqa: E402
+from sigma_testing import trace_layer  # noqa: E402
 
 BATCH, TIME, RATE = 3, 5, 0.4
 MAPS = [f"{name}.weights" for name in ("query", "key", "value", "output")]
@@ -18,7 +18,7 @@ MAPS = [f"{name}.weights" for name in ("query", "key", "value", "output")]
 
 def computed(x, weights):
     """Return the output with dropout, and gradients of the sum of its squares in the input and the weights."""
-    it = traced(Attention(1, bias=False, dropout=RATE), [Spec(x.shape, "float64")], training=True)
+    it = trace_layer(Attention(1, bias=False, dropout=RATE), [Spec(x.shape, "float64")], training=True)
     names = [name.removeprefix("0-it.") for name in it.names]
     places = [names.index(name) for name in ("input 0", *MAPS)]
     slopes = gradient(f.sum(f.square(it.output)), [it.graph.inputs[i] for i in places])

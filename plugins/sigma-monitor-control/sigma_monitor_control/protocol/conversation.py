@@ -9,7 +9,7 @@ from typing import Any
 from attrs import define, field
 
 from sigma_kernel.contracts import Ticket, View
-from sigma_kernel.errors import SigmaConfigError, SigmaStateError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, suggest_name
 from sigma_monitor_control.protocol import documents
 from sigma_monitor_control.protocol.arguments import check_arguments
 from sigma_monitor_control.protocol.data import DATA
@@ -126,7 +126,9 @@ class Conversation:
         """Return what answers; raise a SigmaError if nothing does, or if this client may not ask it."""
         known = {**self.more, **SUBSCRIBES, **READS, **DATA, **LAYERS, **STEERS}
         if do not in known:
-            raise SigmaConfigError(f"do {do!r:.100}: unknown.{near(do, known)} Known are {', '.join(sorted(known))}.")
+            raise SigmaConfigError(
+                f"do {do!r:.100}: unknown.{suggest_name(do, known)} Known are {', '.join(sorted(known))}."
+            )
         scope = STEER if do in STEERS else READ
         if scope not in self.scopes:
             raise SigmaStateError(f"{do}: not allowed here, as this connection may only {' and '.join(self.scopes)}.")

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from sigma_kernel.contracts import RowLosses, View
-from sigma_kernel.errors import SigmaConfigError, SigmaError, near
+from sigma_kernel.errors import SigmaConfigError, SigmaError, suggest_name
 from sigma_monitor_control.protocol.pictures import decode_picture, is_picture, picture
 from sigma_monitor_control.protocol.reading import Later, select_trainer
 from sigma_monitor_control.protocol.values import numbers, to_json
@@ -42,7 +42,7 @@ def check_rows(view: View, trainer: str, split: str, rows: Sequence[int] = ()) -
     """Raise SigmaConfigError for a split or a row that is not there."""
     known = view.splits(trainer)
     if split not in known:
-        raise SigmaConfigError(f"split {split!r:.100}: is not there.{near(split, known, 'There is')}")
+        raise SigmaConfigError(f"split {split!r:.100}: is not there.{suggest_name(split, known, 'There is')}")
     for row in rows:
         if not 0 <= row < known[split]:
             raise SigmaConfigError(f"row {row}: is not in {split!r}, which has rows 0 to {known[split] - 1}.")
@@ -182,7 +182,7 @@ def _class(classes: Sequence[Any], name: str | int) -> int:
         return known.index(str(name))
     if isinstance(name, int) and not known:
         return name
-    raise SigmaConfigError(f"class {name!r:.100}: is not there.{near(str(name), known, 'There is')}")
+    raise SigmaConfigError(f"class {name!r:.100}: is not there.{suggest_name(str(name), known, 'There is')}")
 
 
 def confusion(view: View, split: str = "validation", trainer: str | None = None) -> Later:
@@ -315,7 +315,9 @@ def samples(view: View, trainer: str, given: Mapping[str, Any]) -> dict[str, np.
     shapes = sections(view, trainer)
     for section in given:
         if section not in shapes:
-            raise SigmaConfigError(f"inputs: there is no input {section!r:.100}.{near(section, shapes, 'There is')}")
+            raise SigmaConfigError(
+                f"inputs: there is no input {section!r:.100}.{suggest_name(section, shapes, 'There is')}"
+            )
     ranges = {name: _range(view, trainer, name) for name, value in given.items() if isinstance(value, Mapping)}
     return {name: _sample(value, name, shapes[name], ranges.get(name)) for name, value in given.items()}
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from attrs import frozen
 
-from sigma_kernel.errors import SigmaConfigError, said
+from sigma_kernel.errors import SigmaConfigError, error_text
 
 PROTOCOL = 1
 LONGEST = 4 << 20  # bytes of a document
@@ -100,7 +100,7 @@ def event_line(id: Id, event: Any) -> str:
 
 def error_line(id: Id, error: BaseException) -> str:
     """Return the line of an error."""
-    return _line({"id": id, "error": {"kind": type(error).__name__, "message": said(error)}})
+    return _line({"id": id, "error": {"kind": type(error).__name__, "message": error_text(error)}})
 
 
 def _limit_line(id: Id, key: str, value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sigma_kernel.contracts import LayerEntry, View
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, near
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, suggest_name
 from sigma_monitor_control.protocol.data import check_rows, iteration, row_of, samples, sections
 from sigma_monitor_control.protocol.pictures import is_picture, picture
 from sigma_monitor_control.protocol.reading import Later, select_trainer
@@ -33,7 +33,7 @@ def _find_layer(view: View, trainer: str, layer: str) -> LayerEntry:
     """Return a layer; raise SigmaAddressError if it is not there."""
     known = {one.name: one for one in view.network(trainer)}
     if layer not in known:
-        raise SigmaAddressError(f"layer {layer!r:.100}: is not there.{near(layer, known, 'There is')}")
+        raise SigmaAddressError(f"layer {layer!r:.100}: is not there.{suggest_name(layer, known, 'There is')}")
     return known[layer]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from sigma_kernel.errors import SigmaAddressError, near
+from sigma_kernel.errors import SigmaAddressError, suggest_name
 
 SHOWN = 12  # candidates in a message
 _PATTERN = re.compile(r"[*<]")
@@ -36,7 +36,7 @@ def meant(name: str, addresses: Sequence[str]) -> str:
         return found[0]
     if not found:
         known = {level for address in addresses for level in address.split(".")}
-        hint = near(name.rpartition(".")[2], known) or " `sigma get '**'` lists all."
+        hint = suggest_name(name.rpartition(".")[2], known) or " `sigma get '**'` lists all."
         raise SigmaAddressError(f"{name}: no address is called that, or ends so.{hint}")
     raise SigmaAddressError(f"{name}: could be {list_addresses(found)}. Write more of its levels, or a pattern.")
 

@@ -11,7 +11,7 @@ from attrs import frozen
 import sigma_run  # for `describe`, which is imported when it is used
 from sigma_kernel import Component, catalogue
 from sigma_kernel.contracts import AddressEntry, Stretch, Ticket, View
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, near
+from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, suggest_name
 from sigma_monitor_control.protocol.documents import PROTOCOL
 from sigma_monitor_control.protocol.naming import is_pattern, leading, meant, qualify_name
 from sigma_monitor_control.protocol.values import column, to_json
@@ -84,7 +84,7 @@ def select_trainer(view: View, name: str | None) -> str:
     if name is None:
         raise SigmaConfigError(f"trainer: there are {', '.join(known)}. Name one.")
     if name not in known:
-        raise SigmaConfigError(f"trainer {name!r}: there is no such trainer.{near(name, known, 'There is')}")
+        raise SigmaConfigError(f"trainer {name!r}: there is no such trainer.{suggest_name(name, known, 'There is')}")
     return name
 
 

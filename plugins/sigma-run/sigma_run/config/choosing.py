@@ -10,7 +10,7 @@ from typing import Any
 
 from sigma_kernel.contracts.storing import Checkpoint, Log
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_store.checkpoints.store import newest_good, read, read_manifest, saved
+from sigma_store.checkpoints.store import list_checkpoints, newest_good, read, read_manifest
 
 Which = int | str | None  # an iteration, ``best`` or ``newest``; None: the best if a hook keeps it, else the newest
 
@@ -35,7 +35,7 @@ def wanted(run: Path, trainer: str, which: Which) -> Sequence[Path]:
 
     Raises SigmaCheckpointError if there is none, unless the newest would do.
     """
-    there = saved(run, trainer)[::-1]
+    there = list_checkpoints(run, trainer)[::-1]
     if which not in (None, "best", "newest"):
         found = [path for path in there if path.name == str(which)]
         if not found:

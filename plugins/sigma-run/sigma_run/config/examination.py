@@ -15,7 +15,7 @@ from sigma_kernel.network.network import Network
 from sigma_kernel.settings.mistakes import Faults
 from sigma_kernel.training import components as choices
 from sigma_kernel.training.data.dataset import read
-from sigma_kernel.training.hooks.order import ordered
+from sigma_kernel.training.hooks.order import order_hooks
 from sigma_kernel.training.hooks.outlook import check_hooks, check_reads
 from sigma_kernel.training.preparation import ARCHITECTURE, Missing, Stages, check_shards, ready_block
 from sigma_kernel.training.step.rules import check_optimisers, check_order
@@ -43,12 +43,12 @@ def check_cost(network: Network) -> None:
 
 
 def _costs(stages: Stages) -> None:
-    with stages.mistakes.at(*ARCHITECTURE):
+    with stages.mistakes.locate(*ARCHITECTURE):
         check_cost(stages.network)
 
 
 def _optimisers(stages: Stages) -> None:
-    chosen, name = stages.chosen, stages.settings.name
+    chosen, name = stages.resolved_settings, stages.settings.name
     if not chosen.optimisers:
         return
     check_order(name, chosen.optimisers, chosen.order, stages.mistakes)
@@ -59,27 +59,29 @@ def _optimisers(stages: Stages) -> None:
 def _block(stages: Stages) -> None:
     """Check the first block of data as training would."""
     model, (preparation, _) = stages.fitting, stages.rows
-    with stages.mistakes.at("data"):
-        splits = choices.encoded(stages.encoded, model.network, stages.chosen, model.shapes.outputs)
+    with stages.mistakes.locate("data"):
+        splits = choices.encode_splits(
+            stages.encoded_splits, model.network, stages.resolved_settings, model.shapes.outputs
+        )
         ready_block(model, preparation, read(splits["training"], 0))
 
 
 def _parameters(stages: Stages) -> None:
     """Draw initial values by each rule, stopping at its first failure."""
     initial, failed = stages.initial, set[str]()
-    for address, parameter in initial.held.items():
+    for address, parameter in initial.parameters_and_state.items():
         rule = initial.rule(address)
         if rule is not None and rule not in failed:
             failed.add(rule)
-            with stages.mistakes.at("initialisers", rule):
+            with stages.mistakes.locate("initialisers", rule):
                 initial.values(address, parameter)
                 failed.remove(rule)
 
 
 def _reads(stages: Stages) -> None:
     hooks = stages.hooks
-    with stages.mistakes.at("hooks"):
-        ordered(hooks)
+    with stages.mistakes.locate("hooks"):
+        order_hooks(hooks)
     there = {*(scale.value for scale in COUNTED), "goal", "training.loss"}
     there |= {address for hook in hooks.values() for address in hook.settable}
     check_reads(stages.settings.name, hooks, None, there, stages.mistakes, stages.settings.others)

@@ -54,10 +54,10 @@ def structured(
         if "backend" not in run:
             values["run"]["backend"] = catalogue.default_backend()
     faults = Faults()
-    with faults.at("run", "prefer"):
+    with faults.locate("run", "prefer"):
         catalogue = catalogue.preferring(_preferred(values.get("run")))
     loader = _Loader(catalogue, document.folder)
-    with faults.at():
+    with faults.locate():
         cls = Several if "trainers" in values else Single
         found: Configuration = loader.load_record(values, cls)
         found.document = document
@@ -83,7 +83,7 @@ class _Loader(FileLoader):
         if not isinstance(text, str):
             raise Mismatch("a string", text)
         faults = Faults()
-        with faults.at():
+        with faults.locate():
             ends = notation.parse(text, self.look_up, faults)
         if faults.found:
             raise Wrong([(path, _in_text(error)) for path, error in faults.found])

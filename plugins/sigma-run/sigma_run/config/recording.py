@@ -26,7 +26,7 @@ from sigma_kernel.plugins.components import KINDS
 from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings import NAME, phrase
 from sigma_kernel.settings.mistakes import Wrong, dotted
-from sigma_kernel.training.components import operator, resolved
+from sigma_kernel.training.components import operator, resolve_settings
 from sigma_kernel.training.data.iterators import Shuffled
 from sigma_kernel.training.trainer import Trainer
 from sigma_run.config.location import write_path
@@ -85,7 +85,7 @@ class Description:
 
     def _trainer(self, trainer: Trainer) -> dict[str, Any]:
         """Return the table of a trainer, as ``[trainers.NAME]``."""
-        chosen, setup, where = resolved(trainer), trainer.session.setup, f"{trainer.name}."
+        chosen, setup, where = resolve_settings(trainer), trainer.session.setup, f"{trainer.name}."
         base = setup.factory.base
         parts = {"backend": base.backend, "operator": operator(trainer)}
         rules = {name: (rule, trainer.resolve) for name, rule in chosen.initialisers.items()}

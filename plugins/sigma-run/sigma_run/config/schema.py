@@ -42,7 +42,7 @@ def named(check: Callable[[Any, Any, str], Any] = settings.NAME, *others: Callab
     def names(owner: Any, attribute: Any, value: Mapping[str, Any]) -> None:
         faults = Faults()
         for name in value:
-            with faults.at(name):
+            with faults.locate(name):
                 check(owner, attribute, name)
         faults.done()
 
@@ -52,7 +52,7 @@ def named(check: Callable[[Any, Any, str], Any] = settings.NAME, *others: Callab
 def _one_or_several(owner: Any, attribute: Any, value: Mapping[str, Optimisation]) -> None:
     faults = Faults()
     if owner.optimiser is None and not value:
-        with faults.at("optimiser"):
+        with faults.locate("optimiser"):
             raise ValueError("is missing. Give it an optimiser, or several as optimisers.NAME.")
     faults.done()
     if owner.optimiser is not None and value:

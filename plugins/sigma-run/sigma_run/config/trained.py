@@ -42,16 +42,16 @@ from sigma_kernel.training.step.live import Live
 from sigma_kernel.training.step.model import LAYERS, Model, prediction_step
 from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs, Steps
-from sigma_kernel.training.step.weights import weighed
+from sigma_kernel.training.step.weights import apply_weights
 from sigma_kernel.training.trainer import Trainer
 from sigma_kernel.units import Units
 from sigma_run.config import choosing
 from sigma_run.config.stored import changed_plugins, document_in, opened
 from sigma_run.config.trained_data import TrainedData, check_parameters
 from sigma_store import files as folders
-from sigma_store.curves import measured
+from sigma_store.curves import read_curves
 from sigma_store.excerpt import history
-from sigma_store.run_folder import kept
+from sigma_store.run_folder import read_initial_values
 
 
 # -- trained networks --------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class Trained:
     @property
     def columns(self) -> Mapping[str, Sequence[str]]:
         """Return the names of the columns of each section of inputs that has any."""
-        return self.trainer.learned.held("columns")
+        return self.trainer.learned.facts_of("columns")
 
     @property
     def targets(self) -> Mapping[str, Sequence[str]]:
@@ -100,8 +100,8 @@ class Trained:
     def history(self) -> History:
         """Return what was measured during the run; empty if the checkpoint is not in a run folder."""
         path = self.path.parents[2] / "metrics.jsonl"
-        found = measured(path, warnings.warn) if path.is_file() else {}
-        return History.of(found.get(self.trainer.name, BranchedCurves([], {})), self.trainer.resolve)
+        found = read_curves(path, warnings.warn) if path.is_file() else {}
+        return History.from_curves(found.get(self.trainer.name, BranchedCurves([], {})), self.trainer.resolve)
 
     def predict(self, samples: Any) -> Any:
         """Predict for samples, an array or one per input section; they are preprocessed as in training.
@@ -156,15 +156,18 @@ class Trained:
         return list_metrics(self.trainer.hooks.values(), self._model({}))
 
     def _live(self, model: Model) -> Live:
-        return live_values(model).changed(self.checkpoint.values.get("live", {}))
+        return live_values(model).with_base(self.checkpoint.values.get("live", {}))
 
     def _learned(self) -> Learned:
         """Return what the training has learned from its data, and its state."""
         values = self.checkpoint.values
         changes = {slot: one for slot, one in values.get("changes", {}).items() if slot != "backend"}  # load() chose it
         found = evolve(self.checkpoint, values={**values, "changes": changes})
-        restore, initial = partial(self.data.restore, found), kept(self.path.parents[2], self.trainer.name)
-        return Learned.saved(values, self.checkpoint.arrays, restore=restore, initial=initial)
+        restore, initial = (
+            partial(self.data.restore, found),
+            read_initial_values(self.path.parents[2], self.trainer.name),
+        )
+        return Learned.from_checkpoint(values, self.checkpoint.arrays, restore=restore, initial=initial)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Return a copy of every parameter by its address."""
@@ -178,9 +181,9 @@ class Trained:
         return Inference(
             architecture=str(self.network),
             classes=tuple(map(str, self.classes)),
-            arrays={name.removeprefix(LAYERS): np.array(stored[name]) for name in sorted(model.held())},
+            arrays={name.removeprefix(LAYERS): np.array(stored[name]) for name in sorted(model.layer_specs())},
             step=partial(prediction_step, evolve(model, units=Units())),
-            restored=model.restored,
+            restored=model.restore_units,
             targets=self.targets,
             live={name: value for name, value in self._live(model).base.items() if name.startswith(LAYERS)},
             samples=self._given,
@@ -191,7 +194,7 @@ class Trained:
     @property
     def _given(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Return shape and type of a sample in the data of the run; none of a checkpoint of an earlier version."""
-        known = self.trainer.learned.held("samples")
+        known = self.trainer.learned.facts_of("samples")
         return {name: (tuple(known[name][0]), str(known[name][1])) for name in self.shapes if name in known}
 
     @property
@@ -230,12 +233,12 @@ class Trained:
     def _model(self, types: Mapping[str, str]) -> Model:
         """Trace the model for samples of these dtypes, without costs."""
         known = {name: types.get(name, self.trainer.dtype) for name in self.shapes}
-        model = self._stages.traced({name: Spec(self.shapes[name], dtype) for name, dtype in known.items()})
+        model = self._stages.trace_model({name: Spec(self.shapes[name], dtype) for name, dtype in known.items()})
         return evolve(model, units=self._preparation().units(self._stages.backend))
 
     def _preparation(self) -> Preparation:
-        steps, fitted = self._stages.chosen.preprocessors, self.trainer.learned.fitted
-        known = self.trainer.learned.held("samples")
+        steps, fitted = self._stages.resolved_settings.preprocessors, self.trainer.learned.fitted
+        known = self.trainer.learned.facts_of("samples")
         return Preparation(self.trainer.dtype, steps, {name: dict(fitted.get(name, {})) for name in steps}, known)
 
 
@@ -265,17 +268,17 @@ def load(
     if backend is not None:
         chosen.backend = backend
     stages = Stages(chosen)
-    model = stages.own or stages.fitting  # reads the data if an input layer infers its shape from them
+    model = stages.declared_model or stages.fitting  # reads the data if an input layer infers its shape from them
     fits = partial(check_parameters, trainer=chosen.name, model=model)
     path, found = choosing.chosen(folder, chosen.name, checkpoint, log, fits)
-    found = evolve(found, arrays=weighed(found.arrays, weights, np.asarray))
+    found = evolve(found, arrays=apply_weights(found.arrays, weights, np.asarray))
     if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
         history(folder, environment.trainers, log, whole=False)  # raises unless `sigma resume --set` changed it
     for line in changed_plugins(folder, log):
         log(line)
     shapes = {name: model.sections[name].shape for name in stages.network.samples}
     summary, own = document_in(folder / "summary.json", log), TrainedData(chosen, path, found, configuration)
-    arrays = {name: stages.backend.to_device(found.arrays[name]) for name in model.held()}
+    arrays = {name: stages.backend.to_device(found.arrays[name]) for name in model.layer_specs()}
     trained = Trained(chosen, stages.network, path, found, summary, shapes, own, stages, arrays)
     chosen.learned = trained._learned()
     return trained

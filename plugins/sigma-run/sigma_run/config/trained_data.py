@@ -76,4 +76,4 @@ class TrainedData:
 def check_parameters(path: Path, found: Checkpoint, trainer: str, model: Model) -> None:
     """Raise SigmaCheckpointError unless the parameters and the layer state of a checkpoint are those of a model."""
     held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
-    check_fit(path, evolve(found, arrays=held), trainer, model.held())
+    check_fit(path, evolve(found, arrays=held), trainer, model.layer_specs())

@@ -1,8 +1,8 @@
 """The ``sigma`` command: one module per subcommand, each imported on first use.
 
-A plugin that adds a command uses :func:`opened` to read a recipe or a configuration file, :func:`say` for messages on
-stderr, :data:`json_option` with :func:`document` for results, and :func:`listed` for the runs in
-folders, or :func:`described` for one of them.
+A plugin that adds a command uses :func:`open_document` to read a recipe or a configuration file, :func:`say` for
+messages on stderr, :data:`json_option` with :func:`document` for results, and :func:`list_runs` for the runs in
+folders, or :func:`describe_run` for one of them.
 """
 
 from sigma_kernel.lazy import lazy_exports
@@ -10,9 +10,9 @@ from sigma_kernel.lazy import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "configured": "opened recipe_or_file",
+        "configured": "open_document recipe_or_file",
         "group": "main",
         "output": "colours document json_option say",
-        "runs": "described listed",
+        "runs": "describe_run list_runs",
     },
 )

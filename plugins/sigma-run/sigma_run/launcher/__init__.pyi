@@ -1,11 +1,11 @@
 # Generated: python -m sigma_testing.generate
 # ruff: noqa
-from sigma_run.launcher.configured import opened as opened
+from sigma_run.launcher.configured import open_document as open_document
 from sigma_run.launcher.configured import recipe_or_file as recipe_or_file
 from sigma_run.launcher.group import main as main
 from sigma_run.launcher.output import colours as colours
 from sigma_run.launcher.output import document as document
 from sigma_run.launcher.output import json_option as json_option
 from sigma_run.launcher.output import say as say
-from sigma_run.launcher.runs import described as described
-from sigma_run.launcher.runs import listed as listed
+from sigma_run.launcher.runs import describe_run as describe_run
+from sigma_run.launcher.runs import list_runs as list_runs

@@ -10,11 +10,11 @@ import click
 
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.specs import KINDS
-from sigma_kernel.tables import aligned
-from sigma_run.launcher.later import later
+from sigma_kernel.tables import align_rows
+from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, table, toml
 
-describe = later("sigma_run.config.description:describe")  # heavy imports that lists do not need
+describe = lazy_function("sigma_run.config.description:describe")  # heavy imports that lists do not need
 
 WIDE = 100  # columns of text at most
 
@@ -45,7 +45,7 @@ def _show(found: dict[str, Any]) -> None:
         plain = all(line[:1].strip() for line in paragraph.splitlines())  # no code, which keeps its lines
         click.echo(f"\n{textwrap.fill(' '.join(paragraph.split()), _width()) if plain else paragraph}")
     settings = [[one["name"], one["type"], _default(one)] for one in found["settings"]]
-    head, *rows = aligned([["SETTING", "TYPE", "DEFAULT"], *settings])
+    head, *rows = align_rows([["SETTING", "TYPE", "DEFAULT"], *settings])
     for row, setting in zip(rows, found["settings"], strict=True):
         if setting is found["settings"][0]:
             click.echo(f"\n{head}")

@@ -13,10 +13,10 @@ from sigma_kernel.contracts import Recipe
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_run.config import Configuration, Document, override, parse, read, structured
-from sigma_run.launcher.later import later
+from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import toml
 
-beyond = later("sigma_run.launcher.partial:beyond")  # called only if the file has mistakes
+mistakes_in_parts = lazy_function("sigma_run.launcher.partial:mistakes_in_parts")  # only if the file has mistakes
 
 _debug = "The same as --backend debug: compute op by op, and name the op from which NaN or infinity comes."
 debug_option = click.option("--debug-ops", "backend", flag_value="default:debugging", help=_debug)
@@ -29,7 +29,7 @@ def recipe_or_file(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("what", metavar="RECIPE|FILE")(command)
 
 
-def opened(what: str, overrides: Iterable[str] = ()) -> Document:
+def open_document(what: str, overrides: Iterable[str] = ()) -> Document:
     """Read a recipe by name, or a file by path, and apply overrides."""
     document = read(Path(what)) if _is_file(what) else parse(recipe(what).text, f"{what}.toml")
     for assignment in overrides:
@@ -46,7 +46,7 @@ def totals(document: Document, epochs: str | None) -> list[str]:
 
 def understood(document: Document) -> Configuration:
     """Return the configuration of a document; raises one error that lists every mistake found."""
-    return structured(document, catalogue(), beyond)
+    return structured(document, catalogue(), mistakes_in_parts)
 
 
 def recipe(name: str) -> Recipe:

@@ -35,7 +35,7 @@ def problems(plugin: Plugin) -> list[str]:
 def notes(plugin: Plugin, others: Iterable[Plugin]) -> list[str]:
     """Return what does not prevent the use of a plugin, but may surprise."""
     warned = [f"{plugin.name}: {plugin.warning}"] if plugin.warning else []
-    return [*warned, *clashes(plugin, others), *undeclared(plugin)]
+    return [*warned, *clashes(plugin, others), *undeclared_imports(plugin)]
 
 
 # -- components --------------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def _remedy(needed: Requirement) -> str:
     return install(normal(needed.name)) if room else f"python -m pip install '{needed.name}{needed.specifier}'"
 
 
-def undeclared(plugin: Plugin) -> Iterator[str]:
+def undeclared_imports(plugin: Plugin) -> Iterator[str]:
     """Yield the installed distributions that a plugin imports and does not require.
 
     What it requires with an extra only may be imported in functions, and in modules that define no component.
@@ -96,9 +96,9 @@ def undeclared(plugin: Plugin) -> Iterator[str]:
     own = {re.split("[.:]", one.path)[0] for one in plugin.components}
     try:
         begun = filter(None, map(find_spec, {one.path.partition(":")[0] for one in plugin.components}))
-        at_once = imported((Path(spec.origin) for spec in begun if spec.origin), inner=False)
+        at_once = imported_modules((Path(spec.origin) for spec in begun if spec.origin), inner=False)
         folders = (folder for spec in map(find_spec, own) if spec for folder in spec.submodule_search_locations or ())
-        modules = imported(path for folder in folders for path in Path(folder).rglob("*.py"))
+        modules = imported_modules(path for folder in folders for path in Path(folder).rglob("*.py"))
     except SyntaxError as error:
         yield f"{plugin.name}: {error.filename}, line {error.lineno}: {error.msg}. Update it."
         return
@@ -108,7 +108,7 @@ def undeclared(plugin: Plugin) -> Iterator[str]:
             yield f"{plugin.name}: imports {module} without requiring {min(providers)}. Add it to the dependencies."
 
 
-def imported(files: Iterable[Path], inner: bool = True) -> set[str]:
+def imported_modules(files: Iterable[Path], inner: bool = True) -> set[str]:
     """Return the top-level names of the modules that Python files import, ``inner``: also in functions."""
     trees = [ast.parse(path.read_bytes(), path) for path in files]
     nodes = [node for tree in trees for node in (ast.walk(tree) if inner else tree.body)]

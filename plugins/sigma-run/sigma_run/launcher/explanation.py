@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from sigma_kernel.contracts import Initialiser
-from sigma_kernel.training.hooks.order import decided
+from sigma_kernel.training.hooks.order import explain_order
 from sigma_kernel.training.session.session import Session
 from sigma_kernel.training.step.initial import Initial
 from sigma_kernel.training.step.model import Model, training_step
@@ -16,12 +16,12 @@ from sigma_kernel.training.trainer import Trainer
 from sigma_run.launcher.work import operations, traffic
 
 
-def explained(trainer: Trainer) -> dict[str, Any]:
+def explain_trainer(trainer: Trainer) -> dict[str, Any]:
     """Return all that is known about a trainer before training; compiles its step to learn the memory it needs."""
     session = trainer.session
     return {
         "backend": session.current.backend_name,
-        "about": dict(session.setup.programs.backend.about),
+        "about": dict(session.setup.programs.backend.runtime),
         "precision": trainer.precision,
         "layers": [
             {"name": row.name, "after": list(row.sources), "shape": list(row.shape or ()), "parameters": row.parameters}
@@ -31,7 +31,7 @@ def explained(trainer: Trainer) -> dict[str, Any]:
         "optimisers": _optimisers(session.setup.model),
         "ordered": session.setup.model.ordered,
         "hooks": [_hook(session, name) for name in session.setup.order.names],
-        "reasons": [str(reason) for reason in decided(session.setup.order.hooks, session.setup.order.names)],
+        "reasons": [str(reason) for reason in explain_order(session.setup.order.hooks, session.setup.order.names)],
         "memory": _memory(trainer, session),
         "work": _work(session),
         "bursts": _bursts(session),

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sigma_kernel.contracts import Exporter, Inference
-from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, named
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, component_name
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_run.config.trained import load
@@ -44,9 +44,9 @@ def export(
 
     The extension of FILE names the exporter: `model.npz` is written by `npz`. `sigma components exporter` lists them.
     """
-    exporter = chosen(file, name)
+    exporter = select_exporter(file, name)
     trained = load(run, trainer, checkpoint=checkpoint, weights=weights, log=_warn)
-    for path in written(exporter, trained.inference(), file, force):
+    for path in export_network(exporter, trained.inference(), file, force):
         say(f"{trained.trainer.name}: {trained.path} -> {path}")
 
 
@@ -54,7 +54,7 @@ def _warn(text: object) -> None:
     say(f"warning: {text}", "yellow")
 
 
-def chosen(file: Path, name: str | None) -> Exporter:
+def select_exporter(file: Path, name: str | None) -> Exporter:
     """Return the exporter of a name, or for the extension of a file."""
     name = (name or file.suffix[1:].lower()).strip()
     if not name:
@@ -72,7 +72,7 @@ def _table(text: str) -> Any:
         raise SigmaConfigError(f"--as: {error} (got {text}).") from None
 
 
-def written(exporter: Exporter, network: Inference, file: Path, force: bool = False) -> list[Path]:
+def export_network(exporter: Exporter, network: Inference, file: Path, force: bool = False) -> list[Path]:
     """Export a network; return the files that were written, the named one first.
 
     They are written to a new directory beside ``file``, then moved, so that a failure leaves nothing behind.  Raises
@@ -88,7 +88,9 @@ def written(exporter: Exporter, network: Inference, file: Path, force: bool = Fa
             exporter.export(network, Path(folder) / file.name)
             made = sorted(Path(folder).iterdir(), key=lambda path: (path.name != file.name, path.name))
             if not (Path(folder) / file.name).is_file():
-                raise SigmaPluginError(f"{file}: the exporter {named(exporter)!r} did not write it. Report it there.")
+                raise SigmaPluginError(
+                    f"{file}: the exporter {component_name(exporter)!r} did not write it. Report it there."
+                )
             for path in made:
                 if (file.parent / path.name).exists() and not force:
                     raise SigmaConfigError(f"{file.parent / path.name}: already exists. Pass --force to overwrite it.")

@@ -15,7 +15,7 @@ from typing import TextIO
 import click
 
 from sigma_kernel import __version__
-from sigma_kernel.errors import SigmaError, near, printable, said, scarce
+from sigma_kernel.errors import SigmaError, error_text, printable, scarce, suggest_name
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import DISABLE, Catalogue, catalogue, disabled, load
 from sigma_kernel.plugins.discovery import commands, find, installed, normal
@@ -97,7 +97,7 @@ class Launcher(click.Group):
         command = load(_record(name))
         if not isinstance(command, click.Command):
             raise TypeError(f"command {name!r} is {command!r}, which is not a click command")
-        return _completed(command)
+        return _accept_anywhere(command)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, importing none of them."""
@@ -105,11 +105,11 @@ class Launcher(click.Group):
             formatter.write_dl([*((name, one.summary) for name, one in COMMANDS.items()), *_list_commands().items()])
 
 
-def _completed(command: click.Command) -> click.Command:
+def _accept_anywhere(command: click.Command) -> click.Command:
     """Accept ``--debug`` and ``--no-plugin`` anywhere on the command line."""
     command.params.extend(option for option in ANYWHERE if option not in command.params)
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
-        _completed(inner)
+        _accept_anywhere(inner)
     return command
 
 
@@ -129,7 +129,7 @@ def _record(name: str) -> Component:
     distribution, _, short = name.rpartition(":")
     if owners := [owner for one, owner, _about in commands() if one == short and normal(distribution) in ("", owner)]:
         return catalogue(*owners).resolve("verb", f"{owners[0]}:{short}" if len(owners) == 1 else name, "command")
-    if (hint := near(name, COMMANDS)) and name not in {one.name for one in catalogue().components("verb")}:
+    if (hint := suggest_name(name, COMMANDS)) and name not in {one.name for one in catalogue().components("verb")}:
         raise click.UsageError(f"There is no command {name!r}.{hint}")
     return catalogue().resolve("verb", name, "command")
 
@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the ``sigma`` command and return its exit code; errors go to stderr as sentences."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     reopen()
-    with warnings.catch_warnings(), _without(given):
+    with warnings.catch_warnings(), _disable_plugins(given):
         warnings.showwarning = _warn
         try:
             code = sigma.main(given, prog_name="sigma", standalone_mode=False, color=colours())
@@ -166,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _without(arguments: Sequence[str]) -> Iterator[None]:
+def _disable_plugins(arguments: Sequence[str]) -> Iterator[None]:
     """Disable the plugins that ``--no-plugin`` names, wherever, also for the processes that a command starts."""
     apart = [one.partition("=")[2] for one in arguments if one.startswith("--no-plugin=")]
     names = [after for word, after in pairwise(arguments) if word == "--no-plugin"] + apart
@@ -191,7 +191,7 @@ def fail(error: Exception, debug: bool) -> int:
             say(f"standard output: cannot be written: {error.strerror}. Redirect it elsewhere.", "red")
         return 1
     if isinstance(error, SigmaError):
-        say(said(error), "red")
+        say(error_text(error), "red")
         return error.exit_code
     if isinstance(error, MemoryError):
         say(scarce(error), "red")

@@ -19,8 +19,8 @@ from sigma_run.config import Configuration, build, prepare
 from sigma_run.config.building import in_file
 from sigma_run.config.complaints import complaint
 from sigma_run.config.examination import examine
-from sigma_run.launcher.configured import opened, recipe_or_file, understood
-from sigma_run.launcher.explanation import explained
+from sigma_run.launcher.configured import open_document, recipe_or_file, understood
+from sigma_run.launcher.explanation import explain_trainer
 from sigma_run.launcher.output import document, json_option, say, table
 from sigma_run.launcher.partial import OFFLINE, offline
 
@@ -31,7 +31,7 @@ from sigma_run.launcher.partial import OFFLINE, offline
 def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Check a recipe or a configuration file (keys, components, shapes, data) without training or downloading."""
     try:
-        complete, precision = _checked(what, overrides)
+        complete, precision = _check_configuration(what, overrides)
     except SigmaError as error:
         if as_json:
             document({"ok": False, "errors": str(error).split("\n")})
@@ -43,9 +43,9 @@ def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
         say(said if complete else f"{said}, except for the data, which must be downloaded first")
 
 
-def _checked(what: str, overrides: tuple[str, ...]) -> tuple[bool, str]:
+def _check_configuration(what: str, overrides: tuple[str, ...]) -> tuple[bool, str]:
     """Return whether everything could be checked, False if the data must be downloaded first, and the precision."""
-    configuration = understood(opened(what, overrides))
+    configuration = understood(open_document(what, overrides))
     with build(configuration, catalogue()) as environment, offline():
         try:
             prepare(configuration, environment, begins=True)
@@ -71,10 +71,10 @@ def _check_the_rest(configuration: Configuration, environment: Environment) -> N
 @json_option
 def explain(what: str, overrides: tuple[str, ...], save: Path | None, as_json: bool) -> None:
     """Explain a recipe or a configuration file: layers, parameters and rules, hook order, memory, work, bursts."""
-    configuration = understood(opened(what, overrides))
+    configuration = understood(open_document(what, overrides))
     with build(configuration, catalogue()) as environment:
         prepare(configuration, environment)
-        trainers = {name: explained(trainer) for name, trainer in environment.trainers.items()}
+        trainers = {name: explain_trainer(trainer) for name, trainer in environment.trainers.items()}
         outlines = {name: trainer.summary() for name, trainer in environment.trainers.items()}
     run = configuration.run
     if save is not None:
@@ -99,7 +99,7 @@ def _draw(path: Path, outlines: dict[str, Outline]) -> None:
 
 def _show(found: dict[str, Any], layers: Outline) -> None:
     _table(HEAD, *layers.cells(not is_chain(layers.sources)))
-    rows = [[x["address"], _sides(x["shape"]), _first(x), _settings(x)] for x in found["parameters"]]
+    rows = [[x["address"], _sides(x["shape"]), _describe_initialiser(x), _settings(x)] for x in found["parameters"]]
     _table(["PARAMETER", "SHAPE", "INITIALISER", "SETTINGS"], *rows)
     if len(found["optimisers"]) > 1:
         rows = [[x["name"], x["type"], x["match"], ", ".join(x["minimises"])] for x in found["optimisers"]]
@@ -143,7 +143,7 @@ def _sides(shape: list[int]) -> str:
     return " x ".join(map(str, shape)) or "()"
 
 
-def _first(parameter: dict[str, Any]) -> str:
+def _describe_initialiser(parameter: dict[str, Any]) -> str:
     by = f"rule {parameter['rule']}" if parameter["rule"] else "layer default"
     return f"{parameter['initialiser']} ({by})"
 

@@ -9,7 +9,7 @@ from sigma_kernel.plugins.catalogue import load
 from sigma_kernel.plugins.specs import Component
 
 
-def later(path: str) -> Callable[..., Any]:
+def lazy_function(path: str) -> Callable[..., Any]:
     """Return a function that imports the function at ``module:name`` when it is called, and calls it."""
 
     def call(*given: Any) -> Any:

@@ -38,20 +38,20 @@ def differing(run: Path, environment: Environment, log: Callable[[str], None]) -
     kept, found = list(rows(path, log)), dict[str, str]()
     for name, session in environment.sessions().items():
         own, events = [row for row in kept if row["trainer"] == name], journal.rows(name)
-        if not all(row.keys() >= PLACE.keys() for row in own) and _turned(events):
+        if not all(row.keys() >= PLACE.keys() for row in own) and _is_interrupted(events):
             log(f"{name}: {path.name} does not say which rows were left, so that only the state is compared")
-        elif first := _first(_replayed([{**PLACE, **row} for row in own], events), session):
+        elif first := _first_difference(_replayable_rows([{**PLACE, **row} for row in own], events), session):
             found[name] = first
     return found
 
 
-def _turned(journal: Sequence[Row]) -> bool:
+def _is_interrupted(journal: Sequence[Row]) -> bool:
     """Return whether training went back, was resumed, or did not end."""
     there = {row.get("command", row.get("event")) for row in journal}
     return bool(there & {"rewind", "reset", RESUMED}) or "end" not in there
 
 
-def _replayed(measured: Sequence[Row], journal: Sequence[Row]) -> list[Row]:
+def _replayable_rows(measured: Sequence[Row], journal: Sequence[Row]) -> list[Row]:
     """Return the rows of metrics that the replay of a journal measures again.
 
     It begins at the last change of settings.  What a session measured that was killed is measured again up to where the
@@ -81,12 +81,12 @@ def _of_training(row: Row) -> Row:
     return {**row, "values": {name: value for name, value in row["values"].items() if name.startswith(TRAINING)}}
 
 
-def _first(measured: Sequence[Row], session: Session) -> str | None:
+def _first_difference(measured: Sequence[Row], session: Session) -> str | None:
     """Describe the first value of these rows that a session did not measure; None if there is none.
 
     A row holds values since the row before on the same branch, or since it began there.
     """
-    ours, before = _measured(session), dict[tuple[int, int], int]()
+    ours, before = _curves_by_branch(session), dict[tuple[int, int], int]()
     for row in measured:
         at, place = row["iteration"], (row["branch"], row["session"])
         after: int = before[place] if before.get(place, inf) <= at else row["start"]
@@ -96,19 +96,19 @@ def _first(measured: Sequence[Row], session: Session) -> str | None:
         for name, found in row["values"].items() if at <= reached else ():
             iterations, values = known.get(name, ([], []))
             near = values[bisect_left(iterations, after) : bisect_right(iterations, at)]
-            wrong = [key for key in WHICH if not _within(found[key], near)]
+            wrong = [key for key in WHICH if not _contains(found[key], near)]
             if wrong and _is_compared(name, session):
-                what = f"{name} is {_said(found[wrong[0]])}{WHICH[wrong[0]]} in metrics.jsonl"
-                now = _said(near[-1]) if near else "no value"
+                what = f"{name} is {_format_value(found[wrong[0]])}{WHICH[wrong[0]]} in metrics.jsonl"
+                now = _format_value(near[-1]) if near else "no value"
                 return f"iteration {at} (epoch {row['epoch']}): {what}; the replay has {now}"
     return None
 
 
-def _measured(session: Session) -> dict[int, dict[str, tuple[list[int], list[float]]]]:
+def _curves_by_branch(session: Session) -> dict[int, dict[str, tuple[list[int], list[float]]]]:
     """Return the iterations and the values of each name, by branch, in the order of iterations."""
     history, found = session.recorder.history, dict[int, dict[str, tuple[list[int], list[float]]]]()
     for name in history:
-        stretches = history.since(name, 0, ALL)[1]
+        stretches = history.stretches_since(name, 0, ALL)[1]
         for branch in {one.branch for one in stretches}:
             curves = [one.curve for one in stretches if one.branch == branch]
             at, values = (
@@ -126,9 +126,9 @@ def _is_compared(name: str, session: Session) -> bool:
     return name.startswith(TRAINING) or (written and not order.depends_on_time(name))
 
 
-def _within(value: float | None, values: Sequence[float]) -> bool:
+def _contains(value: float | None, values: Sequence[float]) -> bool:
     return value in values if value is not None else any(not isfinite(one) for one in values)
 
 
-def _said(value: float | None) -> str:
+def _format_value(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.9g}"

@@ -16,7 +16,7 @@ import click
 
 from sigma_kernel.errors import printable
 from sigma_kernel.plain import strict
-from sigma_kernel.tables import aligned
+from sigma_kernel.tables import align_rows
 
 NARROW, INDENT = 24, "    "  # text has at least so many columns beside others, or else its own lines
 
@@ -87,8 +87,8 @@ def table(rows: Iterable[Sequence[str]]) -> None:
     """
     cells, columns = [list(map(printable, row)) for row in rows], width() or sys.maxsize
     starts = [0, *accumulate(2 + max(map(len, column)) for column in zip(*cells, strict=True))][:-1]
-    for line, row in zip(aligned(cells), cells, strict=True):
-        click.echo(line if len(line) <= columns else _wrapped(line, row, starts, columns))
+    for line, row in zip(align_rows(cells), cells, strict=True):
+        click.echo(line if len(line) <= columns else _wrap_row(line, row, starts, columns))
 
 
 def width() -> int | None:
@@ -96,12 +96,12 @@ def width() -> int | None:
     return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def fitted(text: str) -> str:
+def wrap_text(text: str) -> str:
     """Wrap a text between words to the width of the terminal; in a pipe or a file it is one line."""
     return textwrap.fill(text, width() or sys.maxsize, break_long_words=False, break_on_hyphens=False)
 
 
-def _wrapped(line: str, row: Sequence[str], starts: Sequence[int], columns: int) -> str:
+def _wrap_row(line: str, row: Sequence[str], starts: Sequence[int], columns: int) -> str:
     """Wrap the last column below itself; with little room there, it and the columns that do not fit below the line."""
     if columns - starts[-1] >= NARROW:
         return textwrap.fill(row[-1], columns, initial_indent=line[: starts[-1]], subsequent_indent=" " * starts[-1])

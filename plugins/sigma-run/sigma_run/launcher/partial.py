@@ -25,7 +25,7 @@ from sigma_run.config.schema import Run, TrainerTable as Declared
 OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources raise instead of downloading
 
 
-def beyond(loader: FileLoader, values: Mapping[str, Any]) -> list[tuple[Place, Exception]]:
+def mistakes_in_parts(loader: FileLoader, values: Mapping[str, Any]) -> list[tuple[Place, Exception]]:
     """Return the mistakes in the parts that can be read, without downloading anything."""
     with offline():
         tables = [*_tables(values)]

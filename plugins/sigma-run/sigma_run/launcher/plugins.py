@@ -11,13 +11,13 @@ from sigma_kernel.errors import SigmaPluginError, printable
 from sigma_kernel.optional import optional
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
-from sigma_run.launcher.later import later
+from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, say, table
 from sigma_run.launcher.scaffold import create, kinds
 
-checked = later("sigma_run.launcher.project:checked")
-problems_of = later("sigma_run.launcher.doctor:problems")  # heavy imports that lists do not need
-notes_of = later("sigma_run.launcher.doctor:notes")
+check_project = lazy_function("sigma_run.launcher.project:check_project")
+problems_of = lazy_function("sigma_run.launcher.doctor:problems")  # heavy imports that lists do not need
+notes_of = lazy_function("sigma_run.launcher.doctor:notes")
 
 
 @click.group(invoke_without_command=True)
@@ -88,7 +88,7 @@ def check(project: Path, as_json: bool) -> int:
     """Check the plugin in the directory PROJECT: metadata, imports, components, tests, wheel."""
     optional("plugins check", "pytest")
     failed, reports = False, {}
-    for what, problems in checked(project):
+    for what, problems in check_project(project):
         failed, reports[what] = failed or bool(problems), problems
         if not as_json:
             text = "\n    ".join(["failed:", *problems]) if problems else "ok"

@@ -60,7 +60,7 @@ def predict(
     if continues:
         write_on(run, model, how, as_json)
         return
-    found = _predicted(model, inputs, white, top)
+    found = _predict_files(model, inputs, white, top)
     if output is not None:
         write(output, found)
     if as_json:
@@ -69,7 +69,7 @@ def predict(
         table(found.table())
 
 
-def _predicted(model: Trained, inputs: tuple[Path, ...], white: float | None, top: int) -> Predictions:
+def _predict_files(model: Trained, inputs: tuple[Path, ...], white: float | None, top: int) -> Predictions:
     """Return the predictions for the samples of all files."""
     try:
         parts = _samples(model, inputs, white)
@@ -78,7 +78,7 @@ def _predicted(model: Trained, inputs: tuple[Path, ...], white: float | None, to
     try:
         predicted = model.predict(np.concatenate(parts))
     except SigmaDataError as error:
-        raise _refused(model, dict(zip(inputs, parts, strict=True)), error) from error
+        raise _error_in_file(model, dict(zip(inputs, parts, strict=True)), error) from error
     places = [(str(path), row) for path, part in zip(inputs, parts, strict=True) for row in range(len(part))]
     outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
     choosing = model.network.choosing()
@@ -97,7 +97,7 @@ def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> l
     return [_read(model, path, shape, white) for path in inputs]
 
 
-def _refused(model: Trained, samples: Mapping[Path, np.ndarray], error: SigmaDataError) -> SigmaConfigError:
+def _error_in_file(model: Trained, samples: Mapping[Path, np.ndarray], error: SigmaDataError) -> SigmaConfigError:
     """Return the error for samples that do not fit the network, with the name of their file."""
     for path, part in samples.items():
         try:

@@ -40,11 +40,11 @@ class Predictions:
         """Return a document for each sample; several outputs are nested below their names."""
         found: list[dict[str, Any]] = []
         for number, (path, row) in enumerate(self.places):
-            said = {name: self._said(name, values[number]) for name, values in self.outputs.items()}
+            said = {name: self._describe_row(name, values[number]) for name, values in self.outputs.items()}
             found.append({"input": path, "row": row, **(said if len(said) > 1 else next(iter(said.values())))})
         return found
 
-    def _said(self, output: str, values: np.ndarray) -> dict[str, Any]:
+    def _describe_row(self, output: str, values: np.ndarray) -> dict[str, Any]:
         if not self._chooses(output):
             names = self._columns_of(output)
             return {"values": values.tolist(), **({"columns": [*names]} if names else {})}
@@ -57,12 +57,12 @@ class Predictions:
     def _best(self, output: str, values: np.ndarray) -> list[dict[str, Any]]:
         """Return the most probable classes; ties go to the lower index."""
         order = np.argsort(-values, kind="stable")[: self.top]
-        return [{"class": int(i), **self._named(output, int(i)), "probability": values[i].tolist()} for i in order]
+        return [{"class": int(i), **self._label_of(output, int(i)), "probability": values[i].tolist()} for i in order]
 
-    def _named(self, output: str, number: int) -> dict[str, Label]:
-        return {"label": self.classes[output][number]} if self._labelled(output) else {}
+    def _label_of(self, output: str, number: int) -> dict[str, Label]:
+        return {"label": self.classes[output][number]} if self._has_labels(output) else {}
 
-    def _labelled(self, output: str) -> bool:
+    def _has_labels(self, output: str) -> bool:
         return bool(len(self.classes.get(output, ())) == self.outputs[output].shape[-1])
 
     def _columns_of(self, output: str) -> Sequence[str]:
@@ -114,8 +114,8 @@ class Predictions:
             titles = self._columns_of(output) or [f"value_{i}" for i in range(flat.shape[1])]
             return {title: flat[:, i].tolist() for i, title in enumerate(titles)}
         chosen = values.argmax(axis=1).tolist()
-        labels = {"label": [self.classes[output][i] for i in chosen]} if self._labelled(output) else {}
-        names = self.classes[output] if self._labelled(output) else range(flat.shape[1])
+        labels = {"label": [self.classes[output][i] for i in chosen]} if self._has_labels(output) else {}
+        names = self.classes[output] if self._has_labels(output) else range(flat.shape[1])
         return {"class": chosen, **labels, **{f"probability_{n}": flat[:, i].tolist() for i, n in enumerate(names)}}
 
 

@@ -19,19 +19,19 @@ from sigma_kernel.plugins.discovery import Plugin
 from sigma_kernel.plugins.kinds import problems as problems_of
 from sigma_kernel.plugins.rooms import install
 from sigma_kernel.plugins.specs import GROUP
-from sigma_run.launcher.doctor import undeclared, unmet, unusable
+from sigma_run.launcher.doctor import undeclared_imports, unmet, unusable
 from sigma_run.launcher.scaffold import SERIES
 
 KEYS = ("name", "version", "description", "readme", "requires-python", "dependencies")
 SECONDS = 1800  # for the tests, and for the wheel
 
 
-def checked(root: Path) -> Iterator[tuple[str, list[str]]]:
+def check_project(root: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield what was checked in a plugin's project, and the problems found; what needs a failed check is left out.
 
     Raises SigmaConfigError without a readable ``pyproject.toml``.
     """
-    project = described(root)
+    project = read_project(root)
     found = [*metadata(project)]
     yield "metadata", found
     if found:
@@ -45,7 +45,7 @@ def checked(root: Path) -> Iterator[tuple[str, list[str]]]:
     reason = plugin.reason or plugin.warning
     yield "installation", [f"{name}: {reason}"] if reason else []
     if plugin.state == "ready":
-        yield "requirements", [*unmet(name), *undeclared(plugin)]
+        yield "requirements", [*unmet(name), *undeclared_imports(plugin)]
         yield "components", problems_of(plugin.components) or [*unusable(plugin.components)]
         yield "conformance", _suites().failures(*project["entry-points"][GROUP].values())
     yield "tests", tests(root)
@@ -60,7 +60,7 @@ def _suites() -> Any:
         raise SigmaPluginError(f"sigma plugins check: needs sigma-testing. {install('sigma-testing')}") from error
 
 
-def described(root: Path) -> Mapping[str, Any]:
+def read_project(root: Path) -> Mapping[str, Any]:
     """Return the table ``[project]`` of a project."""
     path = root / "pyproject.toml"
     try:

@@ -16,7 +16,7 @@ from sigma_run.config.stored import changed_plugins, described_in
 from sigma_run.launcher.configured import DATA, debug_option, parse_checkpoint, totals, understood
 from sigma_run.launcher.measured import differing
 from sigma_run.launcher.output import document, json_option, say, toml
-from sigma_run.launcher.run import hush, shows, tell, trained, watched
+from sigma_run.launcher.run import add_monitors, hush, shows, tell, train
 
 FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 
@@ -63,7 +63,7 @@ def resume(
         described = override(described, assignment, "--epochs")
     described, places = (described, []) if data is None else move_data(understood(described), data)
     edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"]), *more, *places]
-    configuration = understood(watched(described, monitors))
+    configuration = understood(add_monitors(described, monitors))
     with _environment(configuration, run) as environment:
         if paused:
             _check_steered(environment, quiet)
@@ -73,7 +73,7 @@ def resume(
         if not quiet:
             for name, trainer in environment.trainers.items():
                 say(f"{name}: resumed from iteration {trainer.session.moment.iteration}")
-        return trained(environment, as_json, quiet)
+        return train(environment, as_json, quiet)
 
 
 @click.command()
@@ -121,7 +121,7 @@ def _rewind(environment: Environment, run: Path, checkpoint: int | str) -> None:
     """Rewind each trainer to a checkpoint of the run, once what was not saved is replayed: it may end in a failure."""
     for name, trainer in environment.trainers.items():
         to = int(wanted(run, name, checkpoint)[0].name)
-        if trainer.recorder.behind:
+        if trainer.recorder.is_behind:
             trainer.session.replayer.rewind_afterwards(to)
         else:
             environment.rewind(to, trainer=name)

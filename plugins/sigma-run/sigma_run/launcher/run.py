@@ -12,7 +12,7 @@ from sigma_kernel.errors import SigmaError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.signals import EARLY
 from sigma_run.config import Document, build, override, prepare
-from sigma_run.launcher.configured import debug_option, opened, recipe_or_file, totals, understood
+from sigma_run.launcher.configured import debug_option, open_document, recipe_or_file, totals, understood
 from sigma_run.launcher.group import DEBUG, fail
 from sigma_run.launcher.output import document, json_option, say, toml
 
@@ -41,25 +41,25 @@ def run(
     The first Ctrl-C, SIGTERM or SIGHUP finishes the step, saves a checkpoint and stops; the second aborts. SIGUSR1
     saves a checkpoint and continues.
     """
-    described = _optioned(opened(what, overrides), backend, seed, epochs)
-    configuration = understood(watched(described, monitors))
+    described = _apply_options(open_document(what, overrides), backend, seed, epochs)
+    configuration = understood(add_monitors(described, monitors))
     with build(configuration, catalogue(), configuration.run.folder) as environment:
         prepare(configuration, environment, begins=True)
-        return trained(environment, as_json, quiet)
+        return train(environment, as_json, quiet)
 
 
-def trained(environment: Environment, as_json: bool, quiet: bool) -> int:
+def train(environment: Environment, as_json: bool, quiet: bool) -> int:
     """Train, print the summary or why training failed; return the exit code once no monitor shows the run any more."""
     if quiet:
         hush(environment)
-    code = _told(environment, as_json, quiet)
+    code = _train_and_report(environment, as_json, quiet)
     if environment.signal is None:
         with suppress(KeyboardInterrupt):
             environment.linger()
     return 128 + environment.signal if environment.signal else code
 
 
-def _told(environment: Environment, as_json: bool, quiet: bool) -> int:
+def _train_and_report(environment: Environment, as_json: bool, quiet: bool) -> int:
     """Train, and print the summary or why training failed; return the exit code."""
     try:
         summary = _run(environment, as_json, shows(quiet))
@@ -79,7 +79,7 @@ def hush(environment: Environment) -> None:
     environment.monitors = {name: one for name, one in environment.monitors.items() if not one.talks}
 
 
-def _optioned(described: Document, backend: str | None, seed: int | None, epochs: str | None) -> Document:
+def _apply_options(described: Document, backend: str | None, seed: int | None, epochs: str | None) -> Document:
     if backend is not None:
         described = override(described, f"run.backend={toml(backend)}", "--backend")
     if seed is not None:
@@ -89,7 +89,7 @@ def _optioned(described: Document, backend: str | None, seed: int | None, epochs
     return described
 
 
-def watched(described: Document, monitors: tuple[str, ...]) -> Document:
+def add_monitors(described: Document, monitors: tuple[str, ...]) -> Document:
     """Add the requested monitors; those that have settings already keep them."""
     for name in monitors:
         short, known = name.rpartition(":")[2], described.values.get("monitors")

@@ -13,7 +13,7 @@ import click
 from sigma_kernel.errors import SigmaError
 from sigma_run.config import read
 from sigma_run.config.stored import document_in
-from sigma_run.launcher.output import document, fitted, json_option, say, table, width
+from sigma_run.launcher.output import document, json_option, say, table, width, wrap_text
 from sigma_store.folders import is_locked, run_folders
 
 LENGTH = ("epochs", "iterations", "seconds")
@@ -29,7 +29,7 @@ def runs(folders: tuple[Path, ...], as_json: bool) -> None:
 
     A FOLDER may be a run folder itself.
     """
-    found = listed(folders or (Path("runs"),))
+    found = list_runs(folders or (Path("runs"),))
     settings = differing([one["settings"] for one in found])
     for one in found:
         one["settings"] = {key: one["settings"].get(key) for key in settings}
@@ -41,13 +41,13 @@ def runs(folders: tuple[Path, ...], as_json: bool) -> None:
         _print(found, settings)
 
 
-def listed(folders: Sequence[Path]) -> list[dict[str, Any]]:
+def list_runs(folders: Sequence[Path]) -> list[dict[str, Any]]:
     """Return folder, status, length, results and settings of the runs in some folders, oldest first."""
-    found = [(described(run), is_locked(run)) for run in run_folders(folders)]
+    found = [(describe_run(run), is_locked(run)) for run in run_folders(folders)]
     return [{**one, "status": "running"} if locked else one for one, locked in found]
 
 
-def described(run: Path) -> dict[str, Any]:
+def describe_run(run: Path) -> dict[str, Any]:
     """Return folder, status, length, results and settings by dotted key, as files say; nothing of them is executed."""
     summary = document_in(run / "summary.json", say)
     metrics = summary.get("metrics")
@@ -57,8 +57,8 @@ def described(run: Path) -> dict[str, Any]:
         "status": str(summary.get("status", "unfinished"))[:NAME],
         **({"why": str(summary["why"])[:WHY]} if summary.get("why") else {}),
         **{key: _number(summary.get(key)) for key in LENGTH},
-        "metrics": _bounded(run, "metrics", measured),
-        "settings": _bounded(run, "settings", {name: _plain(value) for name, value in _settings(run)}),
+        "metrics": _limit_length(run, "metrics", measured),
+        "settings": _limit_length(run, "settings", {name: _to_json(value) for name, value in _settings(run)}),
     }
 
 
@@ -74,16 +74,16 @@ def _float(value: float) -> float:
         return inf
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """Return a setting as a value that JSON has: dates, and numbers that are not finite, as text."""
     if isinstance(value, list):
-        return [_plain(inner) for inner in value]
+        return [_to_json(inner) for inner in value]
     if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
+        return {name: _to_json(inner) for name, inner in value.items()}
     return value if isinstance(value, str) or _number(value) is not None else str(value)
 
 
-def _bounded(run: Path, what: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def _limit_length(run: Path, what: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that fit into the room that one run has in a list; say how many do not."""
     ends = accumulate(len(name) + len(str(value)) for name, value in values.items())
     shown = {name: value for (name, value), end in zip(values.items(), ends, strict=True) if end <= ROOM}
@@ -131,7 +131,7 @@ def _print(found: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
     table(zip(*shown, strict=True))
     if rest := [column[0] for column in columns[len(shown) :]]:
         such = ", such as" if len(rest) > NAMED else ":"
-        say(fitted(f"{len(rest)} more columns{such} {', '.join(rest[:NAMED])}. Widen the terminal, or pass --json."))
+        say(wrap_text(f"{len(rest)} more columns{such} {', '.join(rest[:NAMED])}. Widen the terminal, or pass --json."))
 
 
 def _fitting(columns: Sequence[Sequence[str]], width: int) -> Sequence[Sequence[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from sigma_kernel.graph.node import BYTES, FLOATS, OPS, Graph, Node, expanded, symbol
+from sigma_kernel.graph.node import BYTES, FLOATS, OPS, Graph, Node, expand_node, symbol
 from sigma_kernel.graph.shapes import ELEMENTWISE
 
 
@@ -28,7 +28,7 @@ def _operations(node: Node) -> int:
         return row.operations(node, *node.inputs, **node.attrs) if node.inputs[0].dtype in FLOATS else 0
     if row.expansion is not None:
         symbols = tuple(symbol(x.shape, x.dtype) for x in node.inputs)
-        value: Any = expanded(node, symbols)
+        value: Any = expand_node(node, symbols)
         return operations(Graph(symbols, (value,)))
     floats = any(x.dtype in FLOATS for x in (node, *node.inputs))
     return node.size if row.shape in ELEMENTWISE and floats else 0

@@ -12,8 +12,8 @@ from types import NoneType
 from typing import Any
 
 from sigma_kernel.contracts.storing import Log
-from sigma_kernel.encoding import unpacked
-from sigma_kernel.errors import SigmaCheckpointError, said
+from sigma_kernel.encoding import unpack
+from sigma_kernel.errors import SigmaCheckpointError, error_text
 
 FORMAT, MINOR = 2, 3
 FIELDS: dict[str, tuple[type, ...]] = {  # of a manifest, with their types
@@ -33,9 +33,9 @@ ABOUT = ("values", "made_with", "score", "keep", "chain")  # fields of a checkpo
 def manifest_of(path: Path, document: Mapping[str, Any], log: Log) -> dict[str, Any]:
     """Decode a manifest, and check it field by field; raise SigmaCheckpointError for any other document."""
     try:
-        manifest = unpacked(document)
+        manifest = unpack(document)
     except (TypeError, ValueError, RecursionError) as error:
-        raise SigmaCheckpointError(f"{path}: not a manifest: {said(error)} Use another checkpoint.") from error
+        raise SigmaCheckpointError(f"{path}: not a manifest: {error_text(error)} Use another checkpoint.") from error
     major, minor = manifest.get("format"), manifest.get("minor")
     here, there = f"format {FORMAT}.{MINOR}", f"format {major!r:.20}.{minor!r:.20}"
     if type(major) is int and major != FORMAT:

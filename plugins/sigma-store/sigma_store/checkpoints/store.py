@@ -23,12 +23,12 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from sigma_kernel.contracts.storing import Checkpoint, Log
-from sigma_kernel.encoding import packed
+from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.threads import in_thread
 from sigma_store.checkpoints.format import ABOUT, FORMAT, MINOR, manifest_of
 from sigma_store.files import LARGEST, digest, document, get_bytes, put_bytes as _put
-from sigma_store.folders import WrittenFolder, held, sync as _sync
+from sigma_store.folders import WrittenFolder, open_folder, sync as _sync
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
 SAVER = "sigma-saver"  # threads
@@ -47,7 +47,7 @@ def write(folder: Path, checkpoint: Checkpoint, log: Log = lambda text: None, ru
     """
     try:
         refuse_link(folder)
-        with held(folder.parent, run, make=True) as home:
+        with open_folder(folder.parent, run, make=True) as home:
             _write(home / folder.name, checkpoint, log)
     except (OSError, SafetensorError, SigmaStateError, TypeError, ValueError, RecursionError, MemoryError) as error:
         why = str(error).removesuffix(".")
@@ -69,7 +69,7 @@ def _write(folder: Path, checkpoint: Checkpoint, log: Log) -> None:
 def remove(folder: Path, run: WrittenFolder | None = None) -> None:
     """Remove a checkpoint atomically: a crash leaves no part of it under its name."""
     refuse_link(folder)
-    with held(folder.parent, run) as home:
+    with open_folder(folder.parent, run) as home:
         doomed = _sibling(home / folder.name, "part")
         (home / folder.name).rename(doomed)
         shutil.rmtree(doomed)
@@ -77,7 +77,7 @@ def remove(folder: Path, run: WrittenFolder | None = None) -> None:
 
 def refuse_link(path: Path) -> None:
     """Raise OSError for a link, or one of the two folders around it: nothing is written or removed through one."""
-    if link := next((one for one in (path, path.parent, path.parent.parent) if _linked(one)), None):
+    if link := next((one for one in (path, path.parent, path.parent.parent) if _has_link(one)), None):
         raise OSError("it is a link" if link == path else f"{link} is a link")
 
 
@@ -86,23 +86,23 @@ def _sibling(folder: Path, what: str) -> Path:
 
 
 def _fill(folder: Path, checkpoint: Checkpoint, log: Log) -> None:
-    arrays = {name: _plain(name, value) for name, value in checkpoint.arrays.items()}
+    arrays = {name: _to_plain_array(name, value) for name, value in checkpoint.arrays.items()}
     safetensors.numpy.save_file(arrays, folder / ARRAYS)
     manifest = {
         "format": FORMAT,
         "minor": MINOR,
-        "files": {ARRAYS: _synced(folder / ARRAYS)},
+        "files": {ARRAYS: _sync_and_hash(folder / ARRAYS)},
         "sizes": {ARRAYS: (folder / ARRAYS).stat().st_size},
-        **{name: packed(getattr(checkpoint, name)) for name in ABOUT},
+        **{name: pack(getattr(checkpoint, name)) for name in ABOUT},
     }
-    text = _limited(manifest, log)
+    text = _encode_within_limit(manifest, log)
     _put(folder / MANIFEST, text)
     (folder / ARRAYS).chmod((folder / MANIFEST).stat().st_mode)  # safetensors makes it readable by the owner only
     _put(folder / SEAL, _seal(text))
     _sync(folder)
 
 
-def _limited(manifest: Mapping[str, Any], log: Log) -> bytes:
+def _encode_within_limit(manifest: Mapping[str, Any], log: Log) -> bytes:
     """Encode a manifest; one that is too large loses its rows of the journal, then what the arrays do not need."""
     text, values, lacks = _text(manifest), dict(manifest["values"]), list[str]()
     if len(text) > LARGEST and manifest["chain"]:
@@ -140,7 +140,7 @@ def replace(new: Path, folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _plain(name: str, value: np.ndarray) -> np.ndarray:
+def _to_plain_array(name: str, value: np.ndarray) -> np.ndarray:
     if value.dtype.kind not in "biufc":
         raise TypeError(f"{name} is of type {value.dtype.name}, which could not be read back")
     return np.asarray(value, order="C")  # ascontiguousarray would make a scalar a vector
@@ -156,7 +156,7 @@ def read(folder: Path, log: Log = warnings.warn) -> Checkpoint:
     path, size = folder / ARRAYS, manifest["sizes"].get(ARRAYS)
     data = get_bytes(path, size if isinstance(size, int) else 0)
     if manifest["files"].get(ARRAYS) != digest(data):
-        raise _damaged(path)
+        raise _damage_error(path)
     try:
         arrays = safetensors.numpy.load(data)
     except (SafetensorError, ValueError, KeyError, OverflowError, MemoryError) as error:
@@ -167,28 +167,28 @@ def read(folder: Path, log: Log = warnings.warn) -> Checkpoint:
 def read_manifest(folder: Path, log: Log = warnings.warn) -> dict[str, Any]:
     """Read the manifest of a checkpoint, verified against its checksum; fill in fields that older versions lack."""
     path = folder / MANIFEST
-    if _linked(folder) or not os.path.isdir(folder):
+    if _has_link(folder) or not os.path.isdir(folder):
         raise SigmaCheckpointError(f"{folder}: not a directory. Use another checkpoint.")
     text = get_bytes(path, LARGEST)
     if get_bytes(folder / SEAL, len(_seal(b""))) != _seal(text):
-        raise _damaged(path)
+        raise _damage_error(path)
     return manifest_of(path, document(path, text), log)
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------
-def saved(run: Path, trainer: str) -> list[Path]:
+def list_checkpoints(run: Path, trainer: str) -> list[Path]:
     """Return the checkpoints of a trainer in a run folder, oldest first, unverified; SigmaCheckpointError for links."""
     home = run / "checkpoints" / trainer
-    if _linked(home, home.parent):
+    if _has_link(home, home.parent):
         raise SigmaCheckpointError(f"{home}: is a link, or inside one. Link to the whole run folder instead.")
-    return numbered(home)
+    return numbered_entries(home)
 
 
-def _linked(*paths: Path) -> bool:
+def _has_link(*paths: Path) -> bool:
     return any(map(os.path.islink, paths))
 
 
-def numbered(home: Path) -> list[Path]:
+def numbered_entries(home: Path) -> list[Path]:
     """Return the entries of a folder whose names are numbers, in numeric order."""
     try:
         found = [path for path in home.iterdir() if NUMBER.fullmatch(path.name)] if os.path.isdir(home) else []
@@ -204,7 +204,7 @@ def newest_good(
 
     ``use`` refuses one by raising SigmaCheckpointError.  Raises SigmaCheckpointError if none is left.
     """
-    if not (there := saved(run, trainer)):
+    if not (there := list_checkpoints(run, trainer)):
         hint = "One is saved when a run ends, and by the hook checkpoint"
         raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r}. Is this a run folder? {hint}.")
     for path in wanted or reversed(there):
@@ -229,8 +229,8 @@ def recover(run: Path, log: Log = warnings.warn, inside: WrittenFolder | None = 
     try:
         for path in [*run.glob("checkpoints/*/.*")]:
             name = LEFT_OVER.fullmatch(path.name)
-            if name is not None and not _linked(path, path.parent, path.parent.parent):
-                with held(path.parent, inside) as home:
+            if name is not None and not _has_link(path, path.parent, path.parent.parent):
+                with open_folder(path.parent, inside) as home:
                     _tidy(home / path.name, path.with_name(name[1]), log)
     except OSError as error:
         raise SigmaCheckpointError(f"{run}: cannot be cleaned up: {error}. Make its checkpoints writable.") from error
@@ -249,7 +249,7 @@ def _seal(manifest: bytes) -> bytes:
     return f"{digest(manifest)}  {MANIFEST}\n".encode()
 
 
-def _synced(path: Path) -> str:
+def _sync_and_hash(path: Path) -> str:
     """Sync a file to the disk, and return its sha256, computed meanwhile."""
     with path.open("rb+") as file:
         digest = in_thread(lambda: hashlib.file_digest(file, "sha256").hexdigest(), SAVER, daemon=False)
@@ -257,5 +257,5 @@ def _synced(path: Path) -> str:
         return digest.result()
 
 
-def _damaged(path: Path) -> SigmaCheckpointError:
+def _damage_error(path: Path) -> SigmaCheckpointError:
     return SigmaCheckpointError(f"{path}: is damaged: its checksum differs. Use another checkpoint.")

@@ -20,16 +20,16 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.threads import in_thread
 from sigma_store.checkpoints.store import (
     SAVER,
+    list_checkpoints,
     newest_good,
-    numbered,
+    numbered_entries,
     read,
     read_manifest,
     refuse_link,
     remove,
-    saved,
     write,
 )
-from sigma_store.folders import WrittenFolder, held
+from sigma_store.folders import WrittenFolder, open_folder
 
 
 @define(eq=False)
@@ -54,14 +54,14 @@ class Saver(Checkpoints):
     # -- those that are there ------------------------------------------------------------------------------------------
     def numbers(self) -> list[int]:
         """Return the iterations of the checkpoints, in order; raise SigmaCheckpointError for links."""
-        return [int(path.name) for path in saved(self.home.parents[1], self.home.name)]
+        return [int(path.name) for path in list_checkpoints(self.home.parents[1], self.home.name)]
 
     def epochs(self) -> dict[int, int]:
         """Return the epochs of the checkpoints that are intact, by iteration; each is read once."""
-        found = {path: _epoch(path, path.stat().st_mtime_ns) for path in numbered(self.home) if path.exists()}
+        found = {path: _epoch(path, path.stat().st_mtime_ns) for path in numbered_entries(self.home) if path.exists()}
         return {int(path.name): epoch for path, epoch in found.items() if epoch is not None}
 
-    def branch_labels(self, number: int) -> list[str]:
+    def list_abandoned(self, number: int) -> list[str]:
         """Return the labels of the checkpoints of an iteration on abandoned branches."""
         return [path.name for path in self.home.glob(f"{number}.branch-*")]
 
@@ -69,7 +69,7 @@ class Saver(Checkpoints):
         """Return the directory of a checkpoint."""
         return self.home / label
 
-    def describe(self, label: str, log: Log) -> Mapping[str, Any]:
+    def read_manifest(self, label: str, log: Log) -> Mapping[str, Any]:
         """Return the manifest of a checkpoint."""
         return read_manifest(self.home / label, log)
 
@@ -95,7 +95,7 @@ class Saver(Checkpoints):
         Returns at once, unless one that is marked to keep is still queued behind another.
         """
         with self._gate:
-            self._gate.wait_for(lambda: self._waiting is None or not self._wanted(*self._waiting))
+            self._gate.wait_for(lambda: self._waiting is None or not self._is_retained(*self._waiting))
             idle, self._waiting = self._waiting is None, (number, checkpoint)
             if idle:  # else a thread is about to write what is queued
                 self._done = in_thread(partial(self._work, self._done), SAVER, daemon=False)
@@ -104,7 +104,7 @@ class Saver(Checkpoints):
     def set_aside(self, after: int, branch: int) -> None:
         """Rename the checkpoints after a number, on an abandoned branch: none is taken for the newest."""
         self.wait()
-        for path in numbered(self.home):
+        for path in numbered_entries(self.home):
             if int(path.name) > after:
                 self._rename(path, branch)
 
@@ -114,7 +114,7 @@ class Saver(Checkpoints):
             refuse_link(path)
             if place.exists():  # from before a crash, after which it was saved again
                 remove(place, self.run)
-            with held(path.parent, self.run) as home:
+            with open_folder(path.parent, self.run) as home:
                 (home / path.name).rename(home / place.name)
         except (OSError, SigmaStateError) as error:
             self.log(
@@ -173,13 +173,13 @@ class Saver(Checkpoints):
                 self.log(f"checkpoint {old}: cannot be removed: {error}. Remove it by hand.")
 
     def _select_removable(self, newest: int) -> set[int]:
-        numbers = [int(path.name) for path in numbered(self.home)]
+        numbers = [int(path.name) for path in numbered_entries(self.home)]
         with self._gate:
             self._marks.pop(newest, None)
             self._marks = {n: self._marks.get(n) or _mark(self.home / str(n)) for n in numbers}
             return self.retention.select_removable(self._marks, newest)
 
-    def _wanted(self, number: int, checkpoint: Checkpoint) -> bool:
+    def _is_retained(self, number: int, checkpoint: Checkpoint) -> bool:
         return number in self.retention.deserving({**self._marks, number: (checkpoint.score, checkpoint.keep)})
 
 

@@ -74,7 +74,7 @@ class Characters(Splits):
         if path.suffix.lower() in ARRAYS:
             return SamplesReader(shape, white).read(local(path))["values"]
         known = (learned or {}).get("characters") or "".join(map(str, self.classes))
-        text = whole(local(path), self.encoding)
+        text = read_text(local(path), self.encoding)
         codes = indices(text, known, str(path), "The network has not learned them: replace them.")
         (length,) = shape
         if len(codes) < length:
@@ -82,7 +82,7 @@ class Characters(Splits):
         return codes[: len(codes) // length * length].reshape(-1, length)
 
 
-def whole(source: Source, encoding: str) -> str:
+def read_text(source: Source, encoding: str) -> str:
     """Return the text of a source, with line feeds; raise SigmaDataError if it is empty or has NUL characters."""
     with source.open() as stream, as_text(stream, encoding) as text:
         found = "".join(lines(text, WHOLE, source.name))

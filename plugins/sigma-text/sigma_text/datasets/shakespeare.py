@@ -7,7 +7,7 @@ from importlib.resources import as_file, files
 from attrs import define
 
 from sigma_data.sources import local
-from sigma_text.datasets.characters import Characters, whole
+from sigma_text.datasets.characters import Characters, read_text
 
 
 @define(eq=False, kw_only=True)
@@ -24,4 +24,4 @@ class Shakespeare(Characters):
     def read(self) -> tuple[str, str]:
         """Return the text of the file that comes with this package."""
         with as_file(files("sigma_text") / "files" / "shakespeare.txt.gz") as path:
-            return path.name, whole(local(path), self.encoding)
+            return path.name, read_text(local(path), self.encoding)

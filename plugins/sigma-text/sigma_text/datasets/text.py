@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import define, field
 
 from sigma_data.sources import local
-from sigma_text.datasets.characters import Characters, whole
+from sigma_text.datasets.characters import Characters, read_text
 
 
 @define(eq=False)
@@ -28,4 +28,4 @@ class Text(Characters):
 
     def read(self) -> tuple[str, str]:
         """Return the path, and the text of the file."""
-        return str(self.path), whole(local(self.path), self.encoding)
+        return str(self.path), read_text(local(self.path), self.encoding)
