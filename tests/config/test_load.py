@@ -456,3 +456,23 @@ def test_a_mistake_has_the_same_sentence_in_a_file_and_in_python(shelf, kind, na
     with pytest.raises(SigmaConfigError) as in_python:
         Resolver(shelf)(kind, table)
     assert str(in_python.value).rstrip(".") == f"{kind}.{sentence}".rstrip(".")
+
+
+def test_a_setting_is_loaded_as_what_its_converter_accepts(shelf):
+    def share(value):
+        return value if isinstance(value, Mapping) else {"rest": value}
+
+    @define
+    class Parts:
+        plain: Mapping[str, float] = field(factory=dict, converter=share)
+        split: Mapping[str, float] = field(
+            kw_only=True, converter=share, metadata={"accepts": float | Mapping[str, float]}
+        )
+
+    assert FileLoader(shelf).load({"split": 0.5}, Parts).split == {"rest": 0.5}
+    with pytest.raises(Wrong) as error:
+        FileLoader(shelf).load({"split": "half", "plain": 0.5}, Parts)
+    assert {path: phrase(one) for path, one in error.value.found} == {
+        ("split",): "must be a number or a table with a name for each (got 'half')",
+        ("plain",): "must be a table with a name for each (got 0.5)",
+    }
