@@ -270,11 +270,11 @@ def test_several_parts_can_be_given_as_in_a_file() -> None:
 
 
 @pytest.mark.parametrize(("data", "share", "message"), [
-    ((X, CODES), 0, r"validation_split: must be more than 0 and less than 1, such as 0\.2 \(got 0\)"),
+    ((X, CODES), 0, r"own.validation_split: must be more than 0 and less than 1, such as 0\.2 \(got 0"),
     ((X, CODES), 1.0, r"\(got 1\.0\)"),
     ((X, CODES), -0.1, r"\(got -0\.1\)"),
     ((X, CODES), float("nan"), r"\(got nan\)"),
-    ((X, CODES), True, r"\(got True\)"),
+    ((X, CODES), True, r"\(got true\)"),
     ((X, CODES), "0.2", r"\(got '0\.2'\)"),
     ((X, CODES), 0.001, "'validation' gets none of 40 rows"),
     ((X, CODES), {"spilt": 0.2}, "has no setting 'spilt'. Did you mean 'split'"),

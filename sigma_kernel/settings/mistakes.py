@@ -80,7 +80,8 @@ def combine(where: str, found: Iterable[tuple[Place, Exception]]) -> SigmaError:
     lines, kinds = list[str](), set[type[SigmaError]]()
     for path, error in found:
         place = dotted((where, *place_of(path, error)))
-        lines.append(f"{place}: {phrase(error)}" if place else f"{phrase(error)}")
+        text = phrase(error).removeprefix(f"{place.rpartition('.')[2]}: ")  # the place says it already
+        lines.append(f"{place}: {text}" if place else text)
         kinds.add(type(error) if isinstance(error, SigmaError) else SigmaConfigError)
     return (kinds.pop() if len(kinds) == 1 else SigmaConfigError)("\n".join(lines))
 
