@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from sigma_kernel import Component, Environment
@@ -12,6 +15,7 @@ from sigma_kernel.contracts import Store
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.discovery import Plugin
+from sigma_run import load
 from sigma_testing import MemoryStore, StoreSuite
 from sigma_testing.memory import RUNS
 from sigma_testing.steering import Crash, crash, decisive, steered
@@ -90,3 +94,27 @@ def test_its_curves_and_its_summary_are_read_back(in_memory: Path) -> None:
 def test_a_run_that_is_not_there_is_an_error(in_memory: Path) -> None:
     with steered() as sigma, pytest.raises(SigmaCheckpointError, match="no such run. There are: none"):
         sigma.resume(in_memory / "small-1")
+
+
+@pytest.mark.rooms
+def test_the_commands_that_read_runs_open_no_folder(tmp_path: Path, sigma: Callable[..., tuple[int, str, str]]) -> None:
+    def read(*command: object) -> Any:
+        code, out, err = sigma(*command, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+    finish = "hooks.finish.when=epoch reaches"
+    memory = ("--set", "run.prefer=['acme-memory']", "--quiet")
+    summary = read("run", "xor", "--set", f"{finish} 5", *memory)
+    run = Path(summary["folder"])
+    assert read("replay", run, "--check", "--quiet")["parameters_sha256"] == summary["parameters_sha256"]
+    assert [one["status"] for one in read("runs", run.parent)["runs"]] == ["finished"]
+    assert read("evaluate", run, "--on", "training")["metrics"]["training.loss"] > 0
+    assert "training.loss" in read("plot", run)["runs"][run.name]
+    trained = load(run)
+    assert trained.history["training.loss"][-1] == trained.summary["metrics"]["training.loss"]
+    assert trained.predict(np.zeros((1, 2), np.float32)).shape == (1, 2)
+    whole = read("run", "xor", "--set", f"{finish} 8", *memory)
+    again = read("resume", run, "--set", f"{finish} 8", "--quiet")
+    assert again["parameters_sha256"] == whole["parameters_sha256"]
+    assert [*tmp_path.iterdir()] == []

@@ -229,7 +229,7 @@ def test_one_of_several_trainers_must_be_named(tmp_path):
 
 
 def test_a_path_that_is_not_a_run_folder_is_refused(tmp_path):
-    with pytest.raises(SigmaConfigError, match=r"nowhere: not a run folder: no such directory"):
+    with pytest.raises(SigmaConfigError, match=r"nowhere: not a run folder: not a directory"):
         load(tmp_path / "nowhere")
     with pytest.raises(SigmaConfigError, match=r"it has no config\.toml"):
         load(tmp_path)

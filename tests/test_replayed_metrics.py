@@ -202,7 +202,7 @@ def test_an_honest_run_is_identical_and_a_changed_value_is_found(
     assert main(["replay", str(run), "--check", "--quiet"]) == 1
     said = capsys.readouterr().err
     assert f"{trainer}: replay differs. At iteration {at} (epoch" in said
-    assert "validation.loss is 0.12345 in metrics.jsonl; the replay has " in said
+    assert "validation.loss is 0.12345 in the metrics of the run; the replay has " in said
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_changed_value_is_found_on_a_branch_that_was_left(tmp_path: Path, caps
             among=lambda row, branch=branch, later=later: row["branch"] == branch and row["iteration"] > later,  # type: ignore[misc]
         )  # fmt: skip
         assert main(["replay", str(copy), "--check", "--quiet"]) == 1
-        assert f"iteration {at} (epoch {at // 4}): training.loss is 0.5 in metrics.jsonl" in capsys.readouterr().err
+        assert f"iteration {at} (epoch {at // 4}): training.loss is 0.5 in the metrics" in capsys.readouterr().err
 
 
 def test_a_value_of_another_branch_is_not_taken_for_that_of_its_own(tmp_path: Path) -> None:
@@ -289,9 +289,7 @@ def test_rows_without_a_branch_are_compared_only_if_none_was_left(
         path.write_text("".join(f"{json.dumps(row)}\n" for row in (head, *old)))
         assert main(["replay", str(run), "--check"]) == 0
         said = capsys.readouterr().err
-        assert ("does not say which rows were left, so that only the state is compared" in said) is (
-            folder == "rewound"
-        )
+        assert ("do not say which rows were left, so that only the state is compared" in said) is (folder == "rewound")
         changed(run, "training.loss", lambda value: value.update(last=0.5))
         assert main(["replay", str(run), "--check"]) == (1 if folder == "plain" else 0)
         capsys.readouterr()

@@ -20,7 +20,7 @@ from figures import FOLDER, files
 from sigma_bench.report import machine
 from sigma_kernel import catalogue
 from sigma_plot.charts import panels, svg
-from sigma_store.curves import read
+from sigma_run.config import open_run
 
 RESULTS = FOLDER / "gallery.json"
 KEPT = ("status", "backend", "seed", "epochs", "iterations", "seconds", "metrics")
@@ -39,10 +39,10 @@ def run(name: str, *settings: str) -> dict[str, Any]:
         made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
         seconds = time.monotonic() - started
         summary = json.loads(made.stdout)
-        curves = read(Path(summary["folder"]) / "metrics.jsonl", print)
-    drawn = svg(f"sigma run {name}", panels({"": curves["trainer"]}, "epoch"), "epoch")
+        curves = open_run(Path(summary["folder"]), print).curves(print)["trainer"].curves()
+    drawn = svg(f"sigma run {name}", panels({"": curves}, "epoch"), "epoch")
     (FOLDER / "gallery" / f"{name}.svg").write_text(drawn, encoding="utf-8")
-    ends = {name: float(curve.values[-1]) for name, curve in curves["trainer"].items()}
+    ends = {name: float(curve.values[-1]) for name, curve in curves.items()}
     kept = {key: summary[key] for key in KEPT}
     return {"command": f"sigma run {name}", **kept, "process_seconds": round(seconds, 2), "curves": ends}
 

@@ -25,10 +25,11 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError
 from sigma_monitor_web.ended import EndedRun
 from sigma_run import Trained, load
 from sigma_run.config import read as configuration
-from sigma_run.launcher import describe_run
+from sigma_run.launcher import say
 from sigma_store.curves import read_curves
-from sigma_store.folders import is_locked
+from sigma_store.folders import CHECKPOINTS, CONFIG, JOURNAL, METRICS, is_locked
 from sigma_store.regular import open_regular
+from sigma_store.run_folder import FolderStore
 
 LARGEST, LONGEST = 256 << 20, 1 << 24  # bytes of a file, and of a line, that are read
 SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers
@@ -84,21 +85,21 @@ class Archive(EndedRun):
         return found
 
     def _read_summary(self) -> Mapping[str, Any]:
-        return self._read("summary.json", lambda path: describe_run(path.parent)) or {}
+        return self._read("summary.json", lambda path: describe_folder(path.parent)) or {}
 
     def _settings(self) -> Mapping[str, Any]:
-        return self._read("config.toml", lambda path: configuration(path, regular=True).values) or {}
+        return self._read(CONFIG, lambda path: configuration(path, regular=True).values) or {}
 
     def _read_metrics(self) -> Mapping[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
         """Return what was measured of each trainer: on all branches, and what led to the result."""
-        return self._read("metrics.jsonl", _parse_metrics) or {}
+        return self._read(METRICS, _parse_metrics) or {}
 
     def _curves(self) -> Mapping[str, Mapping[str, Curve]]:
         """Return the curves that led to the result, by trainer and name."""
         return {trainer: curves for trainer, (_, curves) in self._read_metrics().items()}
 
     def _rows(self) -> list[tuple[int, Mapping[str, Any]]]:
-        return self._read("journal.jsonl", _parsed_rows) or []
+        return self._read(JOURNAL, _parsed_rows) or []
 
     # -- values --------------------------------------------------------------------------------------------------------
     def _values(self) -> dict[str, float]:
@@ -204,7 +205,7 @@ class Archive(EndedRun):
 
     def states(self, trainer: str) -> list[StateEntry]:
         """Return the checkpoints, oldest first."""
-        home = self.folder / "checkpoints" / trainer
+        home = self.folder / CHECKPOINTS / trainer
         numbers = sorted(int(path.name) for path in home.glob("[0-9]*") if path.name.isdecimal())
         curves = [*self._curves().get(trainer, {}).values()]
         return [StateEntry(number, _epoch(curves, number), False, True) for number in numbers]
@@ -270,6 +271,11 @@ class Archive(EndedRun):
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
+def describe_folder(folder: Path) -> dict[str, Any]:
+    """Return what a list shows of a run folder, without asking plugins for other stores."""
+    return describe_run(folder, FolderStore().open(folder, say, lambda run: None))
+
+
 def _parse_metrics(path: Path) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
     return {trainer: (found, found.curves()) for trainer, found in read_curves(path, lambda text: None).items()}
 

@@ -14,9 +14,9 @@ from attrs import define, field
 from sigma_kernel.errors import SigmaStateError
 from sigma_monitor_control.aside import Aside
 from sigma_monitor_web.readers import AGAIN, RunLister
-from sigma_store.folders import is_locked, run_folders
+from sigma_store.folders import CONFIG, is_locked, run_folders
 
-READ = ("config.toml", "summary.json")  # what a list shows of a run
+READ = (CONFIG, "summary.json")  # what a list shows of a run
 PROMPT = 5.0  # seconds after which a list is shown without the runs that are not read yet
 UNREADABLE = "unreadable"  # the status of a run that cannot be read, or has not been read yet
 EMPTY: Mapping[str, Any] = {"epochs": None, "iterations": None, "seconds": None, "metrics": {}, "settings": {}}

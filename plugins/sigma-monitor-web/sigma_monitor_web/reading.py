@@ -17,10 +17,9 @@ from typing import Any
 
 from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_control.server import Server
-from sigma_monitor_web.archive import Archive
+from sigma_monitor_web.archive import Archive, describe_folder
 from sigma_monitor_web.exposition import expose_view
 from sigma_monitor_web.readers import Limits
-from sigma_run.launcher import describe_run
 
 OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources raise instead of downloading
 IDLE = 60.0  # seconds without a page after which the process of a run ends
@@ -42,7 +41,7 @@ def _expose_folder(folder: Path) -> list[str]:
     return [body.decode(), type_]
 
 
-DESCRIBES = {"describe": describe_run, "expose": _expose_folder}
+DESCRIBES = {"describe": describe_folder, "expose": _expose_folder}
 
 
 def serve_run(door: socket.socket, folder: Path, data: Path | None, limits: Limits) -> None:

@@ -28,7 +28,7 @@ from sigma_monitor_web.listing import RunList
 from sigma_monitor_web.readers import RunReaders
 from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.talk import Talk
-from sigma_store.folders import is_locked
+from sigma_store.folders import CONFIG, is_locked
 
 TRASH = ".trash"
 LONGEST = 255  # bytes of a name in a file system
@@ -72,7 +72,7 @@ class Shelf:
         path = self.folder / name
         plain = name not in ("", ".", "..") and Path(name).name == name and not name.startswith(".")
         plain = plain and "\0" not in name and len(os.fsencode(name)) <= LONGEST
-        if not plain or path.is_symlink() or not path.is_dir() or not (path / "config.toml").is_file():
+        if not plain or path.is_symlink() or not path.is_dir() or not (path / CONFIG).is_file():
             raise SigmaConfigError(f"{name!r:.100}: is not the name of a run folder in {self.folder}.")
         return path
 

@@ -15,8 +15,8 @@ from sigma_kernel.curves import AXES, FIELDS, BranchedCurves, Curve, Stretch
 from sigma_kernel.errors import SigmaConfigError
 from sigma_plot.charts import panels, svg
 from sigma_plot.drawing import csv, picture, terminal
+from sigma_run.config import open_run
 from sigma_run.launcher import colours, document, json_option, say
-from sigma_store.curves import read_curves
 
 T = TypeVar("T")
 Curves = Mapping[str, Mapping[str, Curve]]
@@ -35,7 +35,7 @@ def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str, save: Pat
     Values with the same last name share a chart: training.loss and validation.loss. PATTERN is an address, in which
     `*` stands for any characters. Branches that were left by a rewind are dotted.
     """
-    found = {name: read_curves(run / "metrics.jsonl", say) for name, run in shorten_run_names(runs).items()}
+    found = {name: read_curves(run) for name, run in shorten_run_names(runs).items()}
     curves = select_curves({run: _by_name(own, BranchedCurves.curves) for run, own in found.items()}, patterns)
     joined = not as_json and (save is None or save.suffix.lower() != ".csv")
     left: Left = {run: _by_name(own, lambda one: one.abandoned_stretches(joined)) for run, own in found.items()}
@@ -47,6 +47,14 @@ def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str, save: Pat
         click.echo(drawn or "Nothing was measured.")
     else:
         _write(save, _format(save)(curves, left, over))
+
+
+def read_curves(run: Path) -> Mapping[str, BranchedCurves]:
+    """Return what was measured of each trainer of a run; raise SigmaConfigError if that is none."""
+    stored = open_run(run, say)
+    if not (found := stored.curves(say)) and stored.read("config.toml") is None:
+        raise SigmaConfigError(f"{run}: no metrics there. Pass the folder of a run.")
+    return found
 
 
 def shorten_run_names(runs: Sequence[Path]) -> dict[str, Path]:

@@ -182,6 +182,7 @@ def test_runs_with_the_same_name_are_told_apart_by_their_paths(
 
 
 def test_a_run_that_measured_nothing_has_no_chart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.toml").write_text("format = 1\n")
     (tmp_path / "metrics.jsonl").write_text('{"format": 1}\n')
     assert main(["plot", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "Nothing was measured.\n"

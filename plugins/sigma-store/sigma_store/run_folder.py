@@ -10,6 +10,7 @@ import errno
 import os
 import shutil
 import stat
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from datetime import datetime
@@ -24,16 +25,26 @@ from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, NoRows,
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
 from sigma_store import files
 from sigma_store.chain import JournalExcerpt
-from sigma_store.checkpoints.store import read, recover, write
+from sigma_store.checkpoints.store import read, recover, replace, write
 from sigma_store.checkpoints.writer import Saver
 from sigma_store.curves import rows
 from sigma_store.excerpt import history
-from sigma_store.folders import CONFIG, LOCK, WrittenFolder, flock, is_locked, run_folders
+from sigma_store.folders import (
+    CHECKPOINTS,
+    CONFIG,
+    JOURNAL,
+    LOCK,
+    METRICS,
+    WrittenFolder,
+    flock,
+    is_locked,
+    run_folders,
+)
 from sigma_store.journal import JournalFile
 from sigma_store.metrics_file import MetricsFile
 from sigma_store.regular import IRREGULAR
 
-JOURNAL, METRICS = "journal.jsonl", "metrics.jsonl"
+NETWORK = (CONFIG, CHECKPOINTS, "plugins.json")  # entries of a saved network
 INITIAL = "initial"  # folder of initial values that came from outside, by trainer
 
 
@@ -141,13 +152,13 @@ class FolderRun(StoredRun):
 
     def trainers(self) -> list[str]:
         """Return the names of the folders of checkpoints."""
-        home = self.path / "checkpoints"
+        home = self.path / CHECKPOINTS
         return sorted(path.name for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
 
     def checkpoints(self, trainer: str) -> Checkpoints:
         """Return the checkpoints of a trainer, always by the same object."""
         if trainer not in self._savers:
-            home = self.path / "checkpoints" / trainer
+            home = self.path / CHECKPOINTS / trainer
             self._savers[trainer] = Saver(home, self.log, lambda: self.journal.durable(), self.home)
         return self._savers[trainer]
 
@@ -215,6 +226,28 @@ def read_initial_values(run: Path, trainer: str) -> dict[str, np.ndarray]:
     """Return the initial values that a run has kept for a trainer, by address; raises SigmaCheckpointError."""
     path = run / INITIAL / trainer
     return dict(read(path).arrays) if path.exists() else {}
+
+
+def replace_network(path: Path, fill: Callable[[StoredRun], None]) -> Path:
+    """Write a saved network, which is filled like a run folder without rows, to a directory; return its path.
+
+    It is whole or not there, and replaces another one.  Raises SigmaStateError if the directory holds anything else, or
+    cannot be written.
+    """
+    folder = path.absolute()
+    if folder.exists() and not (folder.is_dir() and {one.name for one in folder.iterdir()} <= {*NETWORK}):
+        raise SigmaStateError(f"{path}: is there already, and is not a saved network. Choose another path.")
+    temporary = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir(parents=True)
+        fill(FolderRun(WrittenFolder(temporary), warnings.warn, fill))
+        replace(temporary, folder)
+    except OSError as error:
+        raise SigmaStateError(f"{path}: cannot be written: {error.strerror}. Choose another path.") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return folder
 
 
 def create(parent: Path, name: str) -> WrittenFolder:

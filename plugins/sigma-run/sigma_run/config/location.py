@@ -16,8 +16,7 @@ from sigma_kernel.settings.mistakes import dotted
 from sigma_kernel.settings.records import settings
 from sigma_run.config.document import Document, Path as Place, override
 from sigma_run.config.schema import Configuration
-
-JOURNAL = "journal.jsonl"  # a run folder has one
+from sigma_store.folders import CONFIG, JOURNAL
 
 
 # -- paths that are written --------------------------------------------------------------------------------------------
@@ -42,7 +41,7 @@ def write_path(path: Path, run: Path, project: Path) -> str:
 
 def _project(run: Path) -> Path:
     """Return the directory from which the paths of a run folder start: as many above it as its file goes up."""
-    found = re.findall(r'"(\.\.(?:/\.\.(?=[/"]))*+)[/"]', (run / "config.toml").read_text(encoding="utf-8"))
+    found = re.findall(r'"(\.\.(?:/\.\.(?=[/"]))*+)[/"]', (run / CONFIG).read_text(encoding="utf-8"))
     return [run, *run.parents][min(max((one.count("..") for one in found), default=0), len(run.parents))]
 
 

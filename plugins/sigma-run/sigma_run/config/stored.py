@@ -1,26 +1,29 @@
-"""Read the files of a run folder: its configuration, its plugins' versions, its summary."""
+"""Read what a stored run has by name: its configuration, its plugins' versions, its summary."""
 
 from __future__ import annotations
 
-import os
+import json
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from attrs import evolve
 
-from sigma_kernel.contracts.storing import Log
+from sigma_kernel.contracts.storing import Log, Store, StoredRun
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.resolver import STORE, Resolver
 from sigma_kernel.training.compatibility import differences
 from sigma_kernel.training.components import check_split
 from sigma_run.config.building import build
-from sigma_run.config.document import Document, read
+from sigma_run.config.document import Document, parse
 from sigma_run.config.location import move_data
 from sigma_run.config.reading import structured
 from sigma_run.config.schema import Configuration
-from sigma_store import files
+
+CONFIGURATION, PLUGINS, SUMMARY = "config.toml", "plugins.json", "summary.json"  # what a run has by name
 
 
 def opened(run: Path, trust: Iterable[str] = (), data: Path | None = None) -> tuple[Configuration, Environment]:
@@ -47,13 +50,27 @@ def rows_of(configuration: Configuration, trainer: str, file: Path, split: str) 
     return evolve(data, split={"training": 1.0}) if hasattr(data, "split") else data
 
 
+def open_run(run: Path, log: Log) -> StoredRun:
+    """Return a run of the first store that has it, for reading; raise SigmaConfigError if there is none."""
+    why = list[str]()
+    for store in stores():
+        try:
+            return store.open(run, log, lambda stored: None)
+        except SigmaCheckpointError as error:
+            why.append(str(error).removeprefix(f"{run}: "))
+    raise SigmaConfigError(f"{run}: not a run folder: {why[0]}")
+
+
+def stores() -> list[Store]:
+    """Return the stores of this process, the default first: what a run prefers is known once it is found."""
+    known = catalogue()
+    names = dict.fromkeys([known.resolve("store", STORE).full_name, *(c.full_name for c in known.components("store"))])
+    return [Resolver(known)("store", name) for name in names]
+
+
 def described_in(run: Path) -> Document:
-    """Return the configuration of a run folder as a document."""
-    path = run / "config.toml"
-    if not os.path.lexists(path):
-        what = "it has no config.toml" if os.path.isdir(run) else "no such directory"
-        raise SigmaConfigError(f"{run}: not a run folder: {what}. Pass one that `sigma run` wrote, below runs/.")
-    described = read(path, regular=True)
+    """Return the configuration of a run as a document; raise SigmaConfigError for a run that has none."""
+    described = read_configuration(open_run(run, warnings.warn), run)
     if not described.values:
         raise SigmaConfigError(
             f"{run}: was trained from Python, so it has no configuration. Create its trainers again in Python, then "
@@ -62,18 +79,37 @@ def described_in(run: Path) -> Document:
     return described
 
 
-def changed_plugins(run: Path, log: Log) -> list[str]:
+def read_configuration(stored: StoredRun, run: Path) -> Document:
+    """Return the configuration of a run, whose relative paths start at it; raise SigmaConfigError."""
+    place = f"{run / CONFIGURATION}"
+    try:
+        if (data := stored.read(CONFIGURATION)) is None:
+            what = f"it has no {CONFIGURATION}. Pass one that `sigma run` wrote, below runs/"
+            raise SigmaConfigError(f"{run}: not a run folder: {what}.")
+        return evolve(parse(data.decode("utf-8-sig"), place), folder=run.absolute())
+    except SigmaCheckpointError as error:
+        raise SigmaConfigError(str(error)) from None
+    except UnicodeDecodeError:
+        raise SigmaConfigError(f"{place}: is not UTF-8 text, as TOML must be.") from None
+
+
+def changed_plugins(stored: StoredRun, log: Log) -> list[str]:
     """Return a line for each plugin whose version differs from that of the run."""
-    then = document_in(run / "plugins.json", log).get("plugins", {})
+    then = read_document(stored, PLUGINS, log).get("plugins", {})
     if not isinstance(then, Mapping):
-        return [f"{run / 'plugins.json'}: does not say which plugins were used"]
+        return [f"{Path(stored.place, PLUGINS)}: does not say which plugins were used"]
     return [f"{line}: bits may differ" for line in differences(then, catalogue().versions())]
 
 
-def document_in(path: Path, log: Log) -> dict[str, Any]:
-    """Read a JSON file of a run folder; empty if it is missing or damaged, which is logged."""
+def read_document(stored: StoredRun, name: str, log: Log) -> dict[str, Any]:
+    """Return the JSON object of a name in a run; empty if it is missing or damaged, which is logged."""
     try:
-        return files.document(path, files.get_bytes(path, files.LARGEST)) if os.path.lexists(path) else {}
+        found = json.loads(stored.read(name) or b"{}")
+        if isinstance(found, dict):
+            return found
+        log(f"{Path(stored.place, name)}: not a JSON object. Restore it from a copy.")
     except SigmaCheckpointError as error:
         log(str(error))
-        return {}
+    except (ValueError, RecursionError, MemoryError) as error:
+        log(f"{Path(stored.place, name)}: not JSON: {error!r:.200}. Restore it from a copy.")
+    return {}

@@ -15,6 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -24,7 +25,7 @@ from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Inference, Label, Metric
-from sigma_kernel.contracts.storing import Checkpoint, Log
+from sigma_kernel.contracts.storing import Checkpoint, Log, StoredRun
 from sigma_kernel.curves import BranchedCurves
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
@@ -46,12 +47,8 @@ from sigma_kernel.training.step.weights import apply_weights
 from sigma_kernel.training.trainer import Trainer
 from sigma_kernel.units import Units
 from sigma_run.config import choosing
-from sigma_run.config.stored import changed_plugins, document_in, opened
+from sigma_run.config.stored import CONFIGURATION, SUMMARY, changed_plugins, open_run, opened, read_document
 from sigma_run.config.trained_data import TrainedData, check_parameters
-from sigma_store import files as folders
-from sigma_store.curves import read_curves
-from sigma_store.excerpt import history
-from sigma_store.run_folder import read_initial_values
 
 
 # -- trained networks --------------------------------------------------------------------------------------------------
@@ -60,7 +57,7 @@ class Trained:
     """A trained network, with the ``trainer`` that trained it and the ``path`` of its checkpoint.
 
     ``summary`` is that of the run, empty if it has not ended; ``data`` are its data; ``classes`` are the labels of the
-    classes.
+    classes; ``run`` is where it is stored.
     """
 
     trainer: Trainer
@@ -70,6 +67,7 @@ class Trained:
     summary: Mapping[str, Any]
     shapes: Mapping[str, tuple[int, ...]]  # of one sample of each input section
     data: TrainedData
+    run: StoredRun
     _stages: Stages
     _arrays: Mapping[str, Any]  # parameters and layer state, on the device
     _evaluators: dict[tuple[str, ...], Evaluator] = field(factory=dict, init=False)
@@ -98,9 +96,8 @@ class Trained:
 
     @property
     def history(self) -> History:
-        """Return what was measured during the run; empty if the checkpoint is not in a run folder."""
-        path = self.path.parents[2] / "metrics.jsonl"
-        found = read_curves(path, warnings.warn) if path.is_file() else {}
+        """Return what was measured during the run; empty for a network that was saved by itself."""
+        found = self.run.curves(warnings.warn)
         return History.from_curves(found.get(self.trainer.name, BranchedCurves([], {})), self.trainer.resolve)
 
     def predict(self, samples: Any) -> Any:
@@ -163,10 +160,7 @@ class Trained:
         values = self.checkpoint.values
         changes = {slot: one for slot, one in values.get("changes", {}).items() if slot != "backend"}  # load() chose it
         found = evolve(self.checkpoint, values={**values, "changes": changes})
-        restore, initial = (
-            partial(self.data.restore, found),
-            read_initial_values(self.path.parents[2], self.trainer.name),
-        )
+        restore, initial = partial(self.data.restore, found), self.run.initial(self.trainer.name)
         return Learned.from_checkpoint(values, self.checkpoint.arrays, restore=restore, initial=initial)
 
     def parameters(self) -> dict[str, np.ndarray]:
@@ -262,7 +256,7 @@ def load(
     imported only of the packages and modules in ``trust``. Raises SigmaConfigError if ``run`` is not a run folder, or
     names code that is not trusted, and SigmaCheckpointError if no checkpoint is intact and fits the network.
     """
-    folder = Path(run)
+    folder, stored = Path(run), open_run(Path(run), log)
     configuration, environment = opened(folder, trust, None if data is None else Path(data))
     chosen = _chosen(folder, environment, trainer)
     if backend is not None:
@@ -270,16 +264,16 @@ def load(
     stages = Stages(chosen)
     model = stages.declared_model or stages.fitting  # reads the data if an input layer infers its shape from them
     fits = partial(check_parameters, trainer=chosen.name, model=model)
-    path, found = choosing.chosen(folder, chosen.name, checkpoint, log, fits)
+    path, found = choosing.chosen(stored, chosen.name, checkpoint, log, fits)
     found = evolve(found, arrays=apply_weights(found.arrays, weights, np.asarray))
-    if found.chain.get("configuration") not in (None, folders.digest((folder / "config.toml").read_bytes())):
-        history(folder, environment.trainers, log, whole=False)  # raises unless `sigma resume --set` changed it
-    for line in changed_plugins(folder, log):
+    if found.chain.get("configuration") not in (None, sha256(stored.read(CONFIGURATION) or b"").hexdigest()):
+        stored.excerpt(environment.trainers, log, whole=False)  # raises unless `sigma resume --set` changed it
+    for line in changed_plugins(stored, log):
         log(line)
     shapes = {name: model.sections[name].shape for name in stages.network.samples}
-    summary, own = document_in(folder / "summary.json", log), TrainedData(chosen, path, found, configuration)
+    summary, own = read_document(stored, SUMMARY, log), TrainedData(chosen, path, found, configuration)
     arrays = {name: stages.backend.to_device(found.arrays[name]) for name in model.layer_specs()}
-    trained = Trained(chosen, stages.network, path, found, summary, shapes, own, stages, arrays)
+    trained = Trained(chosen, stages.network, path, found, summary, shapes, own, stored, stages, arrays)
     chosen.learned = trained._learned()
     return trained
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from sigma_kernel.contracts import Recipe
+from sigma_kernel.contracts.storing import Checkpoints
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_run.config import Configuration, Document, override, parse, read, structured
@@ -84,12 +85,13 @@ WEIGHTS = click.option(
 )  # fmt: skip
 
 
-def standing(path: Path, score: float | None) -> str:
+def standing(checkpoints: Checkpoints, path: Path, score: float | None) -> str:
     """Return a checkpoint's place in words: its path, and whether it is the newest."""
-    others = [int(one.name) for one in path.parent.iterdir() if one.name.isdigit()]
-    newest = int(path.name) == max(others)
+    newest = checkpoints.numbers()[-1]
     scored = "" if score is None else f", score {score:.4g}"
-    return f"{path} (the newest{scored})" if newest else f"{path} (not the newest, {max(others)}{scored})"
+    if path == checkpoints.place(str(newest)):
+        return f"{path} (the newest{scored})"
+    return f"{path} (not the newest, {newest}{scored})"
 
 
 def _is_file(what: str) -> bool:

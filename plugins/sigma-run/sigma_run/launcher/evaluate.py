@@ -9,18 +9,17 @@ from typing import Any
 
 import click
 
-from sigma_kernel.contracts.storing import Checkpoint, Excerpt, Log
+from sigma_kernel.contracts.storing import Checkpoint, Excerpt, Log, StoredRun
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.training.history.replay import Row
 from sigma_kernel.training.hooks.outlook import list_metrics
 from sigma_kernel.training.runs.resume import fit, left
 from sigma_kernel.training.session.session import Session
 from sigma_run.config import choosing, prepare
-from sigma_run.config.stored import opened, rows_of
+from sigma_run.config.stored import open_run, opened, rows_of
 from sigma_run.config.trained import load
 from sigma_run.launcher.configured import CHECKPOINT, DATA, WEIGHTS, standing
 from sigma_run.launcher.output import document, json_option, say, table
-from sigma_store.excerpt import history
 
 Choice = Mapping[str, Any]  # of a checkpoint, and of weights in place of the parameters
 
@@ -66,16 +65,17 @@ def _of_split(
     with environment:
         environment.begin_from(run)
         prepare(configuration, environment)
-        journal = history(run, environment.trainers, _warn, whole=False)
+        stored = open_run(run, _warn)
+        journal = stored.excerpt(environment.trainers, _warn, whole=False)
         for name, trainer in environment.trainers.items():
-            known = partial(_rows_since, run, environment.trainers, name, journal)
+            known = partial(_rows_since, stored, environment.trainers, name, journal)
             use = partial(_restore, trainer.session, known, None if data is None else _warn)
-            place, restored = choosing.chosen(run, name, choice["checkpoint"], _warn, use)
+            place, restored = choosing.chosen(stored, name, choice["checkpoint"], _warn, use)
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
             own = list_metrics(trainer.hooks.values(), trainer.session.setup.model)
             measured = trainer.evaluate(on, {**wanted, **own}, edited, choice["weights"])
             found |= {f"{head}{metric}": value for metric, value in measured.items()}
-            say(f"{name}: {standing(place, restored.score)}")
+            say(f"{name}: {standing(stored.checkpoints(name), place, restored.score)}")
     return configuration.run.name, found
 
 
@@ -87,11 +87,13 @@ def _of_file(run: Path, file: Path, on: str, wanted: Mapping[str, str], choice: 
         measured = model.evaluate(rows_of(configuration, name, file, on), {**wanted, **model.metrics})
         head = "" if len(configuration.trainers) == 1 else f"{name}."
         found |= {f"{head}{metric}": value for metric, value in measured.items()}
-        say(f"{name}: {standing(model.path, model.checkpoint.score)}")
+        say(f"{name}: {standing(model.run.checkpoints(name), model.path, model.checkpoint.score)}")
     return configuration.run.name, found
 
 
-def _rows_since(run: Path, trainers: Collection[str], name: str, journal: Excerpt, found: Checkpoint) -> Sequence[Row]:
+def _rows_since(
+    run: StoredRun, trainers: Collection[str], name: str, journal: Excerpt, found: Checkpoint
+) -> Sequence[Row]:
     """Return the rows of a trainer since a checkpoint, from the whole journal if a part of it does not reach there.
 
     Raises SigmaStateError if that is wrong: no other checkpoint is tried.
@@ -99,7 +101,7 @@ def _rows_since(run: Path, trainers: Collection[str], name: str, journal: Excerp
     if journal.reaches(found):
         return journal.rows(name)
     try:
-        return history(run, trainers, lambda text: None).rows(name)
+        return run.excerpt(trainers, lambda text: None).rows(name)
     except SigmaCheckpointError as error:
         raise SigmaStateError(str(error)) from error
 
@@ -112,7 +114,7 @@ def _restore(
     found: Checkpoint,
 ) -> None:
     """Restore a checkpoint; raise SigmaCheckpointError for one of an abandoned branch, or that does not fit."""
-    if left(known(found), int(place.name), found):
+    if left(known(found), found.values["clock"]["iteration"], found):
         raise SigmaCheckpointError(f"{place}: is on an abandoned branch. Use a checkpoint of the current one.")
     fit(place, found, session, accepted)
 

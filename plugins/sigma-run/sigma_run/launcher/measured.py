@@ -1,4 +1,4 @@
-"""Compare ``metrics.jsonl`` of a run with what its replay measured."""
+"""Compare the metrics of a run with what its replay measured."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.registry.addresses import matches
 from sigma_kernel.training.history.replay import RESUMED
 from sigma_kernel.training.session.session import Session
-from sigma_store import chain
-from sigma_store.curves import rows
+from sigma_run.config.stored import open_run
 
 Row = Mapping[str, Any]
 ALL = 2**62  # values of a name
@@ -30,16 +29,15 @@ def differing(run: Path, environment: Environment, log: Callable[[str], None]) -
 
     What cannot be compared is logged: rows of older versions of Sigma do not name their branch and session.
     """
-    path = run / "metrics.jsonl"
-    if path.is_symlink() or not path.is_file():
-        log(f"{path}: is missing, so that only the state is compared")
+    stored, found = open_run(run, log), dict[str, str]()
+    if not (kept := list(stored.metric_rows(log))):
+        log(f"{run}: has no metrics, so that only the state is compared")
         return {}
-    journal = chain.read(run / "journal.jsonl", lambda text: None)
-    kept, found = list(rows(path, log)), dict[str, str]()
+    journal = stored.excerpt(environment.trainers, lambda text: None)
     for name, session in environment.sessions().items():
         own, events = [row for row in kept if row["trainer"] == name], journal.rows(name)
         if not all(row.keys() >= PLACE.keys() for row in own) and _is_interrupted(events):
-            log(f"{name}: {path.name} does not say which rows were left, so that only the state is compared")
+            log(f"{name}: its metrics do not say which rows were left, so that only the state is compared")
         elif first := _first_difference(_replayable_rows([{**PLACE, **row} for row in own], events), session):
             found[name] = first
     return found
@@ -98,7 +96,7 @@ def _first_difference(measured: Sequence[Row], session: Session) -> str | None:
             near = values[bisect_left(iterations, after) : bisect_right(iterations, at)]
             wrong = [key for key in WHICH if not _contains(found[key], near)]
             if wrong and _is_compared(name, session):
-                what = f"{name} is {_format_value(found[wrong[0]])}{WHICH[wrong[0]]} in metrics.jsonl"
+                what = f"{name} is {_format_value(found[wrong[0]])}{WHICH[wrong[0]]} in the metrics of the run"
                 now = _format_value(near[-1]) if near else "no value"
                 return f"iteration {at} (epoch {row['epoch']}): {what}; the replay has {now}"
     return None

@@ -56,7 +56,8 @@ def predict(
     if output is not None:
         writable(output)
     model = load(run, trainer, backend=backend, checkpoint=checkpoint, weights=weights, log=_warn)
-    say(f"{model.trainer.name}: {standing(model.path, model.checkpoint.score)}")
+    own = model.run.checkpoints(model.trainer.name)
+    say(f"{model.trainer.name}: {standing(own, model.path, model.checkpoint.score)}")
     if continues:
         write_on(run, model, how, as_json)
         return

@@ -12,7 +12,7 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_run.config import Configuration, build, override, prepare
 from sigma_run.config.choosing import wanted
 from sigma_run.config.location import move_data
-from sigma_run.config.stored import changed_plugins, described_in
+from sigma_run.config.stored import changed_plugins, described_in, open_run
 from sigma_run.launcher.configured import DATA, debug_option, parse_checkpoint, totals, understood
 from sigma_run.launcher.measured import differing
 from sigma_run.launcher.output import document, json_option, say, toml
@@ -86,7 +86,7 @@ def replay(run: Path, data: Path | None, check: bool, quiet: bool, as_json: bool
     """Replay the run in the folder RUN, with the commands of its journal, and compare the results.
 
     Nothing is written, and no commands are accepted: of the run's monitors, only those that print are started. The
-    first step that differs is reported, with the addresses that differ, or the first value of metrics.jsonl that does.
+    first step that differs is reported, with the addresses that differ, or the first measured value that does.
     """
     configuration = understood(described_in(run))
     if data is not None:
@@ -112,15 +112,16 @@ def _environment(configuration: Configuration, run: Path) -> Environment:
     environment = build(configuration, catalogue())
     environment.begin_from(run)
     prepare(configuration, environment)
-    for line in changed_plugins(run, _warn):
+    for line in changed_plugins(open_run(run, _warn), _warn):
         _warn(line)
     return environment
 
 
 def _rewind(environment: Environment, run: Path, checkpoint: int | str) -> None:
     """Rewind each trainer to a checkpoint of the run, once what was not saved is replayed: it may end in a failure."""
+    stored = open_run(run, _warn)
     for name, trainer in environment.trainers.items():
-        to = int(wanted(run, name, checkpoint)[0].name)
+        to = wanted(stored, name, checkpoint)[0]
         if trainer.recorder.is_behind:
             trainer.session.replayer.rewind_afterwards(to)
         else:

@@ -10,11 +10,10 @@ from typing import Any
 
 import click
 
+from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.errors import SigmaError
-from sigma_run.config import read
-from sigma_run.config.stored import document_in
+from sigma_run.config.stored import SUMMARY, open_run, read_configuration, read_document, stores
 from sigma_run.launcher.output import document, json_option, say, table, width, wrap_text
-from sigma_store.folders import is_locked, run_folders
 
 LENGTH = ("epochs", "iterations", "seconds")
 NAMED = 12  # of the columns that do not fit
@@ -43,13 +42,14 @@ def runs(folders: tuple[Path, ...], as_json: bool) -> None:
 
 def list_runs(folders: Sequence[Path]) -> list[dict[str, Any]]:
     """Return folder, status, length, results and settings of the runs in some folders, oldest first."""
-    found = [(describe_run(run), is_locked(run)) for run in run_folders(folders)]
+    found = [(describe_run(run), store.is_locked(run)) for store in stores() for run in store.runs(folders)]
     return [{**one, "status": "running"} if locked else one for one, locked in found]
 
 
-def describe_run(run: Path) -> dict[str, Any]:
+def describe_run(run: Path, stored: StoredRun | None = None) -> dict[str, Any]:
     """Return folder, status, length, results and settings by dotted key, as files say; nothing of them is executed."""
-    summary = document_in(run / "summary.json", say)
+    stored = stored or open_run(run, say)
+    summary = read_document(stored, SUMMARY, say)
     metrics = summary.get("metrics")
     measured = {name: _number(value) for name, value in metrics.items()} if isinstance(metrics, Mapping) else {}
     return {
@@ -58,7 +58,7 @@ def describe_run(run: Path) -> dict[str, Any]:
         **({"why": str(summary["why"])[:WHY]} if summary.get("why") else {}),
         **{key: _number(summary.get(key)) for key in LENGTH},
         "metrics": _limit_length(run, "metrics", measured),
-        "settings": _limit_length(run, "settings", {name: _to_json(value) for name, value in _settings(run)}),
+        "settings": _limit_length(run, "settings", {name: _to_json(value) for name, value in _settings(stored, run)}),
     }
 
 
@@ -92,9 +92,9 @@ def _limit_length(run: Path, what: str, values: Mapping[str, Any]) -> dict[str, 
     return shown
 
 
-def _settings(run: Path) -> Iterator[tuple[str, Any]]:
+def _settings(stored: StoredRun, run: Path) -> Iterator[tuple[str, Any]]:
     try:
-        written = read(run / "config.toml", regular=True).values
+        written = read_configuration(stored, run).values
         described = {name: table for name, table in written.items() if name != "monitors"}
         yield from flat(described)
     except SigmaError as error:
