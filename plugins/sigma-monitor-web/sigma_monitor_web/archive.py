@@ -25,7 +25,7 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError
 from sigma_monitor_web.ended import EndedRun
 from sigma_run import Trained, load
 from sigma_run.config import read as configuration
-from sigma_run.launcher import say
+from sigma_run.launcher import describe_run, say
 from sigma_store.curves import read_curves
 from sigma_store.folders import CHECKPOINTS, CONFIG, JOURNAL, METRICS, is_locked
 from sigma_store.regular import open_regular
