@@ -26,10 +26,10 @@ from sigma_monitor_web.ended import EndedRun
 from sigma_run import Trained, load
 from sigma_run.config import read as configuration
 from sigma_run.launcher import describe_run, say
+from sigma_store import FolderStore
 from sigma_store.curves import read_curves
 from sigma_store.folders import CHECKPOINTS, CONFIG, JOURNAL, METRICS, is_locked
 from sigma_store.regular import open_regular
-from sigma_store.run_folder import FolderStore
 
 LARGEST, LONGEST = 256 << 20, 1 << 24  # bytes of a file, and of a line, that are read
 SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers
