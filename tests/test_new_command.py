@@ -16,6 +16,7 @@ from sigma_kernel.clock import after
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.plugins import catalogue as plugins
+from sigma_kernel.plugins.kinds import problems
 from sigma_kernel.training.plugin import COMMANDS
 from sigma_kernel.views import EnvironmentView
 from sigma_testing.doing import Do
@@ -132,6 +133,24 @@ def test_the_protocol_lists_and_sends_it(damper: None) -> None:
         found = ask(do="command", name="damp", arguments={"pattern": "learning_rate", "factor": 0.1})
         assert found["state"] == "applied"
         assert sigma.get(RATE) == pytest.approx(0.005)
+
+
+def test_a_name_of_the_kernel_means_its_own_command_whatever_plugins_offer(distribution: Callable[..., Any]) -> None:
+    distribution("acme-damper", '"command", "set", "acme_damper.damp:Damp", "Set nothing."', damp=DAMP)
+    with trained() as sigma:
+        sigma.set(RATE, 0.5)
+        assert sigma.get(RATE) == 0.5
+
+
+def test_a_command_is_refused_whose_name_in_the_journal_would_not_find_it(distribution: Callable[..., Any]) -> None:
+    plugin = distribution(
+        "acme-damper", '"command", "damp", "acme_damper.damp:Damp", "Multiply."', damp=DAMP.replace("-damper:", ":")
+    )
+    (why,) = problems(plugin.components)
+    assert why == (
+        "command 'acme-damper:damp': journals would hold it as 'acme:damp', by which it is not found. Write command = "
+        "'acme-damper:damp' in acme_damper.damp:Damp."
+    )
 
 
 # -- the commands of the kernel ----------------------------------------------------------------------------------------

@@ -22,7 +22,15 @@ from sigma_store.checkpoints.writer import Saver
 from sigma_store.journal import JournalFile
 from sigma_testing.doing import Do
 from sigma_testing.journals import read_journal
-from sigma_testing.steering import Slow, crash, decisive, steered_environment, train_until_crash
+from sigma_testing.steering import (
+    Slow,
+    Sweep,
+    crash,
+    decisive,
+    small_environment,
+    steered_environment,
+    train_until_crash,
+)
 
 pytestmark = pytest.mark.usefixtures("shop")
 
@@ -170,6 +178,17 @@ def test_the_journal_records_the_tree_of_branches(tmp_path: Path) -> None:
         {"iteration": 11, "command": "rewind", "to": 10, "scale": "iteration", "branch": 2, "parent": 1},
         {"iteration": 12, "command": "rewind", "to": 5, "scale": "iteration", "branch": 3, "parent": 2},
     ]
+
+
+def test_a_hook_may_rewind_at_the_event_of_another_command(tmp_path: Path) -> None:
+    back = Do(does=lambda context: context.command("rewind", to=5), every=TimeStep("pause"))
+    with small_environment(Sweep(), hooks={"slow": Slow(), "back": back}) as sigma:
+        sigma.folder = tmp_path
+        sigma.run_async()
+        wait_until(lambda: sigma.trainer("trainer").session.moment.iteration > 7)
+        sigma.pause()
+        assert sigma.trainer("trainer").session.recorder.branch == 1
+        assert sigma.trainer("trainer").session.moment.iteration == 5
 
 
 def test_the_newest_checkpoint_after_a_rewind_is_of_the_new_branch(tmp_path: Path) -> None:

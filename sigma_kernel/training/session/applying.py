@@ -102,8 +102,9 @@ class Applier:
         if command.undoable and not recorder.by:
             self.current.set_state(record_undo(command.command, before.present, self.current.present))
         command.act(self, before, at)
-        if branch != recorder.branch:  # now that there is a checkpoint of the new branch to resume from
-            self.checkpoints.set_aside(plan.run.internals.goes_back.iteration, branch)
+        back = plan.run.internals.goes_back
+        if back is not None and back.branch != branch:  # now that there is a checkpoint of the new one to resume from
+            self.checkpoints.set_aside(back.iteration, branch)
         return self.current.moment
 
     def _put_in_force(self, command: Command, before: PlannedRun, plan: CommandPlan) -> None:
@@ -129,7 +130,7 @@ class Applier:
         numbers = settable(run.present.setup)
         with current.registry.observing(run.values, run.values):
             current.adopt(run.present)
-            for address in run.values.keys() & numbers.keys():
+            for address in (address for address in run.values if address in numbers):
                 current.publish(address, run.values[address])
             if run.values:
                 current.record_numbers()
