@@ -50,6 +50,7 @@ from sigma_kernel.contracts import Journal as Journal
 from sigma_kernel.contracts import Label as Label
 from sigma_kernel.contracts import Layer as Layer
 from sigma_kernel.contracts import LayerEntry as LayerEntry
+from sigma_kernel.contracts import Lifecycle as Lifecycle
 from sigma_kernel.contracts import LoopProgram as LoopProgram
 from sigma_kernel.contracts import Merger as Merger
 from sigma_kernel.contracts import Metric as Metric
@@ -71,6 +72,7 @@ from sigma_kernel.contracts import Reader as Reader
 from sigma_kernel.contracts import Recipe as Recipe
 from sigma_kernel.contracts import Records as Records
 from sigma_kernel.contracts import Repeatable as Repeatable
+from sigma_kernel.contracts import Request as Request
 from sigma_kernel.contracts import RowLosses as RowLosses
 from sigma_kernel.contracts import RowWriter as RowWriter
 from sigma_kernel.contracts import Schedule as Schedule
@@ -85,6 +87,8 @@ from sigma_kernel.contracts import Stretch as Stretch
 from sigma_kernel.contracts import TextGenerator as TextGenerator
 from sigma_kernel.contracts import Ticket as Ticket
 from sigma_kernel.contracts import Totals as Totals
+from sigma_kernel.contracts import TrainerReport as TrainerReport
+from sigma_kernel.contracts import TrainerView as TrainerView
 from sigma_kernel.contracts import Transform as Transform
 from sigma_kernel.contracts import Transformed as Transformed
 from sigma_kernel.contracts import Update as Update

@@ -8,6 +8,8 @@ import numpy as np
 
 from sigma_kernel.errors import SigmaDataError, error_text
 
+PLAIN = (bool, int, float, str, np.integer, np.floating, np.bool_)  # the types of single values
+
 
 def readable(values: Any) -> np.ndarray:
     """Convert what :func:`as_numpy` does; return an array of None for anything else, such as lists of two lengths."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -11,14 +10,9 @@ from functools import partial
 
 from attrs import define, field
 
-from sigma_kernel.contracts.commanding import Command
+from sigma_kernel.contracts.running import Goals, Lifecycle, Trainer
 from sigma_kernel.errors import error_text
-from sigma_kernel.training.commands.pause import Pause
-from sigma_kernel.training.commands.stop import StopTraining
-from sigma_kernel.training.runs.summary import Summary
-from sigma_kernel.training.session.progress import Phase
-from sigma_kernel.training.session.session import Session
-from sigma_kernel.training.trainer import Goals, Trainer
+from sigma_kernel.summary import Summary
 
 
 @define(eq=False)
@@ -30,9 +24,10 @@ class Course:
     """
 
     trainers: Sequence[Trainer]
+    log: Callable[[str], object]
     goals: Goals | None = None
     attended: Callable[[], bool] = lambda: False
-    sessions: list[Session] = field(factory=list, init=False)  # those claimed
+    claimed: list[Lifecycle] = field(factory=list, init=False)
     prepared: threading.Event = field(factory=threading.Event, init=False)
     begun: threading.Event = field(factory=threading.Event, init=False)  # or failed to begin
     signals: deque[int] = field(factory=deque, init=False)  # that were sent to end it
@@ -42,24 +37,24 @@ class Course:
     @property
     def underway(self) -> bool:
         """Return whether a trainer is still at work."""
-        return any(session.queue.busy for session in self.sessions)
+        return any(trainer.is_busy for trainer in self.claimed)
 
     def prepare(self) -> None:
         """Prepare the trainers; raise a SigmaError for one that is training, or that nothing would end."""
         for trainer in self.trainers:
             trainer.prepare()
-            trainer.check_free()
+            trainer.lifecycle.check_free()
             if self.goals in (None, (None, None)):
-                trainer.session.loop.check_end()
+                trainer.lifecycle.check_end()
         self.prepared.set()
 
     def claim(self) -> None:
         """Let the threads answer all requests to their trainers from now on."""
         for trainer in self.trainers:
-            trainer.session.queue.claim(self._own(trainer) if self.goals is None else None)
-            self.sessions.append(trainer.session)
+            trainer.lifecycle.claim(self._start_later(trainer) if self.goals is None else None)
+            self.claimed.append(trainer.lifecycle)
 
-    def _own(self, trainer: Trainer) -> threading.Thread:
+    def _start_later(self, trainer: Trainer) -> threading.Thread:
         end = threading.Event()  # not join(): interrupted by Ctrl-C, it takes the thread for ended
         thread = threading.Thread(target=self._work, args=(trainer, end), name=f"sigma-{trainer.name}", daemon=True)
         self._threads[thread] = end
@@ -69,9 +64,9 @@ class Course:
         """Train until the end of all; raise the first error."""
         if self.goals is not None:
             try:
-                self.trainers[0].train(*self.goals)
+                self.claimed[0].train(self.goals)
             finally:
-                self.sessions[0].loop.leave()
+                self.claimed[0].leave()
         for thread in self._threads:
             thread.start()
         for end in self._threads.values():
@@ -82,41 +77,45 @@ class Course:
 
     def _work(self, trainer: Trainer, end: threading.Event) -> None:
         try:
-            trainer.relive(partial(self._waits, trainer.session))
+            trainer.lifecycle.train_or_replay(partial(self._wait, trainer))
         except BaseException as error:  # raised again by train(), in its caller's thread
             self.fail(error)
-            self.tell(StopTraining())
+            self.stop()
         finally:
-            if trainer.session.queue.busy:  # it failed before training began
-                trainer.session.loop.leave(Phase.FAILED)
+            if trainer.lifecycle.is_busy:  # it failed before training began
+                trainer.lifecycle.leave(failed=True)
             end.set()
 
-    def _waits(self, session: Session, error: Exception) -> bool:
+    def _wait(self, trainer: Trainer, error: Exception) -> bool:
         """Wait, after a failure, for a command to go on; return whether there was one before everybody had left."""
         if not self.attended():
             return False
+        failed = trainer.lifecycle
         self.fail(error)
-        for other in (other for other in self.sessions if other.status == "running"):
-            other.post(Pause())
-        session.recorder.log(
-            f"{session.setup.name}: failed: {error_text(error)} It waits: rewind, set, go on; or stop it."
-        )
-        while session.waits and self.attended():
-            session.queue.serve(lambda: not session.waits)
-            if session.waits:
-                session.queue.wait()
-        self.failure = self.failure if session.status == "failed" or self.failure is not error else None
-        return session.status != "failed"
+        for other in (other for other in self.claimed if other.status == "running"):
+            other.post_pause()
+        self.log(f"{trainer.name}: failed: {error_text(error)} It waits: rewind, set, go on; or stop it.")
+        while failed.is_waiting and self.attended():
+            failed.answer()
+        self.failure = self.failure if failed.status == "failed" or self.failure is not error else None
+        return failed.status != "failed"
 
     def fail(self, error: BaseException) -> None:
         """Keep an error, if it is the first."""
         self.failure = self.failure or error
 
-    def tell(self, command: Command) -> None:
-        """Queue a command for every trainer at work, without waiting; signal handlers may call this."""
-        for session in self.sessions:
-            if session.queue.busy:
-                session.post(command)
+    # these do not wait, and take no lock: signal handlers call them
+    def stop(self, interrupted: bool = False) -> None:
+        """End every trainer at work."""
+        for trainer in self.claimed:
+            if trainer.is_busy:
+                trainer.post_stop(interrupted)
+
+    def save(self) -> None:
+        """Save a checkpoint of every trainer at work."""
+        for trainer in self.claimed:
+            if trainer.is_busy:
+                trainer.post_save()
 
 
 @define(eq=False)
@@ -147,8 +146,3 @@ class TrainingHandle:
         if not self.wait(timeout):
             raise TimeoutError(f"{self._name}: has not ended within {timeout:g} seconds. Training continues.")
         return self._future.result()
-
-
-def seen_by_people() -> bool:
-    """Return whether standard error is a terminal, or the output of a notebook."""
-    return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel.")

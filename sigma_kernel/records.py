@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from attrs import define, field
 
 from sigma_kernel.contracts import Chart
-from sigma_kernel.contracts.storing import Log, StoredRun
+from sigma_kernel.contracts.running import Lifecycle
+from sigma_kernel.contracts.storing import Excerpt, Log, StoredRun
 from sigma_kernel.encoding import json_document
-from sigma_kernel.errors import error_text
+from sigma_kernel.errors import SigmaError, error_text
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.plugins.resolver import Resolver, default_store
-from sigma_kernel.training.runs.summary import Summary
+from sigma_kernel.summary import Summary
 
 CURVES = "default:curves"  # the chart of every run
 
@@ -90,3 +91,25 @@ class RunRecords:
         """Wait until everything is written; raise SigmaCheckpointError if the newest checkpoint failed."""
         if self.run is not None:
             self.run.flush()
+
+
+def restore(run: StoredRun, trainers: Mapping[str, Lifecycle], edits: Sequence[str], log: Log) -> Excerpt:
+    """Restore the newest checkpoint of each trainer; return the journal since then.
+
+    The whole journal is read if what follows the newest bookmarks is not enough.  Raises SigmaCheckpointError if the
+    run cannot be resumed, SigmaConfigError for edits that do not fit it.
+    """
+    lines = list[str]()
+    try:
+        journal = run.excerpt([*trainers], lines.append, whole=False)
+        reached = [trainer.restore(run, journal, edits, lines.append) for trainer in trainers.values()]
+    except SigmaError:  # reading all of it raises the error
+        reached = [False]
+    if not all(reached):
+        journal = run.excerpt([*trainers], log)
+        for trainer in trainers.values():
+            trainer.restore(run, journal, edits, log)
+        return journal
+    for line in lines:
+        log(line)
+    return journal

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
 
-import attrs
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.arrays import protect
+from sigma_kernel.arrays import PLAIN, protect
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
+from sigma_kernel.contracts import AddressEntry, Stretch, Ticket, TrainerView
+from sigma_kernel.contracts.running import Trainer
 from sigma_kernel.encoding import pack
-from sigma_kernel.errors import SigmaAddressError, SigmaStateError
+from sigma_kernel.errors import SigmaAddressError
 from sigma_kernel.messages import Messages
-from sigma_kernel.network.architecture import Architecture, Placed
-from sigma_kernel.network.tracing import Shapes
-from sigma_kernel.plugins.components import display_name
 from sigma_kernel.registry.registry import Kind, Registry
 from sigma_kernel.threads import in_thread
-from sigma_kernel.training.components import Learned, target_names
-from sigma_kernel.training.hooks.order import explain_order
-from sigma_kernel.training.session.session import Session
-from sigma_kernel.training.step.live import Elements
-from sigma_kernel.training.step.model import LAYERS
-from sigma_kernel.training.trainer import Trainer
 
 TYPES = {float: "number", int: "whole", bool: "flag", str: "text"}
-PLAIN = (bool, int, float, str, np.integer, np.floating, np.bool_)
 
 
 class Watchable(Protocol):
@@ -115,87 +105,16 @@ class EnvironmentView:
     def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return what was measured, or set, at an address since a cursor, and the next cursor."""
         trainer, _, name = address.partition(".")
-        recorder = self.environment.trainer(trainer).recorder
-        return (recorder.settings if name in recorder.settings else recorder.history).stretches_since(name, after, most)
-
-    def branches(self, trainer: str) -> list[Branch]:
-        """Return the branches of a trainer's history."""
-        return self.environment.trainer(trainer).history.branches()
+        return self.trainer(trainer).stretches(name, after, most)
 
     # -- trainers ------------------------------------------------------------------------------------------------------
     def trainers(self) -> list[str]:
         """Return the names of the trainers."""
         return list(self.environment.trainers)
 
-    def _session(self, trainer: str) -> Session:
-        found = self.environment.trainer(trainer)
-        if not found.prepared:
-            raise SigmaStateError(f"trainer {trainer!r}: is not prepared yet. Ask again once it is.")
-        return found.session
-
-    def network(self, trainer: str) -> list[LayerEntry]:
-        """Return the layers of a trainer."""
-        model = self._session(trainer).setup.model
-        return [_layer(f"{trainer}.{LAYERS}", placed, model.shapes) for placed in model.network.layers]
-
-    def hooks(self, trainer: str) -> list[HookEntry]:
-        """Return the hooks of a trainer in callback order."""
-        session = self._session(trainer)
-        order, memory = session.setup.order, session.state.memory
-        why, found = explain_order(order.hooks, order.names), list[HookEntry]()
-        for name in order.names:
-            hook, muted = order.hooks[name], bool(memory.get(name, {}).get("muted"))
-            when, reasons = str(hook.when or ""), tuple(str(reason) for reason in why if reason.then == name)
-            found.append(HookEntry(name, display_name(hook), str(hook.every), when, reasons, muted, hook.background))
-        return found
-
-    def states(self, trainer: str) -> list[StateEntry]:
-        """Return the states that a trainer can be rewound to."""
-        session = self._session(trainer)
-        kept = {moment.iteration: moment.epoch for moment, _ in list(session.recorder.past.states)}
-        saver = session.checkpoints.saver
-        saved = {} if saver is None else saver.epochs()
-        epochs = {**saved, **kept}
-        return [StateEntry(at, epochs[at], at in kept, at in saved) for at in sorted(epochs)]
-
-    def splits(self, trainer: str) -> dict[str, int]:
-        """Return the number of rows of each split."""
-        return {name: len(dataset) for name, dataset in self._session(trainer).setup.factory.splits.items()}
-
-    def classes(self, trainer: str) -> list[Any]:
-        """Return the class names by index."""
-        return list(self._session(trainer).setup.evaluator.classes)
-
-    def columns(self, trainer: str) -> dict[str, list[str]]:
-        """Return the names of columns by section."""
-        return dict(self._session(trainer).setup.evaluator.learned.get("columns", {}))
-
-    def targets(self, trainer: str) -> dict[str, list[str]]:
-        """Return the names of columns by output."""
-        setup = self._session(trainer).setup
-        return target_names(setup.model.network, Learned(setup.evaluator.learned))
-
-    def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
-        """Return the sections of numbered rows of a split."""
-        return self._session(trainer).readings.rows_of(split, wanted, prepared)
-
-    def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
-        """Return the losses of rows of a split."""
-        return self._session(trainer).readings.row_losses(split, most)
-
-    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
-        """Return the predictions of each output for samples."""
-        evaluator, steps = self._session(trainer).readings.evaluator_and_steps()
-        return evaluator.predictions(steps, samples)
-
-    def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
-        """Return the output of each layer for samples."""
-        evaluator, steps = self._session(trainer).readings.evaluator_and_steps()
-        return evaluator.activations(steps, samples)
-
-    def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
-        """Return the edits of each split, as they are wanted."""
-        return self._session(trainer).readings.edits()
+    def trainer(self, name: str) -> TrainerView:
+        """Return the view of one trainer."""
+        return self.environment.trainer(name).view
 
     def log(self, text: str) -> None:
         """Log a message."""
@@ -231,8 +150,8 @@ class EnvironmentView:
 def _entry(registry: Registry, address: str, kind: Kind, settable: bool) -> AddressEntry | None:
     """Return an address with its kind; None if it has just been removed."""
     type_, shape, value = TYPES.get(kind.type, "any"), None, None
-    if isinstance(kind, Elements):
-        type_, shape = "array", kind.spec.shape
+    if kind.shape is not None:
+        type_, shape = "array", kind.shape
     else:
         try:
             value = registry.get(address)
@@ -254,18 +173,3 @@ def _tags(registry: Registry, address: str) -> tuple[str, ...]:
     """Return the tags of all levels above a value."""
     heads = accumulate(address.split(".")[:-1], "{}.{}".format)
     return tuple(tag for head in heads for tag in sorted(registry.tags(head)))
-
-
-def _layer(head: str, placed: Placed, shapes: Shapes) -> LayerEntry:
-    shape = getattr(shapes.outputs.get(placed.name), "shape", None)
-    own = {head + a: one.shape for a, one in shapes.parameters.items() if a.startswith(f"{placed.name}.")}
-    return LayerEntry(placed.name, placed.kind, placed.sources, shape, own, _settings(placed.layer))
-
-
-def _settings(layer: Any) -> dict[str, Any]:
-    """Return the plain settings of a layer by name, and the layers that it owns as text; branches are its sources."""
-    values = {one.name: getattr(layer, one.name) for one in attrs.fields(type(layer)) if one.init}
-    outside = [*getattr(layer, "branches", ())]
-    owned = {name: str(x) for name, x in values.items() if isinstance(x, Architecture) and x not in outside}
-    plain = {name: x for name, x in values.items() if isinstance(x, (*PLAIN, tuple, list)) and name != "branches"}
-    return {**plain, **owned}

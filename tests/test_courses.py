@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from attrs import define
 
-from sigma_kernel import courses, environment, signals
+from sigma_kernel import running, signals, watchers
 from sigma_kernel.clock import after, every
 from sigma_kernel.contracts import HookContext, Monitor, View
 from sigma_kernel.environment import Environment
@@ -102,7 +102,7 @@ class Seen(Monitor):
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for the ends of monitors for as long as a slow machine needs."""
-    monkeypatch.setattr(environment, "GRACE", PATIENCE)
+    monkeypatch.setattr(running, "GRACE", PATIENCE)
 
 
 # -- fit is as good as run ---------------------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ OutStream.__module__ = "ipykernel.iostream"
 @pytest.mark.parametrize(("stream", "people"), [(Screen(), True), (OutStream(), True), (io.StringIO(), False)])
 def test_people_see_a_terminal_and_a_notebook(monkeypatch: pytest.MonkeyPatch, stream: Any, people: bool) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
-    assert courses.seen_by_people() is people
+    assert watchers.is_seen() is people
 
 
 SHOWING = """
@@ -447,7 +447,7 @@ def test_a_configured_console_is_not_doubled_and_a_pipe_shows_nothing(
     class Talking(Seen):
         talks = True
 
-    monkeypatch.setattr(environment, "seen_by_people", lambda: True)
+    monkeypatch.setattr(watchers, "is_seen", lambda: True)
     names: list[str] = []
     hooks = {"look": Do(every=every(1, "epoch"), does=lambda c: names.extend(t.name for t in threading.enumerate()))}
     with small_environment(Sweep(), epochs=1, hooks=hooks) as sigma:

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from attrs import define, field
 
-from sigma_kernel import environment as module, functions as f, records as kept, signals
+from sigma_kernel import functions as f, records as kept, running, signals, watchers
 from sigma_kernel.clock import TimeStep, after, every
 from sigma_kernel.contracts import Chart, Hook, HookContext, Monitor, View, live
 from sigma_kernel.environment import Environment
@@ -35,8 +35,10 @@ from sigma_kernel.errors import (
 from sigma_kernel.minimisation import Plain
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.training import trainer as module_of_trainers
+from sigma_kernel.training.lifecycle import SessionLifecycle
 from sigma_kernel.training.session import current as module_of_sessions
 from sigma_kernel.training.step.model import LAYERS
+from sigma_kernel.watchers import Watchers
 from sigma_run import load
 from sigma_store import folders, run_folder
 from sigma_store.checkpoints import store as checkpoint, writer
@@ -438,11 +440,11 @@ def test_a_pause_at_an_iteration_already_passed_is_refused(monkeypatch: pytest.M
 
 
 def test_a_trainer_that_fails_before_training_still_answers_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(trainer: Any, waits: Any) -> None:
+    def fail(lifecycle: Any, wait: Any) -> None:
         raise RuntimeError("gone")
 
     with _small() as sigma, ThreadPoolExecutor(1) as people:
-        monkeypatch.setattr(module_of_trainers.Trainer, "relive", fail)
+        monkeypatch.setattr(SessionLifecycle, "train_or_replay", fail)
         with pytest.raises(RuntimeError, match="gone"):
             sigma.run()
         rate = "trainer.optimiser.learning_rate"
@@ -566,7 +568,7 @@ def test_a_second_ctrl_c_aborts_immediately(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_aborted_run_waits_a_moment_for_its_monitors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOMENT", PATIENCE)
+    monkeypatch.setattr(running, "MOMENT", PATIENCE)
 
     def give_back(view: View) -> None:
         view.wait(PATIENCE)
@@ -743,7 +745,7 @@ def _flood(view: View) -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("does", [_hang, _raise, _exit, _flood])
 def test_no_monitor_disturbs_training(does: Callable[[View], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "GRACE", 0.2)
+    monkeypatch.setattr(running, "GRACE", 0.2)
     found = []
     for monitors in ({}, {"a": Told(does), "b": Told(does)}):
         with _small(epochs=20) as sigma:
@@ -764,11 +766,11 @@ def test_a_failed_monitor_is_logged() -> None:
 
 def test_hanging_monitors_share_one_grace_period(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[tuple[int, float]] = []
-    monkeypatch.setattr(module, "wait", lambda watching, patience: waited.append((len(watching), patience)))
+    monkeypatch.setattr(watchers, "wait", lambda watching, patience: waited.append((len(watching), patience)))
     with _small() as sigma:
         sigma.monitors.update({str(i): Told(_hang) for i in range(5)})
         sigma.run()
-    assert waited == [(5, module.GRACE)]
+    assert waited == [(5, running.GRACE)]
 
 
 def test_a_monitor_can_observe_and_stop_a_run() -> None:
@@ -793,14 +795,14 @@ def test_a_monitor_can_observe_and_stop_a_run() -> None:
 
 
 def test_a_monitor_that_begins_late_ends_with_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch, ended = Environment._watch, threading.Event()
+    watch, ended = Watchers._observe, threading.Event()
 
     def late(*given: Any) -> None:
         assert ended.wait(PATIENCE)
         watch(*given)
 
-    monkeypatch.setattr(Environment, "_watch", late)
-    monkeypatch.setattr("sigma_kernel.environment.GRACE", 0.0)
+    monkeypatch.setattr(Watchers, "_observe", late)
+    monkeypatch.setattr("sigma_kernel.running.GRACE", 0.0)
     monitor = Told(lambda view: _until(lambda: view.wait(0.01)))
     with _small() as sigma:
         sigma.monitors["late"] = monitor
@@ -956,7 +958,7 @@ def test_a_run_begins_while_its_folder_is_being_listed(tmp_path: Path, monkeypat
 def test_a_folder_that_was_removed_is_mended_while_another_thread_ends_the_run(tmp_path: Path) -> None:
     sigma = Environment("mended", folder=tmp_path)
     records = sigma._records
-    with sigma._gate:  # as the thread has it that waits for the journal, whose own thread mends the folder
+    with sigma._runner._gate:  # as the thread has it that waits for the journal, whose own thread mends the folder
         mending = threading.Thread(target=records.note_plugins, args=[records.open(tmp_path)], daemon=True)
         mending.start()
         mending.join(30)

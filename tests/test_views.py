@@ -203,7 +203,7 @@ def test_what_a_hook_published_has_the_type_of_its_value() -> None:
 # -- measured values ---------------------------------------------------------------------------------------------------
 def test_each_branch_is_a_stretch_of_its_own() -> None:
     with trained() as view:
-        assert [(branch.number, branch.parent, branch.start) for branch in view.branches("trainer")] == [
+        assert [(branch.number, branch.parent, branch.start) for branch in view.trainer("trainer").branches()] == [
             (0, None, 0), (1, 0, 5),
         ]  # fmt: skip
         _, found = view.stretches("trainer.training.loss")
@@ -302,7 +302,7 @@ def test_the_network_is_told_by_layers_with_shapes_and_parameters() -> None:
         trainer.hooks = {"stop": {"type": "stop", "when": "epoch reaches 1"}}
         sigma.prepare()
         view = seen(sigma)
-        layers = {layer.name: layer for layer in view.network("trainer")}
+        layers = {layer.name: layer for layer in view.trainer("trainer").network()}
         assert list(layers) == ["0-input", "1-dropout", "2-dense", "3-output", "4-softmax_cross_entropy"]
         dense = layers["2-dense"]
         assert (dense.component, dense.sources, dense.shape) == ("dense", ("1-dropout",), (4,))
@@ -311,9 +311,9 @@ def test_the_network_is_told_by_layers_with_shapes_and_parameters() -> None:
         }  # fmt: skip
         assert layers["1-dropout"].settings["rate"] == 0.25
         assert dense.settings["activation"] == "tanh"
-        assert view.splits("trainer") == {"training": 20}
-        assert view.predict("trainer", x[:5])["3-output"].shape == (5, 2)
-        assert view.columns("trainer") == {}
+        assert view.trainer("trainer").splits() == {"training": 20}
+        assert view.trainer("trainer").predict(x[:5])["3-output"].shape == (5, 2)
+        assert view.trainer("trainer").columns() == {}
 
 
 @pytest.mark.rooms
@@ -329,7 +329,7 @@ def test_activations_are_what_each_layer_makes_of_samples_that_are_predicted() -
             batch_size=4,
         ).fit(epochs=2)
         view, values = seen(sigma), {}
-        found, said = view.activations("trainer", 7 * x[:5] + 2), view.predict("trainer", 7 * x[:5] + 2)
+        found, said = view.trainer("trainer").activations(7 * x[:5] + 2), view.trainer("trainer").predict(7 * x[:5] + 2)
         for name in ("2-dense.weights", "2-dense.biases", "3-output.weights", "3-output.biases"):
             values[name] = sigma.get(f"trainer.network.layers.{name}").astype(float)
     given = ((7 * x + 2) - (7 * x + 2).mean(0)) / (7 * x + 2).std(0)
@@ -389,7 +389,7 @@ def test_the_names_of_columns_are_those_of_the_data_and_are_saved_with_the_run(t
     with Environment("titled", folder=tmp_path) as sigma:
         sigma.create_trainer(data=Columns(names), **settings)
         sigma.run()
-        assert seen(sigma).columns("trainer") == {"inputs": names}
+        assert seen(sigma).trainer("trainer").columns() == {"inputs": names}
         assert sigma.run_folder is not None
         trained = load(sigma.run_folder)
         assert trained.columns == {"inputs": names}
@@ -410,7 +410,7 @@ def test_layers_inside_of_others_are_told_as_text_and_by_the_addresses_of_their_
             " + squared_difference()"
         )
         sigma.prepare()
-        layers = {layer.name: layer for layer in seen(sigma).network("trainer")}
+        layers = {layer.name: layer for layer in seen(sigma).trainer("trainer").network()}
         assert layers["both"].settings == {"name": "both", "chain": 'dense(2, name="code") + dense(3)'}
         head, inner = "trainer.network.layers.both", [("code", "weights"), ("code", "biases")]
         inner += [("1-dense", "weights"), ("1-dense", "biases")]
@@ -427,7 +427,7 @@ def test_hooks_are_told_in_order_with_reasons() -> None:
     }
     with small_environment(Sweep(), splits=["training"], hooks=hooks) as sigma:
         sigma.prepare()
-        found = seen(sigma).hooks("trainer")
+        found = seen(sigma).trainer("trainer").hooks()
     assert [hook.name for hook in found] == ["b", "writer", "reader"]
     assert found[2].reasons == ("writer before reader: reader reads own.value, which writer writes",)
     assert found[1].reasons == ("b before writer: by name, as nothing else decides",)
@@ -436,7 +436,7 @@ def test_hooks_are_told_in_order_with_reasons() -> None:
 
 def test_states_are_those_kept_in_memory_and_those_on_disk(tmp_path: Path) -> None:
     with trained(tmp_path) as view:
-        states = view.states("trainer")
+        states = view.trainer("trainer").states()
     assert [state.iteration for state in states if state.saved] == [5, 15]
     assert all(state.epoch == state.iteration // 5 for state in states)
     assert any(state.kept for state in states)
@@ -445,9 +445,9 @@ def test_states_are_those_kept_in_memory_and_those_on_disk(tmp_path: Path) -> No
 def test_a_trainer_that_is_not_prepared_is_asked_in_vain() -> None:
     with small_environment(Sweep()) as sigma:
         with pytest.raises(SigmaStateError, match="is not prepared yet"):
-            seen(sigma).network("trainer")
+            seen(sigma).trainer("trainer").network()
         with pytest.raises(SigmaConfigError, match="no such trainer"):
-            seen(sigma).hooks("trainor")
+            seen(sigma).trainer("trainor").hooks()
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
@@ -521,7 +521,7 @@ def test_branches_go_on_with_their_numbers_after_a_resume(tmp_path: Path) -> Non
     with small_environment(Sweep()) as sigma:
         sigma.resume(run)
         sigma.trainer("trainer").fit(epochs=1)
-        assert [branch.number for branch in seen(sigma).branches("trainer")] == [1]
+        assert [branch.number for branch in seen(sigma).trainer("trainer").branches()] == [1]
 
 
 def test_a_reset_begins_a_stretch_that_leaves_the_former_values(tmp_path: Path) -> None:

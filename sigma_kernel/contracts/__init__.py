@@ -19,10 +19,12 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
         "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform"
         " Transformed Update",
+        "running": "Lifecycle Request TrainerReport",
         "steering": "Compute Criterion Hook HookContext Iterations Merger Metric Operator Outlook Recipe Repeatable"
         " RowLosses"
         " TextGenerator Work",
         "storing": "Checkpoint Checkpoints ConfigurationFormat Excerpt Journal RowWriter Store StoredRun",
-        "watching": "AddressEntry Branch Chart HookEntry LayerEntry Monitor Panel StateEntry Stretch Ticket View",
+        "watching": "AddressEntry Branch Chart HookEntry LayerEntry Monitor Panel StateEntry Stretch Ticket TrainerView"
+        " View",
     },
 )

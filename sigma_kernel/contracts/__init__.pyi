@@ -47,6 +47,9 @@ from sigma_kernel.contracts.optimisation import Slot as Slot
 from sigma_kernel.contracts.optimisation import Transform as Transform
 from sigma_kernel.contracts.optimisation import Transformed as Transformed
 from sigma_kernel.contracts.optimisation import Update as Update
+from sigma_kernel.contracts.running import Lifecycle as Lifecycle
+from sigma_kernel.contracts.running import Request as Request
+from sigma_kernel.contracts.running import TrainerReport as TrainerReport
 from sigma_kernel.contracts.steering import Compute as Compute
 from sigma_kernel.contracts.steering import Criterion as Criterion
 from sigma_kernel.contracts.steering import Hook as Hook
@@ -79,4 +82,5 @@ from sigma_kernel.contracts.watching import Panel as Panel
 from sigma_kernel.contracts.watching import StateEntry as StateEntry
 from sigma_kernel.contracts.watching import Stretch as Stretch
 from sigma_kernel.contracts.watching import Ticket as Ticket
+from sigma_kernel.contracts.watching import TrainerView as TrainerView
 from sigma_kernel.contracts.watching import View as View

@@ -126,6 +126,65 @@ class Ticket:
         return dict(self.answer.result(timeout))
 
 
+class TrainerView(Protocol):
+    """A monitor's view of one trainer; where it says nothing else, addresses start at the trainer.
+
+    Raises SigmaStateError for a trainer that is not prepared yet, except for what was measured.
+    """
+
+    def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
+        """Return what was measured at an address since a cursor, and the next cursor, as :meth:`View.stretches`."""
+
+    def branches(self) -> list[Branch]:
+        """Return the branches of its history, the present one last."""
+
+    def network(self) -> list[LayerEntry]:
+        """Return its layers; their addresses start at the root."""
+
+    def hooks(self) -> list[HookEntry]:
+        """Return its hooks in callback order."""
+
+    def states(self) -> list[StateEntry]:
+        """Return the states that it can be rewound to, oldest first."""
+
+    def splits(self) -> dict[str, int]:
+        """Return the number of rows of each split of its data."""
+
+    def classes(self) -> list[Any]:
+        """Return the class names of its data by index; empty if it has none."""
+
+    def columns(self) -> dict[str, list[str]]:
+        """Return the names of the columns of each section of inputs that has any."""
+
+    def targets(self) -> dict[str, list[str]]:
+        """Return the names of the columns that outputs predict, by output, of those that have any."""
+
+    def rows(self, split: str, numbers: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
+        """Return the sections of numbered rows of a split, as they are in the data, or preprocessed.
+
+        Rows are numbered from 0, before they are shuffled. Classes are indices; labels that were changed are those of
+        :meth:`edits`.
+        """
+
+    def losses(self, split: str, most: int | None = None) -> RowLosses:
+        """Return the loss of each row of a split as it is edited now, or of the ``most`` rows with the greatest losses.
+
+        Parameters are copied between two bursts; these and the next two are computed in the calling thread.
+        """
+
+    def predict(self, samples: Any) -> dict[str, np.ndarray]:
+        """Return the predictions of each output for samples, as ``Trainer.predict`` takes them."""
+
+    def activations(self, samples: Any) -> dict[str, np.ndarray]:
+        """Return the output of each layer before the costs for samples, by its name, one row per sample."""
+
+    def edits(self) -> dict[str, dict[str, Any]]:
+        """Return the rows ``excluded`` by commands, a list, and new ``labels`` by row, for each split that is edited.
+
+        They act from the next epoch on; how many are in force is at ``data.<split>.*``.
+        """
+
+
 class View(Protocol):
     """A monitor's view of an environment, from its own threads; addresses start at the root.
 
@@ -173,58 +232,11 @@ class View(Protocol):
         number that can be set has a point where it is first in force, and one at each change.
         """
 
-    def branches(self, trainer: str) -> list[Branch]:
-        """Return the branches of a trainer's history, the present one last."""
-
-    # -- trainers ------------------------------------------------------------------------------------------------------
     def trainers(self) -> list[str]:
         """Return the names of the trainers."""
 
-    def network(self, trainer: str) -> list[LayerEntry]:
-        """Return the layers of a trainer that is prepared."""
-
-    def hooks(self, trainer: str) -> list[HookEntry]:
-        """Return the hooks of a trainer in callback order."""
-
-    def states(self, trainer: str) -> list[StateEntry]:
-        """Return the states that a trainer can be rewound to, oldest first."""
-
-    def splits(self, trainer: str) -> dict[str, int]:
-        """Return the number of rows of each split of a trainer's data."""
-
-    def classes(self, trainer: str) -> list[Any]:
-        """Return the class names of a trainer's data by index; empty if it has none."""
-
-    def columns(self, trainer: str) -> dict[str, list[str]]:
-        """Return the names of the columns of each section of inputs that has any."""
-
-    def targets(self, trainer: str) -> dict[str, list[str]]:
-        """Return the names of the columns that outputs predict, by output, of those that have any."""
-
-    def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
-        """Return the sections of numbered rows of a split, as they are in the data, or preprocessed.
-
-        Rows are numbered from 0, before they are shuffled. Classes are indices; labels that were changed are those of
-        :meth:`edits`.
-        """
-
-    def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
-        """Return the loss of each row of a split as it is edited now, or of the ``most`` rows with the greatest losses.
-
-        Parameters are copied between two bursts; these and the next two are computed in the calling thread.
-        """
-
-    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
-        """Return the predictions of each output for samples, as ``Trainer.predict`` takes them."""
-
-    def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
-        """Return the output of each layer before the costs for samples, by its name, one row per sample."""
-
-    def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
-        """Return the rows ``excluded`` by commands, a list, and new ``labels`` by row, for each split that is edited.
-
-        They act from the next epoch on; how many are in force is at ``<trainer>.data.<split>.*``.
-        """
+    def trainer(self, name: str) -> TrainerView:
+        """Return the view of one trainer; raise SigmaConfigError for an unknown name."""
 
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: str, **arguments: Any) -> Ticket:

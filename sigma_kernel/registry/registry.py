@@ -54,6 +54,11 @@ class Kind:
     doc: str = ""
     unit: str = ""
 
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Return the shape of an array; None for other values."""
+        return None
+
     def check(self, address: str, value: Any) -> Any:
         """Return the value converted to the type; raises SigmaAddressError if it does not fit."""
         if not self.holds(value):

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NoReturn
 
-import numpy as np
 from attrs import define, field, fields_dict
 
-from sigma_kernel.contracts import Array, Metric
-from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.contracts import Array, Metric, running as contracts
+from sigma_kernel.contracts.running import Goals, Host
+from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, refuse_unknown, suggest_name
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import fix
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import is_table, is_whole, precision, seed
 from sigma_kernel.training.arguments import BELONGS, advise, check_metrics
-from sigma_kernel.training.components import SETTINGS, Learned, Settings, network, operator
+from sigma_kernel.training.components import SETTINGS, Learned, Settings, network
 from sigma_kernel.training.data.dataset import keep_blocks
 from sigma_kernel.training.history.metrics import History
 from sigma_kernel.training.history.recorder import Recorder
 from sigma_kernel.training.hooks.order import meet
+from sigma_kernel.training.lifecycle import SessionLifecycle
 from sigma_kernel.training.preparation import prepare_session, prepared_for
+from sigma_kernel.training.runs.resume import recall
 from sigma_kernel.training.session.session import Session, build_session
 from sigma_kernel.training.session.state import learned_from, plain_values
-from sigma_kernel.training.step.live import Elements
 from sigma_kernel.training.step.model import LAYERS
-
-Goals = tuple[int | None, int | None]  # epochs and iterations to train; with neither, the total of the settings holds
+from sigma_kernel.training.view import SessionView
 
 
 class Fixed(dict[str, Any]):
@@ -51,21 +51,34 @@ def fixed(setting: Any) -> Any:
 
 
 @define(eq=False, repr=False, kw_only=True)
-class Trainer(Settings):
+class Trainer(Settings, contracts.Trainer):
     """Hold the settings of a trainer; prepare its session on first use, which fixes them."""
 
     registry: Registry
     recorder: Recorder
-    fitting: Callable[[Trainer, Goals, bool | None], None]  # trains in the environment, as ``run`` does
-    saving: Callable[[Trainer, Path | str], Path]
-    _session: Session | None = field(default=None, init=False)
+    host: Host
+    _lifecycle: SessionLifecycle | None = field(default=None, init=False)
     _preparing: threading.RLock = field(factory=threading.RLock, init=False)  # several threads may ask for the session
+
+    @classmethod
+    def create(cls, name: str, host: Host, settings: Mapping[str, Any]) -> Trainer:
+        """Return a trainer of an environment; raise SigmaConfigError for unknown settings."""
+        refuse_unknown(f"trainer {name!r}", settings, SETTINGS, remedies=BELONGS)
+        return cls(
+            name=name,
+            resolve=host.resolve,
+            registry=host.registry.branch(name, "trainer"),
+            recorder=Recorder(name, host.log, host.publish_row, History(host.resolve)),
+            host=host,
+            others=host.trainers,
+            **settings,
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse unknown settings, and changes after preparation, which would have no effect."""
         if name not in fields_dict(Trainer):
             refuse_unknown(f"trainer {self.name!r}", [name], SETTINGS, remedies=BELONGS)
-        if getattr(self, "_session", None) is not None:
+        if getattr(self, "_lifecycle", None) is not None:
             raise SigmaStateError(
                 f"{self.name}.{name}: is fixed, as the trainer is prepared. Set it before, on a new trainer."
             )
@@ -74,16 +87,16 @@ class Trainer(Settings):
 
     def __repr__(self) -> str:
         network = "no network" if self.network is None else shorten(str(self.network), 120, placeholder=" ...")
-        moment = None if self._session is None else self._session.moment
+        moment = None if self._lifecycle is None else self._lifecycle.session.moment
         done = "" if moment is None else f", epoch {moment.epoch}, iteration {moment.iteration}"
         return f"Trainer({self.name!r}, {network}{done})"
 
     # -- what users call -----------------------------------------------------------------------------------------------
     @property
-    def session(self) -> Session:
-        """Return the session, prepared on first use; the settings are fixed from then on."""
+    def lifecycle(self) -> SessionLifecycle:
+        """Return what an environment drives, prepared on first use; the settings are fixed from then on."""
         with self._preparing:
-            if self._session is None:
+            if self._lifecycle is None:
                 for name in SETTINGS if is_table(self.data) else [name for name in SETTINGS if name != "data"]:
                     object.__setattr__(self, name, fixed(getattr(self, name)))
                 setup, initial = prepare_session(self)
@@ -93,23 +106,34 @@ class Trainer(Settings):
                     fix(placed.layer, f"{self.name}.network.layers.{placed.name}")
                 session = build_session(setup, initial, self.recorder, self.registry)
                 self.learned.restore(session)
-                self._session = session
-            return self._session
+                self._lifecycle = SessionLifecycle(session, self)
+            return self._lifecycle
+
+    @property
+    def session(self) -> Session:
+        """Return the session, prepared on first use."""
+        return self.lifecycle.session
+
+    @property
+    def view(self) -> SessionView:
+        """Return what monitors see of the trainer."""
+        return SessionView(self)
 
     def told(self, pattern: str) -> dict[str, Any]:
         """Return the plain values that match a pattern, for other trainers: nothing waits for the training thread.
 
         Raises SigmaAddressError for an address that will never have a value.
         """
-        found = [a for a in self.registry.addresses(pattern) if not isinstance(self.registry.kind(a), Elements)]
-        if self._session and not found and not any(meet(pattern, a) for a in self._session.setup.published_addresses):
+        found = [a for a in self.registry.addresses(pattern) if self.registry.kind(a).shape is None]
+        if self.prepared and not found and not any(meet(pattern, a) for a in self.session.setup.published_addresses):
             wrong = f"{self.name}.{pattern}: is not published, or an array"
             raise SigmaAddressError(f"{wrong}.{suggest_name(pattern, self.registry.addresses())}")
         return plain_values({name: value for address in found for name, value in self.registry.find(address)})
 
-    def begin_from(self, found: Checkpoint, initial: Mapping[str, np.ndarray]) -> None:
-        """Read data as an earlier training did, and take its initial values by address, unless it is prepared."""
+    def begin_from(self, run: StoredRun) -> None:
+        """Read data as an earlier training did, and take its initial values, unless the trainer is prepared."""
         if not self.prepared:
+            found, initial = recall(run, self.name, whole=bool(self.preprocessors)), run.initial(self.name)
             self.learned = Learned.from_checkpoint(
                 found.values, found.arrays, restore=self.learned.restore, initial=initial
             )
@@ -123,26 +147,19 @@ class Trainer(Settings):
     @property
     def prepared(self) -> bool:
         """Return whether the trainer is prepared."""
-        return self._session is not None
-
-    def check_free(self) -> None:
-        """Raise SigmaStateError if the trainer is training, or was stopped during a replay."""
-        if self.session.queue.busy:
-            raise SigmaStateError(f"trainer {self.name!r}: is training already. Wait for its end, or stop it first.")
-        if (replay := self.recorder.replay) is not None:
-            replay.begin(self.session.moment.iteration)  # raises if the replay was stopped early
+        return self._lifecycle is not None
 
     def summary(self) -> Outline:
         """Return a table of the layers; before preparation, with the shapes and counts that follow from inputs."""
-        if self._session is None:
+        if not self.prepared:
             return outline(network(self.resolve, self.name, self.network).layers)
-        model = self._session.setup.model
+        model = self.session.setup.model
         return outline(model.network.layers, model.shapes)
 
     def close(self) -> None:
         """End training if it is in progress, and stop all background work."""
-        if self._session is not None:
-            self._session.close()
+        if self._lifecycle is not None:
+            self._lifecycle.session.close()
 
     @property
     def history(self) -> History:
@@ -161,52 +178,8 @@ class Trainer(Settings):
         SIGTERM and SIGHUP do the same, then have their usual effect; SIGUSR1 saves a checkpoint.  Raises
         SigmaConfigError if nothing ends training, SigmaStateError if the trainer is training already.
         """
-        self.fitting(self, _goals(epochs=epochs, iterations=iterations), progress)
+        self.host.fit(self, _goals(epochs=epochs, iterations=iterations), progress)
         return self.history
-
-    def train(self, epochs: int | None = None, iterations: int | None = None, again: bool = False) -> None:
-        """Train in the calling thread, which has claimed the session; ``again`` goes on after a failure."""
-        try:
-            if not again:
-                self.session.loop.begin(epochs, iterations)
-            operator(self).train(self.session.loop)
-            self.session.loop.end()
-        except BaseException as error:
-            self.session.loop.fail(error)
-            raise
-
-    def relive(self, waits: Callable[[Exception], bool] = lambda error: False) -> None:
-        """Train; during replay, repeat every ``begin`` to ``end`` of training that the journal holds.
-
-        After a failure, training goes on if ``waits`` returns True: a command has told it to.
-        """
-        session, replay = self.session, self.session.recorder.replay
-        if replay is not None and not session.progress.underway:
-            session.replayer.replay_rows(replay)  # commands from before training began
-        failure: Exception | None = None
-        while True:
-            failure = self._failure(again=failure is not None and session.progress.underway)
-            if replay is None or replay.left or not replay.rows:
-                if failure is None or not waits(failure):
-                    break
-                continue
-            if failure is None and not session.recorder.is_behind:
-                session.loop.leave()  # commands act as they did after its end
-            session.replayer.replay_rows(replay)  # commands from after its end, before new ones act
-            if not replay.rows and not (replay.goes_on and (failure or session.progress.interrupted)):
-                break
-            session.queue.claim(again=True)
-        session.loop.leave()
-        if failure is not None:
-            raise failure
-
-    def _failure(self, again: bool) -> Exception | None:
-        """Train; return the error if that fails."""
-        try:
-            self.train(again=again)
-        except Exception as error:
-            return error
-        return None
 
     def parameters(self) -> dict[str, Array]:
         """Return a copy of every parameter by its address: arrays of the backend, on its device, that export DLPack."""
@@ -240,7 +213,7 @@ class Trainer(Settings):
         ``load(path)`` predicts with the same bits.  A network that was saved there is replaced.  Raises
         SigmaConfigError for settings that a file cannot hold, SigmaStateError if ``path`` holds anything else.
         """
-        return self.saving(self, path)
+        return self.host.save(self, path)
 
     def predict(self, samples: Any, weights: str = "") -> Any:
         """Return predictions for samples: an array or a data frame, or one for each input section.
@@ -270,6 +243,17 @@ class Trainer(Settings):
         """
         session, how = self.session, (text, length, temperature, seed)
         return str(session.ask(lambda: session.readings.generate(*how, weights=weights)))
+
+
+def expect_trainer(trainer: contracts.Trainer) -> Trainer:
+    """Return a trainer with the type that it has; raise SigmaConfigError for one of another plugin."""
+    if not isinstance(trainer, Trainer):
+        kind = type(trainer)
+        raise SigmaConfigError(
+            f"trainer {trainer.name!r}: is a {kind.__name__} of {kind.__module__}, and this needs one of "
+            f"{Trainer.__module__}. Leave it out."
+        )
+    return trainer
 
 
 def _goals(**given: int | None) -> Goals:

@@ -63,7 +63,11 @@ REMOVED: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("how", list(REMOVED))
 def test_removed_files_of_a_run_folder_are_restored_and_reported(tmp_path: Path, how: str) -> None:
-    script = {2: lambda s: s.send("save"), 4: rate(0.2), 6: lambda s: [s._written(), REMOVED[how](on(s))], 8: rate(0.1)}
+    def remove(sigma: Environment) -> None:
+        sigma._runner.wait_for_checkpoints()
+        REMOVED[how](on(sigma))
+
+    script = {2: lambda s: s.send("save"), 4: rate(0.2), 6: remove, 8: rate(0.1)}
     with steered_environment(script, last=14) as sigma:
         sigma.folder, sigma.configuration = tmp_path / "runs", "name = 'x'\n"
         assert sigma.run().status == "finished"

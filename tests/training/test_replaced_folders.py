@@ -74,7 +74,7 @@ SWAPS: dict[str, Callable[[Path, Path], Any]] = {
 def swap(sigma: Environment, how: str, seen: dict[str, Any]) -> None:
     """Replace the run folder, once all is written."""
     sigma.send("save")
-    sigma._written()
+    sigma._runner.wait_for_checkpoints()
     run = on(sigma)
     outside = theirs(run)
     run.rename(run.with_name("moved"))
@@ -119,7 +119,7 @@ def test_a_run_goes_on_without_loss_once_its_own_folder_is_put_back(tmp_path: Pa
     seen: dict[str, Any] = {}
 
     def refused(sigma: Environment) -> None:
-        sigma._written()  # else the checkpoint of iteration 5 may meet the folder that was put back
+        sigma._runner.wait_for_checkpoints()  # else the checkpoint of iteration 5 may meet the folder that was put back
         with pytest.raises(SigmaStateError, match=re.escape(f"though applied: {on(sigma)}: {REPLACED}")):
             sigma.set(RATE, 0.2)
         assert contents(on(sigma)) == seen["before"]
@@ -147,7 +147,7 @@ def test_a_run_whose_folder_is_given_by_a_link_is_resumed_and_keeps_to_that_fold
     link.symlink_to(run)
 
     def point_elsewhere(sigma: Environment) -> None:
-        sigma._written()
+        sigma._runner.wait_for_checkpoints()
         link.unlink()
         link.symlink_to(outside)
 

@@ -30,6 +30,7 @@ from sigma_testing.steering import (
     small_environment,
     steered_environment,
     train_until_crash,
+    wait_until,
 )
 
 pytestmark = pytest.mark.usefixtures("shop")

@@ -17,6 +17,7 @@ from sigma_bench.work import Workload
 from sigma_hooks.reference import Reference
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError, SigmaError
+from sigma_kernel.training.trainer import expect_trainer
 from sigma_run.config import Document, override, structured
 
 SIGMA = "sigma_bench.contestants.sigma:make_contestant"
@@ -111,7 +112,7 @@ class Entry:
     def _work(self, wanted: Document) -> Workload | None:
         """Return what peers compute, if there are any; raise for mistakes of the file, and for missing data."""
         with closing(SoleTrainer(structured(wanted, catalogue()), Reference(), dict, "bench")) as sole:
-            return to_workload(sole.trainer) if self.peers else None
+            return to_workload(expect_trainer(sole.trainer)) if self.peers else None
 
     def _begin_backend(self, wanted: Document, backend: str, drops: bool = True) -> Remote:
         return Remote(backend or "sigma", SIGMA, wanted, backend, drops)

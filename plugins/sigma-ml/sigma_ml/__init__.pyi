@@ -42,6 +42,7 @@ from sigma_kernel import Journal as Journal
 from sigma_kernel import Label as Label
 from sigma_kernel import Layer as Layer
 from sigma_kernel import LayerEntry as LayerEntry
+from sigma_kernel import Lifecycle as Lifecycle
 from sigma_kernel import LoopProgram as LoopProgram
 from sigma_kernel import Lowerings as Lowerings
 from sigma_kernel import Merger as Merger
@@ -70,6 +71,7 @@ from sigma_kernel import Recipe as Recipe
 from sigma_kernel import Records as Records
 from sigma_kernel import Registry as Registry
 from sigma_kernel import Repeatable as Repeatable
+from sigma_kernel import Request as Request
 from sigma_kernel import RowLosses as RowLosses
 from sigma_kernel import RowWriter as RowWriter
 from sigma_kernel import Schedule as Schedule
@@ -101,6 +103,8 @@ from sigma_kernel import TimeStep as TimeStep
 from sigma_kernel import Totals as Totals
 from sigma_kernel import Trace as Trace
 from sigma_kernel import Trainer as Trainer
+from sigma_kernel import TrainerReport as TrainerReport
+from sigma_kernel import TrainerView as TrainerView
 from sigma_kernel import TrainingHandle as TrainingHandle
 from sigma_kernel import Transform as Transform
 from sigma_kernel import Transformed as Transformed

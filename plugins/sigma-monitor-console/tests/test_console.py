@@ -26,7 +26,7 @@ from sigma_testing import MonitorSuite, Sweep, small_environment
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for the last line for as long as a slow machine needs: a monitor imports what it shows that with."""
-    monkeypatch.setattr("sigma_kernel.environment.GRACE", 60.0)
+    monkeypatch.setattr("sigma_kernel.running.GRACE", 60.0)
 
 
 class TestConsole(MonitorSuite):

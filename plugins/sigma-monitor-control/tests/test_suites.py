@@ -30,7 +30,7 @@ class TestControlMonitor(MonitorSuite):
 def on(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SIGMA_CONTROL")
     monkeypatch.setattr(monitor, "_TOLD", set())
-    monkeypatch.setattr("sigma_kernel.environment.GRACE", 60.0)  # on a slow machine, a monitor ends late
+    monkeypatch.setattr("sigma_kernel.running.GRACE", 60.0)  # on a slow machine, a monitor ends late
 
 
 def seen_while(sigma: Environment, expected: bool = True) -> list[str]:
@@ -64,7 +64,7 @@ def test_a_run_that_nobody_looks_at_imports_little_for_it(on: None) -> None:
     code = """if True:
         import sys
         from sigma_testing import Sweep, small_environment
-        sys.modules["sigma_kernel.environment"].GRACE = 60.0
+        sys.modules["sigma_kernel.running"].GRACE = 60.0
         with small_environment(Sweep()) as sigma:
             sigma.control = False
             sigma.trainer("trainer").fit(epochs=1)

@@ -87,7 +87,7 @@ class Writing:
         return int(rows[-1]["iteration"]) if rows else 0
 
     def _present(self, trainer: str) -> Events:
-        branches = self.view.branches(trainer)
+        branches = self.view.trainer(trainer).branches()
         return self._line(trainer, len(branches) - 1, branches).events
 
     def _read_number(self, trainer: str, key: str) -> float:
@@ -98,7 +98,7 @@ class Writing:
         """Write measured values; read them again if training has left its branch meanwhile."""
         before: list[Branch] | None = None
         found: dict[str, tuple[int, list[Stretch]]] = {}
-        while before != (branches := self.view.branches(trainer)):
+        while before != (branches := self.view.trainer(trainer).branches()):
             before = branches
             found = {
                 one.address: self.view.stretches(one.address, self._cursors.get(one.address, 0), self.most)

@@ -29,7 +29,7 @@ from sigma_testing import FakeView, MonitorSuite, Sweep
 def patient() -> Iterator[None]:
     """Wait for the last events for as long as a slow machine needs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sigma_kernel.environment.GRACE", 60.0)
+        patch.setattr("sigma_kernel.running.GRACE", 60.0)
         yield
 
 

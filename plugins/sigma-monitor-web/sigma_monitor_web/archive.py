@@ -50,14 +50,13 @@ class Archive(EndedRun):
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     _held: dict[str, tuple[tuple[int, int], Any]] = field(factory=dict, init=False)  # files by name: version, content
     _trained: dict[str, Trained] = field(factory=dict, init=False)
-    _splits: dict[str, dict[str, int]] = field(factory=dict, init=False)  # of trainers whose data were read
+    _views: dict[str, ArchivedTrainer] = field(factory=dict, init=False)
     _gate: threading.RLock = field(factory=threading.RLock, init=False)
-    _data_gate: threading.RLock = field(factory=threading.RLock, init=False)  # data may take long
 
     @property
     def name(self) -> str:
         """Return the name of the run, or else of its folder."""
-        return str(self._settings().get("run", {}).get("name", self.folder.name))
+        return str(self.read_settings().get("run", {}).get("name", self.folder.name))
 
     def status(self) -> str:
         """Return how the run ended; ``interrupted`` if its process did not say."""
@@ -87,25 +86,27 @@ class Archive(EndedRun):
     def _read_summary(self) -> Mapping[str, Any]:
         return self._read("summary.json", lambda path: describe_folder(path.parent)) or {}
 
-    def _settings(self) -> Mapping[str, Any]:
+    def read_settings(self) -> Mapping[str, Any]:
+        """Return what the configuration says; nothing if it cannot be read."""
         return self._read(CONFIG, lambda path: configuration(path, regular=True).values) or {}
 
-    def _read_metrics(self) -> Mapping[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
+    def read_metrics(self) -> Mapping[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
         """Return what was measured of each trainer: on all branches, and what led to the result."""
         return self._read(METRICS, _parse_metrics) or {}
 
-    def _curves(self) -> Mapping[str, Mapping[str, Curve]]:
+    def read_curves(self) -> Mapping[str, Mapping[str, Curve]]:
         """Return the curves that led to the result, by trainer and name."""
-        return {trainer: curves for trainer, (_, curves) in self._read_metrics().items()}
+        return {trainer: curves for trainer, (_, curves) in self.read_metrics().items()}
 
-    def _rows(self) -> list[tuple[int, Mapping[str, Any]]]:
+    def read_rows(self) -> list[tuple[int, Mapping[str, Any]]]:
+        """Return the numbered rows of the journal, but digests."""
         return self._read(JOURNAL, _parsed_rows) or []
 
     # -- values --------------------------------------------------------------------------------------------------------
     def _values(self) -> dict[str, float]:
         """Return the last value of every curve, and the moment of each trainer."""
         found: dict[str, float] = {}
-        for trainer, curves in self._curves().items():
+        for trainer, curves in self.read_curves().items():
             last = max(curves.values(), key=lambda curve: curve.iterations[-1:].max(initial=-1), default=None)
             if last is not None and len(last.values):
                 found |= {f"{trainer}.{name}": getattr(last, column)[-1].item() for name, column in MOMENTS.items()}
@@ -118,7 +119,7 @@ class Archive(EndedRun):
         """Return the last value at an address, or a parameter of the trained network."""
         trainer, _, name = address.partition(".")
         if name.startswith("network.layers.") and trainer in self.trainers():
-            arrays = self._network(trainer).checkpoint.arrays
+            arrays = self.load_network(trainer).checkpoint.arrays
             if name in arrays:
                 return arrays[name]
         values = self._values()
@@ -139,29 +140,22 @@ class Archive(EndedRun):
     def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return the points of an address after a cursor, on all branches, and the next cursor."""
         trainer, _, name = address.partition(".")
-        known = self._read_metrics().get(trainer)
-        found, end = [], 0
-        for one in known[0].stretches(name) if known is not None else ():
-            rest, end = part(one.curve, slice(max(0, after - end), None)), end + len(one.curve.values)
-            found += [Stretch(one.branch, rest)] if len(rest.values) else []
-        share = most / max(1, sum(len(one.curve.values) for one in found))
-        return end, [Stretch(s.branch, downsample(s.curve, max(2, int(len(s.curve.values) * share)))) for s in found]
-
-    def branches(self, trainer: str) -> list[Branch]:
-        """Return the branches that the journal tells of."""
-        found = [Branch(0)]
-        for _, row in self._rows():
-            if row.get("trainer") == trainer and row.get("command") == "rewind" and isinstance(row.get("branch"), int):
-                found.append(Branch(row["branch"], row.get("parent"), row.get("to", 0)))
-        return found
+        return self.trainer(trainer).stretches(name, after, most)
 
     # -- trainers ------------------------------------------------------------------------------------------------------
     def trainers(self) -> list[str]:
         """Return the names of the trainers."""
-        named = self._settings().get("trainers")
-        return [*named] if isinstance(named, Mapping) and named else [*self._curves()] or ["trainer"]
+        named = self.read_settings().get("trainers")
+        return [*named] if isinstance(named, Mapping) and named else [*self.read_curves()] or ["trainer"]
 
-    def _network(self, trainer: str) -> Trained:
+    def trainer(self, name: str) -> ArchivedTrainer:
+        """Return the view of one trainer."""
+        if name not in self.trainers():
+            return ArchivedTrainer(self, name)
+        with self._gate:
+            return self._views.setdefault(name, ArchivedTrainer(self, name))
+
+    def load_network(self, trainer: str) -> Trained:
         """Return the trained network, loaded once; raises a SigmaError if that is impossible."""
         with self._gate:
             if trainer not in self._trained:
@@ -175,10 +169,46 @@ class Archive(EndedRun):
                 return load(self.folder, trainer=trainer, data=self.data)
         return load(self.folder, trainer=trainer)
 
-    def network(self, trainer: str) -> list[LayerEntry]:
+    def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
+        """Return the rows of the journal after a number, but digests."""
+        return [(number, row) for number, row in self.read_rows() if number > after]
+
+
+@define(eq=False)
+class ArchivedTrainer:
+    """A trainer as a run folder holds it."""
+
+    archive: Archive
+    name: str
+    _splits: dict[str, int] | None = field(default=None, init=False)  # once the data were read
+    _data_gate: threading.RLock = field(factory=threading.RLock, init=False)  # data may take long
+
+    def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
+        """Return the points of an address after a cursor, on all branches, and the next cursor."""
+        known = self.archive.read_metrics().get(self.name)
+        found, end = [], 0
+        for one in known[0].stretches(name) if known is not None else ():
+            rest, end = part(one.curve, slice(max(0, after - end), None)), end + len(one.curve.values)
+            found += [Stretch(one.branch, rest)] if len(rest.values) else []
+        share = most / max(1, sum(len(one.curve.values) for one in found))
+        return end, [Stretch(s.branch, downsample(s.curve, max(2, int(len(s.curve.values) * share)))) for s in found]
+
+    def branches(self) -> list[Branch]:
+        """Return the branches that the journal tells of."""
+        found = [Branch(0)]
+        for _, row in self.archive.read_rows():
+            if (
+                row.get("trainer") == self.name
+                and row.get("command") == "rewind"
+                and isinstance(row.get("branch"), int)
+            ):
+                found.append(Branch(row["branch"], row.get("parent"), row.get("to", 0)))
+        return found
+
+    def network(self) -> list[LayerEntry]:
         """Return the layers of the trained network; none if it cannot be loaded."""
         try:
-            found = self._network(trainer)
+            found = self.archive.load_network(self.name)
         except SigmaError:
             return []
         shapes = {name: tuple(value.shape) for name, value in found.checkpoint.arrays.items()}
@@ -189,85 +219,81 @@ class Archive(EndedRun):
                 placed.kind,
                 placed.sources,
                 getattr(placed.layer, "shape", None),  # of what it takes
-                {f"{trainer}.{n}": s for n, s in shapes.items() if n.startswith(f"{head}{placed.name}.")},
+                {f"{self.name}.{n}": s for n, s in shapes.items() if n.startswith(f"{head}{placed.name}.")},
                 {name: getattr(placed.layer, name) for name in SHOWN if hasattr(placed.layer, name)},
             )
             for placed in found.network.layers
         ]
 
-    def hooks(self, trainer: str) -> list[HookEntry]:
+    def hooks(self) -> list[HookEntry]:
         """Return the hooks of the configuration, in its order."""
-        settings = self._settings()
-        own = settings.get("trainers", {}).get(trainer, {}).get("hooks", settings.get("hooks", {}))
+        settings = self.archive.read_settings()
+        own = settings.get("trainers", {}).get(self.name, {}).get("hooks", settings.get("hooks", {}))
         tables = {name: table if isinstance(table, Mapping) else {"type": table} for name, table in own.items()}
         found = {name: [str(table.get(key, "")) for key in ("type", "every", "when")] for name, table in tables.items()}
         return [HookEntry(name, kind, at, when, (), False, False) for name, (kind, at, when) in found.items()]
 
-    def states(self, trainer: str) -> list[StateEntry]:
+    def states(self) -> list[StateEntry]:
         """Return the checkpoints, oldest first."""
-        home = self.folder / CHECKPOINTS / trainer
+        home = self.archive.folder / CHECKPOINTS / self.name
         numbers = sorted(int(path.name) for path in home.glob("[0-9]*") if path.name.isdecimal())
-        curves = [*self._curves().get(trainer, {}).values()]
+        curves = [*self.archive.read_curves().get(self.name, {}).values()]
         return [StateEntry(number, _epoch(curves, number), False, True) for number in numbers]
 
-    def splits(self, trainer: str) -> dict[str, int]:
+    def splits(self) -> dict[str, int]:
         """Return the number of rows of each split; the data are read now.
 
         Raises a SigmaError that says why they cannot be read.
         """
         with self._data_gate:
-            if trainer not in self._splits:
-                self._splits[trainer] = self._network(trainer).data.splits()
-        return self._splits[trainer]
+            if self._splits is None:
+                self._splits = self.archive.load_network(self.name).data.splits()
+            return self._splits
 
-    def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
+    def rows(self, split: str, numbers: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split."""
-        self.splits(trainer)
-        return self._network(trainer).data.rows(split, wanted, prepared)
+        self.splits()
+        return self.archive.load_network(self.name).data.rows(split, numbers, prepared)
 
-    def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
+    def losses(self, split: str, most: int | None = None) -> RowLosses:
         """Return the losses of rows of a split, with the parameters of the trained network."""
-        self.splits(trainer)
-        return self._network(trainer).data.losses(split, most)
+        self.splits()
+        return self.archive.load_network(self.name).data.losses(split, most)
 
-    def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
+    def edits(self) -> dict[str, dict[str, Any]]:
         """Return the edits of each split, once the data have been read."""
-        return self._network(trainer).data.edits() if trainer in self._splits else {}
+        return self.archive.load_network(self.name).data.edits() if self._splits is not None else {}
 
-    def classes(self, trainer: str) -> list[Any]:
+    def classes(self) -> list[Any]:
         """Return the class names; none if the network cannot be loaded."""
         try:
-            return list(self._network(trainer).classes)
+            return list(self.archive.load_network(self.name).classes)
         except SigmaError:
             return []
 
-    def columns(self, trainer: str) -> dict[str, list[str]]:
+    def columns(self) -> dict[str, list[str]]:
         """Return the names of columns by section; none if the network cannot be loaded."""
         try:
-            return {name: list(names) for name, names in self._network(trainer).columns.items()}
+            return {name: list(names) for name, names in self.archive.load_network(self.name).columns.items()}
         except SigmaError:
             return {}
 
-    def targets(self, trainer: str) -> dict[str, list[str]]:
+    def targets(self) -> dict[str, list[str]]:
         """Return the names of columns by output; none if the network cannot be loaded."""
         try:
-            return {name: list(names) for name, names in self._network(trainer).targets.items()}
+            return {name: list(names) for name, names in self.archive.load_network(self.name).targets.items()}
         except SigmaError:
             return {}
 
-    def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+    def activations(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the output of each layer of the trained network."""
-        return self._network(trainer).activations(samples)
+        return self.archive.load_network(self.name).activations(samples)
 
-    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
+    def predict(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of the trained network."""
-        trained = self._network(trainer)
+        trained = self.archive.load_network(self.name)
         found = trained.predict(samples)
         return found if isinstance(found, dict) else {trained.network.outputs[0].name: found}
-
-    def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
-        """Return the rows of the journal after a number, but digests."""
-        return [(number, row) for number, row in self._rows() if number > after]
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, frozen
 
-from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch, Ticket
+from sigma_kernel.contracts import (
+    AddressEntry,
+    Branch,
+    HookEntry,
+    LayerEntry,
+    RowLosses,
+    StateEntry,
+    Stretch,
+    Ticket,
+    TrainerView,
+)
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
 
 OVER = "the run does not train now. Resume it first."
@@ -65,62 +75,14 @@ class EndedRun:
         """Return none."""
         return 0, []
 
-    def branches(self, trainer: str) -> list[Branch]:
-        """Return the first."""
-        return [Branch(0)]
-
     # -- trainers ------------------------------------------------------------------------------------------------------
     def trainers(self) -> list[str]:
         """Return the name that a single trainer has."""
         return ["trainer"]
 
-    def network(self, trainer: str) -> list[LayerEntry]:
-        """Return no layers."""
-        return []
-
-    def hooks(self, trainer: str) -> list[HookEntry]:
-        """Return none."""
-        return []
-
-    def states(self, trainer: str) -> list[StateEntry]:
-        """Return none."""
-        return []
-
-    def splits(self, trainer: str) -> dict[str, int]:
-        """Raise SigmaStateError, as the rest does that needs the data or the network."""
-        raise self._ended_error()
-
-    def classes(self, trainer: str) -> list[Any]:
-        """Return none."""
-        return []
-
-    def columns(self, trainer: str) -> dict[str, list[str]]:
-        """Return none."""
-        return {}
-
-    def targets(self, trainer: str) -> dict[str, list[str]]:
-        """Return none."""
-        return {}
-
-    def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
-        """Raise SigmaStateError."""
-        raise self._ended_error()
-
-    def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
-        """Raise SigmaStateError."""
-        raise self._ended_error()
-
-    def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
-        """Raise SigmaStateError."""
-        raise self._ended_error()
-
-    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
-        """Raise SigmaStateError."""
-        raise self._ended_error()
-
-    def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
-        """Return none."""
-        return {}
+    def trainer(self, name: str) -> TrainerView:
+        """Return the view of a trainer of which nothing is known."""
+        return EndedTrainer(self._ended_error)
 
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: str, **arguments: Any) -> Ticket:
@@ -140,3 +102,66 @@ class EndedRun:
     def messages(self, after: int) -> list[tuple[int, str]]:
         """Return no messages: they are not kept."""
         return []
+
+
+@frozen(eq=False)
+class EndedTrainer:
+    """A trainer of which nothing can be read."""
+
+    error: Callable[[], SigmaStateError]
+
+    def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
+        """Return none."""
+        return 0, []
+
+    def branches(self) -> list[Branch]:
+        """Return the first."""
+        return [Branch(0)]
+
+    def network(self) -> list[LayerEntry]:
+        """Return no layers."""
+        return []
+
+    def hooks(self) -> list[HookEntry]:
+        """Return none."""
+        return []
+
+    def states(self) -> list[StateEntry]:
+        """Return none."""
+        return []
+
+    def splits(self) -> dict[str, int]:
+        """Raise SigmaStateError, as the rest does that needs the data or the network."""
+        raise self.error()
+
+    def classes(self) -> list[Any]:
+        """Return none."""
+        return []
+
+    def columns(self) -> dict[str, list[str]]:
+        """Return none."""
+        return {}
+
+    def targets(self) -> dict[str, list[str]]:
+        """Return none."""
+        return {}
+
+    def rows(self, split: str, numbers: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
+        """Raise SigmaStateError."""
+        raise self.error()
+
+    def losses(self, split: str, most: int | None = None) -> RowLosses:
+        """Raise SigmaStateError."""
+        raise self.error()
+
+    def activations(self, samples: Any) -> dict[str, np.ndarray]:
+        """Raise SigmaStateError."""
+        raise self.error()
+
+    def predict(self, samples: Any) -> dict[str, np.ndarray]:
+        """Raise SigmaStateError."""
+        raise self.error()
+
+    def edits(self) -> dict[str, dict[str, Any]]:
+        """Return none."""
+        return {}

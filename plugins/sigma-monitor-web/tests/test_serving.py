@@ -35,7 +35,7 @@ PATIENCE = 60.0
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for the ends of monitors for as long as a slow machine needs."""
-    monkeypatch.setattr("sigma_kernel.environment.GRACE", PATIENCE)
+    monkeypatch.setattr("sigma_kernel.running.GRACE", PATIENCE)
 
 
 class TestWebMonitor(MonitorSuite):

@@ -96,17 +96,20 @@ def test_an_archive_shows_what_the_folder_holds(finished: Path) -> None:
     assert (view.name, view.status()) == ("plane", "finished")
     assert view.get("trainer.iteration") == summary["iterations"] == 20
     assert view.get("trainer.epoch") == 4
-    assert [layer.component for layer in view.network("trainer")] == ["input", "output", "squared_difference"]
-    assert (view.network("trainer")[0].shape, view.network("trainer")[0].settings["section"]) == ((3,), "inputs")
-    assert view.network("trainer")[1].parameters["trainer.network.layers.1-output.weights"] == (3, 1)
+    assert [layer.component for layer in view.trainer("trainer").network()] == ["input", "output", "squared_difference"]
+    assert (view.trainer("trainer").network()[0].shape, view.trainer("trainer").network()[0].settings["section"]) == (
+        (3,),
+        "inputs",
+    )
+    assert view.trainer("trainer").network()[1].parameters["trainer.network.layers.1-output.weights"] == (3, 1)
     assert view.get("trainer.network.layers.1-output.weights").shape == (3, 1)
-    assert [branch.number for branch in view.branches("trainer")] == [0, 1]
-    assert view.states("trainer")[-1].iteration == 20
+    assert [branch.number for branch in view.trainer("trainer").branches()] == [0, 1]
+    assert view.trainer("trainer").states()[-1].iteration == 20
     assert [row["value"] for _, row in view.journal() if row.get("command") == "set"] == [0.1]
-    assert view.predict("trainer", np.zeros((2, 3), "float32"))["1-output"].shape == (2, 1)
-    made = view.activations("trainer", np.ones((2, 3), "float32"))
+    assert view.trainer("trainer").predict(np.zeros((2, 3), "float32"))["1-output"].shape == (2, 1)
+    made = view.trainer("trainer").activations(np.ones((2, 3), "float32"))
     assert {name: values.shape for name, values in made.items()} == {"0-input": (2, 3), "1-output": (2, 1)}
-    assert view.columns("trainer") == {}
+    assert view.trainer("trainer").columns() == {}
 
 
 def test_an_archive_has_the_curves_of_every_branch(finished: Path) -> None:
@@ -125,13 +128,13 @@ def test_an_archive_has_the_curves_of_every_branch(finished: Path) -> None:
 
 def test_an_archive_reads_the_data_of_a_run_when_it_is_asked_for_them(finished: Path) -> None:
     view = Archive(finished)
-    assert view.edits("trainer") == {}
+    assert view.trainer("trainer").edits() == {}
     talk = Opened(finished.parent).talk(finished.name, BOTH)
     assert asked(talk, do="status")["trainers"]["trainer"]["rows"] is None  # not yet
     assert asked(talk, do="splits") == {"training": 40}
     x = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
-    assert (view.rows("trainer", "training", [39, 2])["inputs"] == x[[39, 2]]).all()
-    found, weights = view.losses("trainer", "training"), view.get("trainer.network.layers.1-output.weights")
+    assert (view.trainer("trainer").rows("training", [39, 2])["inputs"] == x[[39, 2]]).all()
+    found, weights = view.trainer("trainer").losses("training"), view.get("trainer.network.layers.1-output.weights")
     biases = view.get("trainer.network.layers.1-output.biases")
     wanted = ((x @ weights + biases - x @ np.array([[1.0], [-2.0], [0.5]], "float32")) ** 2)[:, 0]
     np.testing.assert_allclose(found.losses, wanted, rtol=1e-4)
@@ -165,7 +168,7 @@ def test_files_that_are_damaged_or_missing_leave_the_rest(finished: Path, tmp_pa
     view = Archive(copy)
     assert (view.entries(), view.journal(), view.stretches("trainer.training.loss")) == ([], [], (0, []))
     shutil.rmtree(copy / "checkpoints")
-    assert Archive(copy).network("trainer") == []
+    assert Archive(copy).trainer("trainer").network() == []
     (copy / "summary.json").unlink()
     assert Archive(copy).status() == "interrupted"  # its process did not say how it ended
     (copy / "metrics.jsonl").unlink()

@@ -14,6 +14,7 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel import Environment, History, SigmaConfigError, SigmaStateError, Trainer
+from sigma_kernel.training.trainer import expect_trainer
 
 SIZES = (1, 16, 256)  # rows of a batch to predict: few, as each is compiled once; the last batch is padded
 Rows = dict[str, np.ndarray]  # by section: inputs, targets, and weights if there are any
@@ -99,7 +100,7 @@ def trainer(
     **more: Any,
 ) -> Trainer:
     """Return a new trainer on splits; nothing is written, and nobody steers it."""
-    return kind(name, control=False).create_trainer(name, data=dict(splits), **{**settings, **more})
+    return expect_trainer(kind(name, control=False).create_trainer(name, data=dict(splits), **{**settings, **more}))
 
 
 def train_network(

@@ -22,12 +22,12 @@ from attrs import define, field
 
 from sigma_kernel import functions as f
 from sigma_kernel.clock import Moment, TimeStep, every
-from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric, Operator, RowLosses, Work
+from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric, Operator, RowLosses, Work, running
 from sigma_kernel.environment import Environment
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.minimisation import Plain
 from sigma_kernel.training.data.dataset import Rows
-from sigma_kernel.training.trainer import Trainer
+from sigma_kernel.training.trainer import expect_trainer
 from sigma_testing.null import NullBackend
 from sigma_testing.suite import Suite, alike
 
@@ -67,9 +67,10 @@ def small_environment(
     return environment
 
 
-def state_bytes(trainer: Trainer) -> dict[str, bytes]:
+def state_bytes(trainer: running.Trainer) -> dict[str, bytes]:
     """Return every array of a trainer's state tree as bytes."""
-    return {name: value.tobytes() for name, value in trainer.session.snapshot().arrays.items()}
+    arrays = expect_trainer(trainer).session.snapshot().arrays
+    return {name: value.tobytes() for name, value in arrays.items()}
 
 
 @define(eq=False)
@@ -218,9 +219,9 @@ def train_until_crash(sigma: Environment, folder: Path) -> Path:
     raise AssertionError("the run did not crash")
 
 
-def decisive(trainer: Trainer) -> tuple[dict[str, bytes], dict[str, Any]]:
+def decisive(trainer: running.Trainer) -> tuple[dict[str, bytes], dict[str, Any]]:
     """Return the state that determines the rest of the run, without the wall clock and the run's end."""
-    values = dict(trainer.session.snapshot().values)
+    values = dict(expect_trainer(trainer).session.snapshot().values)
     clock = {name: count for name, count in values["clock"].items() if name not in ("second", "start", "stop")}
     return state_bytes(trainer), {**values, "clock": clock, "progress": None}
 

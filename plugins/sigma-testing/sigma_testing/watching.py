@@ -228,7 +228,7 @@ class ViewSuite(Suite):
             for trainer in view.trainers():
                 _, found = view.stretches(f"{trainer}.training.loss")
                 assert found
-                assert {one.branch for one in found} <= {branch.number for branch in view.branches(trainer)}
+                assert {one.branch for one in found} <= {branch.number for branch in view.trainer(trainer).branches()}
                 for one in found:
                     assert (np.diff(one.curve.iterations) > 0).all()
                     assert len({len(getattr(one.curve, name)) for name in asdict(one.curve, recurse=False)}) == 1
@@ -266,7 +266,7 @@ class ViewSuite(Suite):
         with self.make() as view:
             for trainer in view.trainers():
                 before: set[str] = set()
-                for layer in view.network(trainer):
+                for layer in view.trainer(trainer).network():
                     assert {*layer.sources} <= before
                     before.add(layer.name)
 
@@ -274,8 +274,11 @@ class ViewSuite(Suite):
         """Return the sections of rows in the order in which they are wanted."""
         with self.make() as view:
             for trainer in view.trainers():
-                for split, count in view.splits(trainer).items():
-                    found, first = view.rows(trainer, split, [count - 1, 0]), view.rows(trainer, split, [0])
+                for split, count in view.trainer(trainer).splits().items():
+                    found, first = (
+                        view.trainer(trainer).rows(split, [count - 1, 0]),
+                        view.trainer(trainer).rows(split, [0]),
+                    )
                     assert {len(values) for values in found.values()} == {2}
                     assert all(values[1].tobytes() == first[name][0].tobytes() for name, values in found.items())
 
@@ -283,9 +286,9 @@ class ViewSuite(Suite):
         """Return the loss of each row, or of the rows with the greatest losses."""
         with self.make() as view:
             for trainer in view.trainers():
-                edits = view.edits(trainer)
-                for split, count in view.splits(trainer).items():
-                    found, worst = view.losses(trainer, split), view.losses(trainer, split, 2)
+                edits = view.trainer(trainer).edits()
+                for split, count in view.trainer(trainer).splits().items():
+                    found, worst = view.trainer(trainer).losses(split), view.trainer(trainer).losses(split, 2)
                     assert {*found.rows.tolist()} >= {*range(count)} - {*edits.get(split, {}).get("excluded", ())}
                     assert worst.losses.tolist() == sorted(found.losses.tolist(), reverse=True)[:2]
 
@@ -293,7 +296,7 @@ class ViewSuite(Suite):
         """Return each state once, by iteration, that a rewind can reach."""
         with self.make() as view:
             for trainer in view.trainers():
-                states = view.states(trainer)
+                states = view.trainer(trainer).states()
                 assert [state.iteration for state in states] == sorted({state.iteration for state in states})
                 assert all(state.kept or state.saved for state in states)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from attrs import evolve
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Excerpt, Log, StoredRun
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, SigmaError, error_text
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, error_text
 from sigma_kernel.training.compatibility import check_fit, differences
 from sigma_kernel.training.components import Learned
 from sigma_kernel.training.data.identity import changed_rows, describe_rows
@@ -40,45 +39,7 @@ Restored = tuple[str, Checkpoint]  # with its label
 EDITED = "Some were left out or relabelled by their numbers: restore the rows, or undo that first."
 
 
-def attach(run: StoredRun, session: Session) -> None:
-    """Let a session write to a run from now on."""
-    saver = run.checkpoints(session.setup.name)
-    if session.checkpoints.saver is not saver:
-        # while no other thread writes: early rows come first
-        session.ask(partial(session.recorder.open, run.journal, run.metrics, run))
-        session.checkpoints.attach(saver)
-
-
-def keep_initial(run: StoredRun, session: Session) -> None:
-    """Keep the initial values of a session that come from outside, in a new run."""
-    if arrays := session.initial.outside_values():
-        run.keep_initial(session.setup.name, arrays)
-
-
-def restore_sessions(
-    run: StoredRun, sessions: Mapping[str, Session], edits: Sequence[str], log: Log
-) -> tuple[Excerpt, dict[str, Restored | None]]:
-    """Restore the newest checkpoint of each session; return the journal since then, and these by trainer.
-
-    The whole journal is read if what follows the newest bookmarks is not enough.  Raises SigmaCheckpointError if the
-    run cannot be resumed, SigmaConfigError for edits that do not fit it.
-    """
-    said = list[str]()
-    try:
-        part = run.excerpt([*sessions], said.append, whole=False)
-        restored = {name: _restore_newest(run, one, part, edits, said.append) for name, one in sessions.items()}
-        enough = all(one is not None and part.reaches(one[1]) for one in restored.values())
-    except SigmaError:  # reading all of it raises the error
-        enough = False
-    if not enough:
-        part = run.excerpt([*sessions], log)
-        return part, {name: _restore_newest(run, one, part, edits, log) for name, one in sessions.items()}
-    for text in said:
-        log(text)
-    return part, restored
-
-
-def _restore_newest(run: StoredRun, session: Session, part: Excerpt, edits: Sequence[str], log: Log) -> Restored | None:
+def restore_newest(run: StoredRun, session: Session, part: Excerpt, edits: Sequence[str], log: Log) -> Restored | None:
     """Restore the newest checkpoint of a session; return None if its whole journal is to be replayed.
 
     That is so without a checkpoint, or if all are on abandoned branches.

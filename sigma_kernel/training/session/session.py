@@ -21,7 +21,7 @@ from sigma_kernel.training.session.current import CurrentRun
 from sigma_kernel.training.session.hook_runner import HookRunner
 from sigma_kernel.training.session.loop import TrainingLoop
 from sigma_kernel.training.session.planning import accept
-from sigma_kernel.training.session.progress import Phase, TrainingProgress
+from sigma_kernel.training.session.progress import TrainingProgress
 from sigma_kernel.training.session.queue import Queue, Request
 from sigma_kernel.training.session.readings import Readings
 from sigma_kernel.training.session.recovery import Recovery
@@ -80,11 +80,6 @@ class Session:
     def can_undo(self) -> bool:
         """Return whether a command can be undone."""
         return bool(self.state.undo)
-
-    @property
-    def waits(self) -> bool:
-        """Return whether it has failed, and no command has told it to go on, or to end."""
-        return self.status == Phase.FAILED and not self.progress.interrupted
 
     def steps(self, weights: str = "") -> Steps:
         """Return the steps that compute iterations from the state, or evaluate the weights of a modifier."""

@@ -137,6 +137,11 @@ class Elements(Kind):
 
     spec: Spec = field(kw_only=True)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of the parameter."""
+        return self.spec.shape
+
     def __str__(self) -> str:
         return f"numbers, {self.spec}, or one for all"
 

@@ -10,6 +10,7 @@ from sigma_bench.contest import Contestant
 from sigma_kernel import catalogue
 from sigma_kernel.contracts import Backend, Hook
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.training.trainer import expect_trainer
 from sigma_layers import Dropout
 from sigma_run.config import Configuration, Document, build, prepare, structured
 
@@ -29,7 +30,7 @@ class SoleTrainer:
         if len(self.environment.trainers) != 1:
             listed = ", ".join(self.environment.trainers)
             raise SigmaConfigError(f"{what}: takes a single trainer (got {listed}). Keep one of them.")
-        [self.trainer] = self.environment.trainers.values()
+        [self.trainer] = map(expect_trainer, self.environment.trainers.values())
         self._place(backend, configuration)
         self.trainer.hooks = dict(kept(self.trainer.hooks))
         prepare(configuration, self.environment)

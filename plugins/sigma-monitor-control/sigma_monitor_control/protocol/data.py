@@ -26,7 +26,7 @@ TEXT = "OUST"  # kinds of dtypes
 # -- rows --------------------------------------------------------------------------------------------------------------
 def edits(view: View, trainer: str | None = None) -> dict[str, Any]:
     """Return the rows that commands have excluded, and the labels that they have changed, by split."""
-    return dict(to_json(view.edits(select_trainer(view, trainer))))
+    return dict(to_json(view.trainer(select_trainer(view, trainer)).edits()))
 
 
 def rows(view: View, split: str, rows: list[int], trainer: str | None = None) -> Later:
@@ -40,7 +40,7 @@ def rows(view: View, split: str, rows: list[int], trainer: str | None = None) ->
 
 def check_rows(view: View, trainer: str, split: str, rows: Sequence[int] = ()) -> None:
     """Raise SigmaConfigError for a split or a row that is not there."""
-    known = view.splits(trainer)
+    known = view.trainer(trainer).splits()
     if split not in known:
         raise SigmaConfigError(f"split {split!r:.100}: is not there.{suggest_name(split, known, 'There is')}")
     for row in rows:
@@ -49,9 +49,9 @@ def check_rows(view: View, trainer: str, split: str, rows: Sequence[int] = ()) -
 
 
 def _rows(view: View, trainer: str, split: str, rows: Sequence[int]) -> Iterator[dict[str, Any]]:
-    shapes, edited = sections(view, trainer), view.edits(trainer).get(split, {})
+    shapes, edited = sections(view, trainer), view.trainer(trainer).edits().get(split, {})
     ranges = {name: _range(view, trainer, name) for name, shape in shapes.items() if is_picture(shape)}
-    found, names = view.rows(trainer, split, rows), _Names(view, trainer, split)
+    found, names = view.trainer(trainer).rows(split, rows), _Names(view, trainer, split)
     for i, row in enumerate(rows):
         values = {name: values[i] for name, values in found.items()}
         yield {
@@ -80,9 +80,9 @@ class _Names:
     """The labels of rows, those that were changed included: class names, or else values."""
 
     def __init__(self, view: View, trainer: str, split: str) -> None:
-        self.classes = view.classes(trainer)
+        self.classes = view.trainer(trainer).classes()
         self.inputs = sections(view, trainer)
-        self.changed = view.edits(trainer).get(split, {}).get("labels", {})
+        self.changed = view.trainer(trainer).edits().get(split, {}).get("labels", {})
 
     def label(self, row: int, values: Mapping[str, Any]) -> Any:
         """Return the label of a row; None if its data have no targets."""
@@ -115,9 +115,9 @@ _computed: WeakKeyDictionary[Any, dict[tuple[str, str], _Computed]] = WeakKeyDic
 def _losses(view: View, trainer: str, split: str, again: bool) -> _Computed:
     """Return the losses of a split: those of the last request while one reads on, or nothing has changed."""
     kept = _computed.setdefault(view, {})
-    found, at, edited = kept.get((trainer, split)), iteration(view, trainer), to_json(view.edits(trainer))
+    found, at, edited = kept.get((trainer, split)), iteration(view, trainer), to_json(view.trainer(trainer).edits())
     if found is None or found.edited != edited or (again and found.at != at):
-        kept[trainer, split] = found = _Computed(at, edited, view.losses(trainer, split))
+        kept[trainer, split] = found = _Computed(at, edited, view.trainer(trainer).losses(split))
     return found
 
 
@@ -197,7 +197,7 @@ def _confusion(view: View, trainer: str, split: str) -> dict[str, Any]:
     targets, predicted = found.targets, found.predicted
     if targets is None or predicted is None or targets.ndim != 1 or targets.dtype.kind not in "iu":
         raise SigmaConfigError(f"confusion: {split!r} has no classes. Only a network that chooses among classes has.")
-    names = view.classes(trainer)
+    names = view.trainer(trainer).classes()
     size = max([len(names), *(int(values.max(initial=-1)) + 1 for values in (targets, predicted))])
     matrix = np.bincount(targets * size + predicted, minlength=size * size).reshape(size, size)
     classes = to_json(list(names)) if len(names) == size else [*range(size)]
@@ -213,13 +213,13 @@ def balance(view: View, split: str = "training", trainer: str | None = None) -> 
 
 
 def _balance(view: View, trainer: str, split: str) -> dict[str, Any]:
-    total, names = view.splits(trainer)[split], _Names(view, trainer, split)
-    excluded = {*view.edits(trainer).get(split, {}).get("excluded", ())}
+    total, names = view.trainer(trainer).splits()[split], _Names(view, trainer, split)
+    excluded = {*view.trainer(trainer).edits().get(split, {}).get("excluded", ())}
     counted = np.unique(np.linspace(0, total - 1, min(total, COUNTED)).astype(int)).tolist() if total else []
     counts: dict[str, int] = {str(one): 0 for one in names.classes}
     for start in range(0, len(counted), PIECE):
         numbered = [row for row in counted[start : start + PIECE] if row not in excluded]
-        found = view.rows(trainer, split, numbered) if numbered else {}
+        found = view.trainer(trainer).rows(split, numbered) if numbered else {}
         for i, row in enumerate(numbered):
             label = str(names.label(row, {name: values[i] for name, values in found.items()}))
             counts[label] = counts.get(label, 0) + 1
@@ -232,7 +232,7 @@ def _balance(view: View, trainer: str, split: str) -> dict[str, Any]:
 # -- try it ------------------------------------------------------------------------------------------------------------
 def sections(view: View, trainer: str) -> dict[str, tuple[int, ...]]:
     """Return the shapes of one sample of the sections that a network takes."""
-    layers = (layer for layer in view.network(trainer) if not layer.sources and "section" in layer.settings)
+    layers = (layer for layer in view.trainer(trainer).network() if not layer.sources and "section" in layer.settings)
     return {str(layer.settings["section"]): tuple(layer.shape or ()) for layer in layers}
 
 
@@ -247,18 +247,18 @@ def _range(view: View, trainer: str, section: str) -> tuple[float, float]:
 
 def _typical(view: View, trainer: str) -> dict[str, np.ndarray]:
     try:
-        known = view.splits(trainer)
+        known = view.trainer(trainer).splits()
     except SigmaError:  # a run that has ended, whose data cannot be read
         known = {}
     if not known:
         return {}
     split = "training" if "training" in known else next(iter(known))
-    return view.rows(trainer, split, range(min(known[split], TYPICAL)))
+    return view.trainer(trainer).rows(split, range(min(known[split], TYPICAL)))
 
 
 def columns(view: View, trainer: str | None = None) -> dict[str, Any]:
     """Return the names of the columns of each section of inputs that has any."""
-    return dict(to_json(view.columns(select_trainer(view, trainer))))
+    return dict(to_json(view.trainer(select_trainer(view, trainer)).columns()))
 
 
 def inputs(view: View, trainer: str | None = None) -> Later:
@@ -272,7 +272,7 @@ def _inputs(view: View, trainer: str) -> dict[str, Any]:
     shapes = sections(view, trainer)
     made = [_input(view, trainer, section, shape, found.get(section)) for section, shape in shapes.items()]
     example = {name: found[name][:1] if name in found else np.zeros((1, *shape)) for name, shape in shapes.items()}
-    return {"inputs": made, "outputs": [*view.predict(trainer, example)]}
+    return {"inputs": made, "outputs": [*view.trainer(trainer).predict(example)]}
 
 
 def _input(view: View, trainer: str, section: str, shape: Sequence[int], values: np.ndarray | None) -> dict[str, Any]:
@@ -284,7 +284,7 @@ def _input(view: View, trainer: str, section: str, shape: Sequence[int], values:
         return {**about, "kind": "picture"}
     flat = np.zeros((0, prod(shape))) if values is None else values.reshape(len(values), -1).astype(np.float64)
     ends = ({"low": low, "high": high, "middle": middle} for low, middle, high in _ends(flat))
-    known = dict(enumerate(view.columns(trainer).get(section, ())))
+    known = dict(enumerate(view.trainer(trainer).columns().get(section, ())))
     named = [to_json({"name": known.get(i, str(i)), **one}) for i, one in enumerate(ends)]
     return {**about, "kind": "table", "columns": named}
 
@@ -303,10 +303,10 @@ def predict(view: View, inputs: dict[str, Any], trainer: str | None = None) -> L
 
 
 def _predict_sample(view: View, trainer: str, sample: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    classes, columns = view.classes(trainer), view.targets(trainer)
+    classes, columns = view.trainer(trainer).classes(), view.trainer(trainer).targets()
     return {
         output: {**_describe_prediction(values[0], classes), "columns": columns.get(output, [])}
-        for output, values in view.predict(trainer, sample).items()
+        for output, values in view.trainer(trainer).predict(sample).items()
     }
 
 
@@ -324,7 +324,7 @@ def samples(view: View, trainer: str, given: Mapping[str, Any]) -> dict[str, np.
 
 def row_of(view: View, trainer: str, split: str, row: int) -> dict[str, np.ndarray]:
     """Return a row of a split as a batch of each section of inputs."""
-    found = view.rows(trainer, split, [row])
+    found = view.trainer(trainer).rows(split, [row])
     return {name: found[name] for name in sections(view, trainer) if name in found}
 
 

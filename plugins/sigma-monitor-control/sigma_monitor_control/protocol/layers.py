@@ -31,7 +31,7 @@ def layer(view: View, layer: str, trainer: str | None = None) -> Later:
 
 def _find_layer(view: View, trainer: str, layer: str) -> LayerEntry:
     """Return a layer; raise SigmaAddressError if it is not there."""
-    known = {one.name: one for one in view.network(trainer)}
+    known = {one.name: one for one in view.trainer(trainer).network()}
     if layer not in known:
         raise SigmaAddressError(f"layer {layer!r:.100}: is not there.{suggest_name(layer, known, 'There is')}")
     return known[layer]
@@ -104,7 +104,7 @@ def activations(
 
 
 def _activations(view: View, trainer: str, layer: str, sample: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    found = view.activations(trainer, sample)
+    found = view.trainer(trainer).activations(sample)
     if layer not in found:
         raise SigmaConfigError(f"activations: {layer!r} is a cost, which judges outputs. Choose a layer before it.")
     values = np.asarray(found[layer][0], np.float64)

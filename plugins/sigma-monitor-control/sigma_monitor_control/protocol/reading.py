@@ -56,7 +56,7 @@ def _trainer(view: View, name: str) -> dict[str, Any]:
     entries = {one.address.removeprefix(head): one for one in view.entries(f"{name}.*")}
     moment = {key: to_json(entries[key].value) if key in entries else None for key in ("iteration", "epoch", "second")}
     goals = {key: to_json(entries[key].value) if key in entries else None for key in ("epochs", "goal", "batch_size")}
-    branches = view.branches(name)
+    branches = view.trainer(name).branches()
     return {
         **moment,
         **goals,
@@ -196,33 +196,33 @@ def messages(view: View, after: int = 0) -> list[Any]:
 # -- trainers ----------------------------------------------------------------------------------------------------------
 def branches(view: View, trainer: str | None = None) -> list[Any]:
     """Return the branches of a trainer's history."""
-    return [to_json(one) for one in view.branches(select_trainer(view, trainer))]
+    return [to_json(one) for one in view.trainer(select_trainer(view, trainer)).branches()]
 
 
 def network(view: View, trainer: str | None = None) -> list[Any]:
     """Return the layers of a trainer."""
-    return [to_json(one) for one in view.network(select_trainer(view, trainer))]
+    return [to_json(one) for one in view.trainer(select_trainer(view, trainer)).network()]
 
 
 def hooks(view: View, trainer: str | None = None) -> list[Any]:
     """Return the hooks of a trainer in callback order."""
-    return [to_json(one) for one in view.hooks(select_trainer(view, trainer))]
+    return [to_json(one) for one in view.trainer(select_trainer(view, trainer)).hooks()]
 
 
 def states(view: View, trainer: str | None = None) -> list[Any]:
     """Return the states that a trainer can be rewound to, oldest first."""
-    return [to_json(one) for one in view.states(select_trainer(view, trainer))]
+    return [to_json(one) for one in view.trainer(select_trainer(view, trainer)).states()]
 
 
 def splits(view: View, trainer: str | None = None) -> Later:
     """Return the number of rows of each split of a trainer's data, which may have to be read first."""
     name = select_trainer(view, trainer)
-    return Later(lambda: dict(view.splits(name)))
+    return Later(lambda: dict(view.trainer(name).splits()))
 
 
 def classes(view: View, trainer: str | None = None) -> list[Any]:
     """Return the class names of a trainer's data by index."""
-    return [to_json(one) for one in view.classes(select_trainer(view, trainer))]
+    return [to_json(one) for one in view.trainer(select_trainer(view, trainer)).classes()]
 
 
 def components(view: View, kind: str) -> Later:

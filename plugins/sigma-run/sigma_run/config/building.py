@@ -15,6 +15,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.network import notation
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed, load
 from sigma_kernel.plugins.choice import made
+from sigma_kernel.training.trainer import expect_trainer
 from sigma_run.config.complaints import complaint, placed
 from sigma_run.config.document import Document, Path as Place
 from sigma_run.config.examination import check_cost, examine
@@ -100,15 +101,14 @@ def prepare(configuration: Configuration, environment: Environment, begins: bool
     check_there(configuration)
     wrong: Mistakes = []
     for name, trainer in environment.trainers.items():
+        own = expect_trainer(trainer)
         try:
-            trainer.prepare()
-            check_cost(trainer.session.setup.model.network)
+            own.prepare()
+            check_cost(own.session.setup.model.network)
             if begins:
-                trainer.session.loop.check_end()
+                own.lifecycle.check_end()
         except SigmaError as error:
-            wrong += in_file(
-                configuration.document, name, examine(trainer, () if begins else {"ending"}) or [((), error)]
-            )
+            wrong += in_file(configuration.document, name, examine(own, () if begins else {"ending"}) or [((), error)])
     if wrong:
         raise complaint(configuration.document, wrong)
     environment.prepare()

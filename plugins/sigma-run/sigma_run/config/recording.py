@@ -28,7 +28,7 @@ from sigma_kernel.settings import NAME, phrase
 from sigma_kernel.settings.mistakes import Wrong, dotted
 from sigma_kernel.training.components import operator, resolve_settings
 from sigma_kernel.training.data.iterators import Shuffled
-from sigma_kernel.training.trainer import Trainer
+from sigma_kernel.training.trainer import Trainer, expect_trainer
 from sigma_run.config.location import write_path
 from sigma_run.config.schema import METRIC
 from sigma_run.config.tables import Writer
@@ -46,7 +46,8 @@ def recorded(environment: Environment, run: Path) -> str:
     place = partial(write_path, run=run, project=Path.cwd())
     found = Description(Writer(environment.catalogue, place), run / "data", environment.most_data)
     about = {name: getattr(environment, name) for name in ("name", "seed", "precision", "control")}
-    text = found.text({**about, "folder": place(run.parent)}, environment.trainers, environment.monitors)
+    trainers = {name: expect_trainer(trainer) for name, trainer in environment.trainers.items()}
+    text = found.text({**about, "folder": place(run.parent)}, trainers, environment.monitors)
     for problem in found.problems():
         warn(problem)
     return text

@@ -44,7 +44,7 @@ from sigma_kernel.training.step.model import LAYERS, Model, prediction_step
 from sigma_kernel.training.step.rules import live_values
 from sigma_kernel.training.step.steps import Programs, Steps
 from sigma_kernel.training.step.weights import apply_weights
-from sigma_kernel.training.trainer import Trainer
+from sigma_kernel.training.trainer import Trainer, expect_trainer
 from sigma_kernel.units import Units
 from sigma_run.config import choosing
 from sigma_run.config.stored import CONFIGURATION, SUMMARY, changed_plugins, open_run, opened, read_document
@@ -281,4 +281,4 @@ def load(
 def _chosen(run: Path, environment: Environment, name: str | None) -> Trainer:
     if name is None and len(environment.trainers) > 1:
         raise SigmaConfigError(f"{run}: has several trainers: {', '.join(environment.trainers)}. Name one of them.")
-    return environment.trainer(name or next(iter(environment.trainers)))
+    return expect_trainer(environment.trainer(name or next(iter(environment.trainers))))

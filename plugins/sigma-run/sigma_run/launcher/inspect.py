@@ -15,6 +15,7 @@ from sigma_kernel.network.drawing import is_chain
 from sigma_kernel.network.outline import HEAD, Outline
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.settings import MIXED
+from sigma_kernel.training.trainer import expect_trainer
 from sigma_run.config import Configuration, build, prepare
 from sigma_run.config.building import in_file
 from sigma_run.config.complaints import complaint
@@ -60,7 +61,7 @@ def _check_configuration(what: str, overrides: tuple[str, ...]) -> tuple[bool, s
 def _check_the_rest(configuration: Configuration, environment: Environment) -> None:
     """Check everything but the data, using the input shapes that the networks declare."""
     document, trainers = configuration.document, environment.trainers
-    found = [in_file(document, name, examine(trainer, {"data"})) for name, trainer in trainers.items()]
+    found = [in_file(document, name, examine(expect_trainer(trainer), {"data"})) for name, trainer in trainers.items()]
     if wrong := list(chain(*found)):
         raise complaint(document, wrong)
 
@@ -74,7 +75,7 @@ def explain(what: str, overrides: tuple[str, ...], save: Path | None, as_json: b
     configuration = understood(open_document(what, overrides))
     with build(configuration, catalogue()) as environment:
         prepare(configuration, environment)
-        trainers = {name: explain_trainer(trainer) for name, trainer in environment.trainers.items()}
+        trainers = {name: explain_trainer(expect_trainer(trainer)) for name, trainer in environment.trainers.items()}
         outlines = {name: trainer.summary() for name, trainer in environment.trainers.items()}
     run = configuration.run
     if save is not None:

@@ -14,6 +14,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.registry.addresses import matches
 from sigma_kernel.training.history.replay import RESUMED
 from sigma_kernel.training.session.session import Session
+from sigma_kernel.training.trainer import expect_trainer
 from sigma_run.config.stored import open_run
 
 Row = Mapping[str, Any]
@@ -34,11 +35,13 @@ def differing(run: Path, environment: Environment, log: Callable[[str], None]) -
         log(f"{run}: has no metrics, so that only the state is compared")
         return {}
     journal = stored.excerpt(environment.trainers, lambda text: None)
-    for name, session in environment.sessions().items():
+    for name, trainer in environment.trainers.items():
         own, events = [row for row in kept if row["trainer"] == name], journal.rows(name)
         if not all(row.keys() >= PLACE.keys() for row in own) and _is_interrupted(events):
             log(f"{name}: its metrics do not say which rows were left, so that only the state is compared")
-        elif first := _first_difference(_replayable_rows([{**PLACE, **row} for row in own], events), session):
+        elif first := _first_difference(
+            _replayable_rows([{**PLACE, **row} for row in own], events), expect_trainer(trainer).session
+        ):
             found[name] = first
     return found
 

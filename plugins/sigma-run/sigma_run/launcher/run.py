@@ -7,10 +7,11 @@ from contextlib import suppress
 
 import click
 
-from sigma_kernel.environment import PROGRESS, Environment, Summary
+from sigma_kernel.environment import Environment, Summary
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.signals import EARLY
+from sigma_kernel.watchers import PROGRESS
 from sigma_run.config import Document, build, override, prepare
 from sigma_run.launcher.configured import debug_option, open_document, recipe_or_file, totals, understood
 from sigma_run.launcher.group import DEBUG, fail

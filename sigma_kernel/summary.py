@@ -1,0 +1,77 @@
+"""The summary of a run: status, metrics and counts, for ``summary.json``."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import asdict, field, frozen
+
+from sigma_kernel.contracts.running import Lifecycle
+from sigma_kernel.plain import strict
+
+
+@frozen
+class Summary:
+    """The summary of a run; ``status`` is finished, stopped, interrupted or failed, or the state of an ongoing run.
+
+    ``seconds`` are those of training, summed over all resumes.  ``edited`` counts the rows of each split
+    with edits in force, and ``why`` tells why training failed; each is left out where there is nothing to say.
+    """
+
+    run: str
+    folder: str | None
+    status: str
+    backend: str
+    seed: int
+    epochs: int
+    iterations: int
+    seconds: float
+    metrics: dict[str, float]
+    parameters_sha256: str | None  # None after an abort, when trainers do not answer
+    edited: dict[str, dict[str, int]] = field(factory=dict)
+    why: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary as strict JSON values: a metric that is not finite is None."""
+        return {name: x for name, x in strict(asdict(self)).items() if x or name not in ("edited", "why")}
+
+
+def summarise(trainers: Mapping[str, Lifecycle], reachable: bool = True, **about: Any) -> Summary:
+    """Summarise what prepared trainers have reached; ``about`` are the fields that they do not know.
+
+    Addresses of metrics, and names of edited splits, start at the trainer if there are several.
+    """
+    reports = {name: trainer.report() for name, trainer in trainers.items()}
+    moments = [report.moment for report in reports.values()]
+    metrics, edited = dict[str, float](), dict[str, dict[str, int]]()
+    for name, report in reports.items():
+        head = f"{name}." if len(reports) > 1 else ""
+        metrics |= {head + address: value for address, value in report.metrics.items()}
+        edited |= {head + split: dict(counts) for split, counts in report.edited.items()}
+    return Summary(
+        backend=", ".join(dict.fromkeys(report.backend for report in reports.values())),
+        epochs=max((moment.epoch for moment in moments), default=0),
+        iterations=max((moment.iteration for moment in moments), default=0),
+        seconds=round(max((moment.second for moment in moments), default=0.0), 3),
+        metrics=metrics,
+        parameters_sha256=_digest(trainers) if reachable else None,
+        edited=edited,
+        **about,
+    )
+
+
+def select_status(trainers: Mapping[str, Lifecycle], state: str, ended_by: str) -> str:
+    """Return the status of a run: ``ended_by`` if every trainer that began has ended, else ``state``."""
+    begun = {trainer.status for trainer in trainers.values()} - {"prepared"}
+    if state in ("running", "paused", "failed") or not begun:
+        return state
+    return next((status for status in ("failed", "running", "paused") if status in begun), ended_by)
+
+
+def _digest(trainers: Mapping[str, Lifecycle]) -> str:
+    digest = hashlib.sha256()
+    for trainer in trainers.values():
+        trainer.digest_parameters(digest.update)
+    return digest.hexdigest()
