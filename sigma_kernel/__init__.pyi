@@ -38,10 +38,12 @@ from sigma_kernel.contracts import Draws as Draws
 from sigma_kernel.contracts import Excerpt as Excerpt
 from sigma_kernel.contracts import Exporter as Exporter
 from sigma_kernel.contracts import Extractor as Extractor
+from sigma_kernel.contracts import Goals as Goals
 from sigma_kernel.contracts import GradientOptimiser as GradientOptimiser
 from sigma_kernel.contracts import Hook as Hook
 from sigma_kernel.contracts import HookContext as HookContext
 from sigma_kernel.contracts import HookEntry as HookEntry
+from sigma_kernel.contracts import Host as Host
 from sigma_kernel.contracts import Inference as Inference
 from sigma_kernel.contracts import Initialiser as Initialiser
 from sigma_kernel.contracts import Iterations as Iterations
@@ -72,10 +74,10 @@ from sigma_kernel.contracts import Reader as Reader
 from sigma_kernel.contracts import Recipe as Recipe
 from sigma_kernel.contracts import Records as Records
 from sigma_kernel.contracts import Repeatable as Repeatable
-from sigma_kernel.contracts import Request as Request
 from sigma_kernel.contracts import RowLosses as RowLosses
 from sigma_kernel.contracts import RowWriter as RowWriter
 from sigma_kernel.contracts import Schedule as Schedule
+from sigma_kernel.contracts import SentCommand as SentCommand
 from sigma_kernel.contracts import Share as Share
 from sigma_kernel.contracts import Slot as Slot
 from sigma_kernel.contracts import Source as Source
@@ -87,6 +89,7 @@ from sigma_kernel.contracts import Stretch as Stretch
 from sigma_kernel.contracts import TextGenerator as TextGenerator
 from sigma_kernel.contracts import Ticket as Ticket
 from sigma_kernel.contracts import Totals as Totals
+from sigma_kernel.contracts import Trainer as Trainer
 from sigma_kernel.contracts import TrainerReport as TrainerReport
 from sigma_kernel.contracts import TrainerView as TrainerView
 from sigma_kernel.contracts import Transform as Transform
@@ -114,7 +117,6 @@ from sigma_kernel.errors import SigmaWarning as SigmaWarning
 from sigma_kernel.graph.node import Node as Node
 from sigma_kernel.graph.node import Spec as Spec
 from sigma_kernel.lazy import lazy_exports as lazy_exports
-from sigma_kernel.minimisation import minimise as minimise
 from sigma_kernel.network.architecture import Placed as Placed
 from sigma_kernel.network.network import Network as Network
 from sigma_kernel.network.tracing import Trace as Trace
@@ -123,10 +125,7 @@ from sigma_kernel.plugins.catalogue import catalogue as catalogue
 from sigma_kernel.plugins.specs import Component as Component
 from sigma_kernel.plugins.specs import hookimpl as hookimpl
 from sigma_kernel.registry.registry import Registry as Registry
-from sigma_kernel.training.history.metrics import History as History
-from sigma_kernel.training.saved import read_saved as read_saved
-from sigma_kernel.training.saved import saved_parameters as saved_parameters
-from sigma_kernel.training.step.model import Model as Model
-from sigma_kernel.training.trainer import Trainer as Trainer
+from sigma_kernel.saved import read_saved as read_saved
+from sigma_kernel.saved import saved_parameters as saved_parameters
 
 __version__: str

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from attrs import define, field
 
@@ -33,10 +33,10 @@ from sigma_kernel.records import RunRecords, restore
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.running import Runner
 from sigma_kernel.summary import Summary as Summary, select_status, summarise
-from sigma_kernel.training.trainer import Trainer as DefaultTrainer
 from sigma_kernel.views import EnvironmentView
 from sigma_kernel.watchers import Watchers, find_progress_monitor, find_steering_monitor
 
+TRAINER = "default:training"  # the trainer that an environment creates
 CONFIGURATION = "default:run"  # the format of ``config.toml``, and of saved networks
 UNDESCRIBED = "# Trained from Python, without a plugin that describes runs.\n"
 IDLE = ("created", "prepared", "stopped", "failed")  # states in which training may begin
@@ -101,13 +101,17 @@ class Environment(settings.Settled):
         return f"Environment({self.name!r}, {self.state}{trainers}{more})"
 
     def create_trainer(self, name: str = "trainer", **settings: Any) -> Trainer:
-        """Return a new trainer of that name; ``settings`` are its fields."""
+        """Return a new trainer of that name; ``settings`` are its fields.
+
+        It is the default one of the plugins that are installed; raises SigmaPluginError if none offers any.
+        """
         if name in self.trainers:
             raise SigmaConfigError(f"trainer {name!r}: already exists. Choose another name.")
         if "." in name:
             raise SigmaConfigError(f"trainer {name!r}: its name is one level of addresses, without dots.")
         given = {"seed": self.seed, "precision": self.precision, **settings}
-        self.trainers[name] = DefaultTrainer.create(name, self, given)
+        kind = cast("type[Trainer]", self.catalogue.load("trainer", TRAINER))
+        self.trainers[name] = kind.create(name, self, given)
         return self.trainers[name]
 
     def trainer(self, name: str) -> Trainer:

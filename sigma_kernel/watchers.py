@@ -23,7 +23,7 @@ ViewUntil = Callable[[threading.Event], View]  # of the environment, until an ev
 
 
 @frozen(eq=False)
-class Watch:
+class MonitorThreads:
     """The monitors that watch one run, by name, until it is over."""
 
     over: threading.Event = field(factory=threading.Event)
@@ -40,7 +40,7 @@ class Watchers:
     """The monitors of an environment; one that fails is logged, and disturbs nothing."""
 
     log: Callable[[str], object]
-    _watch: Watch = field(factory=Watch, init=False)
+    _watch: MonitorThreads = field(factory=MonitorThreads, init=False)
     _started: dict[str, Monitor] = field(factory=dict, init=False)  # the monitors of the last run
 
     def start(self, monitors: Mapping[str, Monitor], view: ViewUntil) -> None:
@@ -55,9 +55,9 @@ class Watchers:
         """Return whether somebody is connected to a monitor who could steer a run that failed."""
         return any(monitor.is_attended() for monitor in self._started.values())
 
-    def take(self) -> Watch:
+    def take(self) -> MonitorThreads:
         """Return the monitors that watch now, to be ended; others may be started at once."""
-        watch, self._watch = self._watch, Watch()
+        watch, self._watch = self._watch, MonitorThreads()
         return watch
 
     def announce_end(self) -> None:

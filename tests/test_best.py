@@ -12,13 +12,13 @@ import pytest
 from sigma_hooks import Accuracy, EarlyStop, Evaluate, FunctionHook, SaveCheckpoint, Stop
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
-from sigma_kernel.training.history import recorder, rewind
 from sigma_optimisers import Adam, GradientDescent
 from sigma_run import load
 from sigma_run.launcher.group import main
 from sigma_store import journal
 from sigma_store.checkpoints.store import read_manifest
 from sigma_store.checkpoints.writer import Saver
+from sigma_training.history import recorder, rewind
 from tests.reliability.course import Halting, tree
 
 DRAWN = np.random.default_rng(1)

@@ -24,11 +24,11 @@ from sigma_kernel.clock import after, every
 from sigma_kernel.contracts import HookContext, Monitor, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
-from sigma_kernel.training.history.rewind import RewindBuffer
 from sigma_store.checkpoints import store as checkpoint
 from sigma_testing.doing import Do
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Slow, Sweep, small_environment, state_bytes
+from sigma_training.history.rewind import RewindBuffer
 
 PATIENCE = 60.0
 
@@ -393,7 +393,8 @@ def test_people_see_a_terminal_and_a_notebook(monkeypatch: pytest.MonkeyPatch, s
 SHOWING = """
 import sys
 import numpy as np
-from sigma_kernel import Environment, functions as f, minimise
+from sigma_kernel import Environment, functions as f
+from sigma_training import minimise
 
 with Environment("shown") as sigma:
     trainer = sigma.create_trainer(

@@ -311,8 +311,8 @@ PROGRAM = """
 import os, signal, sys, time
 import numpy as np
 from sigma_kernel import Environment
-from sigma_kernel.training.commands.pause import Pause
-from sigma_kernel.training.session.loop import TrainingLoop
+from sigma_training.commands.pause import Pause
+from sigma_training.session.loop import TrainingLoop
 
 advance, paused = TrainingLoop.advance, []
 

@@ -32,18 +32,18 @@ from sigma_kernel.errors import (
     SigmaStateError,
     SigmaTrainingError,
 )
-from sigma_kernel.minimisation import Plain
 from sigma_kernel.plugins.catalogue import Catalogue
-from sigma_kernel.training import trainer as module_of_trainers
-from sigma_kernel.training.lifecycle import SessionLifecycle
-from sigma_kernel.training.session import current as module_of_sessions
-from sigma_kernel.training.step.model import LAYERS
 from sigma_kernel.watchers import Watchers
 from sigma_run import load
 from sigma_store import folders, run_folder
 from sigma_store.checkpoints import store as checkpoint, writer
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Descent, Slow, Sweep, small_environment, state_bytes
+from sigma_training import trainer as module_of_trainers
+from sigma_training.lifecycle import SessionLifecycle
+from sigma_training.minimisation import Plain
+from sigma_training.session import current as module_of_sessions
+from sigma_training.step.model import LAYERS
 
 PATIENCE = 60.0
 

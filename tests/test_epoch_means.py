@@ -17,13 +17,13 @@ from sigma_kernel import Environment, every, functions as f, when
 from sigma_kernel.contracts import Metric, Totals
 from sigma_kernel.errors import SigmaComponentError
 from sigma_kernel.graph import Node
-from sigma_kernel.totals import expand
-from sigma_kernel.training.session.snapshot import restore
-from sigma_kernel.training.step.measuring import Sums, add_to_sums, means
 from sigma_layers import FunctionCost, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_operator_local import LocalOperator
 from sigma_optimisers import GradientDescent
 from sigma_run.launcher.group import main
+from sigma_training.session.snapshot import restore
+from sigma_training.step.measuring import Sums, add_to_sums, means
+from sigma_training.totals import expand
 
 DRAW = np.random.default_rng(3)
 X, NUMBERS = DRAW.normal(size=(2, 30, 3))

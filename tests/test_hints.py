@@ -22,10 +22,10 @@ from sigma_kernel.errors import (
     suggest_name,
 )
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.training.history.metrics import History
 from sigma_layers import Dense, Dropout, Input, SoftmaxCrossEntropy
 from sigma_optimisers import Adam
 from sigma_testing import NullBackend
+from sigma_training.history.metrics import History
 
 
 # -- similar names -----------------------------------------------------------------------------------------------------

@@ -234,7 +234,7 @@ def test_a_room_imports_another_only_if_it_declares_the_dependency(room):
     extras = project(room).get("optional-dependencies", {})
     lines = [
         *project(room)["dependencies"],
-        *(line for name in ("check", "run", "selftest", "store") for line in extras.get(name, ())),
+        *(line for name in ("check", "run", "selftest", "store", "training") for line in extras.get(name, ())),
     ]
     named = {name for name in known if any(re.match(rf"{name}\b(?!-)", line) for line in lines)}
     own = room.name.replace("-", "_")

@@ -15,11 +15,11 @@ from attrs import evolve
 from sigma_data import Csv
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaDataError, SigmaError
-from sigma_kernel.training.data.identity import changed_rows, describe_rows
 from sigma_run import load
 from sigma_run.launcher.group import main
 from sigma_store.checkpoints.store import newest_good, write
 from sigma_testing.steering import Rows
+from sigma_training.data.identity import changed_rows, describe_rows
 
 DRAW = np.random.default_rng(0)
 TABLE = pd.DataFrame(DRAW.normal(size=(60, 3)) * [1, 10, 100], columns=["a", "b", "c"])

@@ -12,10 +12,10 @@ from sigma_export_arrays import Npz, SafeTensors
 from sigma_initialisers import FromFile, from_file
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.training.trainer import Trainer
 from sigma_optimisers import Adam
 from sigma_run import Trained, load
 from sigma_run.config.examination import examine
+from sigma_training.trainer import NetworkTrainer
 
 DRAWN = np.random.default_rng(0)
 X, SEQUENCES = DRAWN.normal(2.0, 3.0, (48, 5)).astype("float32"), DRAWN.normal(size=(48, 6, 5)).astype("float32")
@@ -25,10 +25,10 @@ CARRIED = "input(6, 5) + lstm(4, carried=8) + batch_norm() + output(3) + softmax
 EXPORTERS = {"npz": Npz(), "safetensors": SafeTensors()}
 
 
-def trainer(network: str, seed: int = 0, **settings: Any) -> Trainer:
+def trainer(network: str, seed: int = 0, **settings: Any) -> NetworkTrainer:
     data = SEQUENCES if network == CARRIED else X
     common = {"batch_size": 8, "backend": "numpy", "optimiser": Adam(0.01), "iterator": "sequential"}
-    made: Trainer = Environment("it", seed=seed).create_trainer(
+    made: NetworkTrainer = Environment("it", seed=seed).create_trainer(
         network=network, data=(data, LABELS), **common, **settings
     )
     return made

@@ -111,7 +111,7 @@ def test_a_resumed_run_and_its_rows_keep_the_types(tmp_path: Path) -> None:
 
 
 def test_labels_of_older_checkpoints_are_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sigma_kernel.training.components.labels", lambda names: [*map(str, names)])
+    monkeypatch.setattr("sigma_training.components.labels", lambda names: [*map(str, names)])
     targets = LABELS["integers"][CODES]
     with environment(tmp_path, Frame(FRAME.assign(y=targets), "y"), 3) as made:
         made.run()

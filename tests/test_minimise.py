@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel import functions as f, minimise
+from sigma_kernel import functions as f
 from sigma_kernel.clock import Moment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaDataError, SigmaError, SigmaTrainingError
 from sigma_kernel.graph.node import Node
-from sigma_kernel.training.data.dataset import Rows
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Descent, Sweep
+from sigma_training import minimise
+from sigma_training.data.dataset import Rows
 
 HERE: dict[str, Any] = {"backend": NullBackend(), "operator": Sweep(), "batch_size": 20}
 

@@ -17,10 +17,10 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.plugins import catalogue as plugins
 from sigma_kernel.plugins.kinds import problems
-from sigma_kernel.training.plugin import COMMANDS
 from sigma_kernel.views import EnvironmentView
 from sigma_testing.doing import Do
 from sigma_testing.steering import Sweep, small_environment, state_bytes
+from sigma_training.plugin import COMMANDS
 
 RATE = "trainer.optimiser.learning_rate"
 DAMP = '''"""Multiply values by a factor."""

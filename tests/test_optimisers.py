@@ -11,13 +11,14 @@ import pytest
 
 import sigma_optimisers
 from sigma_backend_numba import NumbaBackend
-from sigma_kernel import Environment, functions as f, minimise
+from sigma_kernel import Environment, functions as f
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.graph import Graph, interpret, numpy_namespace
 from sigma_optimisers import AccumulateGradients, Adam, Average, DecoupledDecay, NonNegative, SpectralNorm, UnitNorm
 from sigma_optimisers.plugin import OPTIMISERS
 from sigma_testing import Trial
 from sigma_testing.steering import state_bytes
+from sigma_training import minimise
 
 pytestmark = pytest.mark.rooms
 DRAW = np.random.default_rng(0)

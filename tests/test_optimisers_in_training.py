@@ -7,8 +7,9 @@ from math import fsum, sqrt
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment, functions as f, minimise
+from sigma_kernel import Environment, functions as f
 from sigma_optimisers import Adam, Cosine, GradientDescent, WarmUp
+from sigma_training import minimise
 
 pytestmark = pytest.mark.rooms
 

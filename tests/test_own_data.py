@@ -408,7 +408,7 @@ def test_an_endless_generator_is_refused_with_the_remedy(data: Any) -> None:
 
 
 def test_a_generator_that_yields_more_than_memory_may_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sigma_kernel.training.data.dataset.LARGEST", 2**20)
+    monkeypatch.setattr("sigma_training.data.dataset.LARGEST", 2**20)
     with pytest.raises(SigmaDataError, match=r"has not ended after \d,?\d+ blocks, 0\.0 GiB, .* pass the function"):
         trained(endless())
 

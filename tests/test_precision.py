@@ -11,12 +11,12 @@ import pytest
 
 from sigma_kernel import Environment, functions as f
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaNetworkError
-from sigma_kernel.minimisation import minimise
-from sigma_kernel.training.step.model import training_step
 from sigma_operator_local import LocalOperator
 from sigma_run.config.trained import load
 from sigma_run.launcher import main
 from sigma_testing.steering import state_bytes
+from sigma_training.minimisation import minimise
+from sigma_training.step.model import training_step
 
 DRAW = np.random.default_rng(0)
 X = DRAW.standard_normal((40, 6)).astype(np.float32)

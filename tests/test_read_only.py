@@ -11,12 +11,12 @@ from attrs import define
 from sigma_kernel import CostLayer, Environment, Extractor, Metric, Operator, Preprocessor, functions as f
 from sigma_kernel.clock import Moment
 from sigma_kernel.errors import SigmaComponentError, SigmaTrainingError
-from sigma_kernel.training.data.dataset import samples
-from sigma_kernel.training.data.preprocessing import Preparation
-from sigma_kernel.training.history import metrics
 from sigma_kernel.views import EnvironmentView
 from sigma_layers import Input, Output, SquaredDifference
 from sigma_testing import Do
+from sigma_training.data.dataset import samples
+from sigma_training.data.preprocessing import Preparation
+from sigma_training.history import metrics
 
 
 @define(eq=False, kw_only=True)

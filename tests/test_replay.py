@@ -18,11 +18,6 @@ from sigma_kernel.contracts import Hook, HookContext, Monitor, View, Work
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.signals import SAVING
-from sigma_kernel.training.commands.stop import StopTraining
-from sigma_kernel.training.history.recorder import Recorder
-from sigma_kernel.training.history.replay import Replay, tail, without_interruptions
-from sigma_kernel.training.history.rewind import RewindBuffer
-from sigma_kernel.training.session.current import CurrentRun
 from sigma_testing.journals import forge_journal
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import (
@@ -35,6 +30,11 @@ from sigma_testing.steering import (
     steered_environment,
     train_until_crash,
 )
+from sigma_training.commands.stop import StopTraining
+from sigma_training.history.recorder import Recorder
+from sigma_training.history.replay import Replay, tail, without_interruptions
+from sigma_training.history.rewind import RewindBuffer
+from sigma_training.session.current import CurrentRun
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,10 @@ import pytest
 from sigma_hooks import Evaluate, RunningTime, SaveCheckpoint
 from sigma_kernel import Environment, every
 from sigma_kernel.clock import TimeScale, TimeStep
-from sigma_kernel.training.commands.set import Set
-from sigma_kernel.training.session.loop import TrainingLoop
 from sigma_optimisers import Adam
 from sigma_run.launcher.group import main
+from sigma_training.commands.set import Set
+from sigma_training.session.loop import TrainingLoop
 
 X = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
 ROWS = (X, X @ np.array([[1.0], [2.0], [3.0]], "float32"))

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.training.commands.pause import Pause
 from sigma_run.config import build, prepare
 from sigma_run.launcher.configured import open_document, understood
 from sigma_store.files import digest
 from sigma_testing.journals import read_journal, reseal_journal
 from sigma_testing.steering import decisive, steered_environment
+from sigma_training.commands.pause import Pause
 
 pytestmark = pytest.mark.rooms
 

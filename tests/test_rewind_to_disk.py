@@ -177,7 +177,7 @@ def test_a_run_that_a_command_made_fail_is_saved_by_an_earlier_checkpoint(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from sigma_kernel.training.session.loop import TrainingLoop
+from sigma_training.session.loop import TrainingLoop
 from test_rewind_to_disk import environment
 
 folder, at, advance = Path(sys.argv[1]), int(sys.argv[2]), TrainingLoop.advance

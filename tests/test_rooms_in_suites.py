@@ -26,6 +26,7 @@ SUITES = {
     "lowering": "LoweringSuite", "criterion": "CriterionSuite", "panel": "PanelSuite",
     "chart": "ChartSuite", "configuration": "ConfigurationSuite", "store": "StoreSuite", "command": "CommandSuite",
     "generator": "GeneratorSuite",
+    "trainer": "TrainerSuite",
 }  # fmt: skip
 
 

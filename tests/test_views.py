@@ -19,15 +19,15 @@ from sigma_kernel.contracts import LayerEntry
 from sigma_kernel.curves import Curve, downsample
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaComponentError, SigmaConfigError, SigmaStateError
-from sigma_kernel.training.data.dataset import Rows
-from sigma_kernel.training.history.metrics import History
-from sigma_kernel.training.step import evaluator
-from sigma_kernel.training.step.evaluator import Evaluator
-from sigma_kernel.training.step.model import activity_step
 from sigma_kernel.views import EnvironmentView
 from sigma_run import load
 from sigma_testing import Do, FakeView, Note, Slow, Sweep, ViewSuite, small_environment
 from sigma_testing.steering import steered_environment, wait_until
+from sigma_training.data.dataset import Rows
+from sigma_training.history.metrics import History
+from sigma_training.step import evaluator
+from sigma_training.step.evaluator import Evaluator
+from sigma_training.step.model import activity_step
 
 PATIENCE = 60.0
 
@@ -363,8 +363,9 @@ def test_what_a_monitor_asks_of_the_network_is_computed_in_its_own_thread(monkey
         view = seen(sigma)
         monkeypatch.setattr(evaluator, "activity_step", lambda *about: states.append(view.status()) or step(*about))
         wait_until(lambda: sigma.get("trainer.epoch"))  # by then, training has compiled its own steps
-        for ask in (view.predict, view.activations):
-            ask("trainer", x)
+        trainer = view.trainer("trainer")
+        for ask in (trainer.predict, trainer.activations):
+            ask(x)
         sigma.stop()
         training.join(PATIENCE)
     assert {*threads} == {threading.current_thread()}

@@ -21,8 +21,9 @@ from attrs import field, frozen
 
 from figures import files, recipe_table
 from figures.in_torch import ROWS, Row, Scores, copy, draw
-from sigma_kernel import Environment, Trainer, catalogue
+from sigma_kernel import Environment, catalogue
 from sigma_run import config
+from sigma_training import NetworkTrainer
 
 torch.set_num_threads(1)
 Batches = Callable[[int], Iterator[np.ndarray]]
@@ -34,7 +35,7 @@ class Task:
     """What Sigma trains on: its rows by split, preprocessed, the order of batches, and the initial values in order."""
 
     row: Row
-    trainer: Trainer
+    trainer: NetworkTrainer
     values: Sequence[np.ndarray] = field(init=False)
 
     @values.default
@@ -94,7 +95,7 @@ def scored(row: Row, module: Any, x: Any, y: Any) -> Scores:
         return row.scores(module(x), y)
 
 
-def evaluated(row: Row, trainer: Trainer) -> Scores:
+def evaluated(row: Row, trainer: NetworkTrainer) -> Scores:
     """Return Sigma's scores on the validation rows."""
     if row.address:
         return {row.score: float(trainer.history[row.address][-1])}

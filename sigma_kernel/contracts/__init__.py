@@ -19,7 +19,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
         "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform"
         " Transformed Update",
-        "running": "Lifecycle Request TrainerReport",
+        "running": "Goals Host Lifecycle SentCommand Trainer TrainerReport",
         "steering": "Compute Criterion Hook HookContext Iterations Merger Metric Operator Outlook Recipe Repeatable"
         " RowLosses"
         " TextGenerator Work",

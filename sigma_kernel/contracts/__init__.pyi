@@ -47,8 +47,11 @@ from sigma_kernel.contracts.optimisation import Slot as Slot
 from sigma_kernel.contracts.optimisation import Transform as Transform
 from sigma_kernel.contracts.optimisation import Transformed as Transformed
 from sigma_kernel.contracts.optimisation import Update as Update
+from sigma_kernel.contracts.running import Goals as Goals
+from sigma_kernel.contracts.running import Host as Host
 from sigma_kernel.contracts.running import Lifecycle as Lifecycle
-from sigma_kernel.contracts.running import Request as Request
+from sigma_kernel.contracts.running import SentCommand as SentCommand
+from sigma_kernel.contracts.running import Trainer as Trainer
 from sigma_kernel.contracts.running import TrainerReport as TrainerReport
 from sigma_kernel.contracts.steering import Compute as Compute
 from sigma_kernel.contracts.steering import Criterion as Criterion

@@ -186,9 +186,12 @@ def _hold_back(due: Node | None, new: Node, old: Node) -> Node:
 class Optimisation:
     """One of several optimisers of a trainer: what it updates, and what it minimises.
 
-    ``type`` is an optimiser, its name or a table; in a table of settings, its own settings are next to the others.
-    ``match`` is a pattern of parameters, relative to ``network.layers``. ``minimises`` are the names of cost layers, by
-    default all: the gradients are those of their sum.
+    In a table of settings, those of the optimiser itself are next to these.
+
+    Args:
+        type: An optimiser, its name or a table.
+        match: A pattern of the parameters that it updates, relative to ``network.layers``.
+        minimises: The names of cost layers, by default all: the gradients are those of their sum.
     """
 
     slot: ClassVar[str] = "type"

@@ -22,7 +22,7 @@ from sigma_kernel.registry.registry import Registry
 Goals = tuple[int | None, int | None]  # epochs and iterations to train; with neither, the total of the settings holds
 
 
-class Request(Protocol):
+class SentCommand(Protocol):
     """A command that was sent to a trainer."""
 
     def result(self) -> Any:
@@ -131,11 +131,11 @@ class Lifecycle(ABC):
         """Raise a SigmaError if a command would be refused now."""
 
     @abstractmethod
-    def send(self, command: Any) -> Request:
+    def send(self, command: Any) -> SentCommand:
         """Queue a command for the next boundary."""
 
     @abstractmethod
-    def save_end(self) -> Request | None:
+    def save_end(self) -> SentCommand | None:
         """Save what training has reached; return None if it was stopped from outside, or the loss is not finite."""
 
     # these take no lock: signal handlers call them

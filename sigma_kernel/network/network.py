@@ -25,6 +25,7 @@ from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import WEIGHTS, Nodes, Resolve, Shapes, Totals, Trace, live_settings
 from sigma_kernel.settings import signature
 
+LAYERS = "network.layers."  # what the addresses of parameters begin with
 _BATCH = 2  # rows in the trace that infers shapes; with 1, broadcasting could hide a superfluous axis
 
 

@@ -83,7 +83,7 @@ class Catalogue:
         found = self._named(kind, name)
         if len(found) > 1:
             own = wanted == DEFAULT or kind == "command"  # short names in journals are those of the project
-            prefer = (*self.prefer, "sigma-kernel", *rooms.known()) if own else self.prefer
+            prefer = (*self.prefer, *rooms.known()) if own else self.prefer
             found = [one for wanted in prefer for one in found if one.distribution == wanted][:1] or found
         if len(found) > 1:
             offers = " and ".join(one.distribution for one in found)

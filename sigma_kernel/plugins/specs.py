@@ -34,7 +34,7 @@ KINDS = {  # with the contracts of which a component fulfils one; without one, i
     "hook": "Hook", "criterion": "Criterion", "metric": "Metric", "operator": "Operator", "merger": "Merger",
     "monitor": "Monitor", "panel": "Panel", "chart": "Chart", "exporter": "Exporter", "recipe": "Recipe", "verb": "",
     "configuration": "ConfigurationFormat", "op": "", "lowering": "", "generator": "TextGenerator",
-    "store": "Store", "command": "Command",
+    "store": "Store", "command": "Command", "trainer": "Trainer",
 }  # fmt: skip
 
 hookspec = HookspecMarker("sigma_kernel")

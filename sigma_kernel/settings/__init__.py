@@ -256,6 +256,7 @@ def is_table(value: Any) -> bool:
 
 
 Precision = Literal["float32", "float64", "mixed", "mixed_bfloat16", "mixed_float16", "float16", "bfloat16"]
+OWNED = {"owned": True}  # metadata of a field that is no setting: the owner of the object sets it
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 MIXED = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}  # what products read; all else is float32
 

@@ -35,11 +35,11 @@ from sigma_kernel.clock import Moment, time_scale
 from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError
-from sigma_kernel.training.history.rewind import RewindBuffer
-from sigma_kernel.training.session.loop import TrainingLoop
-from sigma_kernel.training.session.queue import Queue, Request
-from sigma_kernel.training.session.session import Session
 from sigma_operator_local import LocalOperator
+from sigma_training.history.rewind import RewindBuffer
+from sigma_training.session.loop import TrainingLoop
+from sigma_training.session.queue import Queue, Request
+from sigma_training.session.session import Session
 
 PATIENCE = 30.0  # seconds after which a command counts as unanswered
 RATE = "trainer.optimiser.learning_rate"

@@ -18,11 +18,11 @@ from attrs import define
 
 from sigma_kernel.contracts import Optimiser
 from sigma_kernel.environment import Environment
-from sigma_kernel.training.commands.stop import StopTraining
-from sigma_kernel.training.session.loop import TrainingLoop
-from sigma_kernel.training.trainer import Trainer
 from sigma_operator_local import LocalOperator
 from sigma_optimisers import Adagrad, Adam, Exponential, Momentum
+from sigma_training.commands.stop import StopTraining
+from sigma_training.session.loop import TrainingLoop
+from sigma_training.trainer import NetworkTrainer
 
 EPOCHS, STEPS = 9, 15  # iterations of an epoch
 OPTIMISERS: dict[str, Callable[..., Optimiser]] = {
@@ -99,7 +99,7 @@ def splits() -> dict[str, Any]:
 
 
 # -- comparing ---------------------------------------------------------------------------------------------------------
-def tree(trainer: Trainer) -> dict[str, Any]:
+def tree(trainer: NetworkTrainer) -> dict[str, Any]:
     """Return the whole state tree of a finished trainer: arrays as bytes, values as JSON; without seconds."""
     state = trainer.session.ask(trainer.session.snapshot)
     clock = {scale: count for scale, count in state.values["clock"].items() if scale != "second"}
@@ -108,7 +108,7 @@ def tree(trainer: Trainer) -> dict[str, Any]:
     return {**arrays, **{name: json.dumps(value, sort_keys=True) for name, value in values.items()}}
 
 
-def measured(trainer: Trainer) -> dict[str, str]:
+def measured(trainer: NetworkTrainer) -> dict[str, str]:
     """Return all metrics of this process, as hexadecimal bytes of float64."""
     return {name: values.astype("<f8").tobytes().hex() for name, values in trainer.history.items()}
 

@@ -1,6 +1,6 @@
 """Plant faults in the code, one at a time, and see whether the tests catch them.
 
-``python tests/reliability/mutations.py 50 sigma_kernel/training plugins/sigma-run`` changes 50 places below these
+``python tests/reliability/mutations.py 50 plugins/sigma-training plugins/sigma-run`` changes 50 places below these
 paths, each in a copy of the project: a comparison, an operator of arithmetic or logic, a number, or a returned value.
 
 Each planted fault meets the tests of its file's room, if it is in one, then those of ``tests/``, both without peers,

@@ -29,9 +29,9 @@ from attrs import define
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
-from sigma_kernel.training.session.session import Session
-from sigma_kernel.training.step.model import training_step
-from sigma_kernel.training.trainer import Trainer
+from sigma_training.session.session import Session
+from sigma_training.step.model import training_step
+from sigma_training.trainer import NetworkTrainer
 
 NETWORK = 'input(4) + dense(10, activation="tanh") + output(3) + softmax_cross_entropy()'
 BATCH, FEW, MANY = 10, 150, 15_000
@@ -47,7 +47,7 @@ class Idle(Hook):
         """Do nothing."""
 
 
-def made(rows: int, hooks: Mapping[str, Hook], backend: str) -> Trainer:
+def made(rows: int, hooks: Mapping[str, Hook], backend: str) -> NetworkTrainer:
     """Return a trainer that has started: compiled, and at the end of an epoch."""
     draw = np.random.default_rng(0)
     x, y = draw.normal(size=(rows, 4)).astype(np.float32), draw.integers(0, 3, rows)
@@ -71,14 +71,14 @@ def bare(session: Session, iterations: int, burst: int) -> float:
     return (time.thread_time() - began) / (iterations // n * n)
 
 
-def trained(trainer: Trainer, iterations: int) -> float:
+def trained(trainer: NetworkTrainer, iterations: int) -> float:
     """Return the seconds per iteration of training."""
     began = time.thread_time()
     trainer.fit(iterations=iterations)
     return (time.thread_time() - began) / iterations
 
 
-def compared(rounds: int, trainer: Trainer, iterations: int, burst: int) -> dict[str, float]:
+def compared(rounds: int, trainer: NetworkTrainer, iterations: int, burst: int) -> dict[str, float]:
     """Return medians in microseconds: of bare calls, of training, and of their difference."""
     ways: list[Callable[[], float]] = [
         lambda: bare(trainer.session, iterations, burst), lambda: trained(trainer, iterations)

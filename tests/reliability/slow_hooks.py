@@ -27,7 +27,7 @@ from attrs import define
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
-from sigma_kernel.training.trainer import Trainer
+from sigma_training.trainer import NetworkTrainer
 
 NETWORK = 'input(784) + dense(500, activation="relu") + output(10) + softmax_cross_entropy()'
 BATCH, ROWS = 100, 2000
@@ -51,7 +51,7 @@ def fail() -> None:
     raise ZeroDivisionError
 
 
-def trained(hooks: Mapping[str, Hook]) -> Trainer:
+def trained(hooks: Mapping[str, Hook]) -> NetworkTrainer:
     """Return a trainer with these hooks, after the strikes."""
     draw = np.random.default_rng(0)
     x, y = draw.normal(size=(ROWS, 784)).astype(np.float32), draw.integers(0, 10, ROWS)
@@ -61,14 +61,14 @@ def trained(hooks: Mapping[str, Hook]) -> Trainer:
     return trainer
 
 
-def step(trainer: Trainer, iterations: int) -> float:
+def step(trainer: NetworkTrainer, iterations: int) -> float:
     """Train; return the seconds per iteration, without the end of training."""
     before = trainer.session.moment.second
     trainer.fit(iterations=iterations)
     return (trainer.session.moment.second - before) / iterations
 
 
-def became(trainer: Trainer) -> str:
+def became(trainer: NetworkTrainer) -> str:
     """Return the state of the hook."""
     memory = trainer.session.state.memory["bad"]
     place = "muted" if memory["muted"] else "in the background" if memory.get("background") else "at work"

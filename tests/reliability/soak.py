@@ -26,11 +26,11 @@ from attrs import define, field
 from sigma_kernel.clock import every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
-from sigma_kernel.training.history.recorder import APART, MOST_LOSSES, THINNING
 from sigma_optimisers import Adam
 from sigma_store.checkpoints.store import list_checkpoints, read_manifest
 from sigma_store.files import LARGEST
 from sigma_store.journal import EVERY
+from sigma_training.history.recorder import APART, MOST_LOSSES, THINNING
 
 NETWORK = 'input(3) + dense(4, activation="tanh") + output(1) + squared_difference()'
 OFTEN = {"type": "extrema", "value": "training.loss", "every": "100 iterations"}

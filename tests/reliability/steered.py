@@ -33,8 +33,8 @@ from forked import alone, begun
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.training.trainer import Trainer
 from sigma_store import journal
+from sigma_training.trainer import NetworkTrainer
 
 journal.EVERY = 1  # a bookmark after each line, so that each resume reads the end of the journal alone
 NAMES = ("a", "b")  # of the trainers
@@ -167,7 +167,7 @@ def trees(sigma: Environment) -> dict[str, dict[str, Any]]:
     return {name: untimed(trainer) for name, trainer in sigma.trainers.items()}
 
 
-def untimed(trainer: Trainer) -> dict[str, Any]:
+def untimed(trainer: NetworkTrainer) -> dict[str, Any]:
     """Return a state without the memory and values of hooks that depend on the wall clock or run in the background."""
     found, order = tree(trainer), trainer.session.setup.order
     hooks = {name: memory for name, memory in json.loads(found["hooks"]).items() if name not in order.timing_dependent}

@@ -21,14 +21,14 @@ from sigma_kernel.criteria import when
 from sigma_kernel.encoding import pack, unpack
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
-from sigma_kernel.training.commands.reset import Reset
-from sigma_kernel.training.hooks import background, runner as hooks_of_a_run
-from sigma_kernel.training.hooks.order import order_hooks
-from sigma_kernel.training.trainer import Trainer
 from sigma_run.launcher.explanation import explain_trainer
 from sigma_testing.doing import Do as Told
 from sigma_testing.journals import forge_journal
 from sigma_testing.steering import Sweep, small_environment, state_bytes
+from sigma_training.commands.reset import Reset
+from sigma_training.hooks import background, runner as hooks_of_a_run
+from sigma_training.hooks.order import order_hooks
+from sigma_training.trainer import NetworkTrainer
 
 STEP = every(1, "iteration")
 WEIGHTS = "network.weights"
@@ -45,7 +45,7 @@ def beside(does: Callable[[HookContext], Any], **settings: Any) -> Do:
     return Do(does=does, background=True, **settings)
 
 
-def settle(trainer: Trainer) -> None:
+def settle(trainer: NetworkTrainer) -> None:
     """Add a hook that holds training until no background work is left."""
     hook = Do(does=lambda context: trainer.session.current.background.finish(), priority=-9)
     trainer.hooks = {**trainer.hooks, "settled": hook}

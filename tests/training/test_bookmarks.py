@@ -18,10 +18,6 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.training.history import recorder, rewind
-from sigma_kernel.training.history.recorder import Recorder
-from sigma_kernel.training.history.replay import Replay, end_of_training, load_fields
-from sigma_kernel.training.hooks.order import HookOrder
 from sigma_store import chain, files, journal as journals
 from sigma_store.chain import START, Bookmark
 from sigma_store.checkpoints.store import ARRAYS, MANIFEST, SEAL
@@ -29,6 +25,10 @@ from sigma_store.files import digest
 from sigma_store.journal import JournalFile, Lines
 from sigma_store.metrics_file import MetricsFile
 from sigma_testing.steering import Crash, crash, decisive, steered_environment, train_until_crash
+from sigma_training.history import recorder, rewind
+from sigma_training.history.recorder import Recorder
+from sigma_training.history.replay import Replay, end_of_training, load_fields
+from sigma_training.hooks.order import HookOrder
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
 

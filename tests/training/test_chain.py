@@ -16,14 +16,14 @@ import pytest
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
-from sigma_kernel.training.history import recorder, rewind
-from sigma_kernel.training.history.replay import check_commands
 from sigma_store import chain, journal as journals
 from sigma_store.checkpoints import store
 from sigma_store.checkpoints.store import list_checkpoints, read_manifest
 from sigma_store.journal import JournalFile, Lines
 from sigma_testing.journals import read_journal
 from sigma_testing.steering import Crash, crash, decisive, steered_environment, train_until_crash
+from sigma_training.history import recorder, rewind
+from sigma_training.history.replay import check_commands
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
 

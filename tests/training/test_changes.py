@@ -13,9 +13,6 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaComponentError, SigmaConfigError, SigmaError, SigmaStateError
-from sigma_kernel.training.commands.attach import Attach
-from sigma_kernel.training.session.session import Session
-from sigma_kernel.training.trainer import Trainer
 from sigma_testing.steering import (
     Slow,
     Sweep,
@@ -26,6 +23,9 @@ from sigma_testing.steering import (
     train_until_crash,
     wait_until,
 )
+from sigma_training.commands.attach import Attach
+from sigma_training.session.session import Session
+from sigma_training.trainer import NetworkTrainer
 
 pytestmark = pytest.mark.usefixtures("shop")
 
@@ -36,7 +36,7 @@ def ends(sigma: Environment) -> Any:
     return decisive(trainer(sigma))
 
 
-def trainer(sigma: Environment) -> Trainer:
+def trainer(sigma: Environment) -> NetworkTrainer:
     return sigma.trainer("trainer")
 
 

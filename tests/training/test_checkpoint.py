@@ -18,11 +18,11 @@ from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.training.runs.resume import fit
 from sigma_store.checkpoints import format as form, store as checkpoint
 from sigma_store.checkpoints.store import ARRAYS, MANIFEST, SEAL
 from sigma_store.files import digest
 from sigma_testing.steering import Sweep, small_environment
+from sigma_training.runs.resume import fit
 
 GOLDEN = Path(__file__).parent / "golden"
 STATE = Checkpoint(

@@ -13,8 +13,8 @@ from sigma_kernel.contracts.commanding import make_command
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
-from sigma_kernel.training.commands.step import StepBy
-from sigma_kernel.training.plugin import COMMANDS
+from sigma_training.commands.step import StepBy
+from sigma_training.plugin import COMMANDS
 
 ROWS = "must be the number of a row, or several, counted from 0"
 LABEL = "must be a word, finite numbers, or a table of these by section"

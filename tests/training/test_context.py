@@ -16,9 +16,9 @@ from sigma_kernel.criteria import when
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaTrainingError
 from sigma_kernel.graph.node import Node
-from sigma_kernel.training.hooks.order import by_the_clock
 from sigma_testing.doing import Do
 from sigma_testing.steering import Sweep, small_environment
+from sigma_training.hooks.order import by_the_clock
 
 Deep = Callable[..., Environment]
 

@@ -19,11 +19,6 @@ from sigma_kernel.clock import every
 from sigma_kernel.contracts import Program, Step
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_kernel.training.data.dataset import Rows
-from sigma_kernel.training.data.edits import Edited
-from sigma_kernel.training.history.rewind import RewindBuffer
-from sigma_kernel.training.session.session import Session
-from sigma_kernel.training.trainer import Trainer
 from sigma_store.curves import read as read_curves
 from sigma_testing.doing import Do
 from sigma_testing.journals import forge_journal, read_journal
@@ -38,6 +33,11 @@ from sigma_testing.steering import (
     train_until_crash,
     wait_until,
 )
+from sigma_training.data.dataset import Rows
+from sigma_training.data.edits import Edited
+from sigma_training.history.rewind import RewindBuffer
+from sigma_training.session.session import Session
+from sigma_training.trainer import NetworkTrainer
 
 Script = Mapping[int, Callable[[Environment], Any]]
 DRAW = np.random.default_rng(7)  # as small_environment draws its rows
@@ -45,7 +45,7 @@ X = DRAW.normal(size=(23, 3)).astype(np.float32)
 Y = X @ np.array([[1.0], [-2.0], [0.5]], np.float32)
 
 
-def trainer(sigma: Environment) -> Trainer:
+def trainer(sigma: Environment) -> NetworkTrainer:
     return sigma.trainer("trainer")
 
 

@@ -15,16 +15,16 @@ from sigma_kernel.clock import after, every
 from sigma_kernel.contracts import Monitor, Schedule, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrainingError
-from sigma_kernel.training.data.dataset import Rows
-from sigma_kernel.training.history.rewind import RewindBuffer
-from sigma_kernel.training.session import recovery
-from sigma_kernel.training.step.model import LAYERS
 from sigma_store.checkpoints import writer
 from sigma_store.checkpoints.store import list_checkpoints, read
 from sigma_testing.doing import Do
 from sigma_testing.journals import read_journal
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Descent, Sweep, decisive, small_environment, wait_until
+from sigma_training.data.dataset import Rows
+from sigma_training.history.rewind import RewindBuffer
+from sigma_training.session import recovery
+from sigma_training.step.model import LAYERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

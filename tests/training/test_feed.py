@@ -17,11 +17,11 @@ from sigma_data import Stream
 from sigma_kernel.contracts import Batches, Dataset, Iterator, Preprocessor
 from sigma_kernel.errors import SigmaComponentError, SigmaDataError
 from sigma_kernel.graph.node import Spec
-from sigma_kernel.training.data.dataset import Rows
-from sigma_kernel.training.data.feed import Cursor, Feed
-from sigma_kernel.training.data.iterators import Shuffled
-from sigma_kernel.training.data.preprocessing import Preparation, check_finite, conform
 from sigma_testing.steering import Sweep, small_environment
+from sigma_training.data.dataset import Rows
+from sigma_training.data.feed import Cursor, Feed
+from sigma_training.data.iterators import Shuffled
+from sigma_training.data.preprocessing import Preparation, check_finite, conform
 
 
 class Blocks(Dataset):

@@ -10,11 +10,11 @@ from attrs import evolve
 
 from sigma_kernel.clock import every
 from sigma_kernel.criteria import when
-from sigma_kernel.training.session import goals, keeping
-from sigma_kernel.training.session.progress import NONE, Phase, TrainingProgress
-from sigma_kernel.training.session.state import Present
 from sigma_testing.doing import Do
 from sigma_testing.steering import Sweep, small_environment
+from sigma_training.session import goals, keeping
+from sigma_training.session.progress import NONE, Phase, TrainingProgress
+from sigma_training.session.state import Present
 
 WEIGHTS = "network.layers.weights"
 

@@ -11,12 +11,12 @@ import pytest
 from attrs import evolve
 
 from sigma_kernel.environment import Environment
-from sigma_kernel.training.hooks.order import order_hooks, reasons
-from sigma_kernel.training.hooks.outlook import check_reads
-from sigma_kernel.training.step.model import LAYERS, Model, evaluation_step, gradient_step, training_step, update_step
-from sigma_kernel.training.trainer import Trainer
 from sigma_testing.counting import TWICE, growth
 from sigma_testing.doing import Do
+from sigma_training.hooks.order import order_hooks, reasons
+from sigma_training.hooks.outlook import check_reads
+from sigma_training.step.model import LAYERS, Model, evaluation_step, gradient_step, training_step, update_step
+from sigma_training.trainer import NetworkTrainer
 
 pytestmark = pytest.mark.rooms
 
@@ -24,7 +24,7 @@ SETTINGS = {"first": {"match": "**.weights", "learning_rate": 0.01}, "second": {
 DEEP = "input(4) + {} * dense(3) + output(2) + softmax_cross_entropy()"
 
 
-def trainer(network: str, **settings: Any) -> Trainer:
+def trainer(network: str, **settings: Any) -> NetworkTrainer:
     made = Environment("growth").create_trainer("trainer", backend="numpy", batch_size=8, **settings)
     made.data = np.zeros((8, 4), np.float32), np.zeros(8, np.int32)
     made.network, made.optimiser = network, {"type": "adam", "settings": SETTINGS}

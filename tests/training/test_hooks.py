@@ -14,12 +14,12 @@ from sigma_kernel.clock import Moment, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.criteria import when
 from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
-from sigma_kernel.training.hooks.order import HookOrder, check_distinct, order_hooks, reasons
-from sigma_kernel.training.hooks.runner import Budgets, fail, holds
-from sigma_kernel.training.session.loop import TrainingLoop
 from sigma_run.launcher.explanation import explain_trainer
 from sigma_testing.doing import Do
 from sigma_testing.steering import Desk, Sweep, small_environment
+from sigma_training.hooks.order import HookOrder, check_distinct, order_hooks, reasons
+from sigma_training.hooks.runner import Budgets, fail, holds
+from sigma_training.session.loop import TrainingLoop
 
 
 class Other(Do):

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.training.history import metrics
-from sigma_kernel.training.history.metrics import History, Samples
 from sigma_store import journal as journals
 from sigma_store.chain import read
 from sigma_store.journal import JournalFile, Lines, strict
 from sigma_store.metrics_file import MetricsFile
+from sigma_training.history import metrics
+from sigma_training.history.metrics import History, Samples
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

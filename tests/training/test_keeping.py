@@ -17,7 +17,6 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.training.commands.save import Save
 from sigma_store import chain, journal
 from sigma_store.checkpoints import store as checkpoint
 from sigma_store.files import put_text
@@ -25,6 +24,7 @@ from sigma_store.folders import WrittenFolder
 from sigma_store.run_folder import lock
 from sigma_testing.journals import read_journal
 from sigma_testing.steering import decisive, steered_environment
+from sigma_training.commands.save import Save
 
 RATE = "trainer.optimiser.learning_rate"
 

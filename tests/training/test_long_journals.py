@@ -13,11 +13,11 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_kernel.training.history import recorder, rewind
-from sigma_kernel.training.history.replay import load_fields
 from sigma_store import chain, journal as journals
 from sigma_store.journal import JournalFile
 from sigma_testing.steering import steered_environment
+from sigma_training.history import recorder, rewind
+from sigma_training.history.replay import load_fields
 
 HEAD = {"trainer": "a", "iteration": 1, "epoch": 0, "seconds": 0.5}
 

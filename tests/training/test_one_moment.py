@@ -10,14 +10,14 @@ from attrs import define, evolve, field
 from sigma_kernel.clock import every
 from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.errors import SigmaStateError
-from sigma_kernel.training.commands.attach import Attach
-from sigma_kernel.training.commands.detach import Detach
-from sigma_kernel.training.commands.editing import Exclude
-from sigma_kernel.training.commands.set import Set
-from sigma_kernel.training.commands.undo import Undo
-from sigma_kernel.training.session.current import CurrentRun
 from sigma_testing.doing import Do
 from sigma_testing.steering import Sweep, small_environment
+from sigma_training.commands.attach import Attach
+from sigma_training.commands.detach import Detach
+from sigma_training.commands.editing import Exclude
+from sigma_training.commands.set import Set
+from sigma_training.commands.undo import Undo
+from sigma_training.session.current import CurrentRun
 
 
 @define

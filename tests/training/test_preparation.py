@@ -15,11 +15,11 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.settings.mistakes import Faults
-from sigma_kernel.training.preparation import Missing, Stages
-from sigma_kernel.training.trainer import Trainer
 from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
 from sigma_optimisers import Adam
 from sigma_run.config.examination import examine
+from sigma_training.preparation import Missing, Stages
+from sigma_training.trainer import NetworkTrainer
 
 pytestmark = pytest.mark.rooms
 
@@ -58,12 +58,12 @@ class Counting(Dataset):
         raise SigmaDataError("the disk is gone")
 
 
-def trainer(**settings: Any) -> Trainer:
+def trainer(**settings: Any) -> NetworkTrainer:
     network = Input(4) + Dense(3) + Output(2) + SoftmaxCrossEntropy()
     found = Environment("stages").create_trainer(
         **{"data": (X, Y), "network": network, "optimiser": "adam", "batch_size": 2, "epochs": inf, **settings}
     )
-    assert isinstance(found, Trainer)
+    assert isinstance(found, NetworkTrainer)
     return found
 
 
@@ -136,7 +136,7 @@ def test_a_network_with_declared_shapes_needs_no_data() -> None:
 
 
 # -- all mistakes ------------------------------------------------------------------------------------------------------
-def found(made: Trainer, *left_out: str) -> dict[tuple[str | int, ...], str]:
+def found(made: NetworkTrainer, *left_out: str) -> dict[tuple[str | int, ...], str]:
     return {path: str(error) for path, error in examine(made, left_out)}
 
 

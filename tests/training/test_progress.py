@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sigma_kernel.training.session.progress import Phase, TrainingProgress
+from sigma_training.session.progress import Phase, TrainingProgress
 
 
 def test_training_ends_in_all_phases_but_running_and_paused_and_on_interruption() -> None:

@@ -16,15 +16,15 @@ import pytest
 from sigma_kernel.clock import Moment
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError, SigmaStateError
-from sigma_kernel.training.commands.go import Go
-from sigma_kernel.training.commands.pause import Pause
-from sigma_kernel.training.commands.save import Save
-from sigma_kernel.training.commands.set import Set
-from sigma_kernel.training.commands.stop import StopTraining
-from sigma_kernel.training.session.queue import Queue, Request
 
 # FIXME command
 from sigma_testing.steering import Slow, Sweep, small_environment
+from sigma_training.commands.go import Go
+from sigma_training.commands.pause import Pause
+from sigma_training.commands.save import Save
+from sigma_training.commands.set import Set
+from sigma_training.commands.stop import StopTraining
+from sigma_training.session.queue import Queue, Request
 
 PATIENCE = 60.0  # seconds after which a request counts as unanswered
 

@@ -26,15 +26,15 @@ from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaStateEr
 from sigma_kernel.messages import Messages
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
-from sigma_kernel.training.history import recorder
-from sigma_kernel.training.history.metrics import History, Samples
-from sigma_kernel.training.history.recorder import MOST_LOSSES, Recorder
-from sigma_kernel.training.history.replay import Replay
-from sigma_kernel.training.hooks.order import HookOrder
-from sigma_kernel.training.session import loop
 from sigma_store.curves import read_curves
 from sigma_store.journal import JournalFile, Lines
 from sigma_testing.steering import Sweep, small_environment
+from sigma_training.history import recorder
+from sigma_training.history.metrics import History, Samples
+from sigma_training.history.recorder import MOST_LOSSES, Recorder
+from sigma_training.history.replay import Replay
+from sigma_training.hooks.order import HookOrder
+from sigma_training.session import loop
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

@@ -15,7 +15,6 @@ import pytest
 from sigma_kernel.contracts.storing import Checkpoint, Retention
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.training.commands.save import Save
 from sigma_store.checkpoints import store
 from sigma_store.checkpoints.store import list_checkpoints, newest_good
 from sigma_store.checkpoints.writer import Saver
@@ -25,6 +24,7 @@ from sigma_store.journal import Lines
 from sigma_store.run_folder import lock, open_lock
 from sigma_testing.journals import read_journal
 from sigma_testing.steering import decisive, steered_environment
+from sigma_training.commands.save import Save
 
 RATE = "trainer.optimiser.learning_rate"
 REPLACED = "a link or another folder is in place of the run's. Put that back, or move this away: then it is made again."

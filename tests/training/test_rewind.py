@@ -15,8 +15,6 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.training.history.rewind import RewindBuffer
-from sigma_kernel.training.trainer import Trainer
 from sigma_store.checkpoints.store import read
 from sigma_store.checkpoints.writer import Saver
 from sigma_store.journal import JournalFile
@@ -32,6 +30,8 @@ from sigma_testing.steering import (
     train_until_crash,
     wait_until,
 )
+from sigma_training.history.rewind import RewindBuffer
+from sigma_training.trainer import NetworkTrainer
 
 pytestmark = pytest.mark.usefixtures("shop")
 
@@ -44,7 +44,7 @@ def always_remember(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RewindBuffer, "due", lambda self: True)
 
 
-def trainer(sigma: Environment) -> Trainer:
+def trainer(sigma: Environment) -> NetworkTrainer:
     return sigma.trainer("trainer")
 
 

@@ -23,12 +23,12 @@ from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.contracts.storing import Checkpoint, Retention
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
-from sigma_kernel.training.compatibility import differences, made_with
-from sigma_kernel.training.runs.resume import restore
 from sigma_store.checkpoints import store as checkpoint, writer
 from sigma_store.checkpoints.writer import Saver
 from sigma_store.run_folder import FolderRun, FolderStore
 from sigma_testing.steering import Sweep, small_environment, state_bytes
+from sigma_training.compatibility import differences, made_with
+from sigma_training.runs.resume import restore
 
 KEYS = ("clock", "cursor", "live", "hooks", "streams", "published")  # of the values of a state tree
 

@@ -29,8 +29,9 @@ from sigma_kernel.contracts import (
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaComponentError, SigmaNetworkError, SigmaStateError
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.training.session.session import Session
-from sigma_kernel.training.step.model import (
+from sigma_testing.steering import state_bytes
+from sigma_training.session.session import Session
+from sigma_training.step.model import (
     GRADIENTS,
     LAYERS,
     evaluation_step,
@@ -38,8 +39,7 @@ from sigma_kernel.training.step.model import (
     training_step,
     update_step,
 )
-from sigma_kernel.training.step.steps import Steps
-from sigma_testing.steering import state_bytes
+from sigma_training.step.steps import Steps
 
 Deep = Callable[..., Environment]
 WEIGHTS = ("1-dense.weights", "1-dense.bias", "4-dense.weights", "4-dense.bias")

@@ -11,10 +11,10 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
-from sigma_kernel.training.session import undo as undoing
-from sigma_kernel.training.trainer import Trainer
 from sigma_testing.journals import read_journal
 from sigma_testing.steering import Sweep, decisive, small_environment, steered_environment
+from sigma_training.session import undo as undoing
+from sigma_training.trainer import NetworkTrainer
 
 pytestmark = pytest.mark.usefixtures("shop")
 
@@ -23,7 +23,7 @@ COUNT = {"type": "count", "by": 2}
 HEAVY = {"type": "heavy", "learning_rate": 0.02}
 
 
-def trainer(sigma: Environment) -> Trainer:
+def trainer(sigma: Environment) -> NetworkTrainer:
     return sigma.trainer("trainer")
 
 

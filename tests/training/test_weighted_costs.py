@@ -7,10 +7,10 @@ import pytest
 
 from sigma_kernel import Environment, functions as f
 from sigma_kernel.contracts import Totals
-from sigma_kernel.minimisation import minimise
 from sigma_layers import FunctionCost, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_operator_local import LocalOperator
 from sigma_optimisers import Adam, GradientDescent
+from sigma_training.minimisation import minimise
 
 CLASSES = [0.1, 3.0, 10.0]
 RNG = np.random.default_rng(0)

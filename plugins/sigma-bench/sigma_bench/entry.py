@@ -17,8 +17,8 @@ from sigma_bench.work import Workload
 from sigma_hooks.reference import Reference
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_kernel.training.trainer import expect_trainer
 from sigma_run.config import Document, override, structured
+from sigma_training.trainer import expect_trainer
 
 SIGMA = "sigma_bench.contestants.sigma:make_contestant"
 

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import evolve
 
 from sigma_bench.work import Part, UpdateRule, Workload
-from sigma_kernel import Layer, Model, Network, Placed, Trainer
+from sigma_kernel import Layer, Network, Placed
 from sigma_kernel.contracts import live_settings
 from sigma_kernel.errors import SigmaConfigError
 from sigma_layers import (
@@ -43,6 +43,7 @@ from sigma_layers import (
 )
 from sigma_layers.plugin import ACTIVATIONS
 from sigma_optimisers import Adagrad, Adam, GradientDescent, Momentum
+from sigma_training import Model, NetworkTrainer
 
 LAYERS = "network.layers."  # what the addresses of layers begin with
 KNOWN_ITERATIONS = 64  # for so many at least, peers are told the order of the rows
@@ -51,7 +52,7 @@ RULES: dict[type, str] = {GradientDescent: "gradient_descent", Momentum: "moment
 Shape = tuple[int, ...]
 
 
-def to_workload(trainer: Trainer) -> Workload:
+def to_workload(trainer: NetworkTrainer) -> Workload:
     """Return the work of a prepared trainer that has not started; SigmaConfigError for what peers do not support."""
     session = trainer.session
     feed, model = session.setup.feed, session.setup.model

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sigma_bench.contestants.sigma import Sigma
-from sigma_kernel import Trainer
 from sigma_run.config import load
+from sigma_training import NetworkTrainer
 
 COUNT = "hooks.count={ type = 'running_time', every = '1 epoch' }"
 
@@ -30,8 +30,8 @@ def test_a_hook_that_ends_training_for_good_is_left_out(small: Path) -> None:
 
 
 def test_a_hook_that_stops_training_does_not_end_a_round(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sigma, fit = Sigma(load(small)), Trainer.fit
-    monkeypatch.setattr(Trainer, "fit", lambda trainer, iterations: fit(trainer, iterations=min(iterations, 7)))
+    sigma, fit = Sigma(load(small)), NetworkTrainer.fit
+    monkeypatch.setattr(NetworkTrainer, "fit", lambda trainer, iterations: fit(trainer, iterations=min(iterations, 7)))
     sigma.run(30)
     assert len(sigma.losses) == 30
 

@@ -143,7 +143,7 @@ def test_a_task_unpickles_without_the_rest_of_sigma(small: Path, tmp_path: Path)
     path.write_bytes(pickle.dumps(work(small)))
     code = (
         f"import pickle, sys; pickle.load(open({str(path)!r}, 'rb'));"
-        "assert not {'sigma_kernel.network', 'sigma_kernel.training', 'sigma_layers'} & set(sys.modules)"
+        "assert not {'sigma_kernel.network', 'sigma_training', 'sigma_layers'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 

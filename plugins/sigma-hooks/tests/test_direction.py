@@ -21,10 +21,11 @@ from sigma_hooks import (
     SaveCheckpoint,
     Stop,
 )  # fmt: skip
-from sigma_kernel import Node, Trainer, functions as f
+from sigma_kernel import Node, functions as f
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import SigmaConfigError
 from sigma_testing import Desk, Sweep, small_classifier
+from sigma_training import NetworkTrainer
 
 RATE = "optimiser.learning_rate"
 RISING = [0.5, 0.6, 0.7, 0.8]
@@ -47,7 +48,7 @@ METRICS = {"accuracy": Odd(), "error_rate": AccuracyMetric(), "silent": Undeclar
 
 
 @pytest.fixture(scope="module")
-def trainer() -> Iterator[Trainer]:
+def trainer() -> Iterator[NetworkTrainer]:
     with small_classifier(Sweep(1)) as environment:
         trainer = environment.trainer("trainer")
         trainer.metrics = {"own": AccuracyMetric()}
@@ -69,7 +70,9 @@ def trainer() -> Iterator[Trainer]:
         ("accumulated.validation.loss.minimum", "lower"), ("elsewhere.precision", ""),
     ],
 )  # fmt: skip
-def test_the_metric_at_an_address_says_which_values_are_better(trainer: Trainer, address: str, direction: str) -> None:
+def test_the_metric_at_an_address_says_which_values_are_better(
+    trainer: NetworkTrainer, address: str, direction: str
+) -> None:
     assert trainer.session.setup.direction(address) == direction
 
 

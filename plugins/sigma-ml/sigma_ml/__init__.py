@@ -12,6 +12,7 @@ from sigma_kernel import __version__ as __version__, lazy_exports
 PATHS = (
     *(f"sigma_kernel:{name}" for name in sigma_kernel.__all__),
     *(f"sigma_run:{name}" for name in ("Trained", "describe", "from_file", "load")),
+    *(f"sigma_training:{name}" for name in ("History", "Model", "minimise")),
     "sigma_text:Continued",
 )
 __getattr__, __dir__, __all__ = lazy_exports(

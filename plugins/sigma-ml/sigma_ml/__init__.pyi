@@ -29,11 +29,12 @@ from sigma_kernel import Environment as Environment
 from sigma_kernel import Excerpt as Excerpt
 from sigma_kernel import Exporter as Exporter
 from sigma_kernel import Extractor as Extractor
+from sigma_kernel import Goals as Goals
 from sigma_kernel import GradientOptimiser as GradientOptimiser
-from sigma_kernel import History as History
 from sigma_kernel import Hook as Hook
 from sigma_kernel import HookContext as HookContext
 from sigma_kernel import HookEntry as HookEntry
+from sigma_kernel import Host as Host
 from sigma_kernel import Inference as Inference
 from sigma_kernel import Initialiser as Initialiser
 from sigma_kernel import Iterations as Iterations
@@ -47,7 +48,6 @@ from sigma_kernel import LoopProgram as LoopProgram
 from sigma_kernel import Lowerings as Lowerings
 from sigma_kernel import Merger as Merger
 from sigma_kernel import Metric as Metric
-from sigma_kernel import Model as Model
 from sigma_kernel import Modifier as Modifier
 from sigma_kernel import Moment as Moment
 from sigma_kernel import Monitor as Monitor
@@ -71,10 +71,10 @@ from sigma_kernel import Recipe as Recipe
 from sigma_kernel import Records as Records
 from sigma_kernel import Registry as Registry
 from sigma_kernel import Repeatable as Repeatable
-from sigma_kernel import Request as Request
 from sigma_kernel import RowLosses as RowLosses
 from sigma_kernel import RowWriter as RowWriter
 from sigma_kernel import Schedule as Schedule
+from sigma_kernel import SentCommand as SentCommand
 from sigma_kernel import Share as Share
 from sigma_kernel import SigmaAddressError as SigmaAddressError
 from sigma_kernel import SigmaCheckpointError as SigmaCheckpointError
@@ -123,7 +123,6 @@ from sigma_kernel import hookimpl as hookimpl
 from sigma_kernel import lazy_exports as lazy_exports
 from sigma_kernel import live as live
 from sigma_kernel import live_settings as live_settings
-from sigma_kernel import minimise as minimise
 from sigma_kernel import read_only as read_only
 from sigma_kernel import read_saved as read_saved
 from sigma_kernel import saved_parameters as saved_parameters
@@ -139,5 +138,8 @@ from sigma_run import describe as describe
 from sigma_run import from_file as from_file
 from sigma_run import load as load
 from sigma_text import Continued as Continued
+from sigma_training import History as History
+from sigma_training import Model as Model
+from sigma_training import minimise as minimise
 
 __version__: str

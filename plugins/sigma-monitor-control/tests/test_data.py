@@ -15,7 +15,7 @@ import pytest
 from sigma_kernel.contracts import AddressEntry, LayerEntry, RowLosses
 from sigma_monitor_control.protocol import Conversation
 from sigma_monitor_control.protocol.pictures import decode_picture, is_picture, picture
-from sigma_testing import FakeView
+from sigma_testing import FakeTrainerView, FakeView
 
 Ask = Callable[..., Any]
 SHADES = np.arange(40.0).reshape(10, 2, 2)  # of ten rows, 0 to 39
@@ -27,43 +27,54 @@ LAYERS = [
 ]
 
 
-class Pictures(FakeView):
-    """A fake view of ten pictures of three classes."""
+class Pictures(FakeTrainerView):
+    """A fake view of a trainer on ten pictures of three classes."""
 
-    computed = 0
-
-    def classes(self, trainer: str) -> list[Any]:
+    def classes(self) -> list[Any]:
         return ["cat", "dog", "owl"]
 
-    def columns(self, trainer: str) -> dict[str, list[str]]:
+    def columns(self) -> dict[str, list[str]]:
         return {"inputs": ["size", "weight"]}
 
-    def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
-        self.samples = samples
+    def activations(self, samples: Any) -> dict[str, np.ndarray]:
+        self.view.samples = samples
         rows = np.asarray(samples["inputs"], float)
         planes = np.stack([rows, -2 * rows, 0 * rows], axis=1)
         return {"0-input": rows, "1-output": rows.reshape(len(rows), -1)[:, :3] - 1, "conv": planes}
 
-    def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
-        self.computed += 1
+    def losses(self, split: str, most: int | None = None) -> RowLosses:
+        self.view.computed += 1
         losses = np.where(TARGETS == PREDICTED, 0.1, 2.0) + np.arange(10) / 100
         return RowLosses(np.arange(10), losses, PREDICTED, TARGETS)
 
-    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
-        self.samples = samples
+    def predict(self, samples: Any) -> dict[str, np.ndarray]:
+        self.view.samples = samples
         return {"1-output": np.array([[0.1, 0.7, 0.2]])}
 
 
-def view(**given: Any) -> Pictures:
+class PicturesView(FakeView):
+    """A fake view of such trainers."""
+
+    computed = 0
+    samples: Any = None
+
+
+def view(**given: Any) -> PicturesView:
     weights = np.array([[-1.0, 0.0, 1.0]] * 4, np.float32)
-    return Pictures(
+    return PicturesView(
         **{
+            "shown": Pictures,
             "layers": LAYERS,
             "sections": {"inputs": SHADES, "targets": TARGETS},
             "values": {"trainer.iteration": 7, "trainer.network.layers.1-output.weights": weights},
             **given,
         }
     )
+
+
+def having(**methods: Callable[..., Any]) -> type[FakeTrainerView]:
+    """Return the view of a trainer with other methods."""
+    return type("Own", (Pictures,), methods)
 
 
 def asked(shown: FakeView, do: str, **arguments: Any) -> Any:
@@ -215,8 +226,7 @@ def test_what_the_network_takes_is_described(ask: Ask) -> None:
 
 
 def test_a_network_can_be_tried_without_its_data() -> None:
-    shown = view()
-    shown.splits = lambda trainer: {}  # type: ignore[method-assign]
+    shown = view(shown=having(splits=lambda trainer: {}))
     (found,) = asked(shown, "inputs")["inputs"]
     assert found == {"section": "inputs", "shape": [2, 2], "low": 0.0, "high": 1.0, "kind": "picture"}
     (answer,) = asked(shown, "predict", inputs={"inputs": [[0, 1], [1, 0]]}).values()
@@ -227,8 +237,7 @@ def test_a_network_can_be_tried_without_its_data() -> None:
 
 
 def test_an_answer_has_the_names_of_its_columns() -> None:
-    shown = view()
-    shown.targets = lambda trainer: {"1-output": ["price", "age", "size"]}  # type: ignore[method-assign]
+    shown = view(shown=having(targets=lambda trainer: {"1-output": ["price", "age", "size"]}))
     (answer,) = asked(shown, "predict", inputs={"inputs": [[0, 1], [1, 0]]}).values()
     assert answer["columns"] == ["price", "age", "size"]
 
@@ -242,8 +251,7 @@ def test_a_sample_is_predicted_as_a_list_or_a_picture(sample: Any) -> None:
 
 
 def test_a_prediction_of_numbers_chooses_nothing() -> None:
-    shown = view()
-    shown.classes = lambda trainer: []  # type: ignore[method-assign]
+    shown = view(shown=having(classes=lambda trainer: []))
     (found,) = asked(shown, "predict", inputs={"inputs": [[0] * 2] * 2}).values()
     assert (found["values"], found["chosen"], found["classes"]) == ([0.1, 0.7, 0.2], None, [])
 
@@ -286,8 +294,7 @@ def test_a_layer_makes_values_or_pictures_of_a_row_and_of_a_sample_that_was_sent
 
 
 def test_activations_that_are_not_finite_are_told_as_such() -> None:
-    shown = view()
-    shown.activations = lambda trainer, samples: {"1-output": np.array([[np.nan, np.inf, 0.0]])}  # type: ignore[method-assign]
+    shown = view(shown=having(activations=lambda trainer, samples: {"1-output": np.array([[np.nan, np.inf, 0.0]])}))
     found = asked(shown, "activations", layer="1-output", split="training", row=0)
     assert (found["values"], found["unusual"], found["high"]) == ([None, None, 0.0], 2, 0.0)
 

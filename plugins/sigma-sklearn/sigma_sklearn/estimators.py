@@ -12,9 +12,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from sigma_kernel import SigmaConfigError, Trainer
+from sigma_kernel import SigmaConfigError
 from sigma_sklearn import settings
 from sigma_sklearn.network import Rows, TrainedNetwork, train_network
+from sigma_training import NetworkTrainer
 
 FULL, BATCH = 1000, 200  # rows that are one batch by default; rows of each batch, if there are more
 FLOATS = (np.float64, np.float32)
@@ -164,7 +165,7 @@ class SigmaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return self.network_.predict(validate_data(self, X, reset=False, dtype=FLOATS, order="C"))
 
     @property
-    def trainer_(self) -> Trainer:
+    def trainer_(self) -> NetworkTrainer:
         """Return a trainer of Sigma that holds the network, to save it or look at it; it has no data."""
         check_is_fitted(self)
         return self.network_.trainer

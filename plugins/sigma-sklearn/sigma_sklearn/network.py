@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel import Environment, History, SigmaConfigError, SigmaStateError, Trainer
-from sigma_kernel.training.trainer import expect_trainer
+from sigma_kernel import Environment, SigmaConfigError, SigmaStateError, Trainer
+from sigma_kernel.contracts import Goals
+from sigma_training import History, NetworkTrainer
+from sigma_training.trainer import expect_trainer
 
 SIZES = (1, 16, 256)  # rows of a batch to predict: few, as each is compiled once; the last batch is padded
 Rows = dict[str, np.ndarray]  # by section: inputs, targets, and weights if there are any
@@ -23,7 +25,8 @@ Rows = dict[str, np.ndarray]  # by section: inputs, targets, and weights if ther
 class Holder(Environment):
     """An environment whose trainers hold networks, and rows of zeros instead of data."""
 
-    def _fit(self, trainer: Trainer, goals: Any, progress: bool | None) -> None:
+    def fit(self, trainer: Trainer, goals: Goals, progress: bool | None) -> None:
+        """Raise SigmaStateError."""
         raise SigmaStateError(
             f"{self.name}: trainer_ holds the network and no data to train on. Call fit or partial_fit of the "
             "estimator."
@@ -39,7 +42,7 @@ class TrainedNetwork:
     blank: Rows
     arrays: Mapping[str, np.ndarray]
     values: Mapping[str, Any]
-    _trainer: Trainer | None = field(default=None, init=False)
+    _trainer: NetworkTrainer | None = field(default=None, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return everything but the trainer."""
@@ -51,7 +54,7 @@ class TrainedNetwork:
         return int(self.values["clock"]["epoch"])
 
     @property
-    def trainer(self) -> Trainer:
+    def trainer(self) -> NetworkTrainer:
         """Return a trainer in this state, on rows of zeros; it is made on first use."""
         if self._trainer is None:
             rows = {name: values.repeat(SIZES[-1], axis=0) for name, values in self.blank.items()}
@@ -60,7 +63,7 @@ class TrainedNetwork:
             self._trainer = made
         return self._trainer
 
-    def restore(self, made: Trainer) -> None:
+    def restore(self, made: NetworkTrainer) -> None:
         """Give a new trainer this state; raise SigmaConfigError if it has other arrays."""
         session = made.session
         fresh = session.ask(session.snapshot)
@@ -98,7 +101,7 @@ def trainer(
     splits: Mapping[str, Rows],
     kind: type[Environment] = Environment,
     **more: Any,
-) -> Trainer:
+) -> NetworkTrainer:
     """Return a new trainer on splits; nothing is written, and nobody steers it."""
     return expect_trainer(kind(name, control=False).create_trainer(name, data=dict(splits), **{**settings, **more}))
 

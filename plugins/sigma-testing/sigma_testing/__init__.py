@@ -37,7 +37,8 @@ MODULES = {
     "suite": "Suite",
     "stores": "StoreSuite",
     "steering": "Descent Desk Note OperatorSuite Slow Sweep small_environment state_bytes",
-    "watching": "FakeView MonitorSuite PanelSuite ViewSuite",
+    "trainers": "TrainerSuite",
+    "watching": "FakeTrainerView FakeView MonitorSuite PanelSuite ViewSuite",
 }
 if "pytest" in sys.modules:  # its failures then show the values that were compared
     sys.modules["pytest"].register_assert_rewrite(*(f"{__name__}.{module}" for module in MODULES))

@@ -63,6 +63,8 @@ from sigma_testing.steering import small_environment as small_environment
 from sigma_testing.steering import state_bytes as state_bytes
 from sigma_testing.stores import StoreSuite as StoreSuite
 from sigma_testing.suite import Suite as Suite
+from sigma_testing.trainers import TrainerSuite as TrainerSuite
+from sigma_testing.watching import FakeTrainerView as FakeTrainerView
 from sigma_testing.watching import FakeView as FakeView
 from sigma_testing.watching import MonitorSuite as MonitorSuite
 from sigma_testing.watching import PanelSuite as PanelSuite

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.training.step.model import LAYERS
+from sigma_kernel.network.network import LAYERS
 from sigma_store.checkpoints.store import list_checkpoints, read, write
 
 

@@ -94,7 +94,7 @@ def generated_files(root: Path) -> dict[Path, str]:
     """Return the text of every generated file of the packages below a directory, by path."""
     found = {path: text for package in packages() for path, text in stubs(package).items()}
     found[Path(str(functions.__file__))] = reexports()
-    own = (plugin for plugin in catalogue().plugins if plugin.name != "sigma-kernel")
+    own = catalogue().plugins
     found[rooms.PATH] = table(plugin for plugin in own if _lies_below(plugin, root))
     return {path: text for path, text in found.items() if path.is_relative_to(root)}
 

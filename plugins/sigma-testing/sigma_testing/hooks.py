@@ -32,11 +32,11 @@ from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.registry.addresses import literal, matches
-from sigma_kernel.training.hooks.order import by_the_clock, reads
 from sigma_testing.doing import Do
 from sigma_testing.held import attributes, changed_attributes
 from sigma_testing.steering import Desk, Sweep, small_environment, state_bytes
 from sigma_testing.suite import Suite
+from sigma_training.hooks.order import by_the_clock, reads
 
 NATIVE = ("training.", "network.", "optimiser.", "optimisers.", "gradients.", "updates.", "activations.", "phases.")
 IMAGES = np.random.default_rng(5).normal(size=(20, 4, 3)).astype(np.float32)

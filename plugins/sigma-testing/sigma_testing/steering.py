@@ -25,11 +25,11 @@ from sigma_kernel.clock import Moment, TimeStep, every
 from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric, Operator, RowLosses, Work, running
 from sigma_kernel.environment import Environment
 from sigma_kernel.graph.node import Node, Spec
-from sigma_kernel.minimisation import Plain
-from sigma_kernel.training.data.dataset import Rows
-from sigma_kernel.training.trainer import expect_trainer
 from sigma_testing.null import NullBackend
 from sigma_testing.suite import Suite, alike
+from sigma_training.data.dataset import Rows
+from sigma_training.minimisation import Plain
+from sigma_training.trainer import expect_trainer
 
 
 @define(eq=False, kw_only=True)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attrs import asdict, define, field
+from attrs import asdict, define, field, frozen
 
 from sigma_kernel.clock import Moment, TimeStep, every
 from sigma_kernel.contracts import (
@@ -40,10 +40,74 @@ from sigma_kernel.contracts import (
     View,
 )
 from sigma_kernel.curves import Curve, downsample
-from sigma_kernel.errors import SigmaAddressError, SigmaStateError
+from sigma_kernel.errors import SigmaAddressError, SigmaError, SigmaStateError
 from sigma_kernel.registry.addresses import matches
 from sigma_testing.steering import Slow, Sweep, small_environment, state_bytes, wait_until
 from sigma_testing.suite import Suite, alike
+
+
+@frozen(eq=False)
+class FakeTrainerView:
+    """What a :class:`FakeView` shows of a trainer."""
+
+    view: FakeView
+
+    def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
+        """Return the measured values after a cursor."""
+        return self.view.stretches(f"{self.view.names[0]}.{name}", after, most)
+
+    def branches(self) -> list[Branch]:
+        """Return the only branch."""
+        return [Branch(0)]
+
+    def network(self) -> list[LayerEntry]:
+        """Return the layers that were given."""
+        return self.view.layers
+
+    def hooks(self) -> list[HookEntry]:
+        """Return the hooks that were given."""
+        return self.view.attached
+
+    def states(self) -> list[StateEntry]:
+        """Return the states that were given."""
+        return self.view.kept
+
+    def splits(self) -> dict[str, int]:
+        """Return one split of ten rows."""
+        return {"training": 10}
+
+    def classes(self) -> list[Any]:
+        """Return no classes."""
+        return []
+
+    def columns(self) -> dict[str, list[str]]:
+        """Return the names that were given."""
+        return self.view.named
+
+    def targets(self) -> dict[str, list[str]]:
+        """Return no names."""
+        return {}
+
+    def rows(self, split: str, numbers: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
+        """Return the given rows of the sections."""
+        return {name: values[list(numbers)] for name, values in self.view.sections.items()}
+
+    def losses(self, split: str, most: int | None = None) -> RowLosses:
+        """Return losses that fall from row to row."""
+        found = RowLosses(np.arange(10), 1.0 / np.arange(1, 11), np.zeros(10, int), np.zeros(10, int))
+        return found if most is None else found.worst(most)
+
+    def edits(self) -> dict[str, dict[str, Any]]:
+        """Return the edits that were given."""
+        return self.view.edited
+
+    def predict(self, samples: Any) -> dict[str, np.ndarray]:
+        """Return the samples themselves."""
+        return {"output": np.asarray(samples)}
+
+    def activations(self, samples: Any) -> dict[str, np.ndarray]:
+        """Return the samples themselves."""
+        return {layer.name: np.asarray(samples) for layer in self.view.layers}
 
 
 @define(eq=False)
@@ -76,6 +140,7 @@ class FakeView:
     folder: Path | None = None
     names: list[str] = field(factory=lambda: ["trainer"])
     over: threading.Event = field(factory=threading.Event)
+    shown: type[FakeTrainerView] = FakeTrainerView
 
     def status(self) -> str:
         """Return the state that was given."""
@@ -115,62 +180,13 @@ class FakeView:
         curve = Curve(at, at * 0, at * 0.1, *3 * [values[after:]])
         return len(values), [Stretch(0, downsample(curve, most))] if len(at) else []
 
-    def branches(self, trainer: str) -> list[Branch]:
-        """Return the only branch."""
-        return [Branch(0)]
-
     def trainers(self) -> list[str]:
         """Return the names that were given."""
         return self.names
 
-    def network(self, trainer: str) -> list[LayerEntry]:
-        """Return the layers that were given."""
-        return self.layers
-
-    def hooks(self, trainer: str) -> list[HookEntry]:
-        """Return the hooks that were given."""
-        return self.attached
-
-    def states(self, trainer: str) -> list[StateEntry]:
-        """Return the states that were given."""
-        return self.kept
-
-    def splits(self, trainer: str) -> dict[str, int]:
-        """Return one split of ten rows."""
-        return {"training": 10}
-
-    def classes(self, trainer: str) -> list[Any]:
-        """Return no classes."""
-        return []
-
-    def columns(self, trainer: str) -> dict[str, list[str]]:
-        """Return the names that were given."""
-        return self.named
-
-    def targets(self, trainer: str) -> dict[str, list[str]]:
-        """Return no names."""
-        return {}
-
-    def rows(self, trainer: str, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
-        """Return the given rows of the sections."""
-        return {name: values[list(wanted)] for name, values in self.sections.items()}
-
-    def losses(self, trainer: str, split: str, most: int | None = None) -> RowLosses:
-        """Return losses that fall from row to row."""
-        found = RowLosses(np.arange(10), 1.0 / np.arange(1, 11), np.zeros(10, int), np.zeros(10, int))
-        return found if most is None else found.worst(most)
-
-    def edits(self, trainer: str) -> dict[str, dict[str, Any]]:
-        """Return the edits that were given."""
-        return self.edited
-
-    def predict(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
-        """Return the samples themselves."""
-        return {"output": np.asarray(samples)}
-
-    def activations(self, trainer: str, samples: Any) -> dict[str, np.ndarray]:
-        """Return the samples themselves."""
-        return {layer.name: np.asarray(samples) for layer in self.layers}
+    def trainer(self, name: str) -> FakeTrainerView:
+        """Return the view of a trainer; all show the same."""
+        return self.shown(self)
 
     def send(self, command: str, **arguments: Any) -> Ticket:
         """Record a command, and answer it."""
@@ -312,7 +328,7 @@ class ViewSuite(Suite):
         """Return a ticket for whatever is sent, and refuse on it."""
         with self.make() as view:
             ticket = view.send("nonsense", of="every kind")
-            with pytest.raises(SigmaStateError):
+            with pytest.raises(SigmaError):
                 ticket.result(60)
             assert ticket.state == "refused"
             assert ticket.why

@@ -10,9 +10,9 @@ from sigma_bench.contest import Contestant
 from sigma_kernel import catalogue
 from sigma_kernel.contracts import Backend, Hook
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.training.trainer import expect_trainer
 from sigma_layers import Dropout
 from sigma_run.config import Configuration, Document, build, prepare, structured
+from sigma_training.trainer import expect_trainer
 
 Hooks = Mapping[str, Hook]
 

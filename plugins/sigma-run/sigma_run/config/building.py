@@ -15,13 +15,13 @@ from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.network import notation
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed, load
 from sigma_kernel.plugins.choice import made
-from sigma_kernel.training.trainer import expect_trainer
 from sigma_run.config.complaints import complaint, placed
 from sigma_run.config.document import Document, Path as Place
 from sigma_run.config.examination import check_cost, examine
 from sigma_run.config.location import check_there
 from sigma_run.config.schema import Configuration, Data, Run
 from sigma_run.config.writing import resolved
+from sigma_training.trainer import expect_trainer
 
 Mistakes = list[tuple[Place, Exception]]
 

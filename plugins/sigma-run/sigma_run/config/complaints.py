@@ -11,8 +11,8 @@ from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError, Si
 from sigma_kernel.plugins import rooms
 from sigma_kernel.settings import phrase
 from sigma_kernel.settings.mistakes import place_of
-from sigma_kernel.training.preparation import DATASET
 from sigma_run.config.document import Document, Path as Place
+from sigma_training.preparation import DATASET
 
 MOST = 50  # mistakes that are listed
 IN_TRAINER = ("optimiser", "optimisers", "order", "epochs")  # begin the paths of what `[trainer]` holds

@@ -18,7 +18,7 @@ from sigma_kernel.plugins.choice import plain
 from sigma_kernel.plugins.components import kind_of
 from sigma_kernel.plugins.kinds import check_contract
 from sigma_kernel.plugins.loading import words
-from sigma_kernel.settings import documented, limited, requirements
+from sigma_kernel.settings import OWNED, documented, limited, requirements
 from sigma_kernel.settings.records import REQUIRED, Setting, settings
 
 NO_TABLES = (TimeStep, Criterion, Architecture)  # attrs classes that are written as text
@@ -48,7 +48,7 @@ def describe(kind: str, name: str) -> dict[str, Any]:
 def _settings(made: Any) -> list[dict[str, Any]]:
     """Return the settings of a class: required ones first, inherited ones last."""
     known, docs = settings(made), documented(made) if made is not None else {}
-    fields = [f for f in attrs.fields(made) if f.alias in known] if known else []
+    fields = [f for f in attrs.fields(made) if f.alias in known and f.metadata != OWNED] if known else []
     fields.sort(key=lambda f: (known[f.alias].default is not REQUIRED, f.inherited))
     return [_setting(known[f.alias], f, docs.get(f.alias, "")) for f in fields]
 

@@ -26,14 +26,14 @@ from sigma_kernel.plugins.components import KINDS
 from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings import NAME, phrase
 from sigma_kernel.settings.mistakes import Wrong, dotted
-from sigma_kernel.training.components import operator, resolve_settings
-from sigma_kernel.training.data.iterators import Shuffled
-from sigma_kernel.training.trainer import Trainer, expect_trainer
 from sigma_run.config.location import write_path
 from sigma_run.config.schema import METRIC
 from sigma_run.config.tables import Writer
 from sigma_run.config.writing import UNWRITTEN, toml
 from sigma_store.files import digest, put_bytes
+from sigma_training.components import operator, resolve_settings
+from sigma_training.data.iterators import Shuffled
+from sigma_training.trainer import NetworkTrainer, expect_trainer
 
 ROWS = "default:saved-rows"  # the data set of rows that are saved with a run
 
@@ -63,7 +63,7 @@ class Description:
     unwritten: dict[str, str] = field(factory=dict)
     unsaved: list[str] = field(factory=list)  # trainers whose rows are not saved
 
-    def text(self, run: Mapping[str, Any], trainers: Mapping[str, Trainer], monitors: Mapping[str, Any]) -> str:
+    def text(self, run: Mapping[str, Any], trainers: Mapping[str, NetworkTrainer], monitors: Mapping[str, Any]) -> str:
         """Return the configuration as TOML; if anything could not be written, it says only what that is."""
         tables = {name: self._trainer(trainer) for name, trainer in trainers.items()}
         for setting in ("seed", "precision"):
@@ -84,7 +84,7 @@ class Description:
                 "evaluate or resume it, give them again. Environment(most_data=...) sets the limit."
             )
 
-    def _trainer(self, trainer: Trainer) -> dict[str, Any]:
+    def _trainer(self, trainer: NetworkTrainer) -> dict[str, Any]:
         """Return the table of a trainer, as ``[trainers.NAME]``."""
         chosen, setup, where = resolve_settings(trainer), trainer.session.setup, f"{trainer.name}."
         base = setup.factory.base
@@ -165,7 +165,7 @@ class Description:
         return {name: self.writer.table(one) for name, one in monitors.items() if self.writer.known(type(one))}
 
     # -- data ----------------------------------------------------------------------------------------------------------
-    def _data(self, trainer: Trainer, chosen: Any) -> Any:
+    def _data(self, trainer: NetworkTrainer, chosen: Any) -> Any:
         """Return the table of a data set; the rows of any other data are saved in a file, and this is its table."""
         if isinstance(chosen, Dataset) or self.writer.known(type(chosen)):
             with suppress(SigmaConfigError, Wrong):  # what has no table, its rows are saved

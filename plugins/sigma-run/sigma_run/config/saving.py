@@ -11,14 +11,14 @@ from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.encoding import json_document
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.training.trainer import Trainer
 from sigma_run.config.recording import Description
 from sigma_run.config.stored import CONFIGURATION, PLUGINS
 from sigma_run.config.tables import Writer
 from sigma_store.run_folder import replace_network
+from sigma_training.trainer import NetworkTrainer
 
 
-def saved(environment: Environment, trainer: Trainer, path: Path | str) -> Path:
+def saved(environment: Environment, trainer: NetworkTrainer, path: Path | str) -> Path:
     """Write configuration, parameters and state to a directory, atomically; return its path.
 
     Another saved network there is replaced.  Raises SigmaConfigError if a setting cannot be written, SigmaStateError if
@@ -27,7 +27,7 @@ def saved(environment: Environment, trainer: Trainer, path: Path | str) -> Path:
     return replace_network(Path(path), lambda run: _fill(run, environment, trainer))
 
 
-def _fill(network: StoredRun, environment: Environment, trainer: Trainer) -> None:
+def _fill(network: StoredRun, environment: Environment, trainer: NetworkTrainer) -> None:
     session, description = trainer.session, Description(Writer(environment.catalogue))
     run = {"name": environment.name, "seed": trainer.seed, "precision": trainer.precision}
     text = description.text(run, {trainer.name: trainer}, {})

@@ -15,13 +15,13 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import STORE, Resolver
-from sigma_kernel.training.compatibility import differences
-from sigma_kernel.training.components import check_split
 from sigma_run.config.building import build
 from sigma_run.config.document import Document, parse
 from sigma_run.config.location import move_data
 from sigma_run.config.reading import structured
 from sigma_run.config.schema import Configuration
+from sigma_training.compatibility import differences
+from sigma_training.components import check_split
 
 CONFIGURATION, PLUGINS, SUMMARY = "config.toml", "plugins.json", "summary.json"  # what a run has by name
 

@@ -8,9 +8,9 @@ from attrs import frozen
 
 from sigma_kernel.contracts import ConfigurationFormat
 from sigma_kernel.environment import Environment
-from sigma_kernel.training.trainer import Trainer
 from sigma_run.config.recording import recorded
 from sigma_run.config.saving import saved
+from sigma_training.trainer import NetworkTrainer
 
 
 @frozen
@@ -21,6 +21,6 @@ class Toml(ConfigurationFormat):
         """Return the configuration of an environment; save the arrays that it refers to in its run folder."""
         return recorded(environment, run)
 
-    def save(self, environment: Environment, trainer: Trainer, path: Path | str) -> Path:
+    def save(self, environment: Environment, trainer: NetworkTrainer, path: Path | str) -> Path:
         """Write configuration, parameters and state of a trainer to a directory, atomically; return its path."""
         return saved(environment, trainer, path)

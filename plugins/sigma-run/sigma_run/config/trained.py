@@ -31,24 +31,24 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
-from sigma_kernel.training.arguments import check_metrics
-from sigma_kernel.training.components import Learned, target_names
-from sigma_kernel.training.data.dataset import samples as arrays_of, specs
-from sigma_kernel.training.data.preprocessing import Preparation
-from sigma_kernel.training.history.metrics import History
-from sigma_kernel.training.hooks.outlook import list_metrics
-from sigma_kernel.training.preparation import BATCH, Stages
-from sigma_kernel.training.step.evaluator import Evaluator
-from sigma_kernel.training.step.live import Live
-from sigma_kernel.training.step.model import LAYERS, Model, prediction_step
-from sigma_kernel.training.step.rules import live_values
-from sigma_kernel.training.step.steps import Programs, Steps
-from sigma_kernel.training.step.weights import apply_weights
-from sigma_kernel.training.trainer import Trainer, expect_trainer
-from sigma_kernel.units import Units
 from sigma_run.config import choosing
 from sigma_run.config.stored import CONFIGURATION, SUMMARY, changed_plugins, open_run, opened, read_document
 from sigma_run.config.trained_data import TrainedData, check_parameters
+from sigma_training.arguments import check_metrics
+from sigma_training.components import Learned, target_names
+from sigma_training.data.dataset import samples as arrays_of, specs
+from sigma_training.data.preprocessing import Preparation
+from sigma_training.history.metrics import History
+from sigma_training.hooks.outlook import list_metrics
+from sigma_training.preparation import BATCH, Stages
+from sigma_training.step.evaluator import Evaluator
+from sigma_training.step.live import Live
+from sigma_training.step.model import LAYERS, Model, prediction_step
+from sigma_training.step.rules import live_values
+from sigma_training.step.steps import Programs, Steps
+from sigma_training.step.weights import apply_weights
+from sigma_training.trainer import NetworkTrainer, expect_trainer
+from sigma_training.units import Units
 
 
 # -- trained networks --------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ class Trained:
     classes; ``run`` is where it is stored.
     """
 
-    trainer: Trainer
+    trainer: NetworkTrainer
     network: Network
     path: Path
     checkpoint: Checkpoint
@@ -278,7 +278,7 @@ def load(
     return trained
 
 
-def _chosen(run: Path, environment: Environment, name: str | None) -> Trainer:
+def _chosen(run: Path, environment: Environment, name: str | None) -> NetworkTrainer:
     if name is None and len(environment.trainers) > 1:
         raise SigmaConfigError(f"{run}: has several trainers: {', '.join(environment.trainers)}. Name one of them.")
     return expect_trainer(environment.trainer(name or next(iter(environment.trainers))))

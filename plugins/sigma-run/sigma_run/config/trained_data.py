@@ -11,22 +11,22 @@ from attrs import Factory, define, evolve, field
 
 from sigma_kernel.contracts import RowLosses
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.training.compatibility import check_fit
-from sigma_kernel.training.preparation import prepared_for
-from sigma_kernel.training.runs.resume import fit
-from sigma_kernel.training.session.session import Session
-from sigma_kernel.training.session.state import Setup
-from sigma_kernel.training.step.model import LAYERS, Model
-from sigma_kernel.training.trainer import Trainer
 from sigma_run.config.location import check_there
 from sigma_run.config.schema import Configuration
+from sigma_training.compatibility import check_fit
+from sigma_training.preparation import prepared_for
+from sigma_training.runs.resume import fit
+from sigma_training.session.session import Session
+from sigma_training.session.state import Setup
+from sigma_training.step.model import LAYERS, Model
+from sigma_training.trainer import NetworkTrainer
 
 
 @define(eq=False)
 class TrainedData:
     """The data of the run that trained a network; they are read on first use."""
 
-    trainer: Trainer
+    trainer: NetworkTrainer
     path: Path  # of the checkpoint
     checkpoint: Checkpoint
     _configuration: Configuration  # of the run

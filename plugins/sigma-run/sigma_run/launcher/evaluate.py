@@ -11,15 +11,15 @@ import click
 
 from sigma_kernel.contracts.storing import Checkpoint, Excerpt, Log, StoredRun
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_kernel.training.history.replay import Row
-from sigma_kernel.training.hooks.outlook import list_metrics
-from sigma_kernel.training.runs.resume import fit, left
-from sigma_kernel.training.session.session import Session
 from sigma_run.config import choosing, prepare
 from sigma_run.config.stored import open_run, opened, rows_of
 from sigma_run.config.trained import load
 from sigma_run.launcher.configured import CHECKPOINT, DATA, WEIGHTS, standing
 from sigma_run.launcher.output import document, json_option, say, table
+from sigma_training.history.replay import Row
+from sigma_training.hooks.outlook import list_metrics
+from sigma_training.runs.resume import fit, left
+from sigma_training.session.session import Session
 
 Choice = Mapping[str, Any]  # of a checkpoint, and of weights in place of the parameters
 

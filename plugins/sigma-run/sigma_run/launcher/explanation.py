@@ -7,16 +7,16 @@ from typing import Any
 import attrs
 
 from sigma_kernel.contracts import Initialiser
-from sigma_kernel.training.hooks.order import explain_order
-from sigma_kernel.training.session.session import Session
-from sigma_kernel.training.step.initial import Initial
-from sigma_kernel.training.step.model import Model, training_step
-from sigma_kernel.training.step.rules import setting_rule
-from sigma_kernel.training.trainer import Trainer
 from sigma_run.launcher.work import operations, traffic
+from sigma_training.hooks.order import explain_order
+from sigma_training.session.session import Session
+from sigma_training.step.initial import Initial
+from sigma_training.step.model import Model, training_step
+from sigma_training.step.rules import setting_rule
+from sigma_training.trainer import NetworkTrainer
 
 
-def explain_trainer(trainer: Trainer) -> dict[str, Any]:
+def explain_trainer(trainer: NetworkTrainer) -> dict[str, Any]:
     """Return all that is known about a trainer before training; compiles its step to learn the memory it needs."""
     session = trainer.session
     return {
@@ -98,7 +98,7 @@ def _hook(session: Session, name: str) -> dict[str, Any]:
     }
 
 
-def _memory(trainer: Trainer, session: Session) -> dict[str, int]:
+def _memory(trainer: NetworkTrainer, session: Session) -> dict[str, int]:
     _, program = session.setup.programs.get(training_step, session.setup.feed.batch_size)
     state = sum(session.host(name).nbytes for name in session.state.arrays)
     return {"state_bytes": state, "peak_bytes": int(program.peak_bytes)}

@@ -15,7 +15,6 @@ from sigma_kernel.network.drawing import is_chain
 from sigma_kernel.network.outline import HEAD, Outline
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.settings import MIXED
-from sigma_kernel.training.trainer import expect_trainer
 from sigma_run.config import Configuration, build, prepare
 from sigma_run.config.building import in_file
 from sigma_run.config.complaints import complaint
@@ -24,6 +23,7 @@ from sigma_run.launcher.configured import open_document, recipe_or_file, underst
 from sigma_run.launcher.explanation import explain_trainer
 from sigma_run.launcher.output import document, json_option, say, table
 from sigma_run.launcher.partial import OFFLINE, offline
+from sigma_training.trainer import expect_trainer
 
 
 @click.command()

@@ -12,10 +12,10 @@ import numpy as np
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.training.history.replay import RESUMED
-from sigma_kernel.training.session.session import Session
-from sigma_kernel.training.trainer import expect_trainer
 from sigma_run.config.stored import open_run
+from sigma_training.history.replay import RESUMED
+from sigma_training.session.session import Session
+from sigma_training.trainer import expect_trainer
 
 Row = Mapping[str, Any]
 ALL = 2**62  # values of a name

@@ -15,12 +15,12 @@ from sigma_kernel.errors import SigmaError
 from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings.mistakes import Wrong
 from sigma_kernel.settings.records import settings
-from sigma_kernel.training.components import Settings
 from sigma_run.config.building import settings_of
 from sigma_run.config.complaints import placed
 from sigma_run.config.document import Path as Place
 from sigma_run.config.examination import examine
 from sigma_run.config.schema import Run, TrainerTable as Declared
+from sigma_training.components import Settings
 
 OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources raise instead of downloading
 

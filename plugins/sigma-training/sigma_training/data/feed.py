@@ -1,0 +1,205 @@
+"""Cut minibatches from a data set, and prefetch the next block.
+
+A burst runs on one block, resident on the device.  Minibatches are cut from the block's rows in an order that depends
+on the seed, the epoch and the block alone; the rows left at the end of a block are a smaller batch, or are dropped.
+The next block is read while a burst runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from itertools import accumulate
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from attrs import define, field, frozen
+
+from sigma_kernel.arrays import read_only
+from sigma_kernel.contracts import Backend, Batches, Dataset, Iterator
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, expect, introduce_errors
+from sigma_kernel.graph.random import permutation
+from sigma_kernel.network.tracing import Shapes
+from sigma_training.data.dataset import Host, number_errors, read
+from sigma_training.data.iterators import Shuffled
+
+MANY = 2048  # rows from which on the next order is prefetched
+
+
+@frozen
+class Cursor:
+    """The position of training in its data: epoch, block in it, and first row not yet used."""
+
+    epoch: int = 0
+    block: int = 0
+    row: int = 0
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@define(eq=False)
+class Prefetch(Generic[K, V]):
+    """The value for the current key, with those for the next keys computed in the background."""
+
+    make: Callable[[K], V]
+    executor: Executor
+    _current: tuple[K, V] | None = None
+    _following: dict[K, Future[V]] = field(factory=dict)
+
+    def get(self, key: K, *following: K) -> V:
+        """Return the value for a key, and start prefetching those of the ``following`` keys."""
+        if self._current is None or self._current[0] != key:
+            ahead = self._following.pop(key, None)
+            self._following = {k: future for k, future in self._following.items() if k in following}
+            self._current = key, self.make(key) if ahead is None else ahead.result()
+        for k in following:
+            self._following[k] = self._following.get(k) or self.executor.submit(self.make, k)
+        return self._current[1]
+
+
+def placing(backend: Backend, dataset: Dataset) -> dict[str, Any]:
+    """Return what a feed has of a backend: several blocks are copied to it, as they may be read into one array."""
+    return {"place": backend.share if dataset.blocks == 1 else backend.to_device, "draw": backend.permutation}
+
+
+def check_rows_kept(trainer: str, shapes: Shapes, iterator: Iterator) -> None:
+    """Refuse an iterator that changes the order of rows if a layer carries their state to the next batch."""
+    for address, state in shapes.state.items():
+        if state.per_row and not iterator.keeps_order:
+            layer = address.rpartition(".")[0]
+            raise SigmaConfigError(
+                f"{trainer}.iterator: {layer} carries the state of each row to the same row of the next batch, and "
+                f"{type(iterator).__name__} changes the order of the rows. Choose 'sequential', or leave out carried."
+            )
+
+
+@define(eq=False, repr=False)
+class Feed:
+    """Cut minibatches from a dataset: ``prepare`` preprocesses and checks a block, ``place`` puts it on the device.
+
+    ``draw`` returns the order that :func:`sigma_kernel.graph.permutation` does; other iterators than the default have
+    their own.
+
+    A feed holds no position: its user keeps a :class:`Cursor`, starting with :meth:`start`.
+    """
+
+    dataset: Dataset
+    batch_size: int
+    seed: int
+    prepare: Callable[[Mapping[str, np.ndarray]], Host]
+    place: Callable[[np.ndarray], Any]
+    iterator: Iterator = field(factory=Shuffled)
+    keep_last: bool = True
+    draw: Callable[[int, int, int, int], np.ndarray] = permutation
+    _before: list[int] = field(init=False)  # iterations of an epoch before each block; last, all of them
+    _orders: Prefetch[tuple[int, int], np.ndarray] = field(init=False)  # by epoch and block
+    _blocks: Prefetch[tuple[int, int], Mapping[str, Any]] = field(init=False)  # likewise; the epoch is 0 for fixed rows
+    _reader: ThreadPoolExecutor = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse data without a whole batch; raise SigmaDataError."""
+        if len(self.dataset) == 0:
+            raise SigmaDataError("data: there are no rows. Check the path, the split and the filters.")
+        if self.batch_size > len(self.dataset):
+            raise SigmaDataError(
+                f"data: a batch of {self.batch_size} is larger than the data, {len(self.dataset)} rows. "
+                "Choose a smaller batch_size."
+            )
+        rows, size = map(self.dataset.rows, range(self.dataset.blocks)), self.batch_size
+        self._before = [0, *accumulate(-(-n // size) if self.keep_last else n // size for n in rows)]
+        if not self.iterations_per_epoch:
+            raise SigmaDataError(
+                f"data: no block holds a whole batch of {self.batch_size}, and smaller ones are dropped. "
+                "Choose a smaller batch_size, or last_batch = 'keep'."
+            )
+        self._open()
+
+    def _open(self) -> None:
+        """Start without prefetched values; the executor starts its threads when they are needed."""
+        self._reader = ThreadPoolExecutor(2, thread_name_prefix="sigma-feed")
+        self._orders, self._blocks = Prefetch(self._draw_order, self._reader), Prefetch(self._load, self._reader)
+
+    def clamp(self, at: Cursor) -> Cursor:
+        """Return a cursor; if it is not in these data, as it was for others, the start of its epoch."""
+        there = at.block < self.dataset.blocks and at.row < self.dataset.rows(at.block)
+        return at if there else self.start(at.epoch)
+
+    # -- counting ------------------------------------------------------------------------------------------------------
+    def batches(self, block: int) -> int:
+        """Return the number of minibatches in a block."""
+        return self._before[block + 1] - self._before[block]
+
+    @property
+    def iterations_per_epoch(self) -> int:
+        """Return the number of iterations that use every row once."""
+        return self._before[-1]
+
+    def iteration_in_epoch(self, at: Cursor) -> int:
+        """Return the number of iterations of the epoch before a cursor."""
+        return self._before[at.block] + at.row // self.batch_size
+
+    @property
+    def sizes(self) -> list[int]:
+        """Return the sizes of minibatches, the greatest first."""
+        counts, size = set(map(self.dataset.rows, range(self.dataset.blocks))), self.batch_size
+        left = {n % size for n in counts if n % size} if self.keep_last else set()
+        return sorted({size for n in counts if n >= size} | left, reverse=True)
+
+    # -- handing out ---------------------------------------------------------------------------------------------------
+    def start(self, epoch: int = 0) -> Cursor:
+        """Return the cursor of the first minibatch of an epoch; a block without one is skipped."""
+        return Cursor(epoch) if self.batches(0) else self._next_block(Cursor(epoch))
+
+    def next_batches(self, at: Cursor, most: int) -> Batches:
+        """Return up to ``most`` minibatches of equal size from one block, starting at a cursor."""
+        after = self._next_block(at)
+        left = self.dataset.rows(at.block) - at.row
+        size = min(self.batch_size, left)
+        n = max(1, min(most, left // size))
+        # For fewer rows, a thread is not worth it.  Two orders: nobody waits if a short burst ends first.
+        coming = (after, self._next_block(after)) if self.dataset.rows(after.block) >= MANY else ()
+        order = self._orders.get((at.epoch, at.block), *((one.epoch, one.block) for one in coming))
+        resident = self._blocks.get(self._place(at), *({self._place(after)} - {self._place(at)}))
+        return Batches(resident, order[at.row : at.row + n * size].reshape(n, size))
+
+    def advance(self, at: Cursor, batches: Batches, done: int) -> Cursor:
+        """Return the cursor after the first ``done`` of the minibatches that begin at a cursor."""
+        row = at.row + done * batches.rows.shape[1]
+        left = self.dataset.rows(at.block) - row
+        more = left >= self.batch_size or (left and self.keep_last)
+        return Cursor(at.epoch, at.block, row) if more else self._next_block(at)
+
+    def _next_block(self, at: Cursor) -> Cursor:
+        """Return the cursor of the next block that has a minibatch."""
+        last = at.block + 1 == self.dataset.blocks
+        after = Cursor(at.epoch + 1, 0) if last else Cursor(at.epoch, at.block + 1)
+        return after if self.batches(after.block) else self._next_block(after)
+
+    def _draw_order(self, at: tuple[int, int]) -> np.ndarray:
+        rows = self.dataset.rows(at[1])
+        if type(self.iterator) is Shuffled:  # a subclass may have another order
+            return read_only(np.ascontiguousarray(self.draw(self.seed, at[1], at[0], rows), np.int32))
+        with introduce_errors("iterator", self.iterator):
+            order = np.asarray(self.iterator.indices(self.seed, *at, rows))
+            right = order.dtype.kind in "iu" and order.shape == (rows,) and order.min() >= 0 and order.max() < rows
+            right = right and np.bincount(order.astype(np.int64), minlength=rows).all()
+            expect(bool(right), f"indices() must return a permutation of range({rows}), each row once", order)
+            kept = not self.iterator.keeps_order or (order[1:] > order[:-1]).all()
+            expect(bool(kept), f"indices() must return range({rows}), as keeps_order declares", order)
+        return read_only(np.ascontiguousarray(order, np.int32))
+
+    def _place(self, at: Cursor) -> tuple[int, int]:
+        return at.epoch if self.dataset.drawn_anew else 0, at.block
+
+    def _load(self, at: tuple[int, int]) -> Mapping[str, Any]:
+        _, block = at
+        with number_errors(self.dataset, block):
+            prepared = self.prepare(read(self.dataset, block))
+        return {name: self.place(values) for name, values in prepared.items()}
+
+    def close(self) -> None:
+        """Stop prefetching, and release the resident block; the next use reads it again."""
+        self._reader.shutdown(wait=True, cancel_futures=True)
+        self._open()

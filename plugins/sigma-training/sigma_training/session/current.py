@@ -1,0 +1,206 @@
+"""The current run: the one place that holds the present value of a run and replaces it, in the training thread.
+
+Other threads may read ``present`` at any time: one reading is one consistent moment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from attrs import define, evolve, field
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.registry.addresses import literal
+from sigma_kernel.registry.registry import Registry
+from sigma_training.history.recorder import Recorder
+from sigma_training.hooks.background import Background
+from sigma_training.hooks.order import look_up
+from sigma_training.session import goals
+from sigma_training.session.bindings import PHASES, Binding, bindings, numbers, published_bindings
+from sigma_training.session.collaborators import Setter
+from sigma_training.session.progress import TrainingProgress
+from sigma_training.session.queue import Queue, Request
+from sigma_training.session.state import Present, RunState, Setup
+
+NUMBERS = (int, float)
+
+
+@define(eq=False, repr=False)
+class CurrentRun:
+    """Hold the present value of a run, and what follows it: addresses, published values, the stopwatch."""
+
+    present: Present
+    recorder: Recorder
+    registry: Registry
+    background: Background
+    queue: Queue = field(factory=Queue, init=False)
+    phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)  # seconds
+    _setter: Setter | None = field(default=None, init=False)
+    _bound: dict[str, Binding] = field(factory=dict, init=False)
+    _published: dict[str, Any] = field(factory=dict, init=False)  # that the present state alone holds, or others
+    _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were last counted
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+    @property
+    def setup(self) -> Setup:
+        """Return the setup."""
+        return self.present.setup
+
+    @property
+    def state(self) -> RunState:
+        """Return the state."""
+        return self.present.state
+
+    @property
+    def progress(self) -> TrainingProgress:
+        """Return the progress of training."""
+        return self.present.progress
+
+    @property
+    def moment(self) -> Moment:
+        """Return the current moment."""
+        return self.present.state.moment
+
+    @property
+    def status(self) -> str:
+        """Return prepared, running, paused, stopped or failed."""
+        return self.progress.status(self.queue.busy)
+
+    @property
+    def backend_name(self) -> str:
+        """Return the display name of the backend."""
+        return self.setup.factory.backend_name(self.state.changes)
+
+    @property
+    def epochs(self) -> float | None:
+        """Return the total number of epochs, if there is one."""
+        return goals.total_epochs(self.present)
+
+    def goal(self) -> int | None:
+        """Return the iteration at which training ends at the latest, if it is known."""
+        return goals.latest_end(self.present)
+
+    def host(self, name: str) -> np.ndarray:
+        """Return a copy of an array of the state; for the training thread, or inside a request."""
+        return self.setup.to_host(self.state.arrays[name])
+
+    def ask(self, question: Callable[[], Any]) -> Any:
+        """Evaluate a function of the run between bursts, and return its result."""
+        return self.queue.submit(Request(question)).result()
+
+    def lookup(self, address: str, scope: str = "") -> Any:
+        """Return the value at an address for criteria and hooks, local values first, or None.
+
+        For a pattern, return a dictionary of all matches.
+        """
+        published, observed = self.state.published, self.present.last.observed
+        found = look_up({**observed, **published} if observed else published, address, scope)
+        if literal(address):
+            return dict(self.registry.find(address)).get(address) if found is None else found
+        return {**dict(self.registry.find(address)), **found}
+
+    # -- replacing -----------------------------------------------------------------------------------------------------
+    def put(self, present: Present) -> None:
+        """Put another value of the run in force, which has the same components."""
+        self.present = present
+
+    def set_state(self, state: RunState) -> None:
+        """Put another state in force."""
+        self.present = self.present.with_state(state)
+
+    def set_progress(self, progress: TrainingProgress) -> None:
+        """Put another progress of training in force."""
+        self.present = self.present.with_progress(progress)
+
+    def adopt(self, present: Present) -> None:
+        """Put another value of the run in force; stop the background work of components that it no longer has."""
+        former, self.present = self.setup, present
+        setup = present.setup
+        if setup.feed is not former.feed:
+            former.feed.close()
+        if setup.evaluator is not former.evaluator:
+            former.evaluator.close()
+            self.background.evaluate_by(setup.evaluator.silent_copy())
+        if setup is not former:
+            self._rebind()
+        else:
+            self.show(present.state.published)
+        self.record_numbers()
+
+    def publish(self, address: str, value: Any) -> None:
+        """Publish a value at an address of this trainer."""
+        if type(value) is not float and isinstance(value, np.generic):
+            value = value.item()
+        if self._published is not self.state.published:  # another state may hold them
+            self._published = dict(self.state.published)
+            self.set_state(evolve(self.state, published=self._published))
+        self._published[address] = value
+        if isinstance(value, NUMBERS) and value is not True and value is not False:
+            self.recorder.history.add(address, float(value), self.state.moment)
+        elif isinstance(value, str):
+            self.recorder.history.texts[address] = value
+        if address not in self._bound:
+            self._bind(published_bindings([address]))
+
+    def freeze(self) -> Present:
+        """Return the present value, whose published values are not written to in place any more."""
+        self._published = {}
+        return self.present
+
+    # -- addresses -----------------------------------------------------------------------------------------------------
+    def open(self, setter: Setter) -> None:
+        """Bind all addresses; ``setter`` sets what others put there."""
+        self._setter = setter
+        self._rebind()
+        self.record_numbers()
+
+    def show(self, addresses: Iterable[str]) -> None:
+        """Bind published values at addresses that are not bound yet."""
+        if new := [address for address in addresses if address not in self._bound]:
+            self._bind(published_bindings(new))
+
+    def _rebind(self) -> None:
+        """Bind the addresses of the setup, and remove those that are gone."""
+        wanted = bindings(self.setup, self.state.published)
+        for address in self._bound.keys() - wanted.keys():
+            self.registry.remove(address)
+            del self._bound[address]
+        self._bind({address: binding for address, binding in wanted.items() if self._bound.get(address) != binding})
+
+    def _bind(self, new: Mapping[str, Binding]) -> None:
+        for address, binding in new.items():
+            put = None if binding.kind is None or self._setter is None else partial(self._setter.set, address)
+            kind = binding.kind or binding.shown
+            self.registry.bind(address, partial(binding.read, self, address), put, kind, remote=True)
+            self._bound[address] = binding
+
+    # -- records -------------------------------------------------------------------------------------------------------
+    def note(self, what: Mapping[str, Any]) -> None:
+        """Write a row to the journal, at the current moment."""
+        self.recorder.note(self.moment, what)
+
+    def write_metrics(self, force: bool) -> None:
+        """Write a row of metrics if it is time, or with ``force``."""
+        self.recorder.row(self.moment, force, [*self.state.data.get("edits", ())])
+
+    def record_numbers(self) -> None:
+        """Record the numbers that can be set, as far as they have changed."""
+        self.recorder.record_settings(numbers(self), self.moment)
+
+    def log(self, text: str) -> None:
+        """Log a message for people, which begins with the trainer's name."""
+        self.recorder.log(f"{self.setup.name}: {text}")
+
+    # -- the stopwatch -------------------------------------------------------------------------------------------------
+    def read_stopwatch(self) -> float:
+        """Return the seconds since the last call, or since training continued."""
+        last, self._counted = self._counted, time.perf_counter()
+        return self._counted - last
+
+    def count_seconds(self) -> None:
+        """Add the seconds since they were last counted to the current moment."""
+        self.set_state(evolve(self.state, moment=self.moment.advance(0, 0, self.read_stopwatch())))

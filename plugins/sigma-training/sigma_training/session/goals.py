@@ -1,0 +1,73 @@
+"""The goals of training, as functions of a run: when it pauses, when it ends, and when something is due."""
+
+from __future__ import annotations
+
+from math import inf
+
+from sigma_kernel.clock import until_due
+from sigma_training.hooks.order import ends
+from sigma_training.session.progress import NONE, Goal
+from sigma_training.session.state import Present
+
+
+def goal_after(run: Present, iterations: int | None = None, epochs: int | None = None) -> Goal:
+    """Return the goal that is so many iterations or epochs ahead."""
+    now = run.state.moment
+    until = None if iterations is None else now.iteration + iterations
+    return until, None if epochs is None else now.epoch + epochs
+
+
+def iteration_at(run: Present, epochs: float) -> float:
+    """Return the iteration after this many epochs in total, if all to come are like the present one."""
+    feed, now = run.setup.feed, run.state.moment
+    begun = now.iteration - feed.iteration_in_epoch(run.state.cursor)
+    return begun + (epochs - now.epoch) * feed.iterations_per_epoch
+
+
+def first_of(run: Present, iteration: int | None, epochs: float | None) -> int | None:
+    """Return the iteration of the first of two goals."""
+    goals = [float(iteration)] if iteration is not None else []
+    goals += [iteration_at(run, int(epochs))] if epochs is not None and epochs != inf else []
+    return int(min(goals)) if goals else None
+
+
+def total_epochs(run: Present) -> float | None:
+    """Return the total number of epochs: as it was set last, else as configured."""
+    total: float | None = run.state.changes.get("epochs", {}).get("total", run.setup.epochs)
+    return total
+
+
+def end_iteration(run: Present) -> int | None:
+    """Return the iteration at which training ends: the goal of ``fit``, else that of the total number of epochs.
+
+    A total that was set during ``fit`` takes the place of its goal.
+    """
+    progress, since = run.progress, run.state.changes.get("epochs", {}).get("start")
+    own = progress.end != NONE and since != progress.start
+    return first_of(run, *progress.end) if own else first_of(run, None, total_epochs(run))
+
+
+def is_at_end(run: Present) -> bool:
+    """Return whether training has reached its end."""
+    end = end_iteration(run)
+    return end is not None and run.state.moment.iteration >= end
+
+
+def latest_end(run: Present) -> int | None:
+    """Return the iteration at which training ends at the latest, by its goal or by a hook, if it is known."""
+    end, order = end_iteration(run), run.setup.order
+    goals = [] if end is None else [float(end)]
+    hooks = (order.hooks[name] for name in order.active(run.state.memory))
+    goals += (goal for hook in hooks if hook.stops for goal in ends(hook, lambda epochs: iteration_at(run, epochs)))
+    return int(min(goals)) if goals else None
+
+
+def distance(run: Present, replayed: int | None = None) -> int:
+    """Return the number of iterations until something is due, at least 1; a replayed row is so far ahead."""
+    now, feed, order = run.state.moment, run.setup.feed, run.setup.order
+    per_epoch, done = feed.iterations_per_epoch, feed.iteration_in_epoch(run.state.cursor)
+    steps = [order.hooks[name].every for name in order.active(run.state.memory)]
+    due = until_due(steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=feed.batch_size)
+    goals = (first_of(run, *run.progress.pause), end_iteration(run))
+    ahead = [goal - now.iteration for goal in goals if goal is not None]
+    return max(1, min([per_epoch - done, *ahead, *(one for one in (replayed, due) if one is not None)]))

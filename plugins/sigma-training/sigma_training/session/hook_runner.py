@@ -1,0 +1,196 @@
+"""The hook runner: runs the hooks that are due, in their order, and applies what background hooks have found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from attrs import define, evolve, field
+
+from sigma_kernel.clock import Moment, Timed, TimeScale
+from sigma_kernel.errors import SigmaTrainingError
+from sigma_training.history.replay import Row
+from sigma_training.hooks.runner import Budgets, fail, holds, limit
+from sigma_training.session.collaborators import CommandSink, SavePoint
+from sigma_training.session.current import CurrentRun
+from sigma_training.session.hook_view import HookView
+
+LATER = "Lower the learning rate, clip the gradients, or add a nan_guard hook."
+FIRST = (
+    "No update was made yet: look for data or labels that the cost does not accept, such as more labels than ctc has "
+    "steps for, for numbers that are too large for the precision, and for initial values that are too large."
+)
+
+
+@define(eq=False, repr=False)
+class HookRunner:
+    """Run the hooks of the current run.  ``commands`` applies what hooks command."""
+
+    current: CurrentRun
+    checkpoints: SavePoint
+    workers: int = field(default=1, init=False)
+    _settled: Moment = field(factory=Moment, init=False)  # hooks that were due until then have run
+    _budgets: Budgets = field(factory=Budgets, init=False)
+
+    def split(self, workers: int) -> None:
+        """Set the number of workers, for each of which hooks of local scope run once."""
+        self.workers = workers
+
+    # -- which are due -------------------------------------------------------------------------------------------------
+    def run_due(self, commands: CommandSink) -> Moment:
+        """Run the hooks that are due since the last time; return the moment of that."""
+        before, now = self._settled, self.current.moment
+        self._settled = now
+        due = self._due(before, now)
+        with Timed(self.current.phases, "hooks"):
+            for name in due if self.current.present.last.finite else self._guards(due, commands):
+                self.fire(name, commands)
+        return before
+
+    def settle_at(self, moment: Moment) -> None:
+        """Take all hooks that are due up to a moment for done."""
+        self._settled = moment
+
+    def tick(self, scale: TimeScale, commands: CommandSink) -> None:
+        """Run the hooks that are due at an event, such as start or stop."""
+        state = self.current.state
+        before, now = state.moment, state.moment.tick(scale)
+        self.current.set_state(evolve(state, moment=now))
+        self._settled = now
+        order, memory = self.current.setup.order, state.memory
+        with self.checkpoints.save_together():
+            for name in order.active(memory) if scale is TimeScale.STOP else ():
+                self._conclude(name, commands)
+            for name in self._due(before, now):
+                self.fire(name, commands, at_once=scale is TimeScale.STOP)  # nothing trains at that time
+
+    def _due(self, before: Moment, now: Moment) -> list[str]:
+        """Return the hooks that are due; in a replay, all that depend on the wall clock too: the journal decides."""
+        order = self.current.setup.order
+        due = order.due(self.current.state.memory, before, now)
+        if self.current.recorder.replay is None:
+            return due
+        return [name for name in order.names if name in due or name in order.clock_dependent]
+
+    def _guards(self, due: list[str], commands: CommandSink) -> list[str]:
+        """Return the hooks to run after a loss that is not finite; raise SigmaTrainingError if none handles it."""
+        order = self.current.setup.order
+        for name in (name for name in due if order.hooks[name].repeats):  # they find wrong numbers: a possible cause
+            self.fire(name, commands)
+        run = self.current.present
+        if not (guards := order.guards(run.state.memory)):
+            now, what = run.state.moment, f"{run.setup.name}: the loss is {run.state.published['training.loss']}"
+            raise SigmaTrainingError(
+                f"{what} at iteration {now.iteration} (epoch {now.epoch}). {LATER if now.iteration > 1 else FIRST} "
+                "The backend 'debug' (sigma run --debug-ops) names the op that it comes from."
+            )
+        return list(dict.fromkeys((*guards, *due)))
+
+    # -- running one ---------------------------------------------------------------------------------------------------
+    def fire(self, name: str, commands: CommandSink, at_once: bool = False) -> None:
+        """Run one hook if its criterion holds; a hook of local scope once for each worker.
+
+        A background hook is queued with a snapshot, unless it is to run ``at_once``.
+        """
+        self._run_in_each_scope(name, lambda scope: self._fire_in(scope, name, commands, at_once))
+
+    def _conclude(self, name: str, commands: CommandSink) -> None:
+        """Let a hook act at the end of training."""
+
+        def conclude(scope: str) -> None:
+            view = HookView(self.current, commands, name, scope)
+            view.hook.at_end(view)
+
+        self._run_in_each_scope(name, conclude)
+
+    def _run_in_each_scope(self, name: str, act: Callable[[str], None]) -> None:
+        hook = self.current.setup.order.hooks.get(name)
+        local = hook is not None and hook.scope == "local"
+        for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
+            if self._is_active(name, hook):  # an earlier firing may have detached or muted it
+                self._attempt(name, partial(act, scope))
+
+    def _fire_in(self, scope: str, name: str, commands: CommandSink, at_once: bool) -> None:
+        current = self.current
+        view, setup, memory = HookView(current, commands, name, scope), current.setup, current.state.memory
+        if name in setup.listening:
+            self._read_other_trainers(name)
+        asked = partial(holds, view.hook, memory[name], view, scope)
+        if name not in setup.order.clock_dependent:
+            fires = asked()
+        elif fires := (second := current.recorder.judge(current.moment, name, scope, asked)) is not None:
+            view = HookView(current, commands, name, scope, second)
+        if not fires:
+            return
+        if at_once or not setup.order.in_background(name, memory):
+            self._budgets.run(name, view.hook, view)
+        elif current.recorder.replay is None:  # else its results are in the journal
+            current.background.submit(view.freeze())
+
+    def _read_other_trainers(self, name: str) -> None:
+        """Take over what other trainers have published last of what a hook reads; the journal holds it."""
+        setup, state = self.current.setup, self.current.state
+        new = dict[str, Any]()
+        for other, asked in setup.listening[name]:
+            told = setup.others[other].told(asked) if other in setup.others else {}
+            full = {f"{other}.{address}": value for address, value in told.items()}
+            new |= {address: value for address, value in full.items() if state.published.get(address) != value}
+        if heard := self.current.recorder.hear(state.moment, name, new):
+            self.current.set_state(evolve(state, published={**state.published, **heard}))
+
+    def _attempt(self, name: str, act: Callable[[], None]) -> None:
+        """Run a hook's code; its error policy applies to whatever that raises."""
+        hook = self.current.setup.order.hooks[name]
+        try:
+            act()
+        except (Exception, SystemExit) as error:  # it must not end the process
+            self._report_failure(name, hook, error)
+
+    def _report_failure(self, name: str, hook: Any, error: BaseException | str) -> None:
+        there = self.current.setup.order.hooks.get(name) is hook
+        fail(name, hook, self.current.state.memory[name] if there else {}, self.current.recorder.log, error)
+
+    def _is_active(self, name: str, hook: Any) -> bool:
+        """Return whether this hook is still attached and not muted."""
+        run = self.current.present
+        return hook is not None and run.setup.order.hooks.get(name) is hook and not run.state.memory[name]["muted"]
+
+    # -- the background ------------------------------------------------------------------------------------------------
+    def catch_up(self, commands: CommandSink) -> None:
+        """Apply results of background hooks, and the consequences of exceeded budgets."""
+        while (firing := self.current.background.result()) is not None:
+            if isinstance(firing.error, KeyboardInterrupt):
+                raise firing.error
+            if self._is_active(firing.name, firing.hook):
+                self._budgets.took(firing.name, firing.hook, firing.seconds)
+                self.apply_result(firing.row, commands)
+        for name, then in self._budgets.spent(self.current.setup.order, self.current.state.memory).items():
+            self.apply_result({"event": "budget", "hook": name, "then": then}, commands)
+
+    def forget_budgets(self) -> None:
+        """Forget which hooks have exceeded their budgets too often: in a replay, the journal holds the consequences."""
+        self._budgets.spent(self.current.setup.order, self.current.state.memory)
+
+    def apply_result(self, row: Row, commands: CommandSink) -> None:
+        """Write a background result, or an exceeded budget, to the journal; then apply it."""
+        self.current.note(row)
+        name, order, memory = row["hook"], self.current.setup.order, self.current.state.memory
+        if name not in order.hooks:  # detached since it was submitted
+            return
+        hook = order.hooks[name]
+        if row["event"] == "budget":
+            limit(name, hook, memory[name], self.current.recorder.log, row["then"])
+            return
+        with self.checkpoints.save_together():
+            self._attempt(name, lambda: HookView(self.current, commands, name, row["scope"]).apply(row))
+            if "error" in row:
+                self._report_failure(name, hook, row["error"])
+
+    def finish(self, commands: CommandSink) -> None:
+        """Wait for background hooks and apply their results, unless training was interrupted."""
+        if self.current.recorder.replay is None and not self.current.progress.interrupted:
+            self.current.background.finish()
+            self.catch_up(commands)
+        if left := self.current.background.forget():
+            self.current.log(f"training ended; background hooks dropped: {', '.join(left)}")

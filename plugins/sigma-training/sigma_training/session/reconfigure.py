@@ -1,0 +1,137 @@
+"""Replace components of a running session: hooks, the optimiser, the backend, the iterator.
+
+Everything is built and checked before anything is replaced.  Parameters stay; a new optimiser starts with new slots and
+with its configured live values.  Freezing a parameter changes neither it nor its slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from attrs import evolve
+
+from sigma_kernel.contracts import Hook
+from sigma_kernel.registry.addresses import matches
+from sigma_training.components import check_precision
+from sigma_training.data.feed import check_rows_kept, placing
+from sigma_training.hooks.order import inner
+from sigma_training.names import KEPT
+from sigma_training.session.bindings import check_declared
+from sigma_training.session.changes import Parts
+from sigma_training.session.epochal import fed
+from sigma_training.session.state import Present, RunState, Setup
+from sigma_training.step.model import OPTIMISERS
+from sigma_training.step.rules import assign_optimisers
+from sigma_training.step.steps import Programs
+
+
+def with_components(run: Present, state: RunState) -> Present:
+    """Return a run in another state, with the components that this state asks for, and the state adapted to them."""
+    setup, adapted = reconfigured(run.setup, state, run.state)
+    return evolve(run, setup=setup, state=adapted)
+
+
+def reconfigured(setup: Setup, state: RunState, now: RunState) -> tuple[Setup, RunState]:
+    """Return the setup for the changes of a state, and the state adapted to it.
+
+    ``now`` is the state of the current setup.  Raises a SigmaError for components that do not fit.
+    """
+    new = setup if state.data == now.data else fed(setup, state.data)
+    if state.changes == now.changes:
+        return new, state
+    new = _built(new, setup.factory.made(setup.parts, now.changes, state.changes))
+    check_declared(new, setup.order.hooks)
+    return new, _moved(state, setup, new)
+
+
+# -- the setup ---------------------------------------------------------------------------------------------------------
+def _built(setup: Setup, parts: Parts) -> Setup:
+    programs, feed = _programs(setup, parts), setup.feed
+    if parts.iterator is not setup.parts.iterator:
+        check_rows_kept(setup.name, setup.model.shapes, parts.iterator)
+    if parts.iterator is not setup.parts.iterator or parts.backend is not setup.parts.backend:
+        feed = evolve(feed, iterator=parts.iterator, **placing(parts.backend, feed.dataset))
+    return evolve(
+        setup,
+        parts=parts,
+        programs=programs,
+        feed=feed,
+        evaluator=setup.evaluator if programs is setup.programs else evolve(setup.evaluator, programs=programs),
+    )
+
+
+def _programs(setup: Setup, parts: Parts) -> Programs:
+    """Return the programs, with the training step compiled: if that fails, the command is refused."""
+    model = setup.model
+    if (parts.optimisers, parts.frozen) != (setup.parts.optimisers, setup.parts.frozen):
+        order = [head.removeprefix(OPTIMISERS[1]) for head in model.heads] if model.ordered else ()
+        model = assign_optimisers(setup.name, model, parts.optimisers, order, parts.frozen)
+    elif parts.backend is setup.parts.backend:
+        return setup.programs
+    check_precision(setup.name, model.precision, parts.backend)
+    programs = Programs(model, parts.backend)
+    if model.optimisers:
+        programs.compile(setup.feed.batch_size, setup.shards)
+    return programs
+
+
+def _orphans(old: Setup, new: Setup, published: Iterable[str]) -> set[str]:
+    """Return the published or settable addresses of former hooks that no hook has any more."""
+    were, left = _declared(old.order.hooks.values()), _declared(new.order.hooks.values())
+    measured = [f"training.{name}" for name in old.model.measured_names()]
+    known = {*published, *were}
+    return {a for a in known if inner(a) not in measured and _among(inner(a), were) and not _among(inner(a), left)}
+
+
+def _declared(hooks: Iterable[Hook]) -> list[str]:
+    return [pattern for hook in hooks for pattern in (*hook.writes, *hook.settable)]
+
+
+def _among(address: str, patterns: Iterable[str]) -> bool:
+    return any(matches(pattern, address) for pattern in patterns)
+
+
+# -- the state ---------------------------------------------------------------------------------------------------------
+def _moved(state: RunState, old: Setup, new: Setup) -> RunState:
+    gone = _orphans(old, new, state.published)
+    left = tuple(f"{KEPT}{name}." for name in old.parts.hooks if name not in new.parts.hooks)
+    live = {name: base for name, base in state.live.base.items() if not name.startswith(_swapped(old, new))}
+    return evolve(
+        state,
+        arrays=_arrays(state, old, new),
+        kept={name: value for name, value in state.kept.items() if not name.startswith(left)},
+        live=state.live if new.model is old.model else new.live.with_base(live),
+        memory=new.order.blank() | _memory(state, old, new),
+        published={address: value for address, value in state.published.items() if address not in gone},
+    )
+
+
+def _arrays(state: RunState, old: Setup, new: Setup) -> Mapping[str, Any]:
+    """Return the arrays on the backend of the new setup, with the slots of its optimiser."""
+    arrays = dict(state.arrays)
+    if new.parts.backend is not old.parts.backend:
+        arrays = {name: new.to_device(old.to_host(value)) for name, value in arrays.items()}
+    if new.model is not old.model:
+        first, swapped = new.model.first_slots(), _swapped(old, new)
+        own = {n: n in first and not n.startswith(swapped) for n in arrays if n.startswith(OPTIMISERS)}
+        arrays = {name: value for name, value in arrays.items() if own.get(name, True)}
+        arrays |= {name: new.to_device(value) for name, value in first.items() if name not in arrays}
+    return arrays
+
+
+def _swapped(old: Setup, new: Setup) -> tuple[str, ...]:
+    """Return what the names of the settings and slots of new optimisers begin with."""
+    before, after = old.parts.optimisers, new.parts.optimisers
+    return tuple(f"{head}." for head in {**before, **after} if before.get(head) is not after.get(head))
+
+
+def _memory(state: RunState, old: Setup, new: Setup) -> dict[str, dict[str, Any]]:
+    """Return the memory of the remaining hooks; reset that of a changed criterion."""
+    found = {}
+    for name, memory in state.memory.items():
+        before, after = old.parts.hooks.get(name), new.parts.hooks.get(name)
+        if after is not None:
+            changed = before is not None and str(before.when) != str(after.when)
+            found[name] = {**memory, "criterion": {}} if changed else memory
+    return found

@@ -1,0 +1,88 @@
+"""The replayer: repeats what a journal holds, and continues training where that ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from attrs import define, evolve, field
+
+from sigma_kernel.contracts.commanding import Command
+from sigma_training.history.replay import RESUMED, Replay
+from sigma_training.session.collaborators import CommandSink, HookDriver
+from sigma_training.session.current import CurrentRun
+from sigma_training.session.progress import NONE, Phase, TrainingProgress
+from sigma_training.session.snapshot import take_snapshot
+
+
+@define(eq=False, repr=False)
+class Replayer:
+    """Replay the journal of the current run."""
+
+    current: CurrentRun
+    hooks: HookDriver
+    commands: CommandSink
+    _own_goals: TrainingProgress = field(factory=TrainingProgress, init=False)  # before those of a replayed ``begin``
+    _stays_paused: bool = field(default=False, init=False)  # after a resume
+    _goes_back: int | None = field(default=None, init=False)  # to this iteration, once the journal is replayed
+
+    def resume(self, replay: Replay | None, row: Mapping[str, Any], stays_paused: bool = False) -> None:
+        """Continue from a restored checkpoint: write the ``resumed`` row, and replay the journal after it."""
+        self._stays_paused = stays_paused
+        self.current.note(row)
+        self.current.recorder.compare(replay)
+
+    def rewind_afterwards(self, to: int) -> None:
+        """Rewind to the checkpoint of an iteration as soon as the journal is replayed."""
+        self._goes_back = to
+
+    def remember_goals(self, progress: TrainingProgress) -> None:
+        """Remember the goals to which training goes on if the replay is left early."""
+        self._own_goals = progress
+
+    def replay_rows(self, replay: Replay) -> None:
+        """Replay the rows of this moment; at the end of the journal, end training or continue."""
+        current = self.current
+        self.hooks.forget_budgets()  # the consequences are in the journal
+        replay.pass_by(current.moment.iteration)
+        while (found := replay.next_external(current.moment.iteration, self.commands.find)) is not None:
+            if isinstance(found, Command):
+                replay.attempt(partial(self.commands.apply, found), current.recorder.log)
+            elif found["event"] == RESUMED:
+                current.note(found)
+                current.recorder.past.keep(current.moment, take_snapshot(current.present))  # as that resume did
+            else:
+                self.hooks.apply_result(found, self.commands)
+        if not replay.rows and replay.goes_on:
+            self._go_on(replay)
+        elif not replay.rows or replay.next_row(current.moment.iteration, event="end") is not None:
+            current.set_progress(current.progress.ending())
+
+    def _go_on(self, replay: Replay) -> None:
+        """Train on from the end of the journal."""
+        self.current.recorder.compare(None)
+        if replay.differs:
+            self.current.log(f"the replay differs from the journal. At {replay.differs}.")
+        if self._goes_back is not None:
+            self.commands.apply(self.commands.make("rewind", to=self._goes_back))
+        self.train_on()
+
+    def train_on(self) -> None:
+        """Continue a run that was interrupted while paused or stepping, unless it is to stay paused."""
+        if self._stays_paused:
+            return
+        progress = self.current.progress
+        if progress.pause != NONE and progress.phase is Phase.RUNNING:
+            self.commands.apply(self.commands.make("pause"))
+        if self.current.progress.phase is Phase.PAUSED:
+            self.commands.apply(self.commands.make("go"))
+
+    def leave_early(self, replay: Replay) -> None:
+        """Stop during replay if requested, or at a goal; the next resume replays the rest."""
+        progress, now = self.current.progress, self.current.moment.iteration
+        if self.current.queue.awaits("stop") or (progress.over and replay.iterations_to_next(now)):
+            phase = Phase.RUNNING if progress.phase is Phase.ENDING else progress.phase
+            self.current.set_progress(evolve(self._own_goals, phase=phase, interrupted=False))
+            replay.leave()
+            self.commands.apply(self.commands.make("stop", cause="interrupted"))

@@ -1,0 +1,233 @@
+"""The setup of a run, which computes it, and its state: everything that its future depends on, as plain data.
+
+Both, with the progress of training and what the last burst has left, are one value: ``Present``.  None of them is ever
+modified: functions return new ones.  So a command that fails leaves no trace, and undo, rewind and
+resume restore former values.  There are two exceptions, which the training thread writes to in place: the memory of
+hooks, and the published values of the present state, which other threads copy before they iterate over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import attrs
+import numpy as np
+from attrs import evolve, field, frozen
+
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Metric
+from sigma_training.components import Learned
+from sigma_training.data.dataset import FITTED
+from sigma_training.data.feed import Cursor, Feed
+from sigma_training.hooks.directions import find_direction, published_metrics
+from sigma_training.hooks.order import HookOrder, Memory, other_trainers, reads
+from sigma_training.names import LAST
+from sigma_training.session.changes import Changes, Factory, Parts
+from sigma_training.session.progress import TrainingProgress
+from sigma_training.step.evaluator import Evaluator
+from sigma_training.step.live import Live
+from sigma_training.step.measuring import Measured, Sums, add_to_sums, latest, read_measurements
+from sigma_training.step.model import OPTIMISERS, Model
+from sigma_training.step.rules import live_values
+from sigma_training.step.steps import Iteration, Programs, Steps
+from sigma_training.step.weights import apply_weights
+
+MOST = 64  # iterations that are computed again in one burst: signals are noticed in between
+
+
+@frozen(eq=False, kw_only=True, repr=False)
+class Setup:
+    """Everything that computes a run.  A command that changes a component replaces the whole setup."""
+
+    name: str  # of the trainer
+    factory: Factory
+    parts: Parts
+    programs: Programs
+    feed: Feed
+    evaluator: Evaluator
+    epochs: float | None = None  # in total
+    shards: int = 1  # into which the operator cuts every batch
+    others: Mapping[str, Any] = field(factory=dict)  # all trainers of the environment, by name
+    order: HookOrder = field(default=attrs.Factory(lambda it: HookOrder(it.parts.hooks), takes_self=True), init=False)
+    # the live values as configured
+    live: Live = field(default=attrs.Factory(lambda made: live_values(made.model), takes_self=True), init=False)
+
+    @property
+    def model(self) -> Model:
+        """Return the model."""
+        return self.programs.model
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Return the metrics by the address, or pattern, at which they are published."""
+        return published_metrics(self.order.hooks.values(), self.model)
+
+    def direction(self, address: str) -> str:
+        """Return which values at an address are better, also at that of another trainer that is prepared."""
+        other, _, inner = address.partition(".")
+        if other != self.name and other in self.others and self.others[other].prepared:
+            return str(self.others[other].session.setup.direction(inner))
+        return find_direction(address, self.metrics)
+
+    def to_device(self, value: np.ndarray) -> Any:
+        """Return a copy of a host array on the device."""
+        return self.programs.backend.to_device(value)
+
+    def to_host(self, value: Any) -> np.ndarray:
+        """Return a copy of a device array on the host."""
+        return self.programs.backend.to_host(value)
+
+    def group(self, address: str) -> list[str]:
+        """Return the live values that an address sets: one, or one per parameter (``optimiser.<setting>``)."""
+        if address in self.live.base:
+            return [address]
+        head, _, setting = address.rpartition(".")
+        return [f"{head}.{parameter}.{setting}" for parameter in self.model.tuned_parameters(head)]
+
+    def frozen_by(self, address: str) -> list[str]:
+        """Return the parameters that an address freezes: one, or all of an optimiser (``optimiser.frozen``)."""
+        return [p for p, head in self.model.owners.items() if address in (f"{head}.frozen", f"{head}.{p}.frozen")]
+
+    def counts(self, split: str) -> dict[str, int]:
+        """Return how many rows of a split there are, are left out, and have another label."""
+        return self.evaluator.data(split).counts
+
+    @property
+    def published_addresses(self) -> list[str]:
+        """Return the addresses and patterns that hooks publish."""
+        return [address for hook in self.order.hooks.values() for address in hook.writes]
+
+    @cached_property
+    def listening(self) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """Return the addresses of other trainers that a hook may read, as name and rest, by hook."""
+        found = {name: other_trainers(reads(hook), self.published_addresses) for name, hook in self.order.hooks.items()}
+        return {name: addresses for name, addresses in found.items() if addresses}
+
+    def evaluate(self, steps: Steps, on: str, metrics: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+        """Return the loss and metrics over a split, by the state of other steps; ``changes`` are of the evaluator."""
+        evaluator = evolve(self.evaluator, **changes)
+        try:
+            return evaluator.evaluate(evolve(steps, programs=self.programs), on, metrics)
+        finally:
+            evaluator.close()
+
+    def close(self) -> None:
+        """Stop all background work."""
+        self.feed.close()
+        self.evaluator.close()
+
+
+@frozen(eq=False, kw_only=True, repr=False)
+class RunState:
+    """The state of a run.  ``arrays`` are on the device, by name."""
+
+    arrays: Mapping[str, Any]
+    kept: Mapping[str, np.ndarray] = field(factory=dict)  # on the host, by KEPT or UNDO and their names
+    moment: Moment = Moment()
+    cursor: Cursor
+    live: Live
+    memory: Memory
+    published: Mapping[str, Any] = field(factory=dict)
+    sums: Sums = field(factory=dict)  # of what training measured, over the epoch so far
+    changes: Changes = field(factory=dict)  # how the components differ from those of the settings
+    data: Mapping[str, Any] = field(factory=dict)  # of the changes that act at the next epoch, those in force
+    undo: Sequence[Mapping[str, Any]] = ()  # entries to undo the last commands
+
+    @property
+    def set_aside(self) -> bool:
+        """Return whether a hook has brought back an earlier state since training ended."""
+        return any(name.startswith(LAST) for name in self.kept)
+
+    def without_last(self) -> RunState:
+        """Return this state, from which training goes on, without the one in which it ended."""
+        return evolve(self, kept={name: value for name, value in self.kept.items() if not name.startswith(LAST)})
+
+
+@frozen(eq=False)
+class LastBurst:
+    """What the last burst has left for the hooks that are due after it; no snapshot holds it."""
+
+    observed: Mapping[str, np.ndarray] = field(factory=dict)
+    iteration: Iteration | None = None  # the last one, if a hook is due that repeats it
+    finite: bool = True  # its loss
+
+
+@frozen(eq=False, repr=False)
+class Present:
+    """A run at one moment: who reads it once sees parts that belong together."""
+
+    setup: Setup
+    state: RunState
+    progress: TrainingProgress = TrainingProgress()
+    last: LastBurst = LastBurst()
+
+    def with_state(self, state: RunState) -> Present:
+        """Return the run in another state."""
+        return Present(self.setup, state, self.progress, self.last)
+
+    def with_progress(self, progress: TrainingProgress) -> Present:
+        """Return the run with another progress."""
+        return Present(self.setup, self.state, progress, self.last)
+
+    def steps(self, weights: str = "") -> Steps:
+        """Return the steps that compute iterations from the state, or evaluate the weights of a modifier."""
+        arrays = apply_weights(self.state.arrays, weights, self.setup.to_host) if weights else self.state.arrays
+        return steps_of(self.state, self.setup, arrays)
+
+    def copy_steps(self, weights: str = "") -> Steps:
+        """Return the steps with copies on the host of all arrays but those of optimisers."""
+        steps, copy = self.steps(weights), self.setup.to_host
+        return evolve(steps, arrays={n: copy(x) for n, x in steps.arrays.items() if not n.startswith(OPTIMISERS)})
+
+
+def plain_values(published: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the published values that a snapshot saves: numbers, strings, booleans."""
+    return {name: value for name, value in published.items() if isinstance(value, int | float | str | bool)}
+
+
+def renew_layer_state(state: RunState, setup: Setup) -> RunState:
+    """Return a state whose layer state begins anew if an epoch does."""
+    if setup.feed.iteration_in_epoch(state.cursor):
+        return state
+    fresh = {name: setup.to_device(value) for name, value in setup.model.fresh_state().items()}
+    return evolve(state, arrays={**state.arrays, **fresh}) if fresh else state
+
+
+def count_burst(
+    state: RunState, setup: Setup, batches: Batches, result: Burst, seconds: float = 0.0
+) -> tuple[RunState, Measured]:
+    """Return the state after a burst that took so many seconds, and what that measured."""
+    size, feed = batches.rows.shape[1], setup.feed
+    cursor = feed.advance(state.cursor, batches, result.done)
+    found = read_measurements(result.ring, setup.model.metrics, size)
+    sums = add_to_sums(state.sums if feed.iteration_in_epoch(state.cursor) else {}, found)
+    moment = state.moment.advance(result.done, result.done * size, seconds, cursor.epoch - state.cursor.epoch)
+    published = {**state.published, **result.published, **latest(found, sums, setup.model.costs)}
+    return evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published, sums=sums), found
+
+
+def steps_of(state: RunState, setup: Setup, arrays: Arrays | None = None) -> Steps:
+    """Return the steps that compute iterations from a state, or from other arrays in its place."""
+    own, feed = state.arrays if arrays is None else arrays, setup.feed
+    done = feed.iteration_in_epoch(state.cursor)
+    return Steps(setup.programs, own, state.live, state.moment, done, feed.iterations_per_epoch)
+
+
+def learned_from(state: RunState, setup: Setup) -> Learned:
+    """Return what was learned from the data, to read others alike."""
+    fitted = {name: setup.to_host(x) for name, x in state.arrays.items() if name.startswith(FITTED)}
+    evaluator = setup.evaluator
+    return Learned.from_checkpoint({"learned": evaluator.learned, "classes": evaluator.classes}, fitted)
+
+
+def repeat_iterations(state: RunState, setup: Setup, n: int, compute: Compute) -> RunState:
+    """Return the state after ``n`` iterations that have run before, without side effects."""
+    while n > 0:
+        state = renew_layer_state(state, setup)
+        batches = setup.feed.next_batches(state.cursor, min(n, MOST))
+        result = compute(steps_of(state, setup), batches)
+        state, _ = count_burst(state, setup, batches, result)
+        n -= result.done
+    return state

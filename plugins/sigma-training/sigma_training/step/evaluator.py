@@ -1,0 +1,280 @@
+"""Evaluate, predict and observe with a model, outside training."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from attrs import define, evolve, field
+
+from sigma_kernel.contracts import Batches, Dataset, Label, Metric, RowLosses, Step, TextGenerator
+from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.plugins.resolver import resolve_components
+from sigma_training.components import check_split
+from sigma_training.data.dataset import Host, samples as arrays_of
+from sigma_training.data.feed import Feed, placing
+from sigma_training.data.iterators import InOrder
+from sigma_training.data.preprocessing import check_finite, check_indices, conform
+from sigma_training.step.measuring import evaluate_totals, merge_totals
+from sigma_training.step.model import (
+    DIRECTIONS,
+    JUDGED,
+    WANTED,
+    activity_step,
+    evaluation_step,
+    excitation_step,
+    judgement_step,
+    observation_step,
+    outcome_step,
+    prediction_step,
+)
+from sigma_training.step.steps import Programs, Steps
+
+EDITED = "default:edited-rows"  # the data set that leaves rows of another one out, and gives them other labels
+TOGETHER = 4096  # rows that are judged at once
+
+
+def join_losses(parts: Sequence[RowLosses]) -> RowLosses:
+    """Return the losses of several parts of a split."""
+    known = [name for name in ("rows", "losses", "predicted", "targets") if getattr(parts[0], name) is not None]
+    return RowLosses(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in known})
+
+
+def _unwrap_single(found: Mapping[str, np.ndarray]) -> Any:
+    """Return the array of the only output, or those of several by output."""
+    return next(iter(found.values())) if len(found) == 1 else found
+
+
+def _array(labels: Sequence[Label]) -> np.ndarray:
+    """Return labels as an array of their type; of objects if they have several."""
+    return np.array(labels, None if len({*map(type, labels)}) == 1 else object)
+
+
+@define(eq=False)
+class Evaluator:
+    """Evaluate and predict with a model, for a state given as its ``steps``.
+
+    ``prepare`` preprocesses samples as it did the training data; ``ready`` also checks a whole block.  ``edits`` are
+    those in force, by split; ``classes`` are the labels of the data set's classes, by index; ``learned`` is what the
+    data set needs to read samples for predictions.
+    """
+
+    programs: Programs
+    splits: Mapping[str, Dataset]
+    batch_size: int
+    prepare: Callable[[Mapping[str, np.ndarray]], Host]
+    ready: Callable[[Mapping[str, np.ndarray]], Host]
+    learned: Mapping[str, Any] = field(factory=dict)
+    classes: Sequence[Label] = ()
+    edits: Mapping[str, Mapping[str, Any]] = field(factory=dict)
+    alone: threading.Lock = field(factory=threading.Lock, init=False)  # held while a split is read
+    _edited: dict[str, Dataset] = field(factory=dict, init=False)
+    _feeds: dict[tuple[str, bool], Feed] = field(factory=dict, init=False)
+
+    def data(self, on: str, edited: bool = True) -> Dataset:
+        """Return the data set of a split, with its edits or without; raise SigmaConfigError for an unknown split."""
+        check_split("data", on, self.splits)
+        if not edited or on not in self.edits:
+            return self.splits[on]
+        if on not in self._edited:
+            about = {"dataset": self.splits[on], "edits": self.edits[on], "classes": self.classes}
+            self._edited[on] = self.programs.model.resolve("dataset", {"type": EDITED, **about})
+        return self._edited[on]
+
+    def silent_copy(self) -> Evaluator:
+        """Return an evaluator for another thread, for which training does not wait."""
+        return evolve(self, programs=self.programs.silent_copy())
+
+    # -- evaluation ----------------------------------------------------------------------------------------------------
+    def evaluate(
+        self, steps: Steps, on: str, chosen: Mapping[str, Metric | str], edited: bool = True
+    ) -> dict[str, Any]:
+        """Return ``loss``, the mean over all rows of a split (by their weights, if any), and each metric over them.
+
+        If there are several costs, each is ``cost.<name>``.  The split is ``edited``, or as it is in the data set.
+        """
+        model = self.programs.model
+        metrics = model.per_output(resolve_components(model.resolve, "metrics", Metric, chosen))
+        totals, rows = dict[str, Any](), 0
+        with self.alone:
+            feed = self._feed(on, edited)
+            at = feed.start()
+            while at.epoch == 0:
+                batches = feed.next_batches(at, feed.iterations_per_epoch)
+                ring = self._ring(evaluation_step, steps, batches, tuple(metrics.items()))
+                totals, rows = merge_totals(totals, ring, metrics), rows + batches.rows.size
+                at = feed.advance(at, batches, len(batches.rows))
+        return evaluate_totals(totals, metrics, rows)
+
+    def read(self, on: str) -> None:
+        """Read the first block of a split, which the first evaluation uses; raise SigmaDataError if it is refused."""
+        try:
+            with self.alone:
+                (feed := self._feed(on, edited=True)).next_batches(feed.start(), 1)
+        except SigmaDataError as error:
+            raise SigmaDataError(f"data: split {on!r}: {str(error).removeprefix('data: ')}") from error
+
+    def _feed(self, on: str, edited: bool) -> Feed:
+        key, dataset = (on, edited and on in self.edits), self.data(on, edited)
+        if key not in self._feeds:
+            if not len(dataset):
+                raise SigmaDataError(f"evaluate: the split {on!r} has no rows. Give it some, or evaluate another.")
+            size, how = min(self.batch_size, len(dataset)), placing(self.programs.backend, dataset)
+            self._feeds[key] = Feed(dataset, size, 0, self.ready, iterator=InOrder(), **how)
+        return self._feeds[key]
+
+    def _ring(self, kind: Callable[..., Step], steps: Steps, at: Batches, *about: Any) -> Mapping[str, np.ndarray]:
+        """Return the records of a step of some kind over consecutive minibatches."""
+        step, program = self.programs.get(kind, at.rows.shape[1], *about)
+        return program.run(steps.arrays, at.block, at.rows, steps.steer(step), len(at.rows)).ring
+
+    # -- rows ----------------------------------------------------------------------------------------------------------
+    def losses(self, steps: Steps, on: str, most: int | None = None) -> RowLosses:
+        """Return the loss of each row of a split alone, in the order of their numbers.
+
+        With ``most``, return that many rows, the greatest losses first; one that is not a number is the greatest.
+        """
+        with self.alone:
+            feed, parts = self._feed(on, edited=True), list[RowLosses]()
+            at = feed.start()
+            while at.epoch == 0:
+                batches = feed.next_batches(at, max(1, TOGETHER // feed.batch_size))
+                parts.append(self._row_losses(steps, batches, feed.dataset.numbers(at.block)))
+                at = feed.advance(at, batches, len(batches.rows))
+        return join_losses(parts) if most is None else join_losses(parts).worst(most)
+
+    def _row_losses(self, steps: Steps, at: Batches, named: np.ndarray) -> RowLosses:
+        """Return the losses of the rows of consecutive minibatches; ``named`` are the numbers of all in the block."""
+        model, backend, rows = self.programs.model, self.programs.backend, at.rows.reshape(-1)
+        known = self._batch_records(steps, at, outcome_step) if model.judged_layers else {}
+        block = {name: backend.take(at.block[name], rows) for name in model.sections}
+        block |= {JUDGED + name: backend.to_device(known[JUDGED + name]) for name in model.judged_layers}
+        alone = Batches(block, np.arange(len(rows), dtype=np.int32)[:, None])
+        losses = np.asarray(self._ring(judgement_step, steps, alone)["row"], np.float64)
+        return RowLosses(named[rows], losses, *self._answers(known, {n: backend.to_host(x) for n, x in block.items()}))
+
+    def _answers(self, known: Host, block: Host) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return what the first output predicts, and its targets, as classes if it chooses among them."""
+        network = self.programs.model.network
+        if not network.costs:
+            return None, None
+        output = network.outputs[0].name
+        if all(cost.sources[0] != output for cost in network.targeted_costs):
+            return known[output], None
+        said, wanted = known[output], known.get(WANTED, block[network.targets(output)])
+        if (classes := network.classify(output, said)) is None:
+            return said, wanted
+        alike = network.classify(output, wanted.reshape(said.shape)) if wanted.size == said.size else None
+        return classes[0], alike[0] if alike else wanted
+
+    def close(self) -> None:
+        """Stop prefetching."""
+        for feed in self._feeds.values():
+            feed.close()
+
+    # -- prediction ----------------------------------------------------------------------------------------------------
+    def predict(self, steps: Steps, samples: Any) -> Any:
+        """Return predictions for samples, an array or one for each section of inputs, with one row per sample.
+
+        Without samples there are no rows.  Those of several outputs are a dictionary by output.
+        """
+        return _unwrap_single(self.predictions(steps, samples))
+
+    def predictions(self, steps: Steps, samples: Any) -> dict[str, np.ndarray]:
+        """Return the predictions of each output for samples."""
+        return self._sample_records(steps, samples, prediction_step)
+
+    def activations(self, steps: Steps, samples: Any) -> dict[str, np.ndarray]:
+        """Return what each layer before the costs makes of samples, by its name, as when it predicts them."""
+        return self._sample_records(steps, samples, activity_step)
+
+    def _sample_records(self, steps: Steps, samples: Any, kind: Callable[..., Step]) -> dict[str, np.ndarray]:
+        """Return the records of a step of some kind over samples, one row per sample."""
+        samples = self._samples(samples)
+        there, place = len(next(iter(samples.values()))), self.programs.backend.share
+        if not there:  # predict for one row, and leave it out
+            samples = {name: np.zeros((1, *values.shape[1:]), values.dtype) for name, values in samples.items()}
+        count = there or 1
+        block, rows = {name: place(values) for name, values in samples.items()}, np.arange(count, dtype=np.int32)
+        size = min(self.batch_size, count)
+        full = count - count % size
+        parts = [self._batch_records(steps, Batches(block, rows[:full].reshape(-1, size)), kind)]
+        if full < count:
+            parts.append(self._batch_records(steps, Batches(block, rows[full:][None]), kind))
+        return {name: np.concatenate([part[name] for part in parts])[:there] for name in parts[0]}
+
+    def classify(self, steps: Steps, samples: Any) -> Any:
+        """Return the most probable class of each sample for each output, by its label if classes have labels.
+
+        The labels are those of all outputs, unless each has learned its own from the data.
+        """
+        network, own, found = self.programs.model.network, self.learned.get("classes", {}), dict[str, np.ndarray]()
+        for name, each in self.predictions(steps, samples).items():
+            places, count = network.choose_classes(name, each)
+            labels = own.get(network.targets(name), ()) if own else self.classes
+            found[name] = _array(labels)[places] if len(labels) == count else places
+        return _unwrap_single(found)
+
+    def _samples(self, samples: Any) -> Host:
+        model = self.programs.model
+        wanted = {name: model.sections[name] for name in model.network.samples}
+        arrays = arrays_of(samples, [*wanted], self.learned, model.resolve)
+        for name, spec in wanted.items():
+            if name in arrays and arrays[name].shape == spec.shape:
+                raise SigmaDataError(
+                    f"predict: section {name!r} has shape {spec.shape}, one sample without the axis of the batch. "
+                    "Write predict(x[None])."
+                )
+        block = conform(self.prepare(arrays), wanted, "predict")
+        counts = {name: len(values) for name, values in block.items()}
+        if len({*counts.values()}) != 1:
+            raise SigmaDataError(f"predict: sections must have equally many rows (got {counts}).")
+        check_finite(block, "predict")
+        check_indices(block, model.shapes.indices, "predict")
+        return block
+
+    def _batch_records(self, steps: Steps, at: Batches, kind: Callable[..., Step]) -> dict[str, np.ndarray]:
+        ring = self._ring(kind, steps, at)
+        return {name: values.reshape(at.rows.size, *values.shape[2:]) for name, values in ring.items()}
+
+    # -- observation ---------------------------------------------------------------------------------------------------
+    def observe(self, steps: Steps, at: Batches, wanted: Sequence[str]) -> dict[str, np.ndarray]:
+        """Compute the matching gradients, updates and activations of the next iteration, without changing the state."""
+        names = self.programs.model.observable(wanted)
+        if not names:
+            return {}
+        ring = self._ring(observation_step, steps, at, names)
+        return {name: values[0] for name, values in ring.items()}
+
+    def continuation(self, steps: Steps, *how: Any) -> Iterator[str]:
+        """Return the pieces that continue a text, by the default generator; see ``Trainer.generate``."""
+        generator: TextGenerator = steps.programs.model.resolve("generator", "default:generator")
+        return generator.continuation(steps, self, *how)
+
+    def excite(
+        self,
+        steps: Steps,
+        samples: np.ndarray,
+        directions: np.ndarray,
+        layer: str = "",
+        section: str = "",
+        given: Mapping[str, Any] = MappingProxyType({}),
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a layer's output for prepared samples of an input section, and its slopes along directions.
+
+        By default these are the first output, before costs, and the first input.  All other inputs are held as
+        ``given``, or at 0.
+        """
+        model, place = self.programs.model, self.programs.backend.to_device
+        model.ends(layer, section)
+        first, *others = sorted(model.network.sections(costs=False), key=lambda name: name != section)
+        rows, block = np.arange(len(samples), dtype=np.int32), {first: place(samples), DIRECTIONS: place(directions)}
+        for name in others:
+            spec = model.sections[name]
+            held = np.asarray(given.get(name, 0), spec.dtype)
+            block[name] = place(np.broadcast_to(held, (len(samples), *spec.shape)).copy())
+        ring = self._ring(excitation_step, steps, Batches(block, rows[None]), layer, section)
+        return ring["output"][0], ring["slopes"][0]

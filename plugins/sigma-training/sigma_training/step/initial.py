@@ -1,0 +1,111 @@
+"""The initial state of a run: initialised parameters and layer state, optimiser slots, random key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+
+from sigma_kernel.contracts import Initialiser, Parameter
+from sigma_kernel.errors import expect, introduce_errors
+from sigma_kernel.graph.random import Draw
+from sigma_kernel.network.network import Network
+from sigma_training.data.identity import check_names
+from sigma_training.step.model import LAYERS, Model
+from sigma_training.step.rules import hits
+
+
+@frozen(eq=False)
+class Initial:
+    """The initial state; ``rules`` are named pairs of a pattern and an initialiser.
+
+    ``kept`` are values that a run has kept, by address: they are not drawn again.
+    """
+
+    model: Model
+    rules: Mapping[str, tuple[str, Any]]
+    seed: int
+    fitted: Mapping[str, np.ndarray] = field(factory=dict)  # fitted values of preprocessors
+    kept: Mapping[str, np.ndarray] = field(factory=dict)
+
+    @property
+    def parameters_and_state(self) -> dict[str, Parameter]:
+        """Return the parameters and the layer state, by address."""
+        return {**self.model.shapes.parameters, **self.model.shapes.state}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return parameters, layer state, optimiser slots, random key, and fitted values, by name."""
+        state = {
+            LAYERS + address: self.values(address, parameter)
+            for address, parameter in self.parameters_and_state.items()
+        }
+        key = np.array([self.seed & 0xFFFFFFFF, self.seed >> 32 & 0xFFFFFFFF], np.uint32)
+        random = {"random.iteration": np.zeros((), np.uint32), "random.key": key}
+        return {**state, **self.model.first_slots(), **random, **self.fitted}
+
+    def outside_values(self) -> dict[str, np.ndarray]:
+        """Return the values that come from outside, by address, for a run to keep."""
+        chosen = {
+            a: self.model.resolve("initialiser", self.initialiser(a, one))
+            for a, one in self.parameters_and_state.items()
+        }
+        return {
+            a: self.values(a, self.parameters_and_state[a])
+            for a, one in chosen.items()
+            if getattr(one, "outside", False)
+        }
+
+    def check_names(self, learned: Mapping[str, Any]) -> None:
+        """Raise SigmaDataError if matched values were trained on other columns or classes than the network is."""
+        network = self.model.network
+        if self.kept or not hasattr(network, "layers"):
+            return
+        ends = {cost.sources[0] for cost in network.targeted_costs}
+        for name, (_, initialiser) in self.rules.items():
+            with introduce_errors(f"initialisers.{name}", initialiser):
+                then: Mapping[str, Any] = getattr(initialiser, "learned", {})
+                mine = [address for address in self.parameters_and_state if self.rule(address) == name] if then else []
+                taken = {address.partition(".")[0] for address in mine}
+                for what, layers in (("columns", _readers(network, self.parameters_and_state)), ("classes", ends)):
+                    if taken & layers:
+                        check_names(f"initialisers.{name}", what, then.get(what, {}), learned.get(what, {}))
+
+    def rule(self, address: str) -> str | None:
+        """Return the name of the rule that applies to an address, or None for the layer's own initialiser."""
+        rules = {name: match for name, (match, _) in self.rules.items()}
+        return next(iter(hits(self.model, rules, address)), None)
+
+    def initialiser(self, address: str, parameter: Parameter) -> Any:
+        """Return the initialiser of a parameter, in any form, or a number."""
+        rule = None if parameter.each_epoch else self.rule(address)
+        return self.rules[rule][1] if rule is not None else parameter.initialiser
+
+    def values(self, address: str, parameter: Parameter) -> np.ndarray:
+        """Return the initial values of a parameter, or of an entry of layer state."""
+        return parameter.fix_rows(self._draw_values(address, parameter))
+
+    def _draw_values(self, address: str, parameter: Parameter) -> np.ndarray:
+        chosen, dtype = self.initialiser(address, parameter), parameter.dtype or self.model.precision
+        if address in self.kept:
+            return self.kept[address].astype(dtype)
+        if isinstance(chosen, int | float):
+            return np.full(parameter.shape, chosen, dtype)
+        initialiser: Initialiser = self.model.resolve("initialiser", chosen)
+        draws = Draw(self.seed, self.model.shapes.streams.number(f"initial.{address}"))
+        with introduce_errors(f"initialisers.{self.rule(address) or address}", initialiser):
+            values = np.asarray(initialiser.values(address, parameter, draws))
+            fits = values.shape == tuple(parameter.shape) and values.dtype.kind in "fiu"
+            expect(fits, f"values() must return numbers of shape {parameter.shape} for {address}", values)
+        return values.astype(dtype)
+
+
+def _readers(network: Network, held: Mapping[str, Any]) -> set[str]:
+    """Return the first layers with parameters or state behind the inputs, whose entries belong to columns."""
+    owners, reached = {address.partition(".")[0] for address in held}, {placed.name for placed in network.inputs}
+    found = set[str]()
+    for placed in network.layers:
+        if reached.intersection(placed.sources):
+            (found if placed.name in owners else reached).add(placed.name)
+    return found

@@ -1,0 +1,742 @@
+"""Build the graphs of the training step, which a backend compiles.
+
+One iteration is one graph: forward, backward, update, records.  With shards it is two: a *gradient* step for each
+shard, and an *update* step on the merged gradients.  There is also an *evaluation* step, and an *observing* step, which
+computes gradients, updates and activations for hooks without changing the state.
+
+Every value has a name.  State: ``network.layers.<address>``, ``optimiser.slots.<address>.<slot>``,
+``optimiser.step``, ``random.key``, ``random.iteration``.  Live values: ``network.layers.<address>``,
+``optimiser.<address>.<setting>`` and its logarithm, with ``:log``, ``shard.row``, ``shard.weights.<cost>``.  One of
+several optimisers has ``optimisers.<name>`` in place of ``optimiser``, its *head*.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+from attrs import Factory, define, evolve, field, frozen
+
+from sigma_kernel import functions as f
+from sigma_kernel.contracts import Metric, Optimisation, Parameter, Slot, Step, Update
+from sigma_kernel.contracts.optimisation import COUNT
+from sigma_kernel.errors import (
+    SigmaComponentError,
+    SigmaConfigError,
+    SigmaGraphError,
+    SigmaNetworkError,
+    SigmaStateError,
+    component_name,
+    expect,
+    introduce_errors,
+    suggest_name,
+)
+from sigma_kernel.graph.differentiation import gradient
+from sigma_kernel.graph.mixing import mix_precision
+from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, originating, symbol
+from sigma_kernel.graph.random import Key
+from sigma_kernel.graph.rewriting import replace_nodes, rewrite
+from sigma_kernel.network.network import LAYERS as LAYERS, Forward, Network
+from sigma_kernel.network.tracing import LOG, Nodes, Resolve, Shapes, Trace, live_settings
+from sigma_kernel.registry.addresses import matches
+from sigma_training.totals import per_row, record_totals
+from sigma_training.units import Units
+
+ONLY = "optimiser"  # head of the only optimiser
+OPTIMISERS = (f"{ONLY}.", "optimisers.")  # what the names in the state of optimisers begin with
+GRADIENTS = "gradients."
+UPDATES = "updates."
+ACTIVATIONS = "activations."
+COSTS = "cost."
+METRICS = "metrics."
+WEIGHTS = "shard.weights."
+BATCH = "shard.batch."  # of what a whole batch weighs for an optimiser
+UNCUT = "shards compute the gradients of all optimisers from the same state. Use shards = 1, or leave out the order."
+SKIPPED = "skipped"  # whether an update was skipped; with shards, the share of the batch that overflowed
+SCALE, GOOD, SKIPS = "loss_scale", "good_steps", "skipped_steps"  # in the state, below the head of an optimiser
+RISE = 2000  # good steps after which the loss is scaled by twice as much, as in PyTorch
+SCALES = (2.0**-24, 2.0**120)  # the limits of the factor
+EPOCH = "training.epoch."  # of the mean over an epoch
+JUDGED = "judged."  # extra sections: what costs judge
+WANTED = "wanted.targets"  # the targets of the first output, in the units of the data
+Inputs = Mapping[str, Node]  # of a step, or its outputs, by name
+DIRECTIONS = "excitation.directions"  # name of an extra section; no data set has it
+
+
+@frozen(repr=False)
+class Model:
+    """Everything that defines what a step computes, for any batch size.
+
+    ``sections`` are the specs of one sample; ``metrics`` are recorded at each training step; ``optimisers`` are held by
+    the heads of their addresses, in the order of their updates if they are ``ordered``; ``owners`` maps a parameter to
+    the head of the optimiser that updates it. ``frozen`` holds the addresses of parameters that are not updated, and of
+    statistics that layers keep as they are; parameters ``paused``, by a command, keep slots and settings.
+    """
+
+    network: Network
+    shapes: Shapes
+    sections: Mapping[str, Spec]
+    precision: str
+    resolve: Resolve
+    low: str = ""  # the dtype of 16 bits that products read; "": all is computed in ``precision``
+    optimisers: Mapping[str, Optimisation] = field(factory=dict)
+    ordered: bool = False
+    owners: Mapping[str, str] = field(factory=dict)
+    metrics: Mapping[str, Metric] = field(factory=dict)
+    frozen: frozenset[str] = frozenset()
+    paused: frozenset[str] = frozenset()
+    units: Units = Units()
+
+    @cached_property
+    def _kinds(self) -> Mapping[str, frozenset[str]]:
+        """Return the kinds of layers, by name."""
+        return {placed.name: frozenset([placed.kind]) for placed in self.network.layers}
+
+    # -- what there is -------------------------------------------------------------------------------------------------
+    def parameters(self) -> dict[str, Spec]:
+        """Return the parameters' specs by address."""
+        return self._specs(self.shapes.parameters)
+
+    @property
+    def heads(self) -> Sequence[str]:
+        """Return the heads of the optimisers; without any, that of the one to come."""
+        return tuple(self.optimisers) or (ONLY,)
+
+    @property
+    def scales_losses(self) -> bool:
+        """Return whether losses are scaled, so that small gradients do not vanish: float16 has few exponents."""
+        return self.low == "float16"
+
+    def rounds(self, origin: str) -> bool:
+        """Return whether products of this origin read 16 bits: not those of costs, optimisers and metrics."""
+        exact = {"" if self.network.layers else ONLY, *self.heads, *(cost.name for cost in self.network.costs)}
+        return origin.removeprefix("gradient of ") not in exact
+
+    def trainable(self, head: str | None = None) -> dict[str, Spec]:
+        """Return the parameters that are updated, all of them or those of one optimiser."""
+        return {address: spec for address, spec in self.tuned_parameters(head).items() if address not in self.frozen}
+
+    def tuned_parameters(self, head: str | None = None) -> dict[str, Spec]:
+        """Return the parameters that have slots and settings: those that are updated, or paused."""
+        left = self.frozen - self.paused
+        mine = {a: s for a, s in self.parameters().items() if head is None or self.owners.get(a, head) == head}
+        return {address: spec for address, spec in mine.items() if address not in left}
+
+    def tags(self, address: str) -> frozenset[str]:
+        """Return the tags at an address: for a layer, its kind."""
+        return self._kinds.get(address, frozenset())
+
+    def layer_state(self) -> dict[str, Spec]:
+        """Return the specs of layer state, which layers update themselves, by address."""
+        return self._specs(self.shapes.state)
+
+    def fresh_state(self) -> dict[str, np.ndarray]:
+        """Return the layer state that every epoch begins with, by its name in the state."""
+        fresh = {address: one for address, one in self.shapes.state.items() if one.each_epoch}
+        specs = self._specs(fresh)
+        return {LAYERS + a: np.full(one.shape, one.initialiser, specs[a].dtype) for a, one in fresh.items()}
+
+    def layer_specs(self) -> dict[str, Spec]:
+        """Return the specs of what layers hold, parameters and their own state, by their names in the state."""
+        return {LAYERS + address: spec for address, spec in {**self.parameters(), **self.layer_state()}.items()}
+
+    def _specs(self, declared: Mapping[str, Parameter]) -> dict[str, Spec]:
+        return {address: Spec(p.shape, p.dtype or self.precision) for address, p in declared.items()}
+
+    def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
+        """Return the specs of one sample of an input section, and of one row of a layer's output, by default the first.
+
+        Raises SigmaNetworkError if there is no such section, or no such layer before the costs.
+        """
+        sections = self.network.sections(costs=False)
+        layers = [placed.name for placed in self.network.layers if placed.layer.role != "cost"]
+        for what, name, known in (("input section", section, sections), ("layer", layer, layers)):
+            if name and name not in known:
+                raise SigmaNetworkError(
+                    f"network: there is no {what} {name!r}.{suggest_name(name, known, 'There are:')}"
+                )
+        return self.sections[section or sections[0]], self.shapes.outputs[layer or self.network.outputs[0].name]
+
+    @property
+    def costs(self) -> list[str]:
+        """Return the names of the costs, if there are several to tell apart."""
+        names = [placed.name for placed in self.network.costs]
+        return names if len(names) > 1 else []
+
+    def measured_names(self) -> list[str]:
+        """Return the names of what every training step measures."""
+        skipped = [SKIPPED] if self.scales_losses else []
+        return ["loss", *(COSTS + name for name in self.costs), *skipped, *self.metrics]
+
+    def per_output(self, metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+        """Return metrics by name, one for each output that the beginning of a name matches, as in ``*.accuracy``.
+
+        Raises SigmaConfigError for a name that matches none, or that names none of several.
+        """
+        found = dict[str, Metric]()
+        for name, metric in metrics.items():
+            outputs = [x.name for x in getattr(self.network, "outputs", ())]  # an object that declares itself has none
+            output, dot, own = name.rpartition(".")
+            if not dot and len(outputs) > 1:
+                raise SigmaConfigError(
+                    f"metric {name!r}: the network has several outputs: {', '.join(outputs)}. Name one, "
+                    f"'{outputs[0]}.{name}' (a hook: output = '{outputs[0]}'), or all, '*.{name}'."
+                )
+            names = [f"{one}.{own}" for one in outputs if matches(output, one)] if dot else [name]
+            if not names:
+                hint = suggest_name(output, outputs, "There are:")
+                raise SigmaConfigError(f"metric {name!r}: there is no output {output!r}.{hint}")
+            found |= dict.fromkeys(names, metric)
+        return found
+
+    def slots(self) -> dict[tuple[str, str], tuple[Spec, Slot]]:
+        """Return the slots of all optimisers by address and name."""
+        found = dict[tuple[str, str], tuple[Spec, Slot]]()
+        for head, owner in self.optimisers.items():
+            with introduce_errors(head, owner.type):
+                for address, spec in self.tuned_parameters(head).items():
+                    declared = owner.type.declare_slots(address, spec, self.tags)
+                    costs = len(owner.minimises or self.network.costs)
+                    found |= {(address, name): (slot.spec(spec, costs), slot) for name, slot in declared.items()}
+        return found
+
+    def slot(self, address: str, name: str) -> str:
+        """Return the name in the state of a parameter's slot."""
+        return f"{self.owners[address]}.slots.{address}.{name}"
+
+    def first_slots(self) -> dict[str, np.ndarray]:
+        """Return the initial values of the slots, and of the numbers of updates."""
+        found = {self.slot(*place): np.full(s.shape, t.fill, s.dtype) for place, (s, t) in self.slots().items()}
+        found |= {f"{head}.step": np.zeros((), np.int32) for head in self.heads}
+        return {**found, **self.scales()}
+
+    def scales(self) -> dict[str, np.ndarray]:
+        """Return the initial factor of each optimiser's loss, and the numbers of steps since it was right, and skipped.
+
+        There are none if losses are not scaled.
+        """
+        first = {SCALE: np.float32(2.0**16), GOOD: np.int32(0), SKIPS: np.int32(0)}
+        return {f"{head}.{name}": np.array(x) for head in self.heads for name, x in first.items() if self.scales_losses}
+
+    def observable(self, patterns: Sequence[str]) -> tuple[str, ...]:
+        """Return the addresses of gradients, updates and activations that the patterns match."""
+        names = [head + address for head in (GRADIENTS, UPDATES) for address in self.trainable()]
+        names += [ACTIVATIONS + placed.name for placed in self.network.layers]
+        return tuple(name for name in names if any(matches(pattern, name) for pattern in patterns))
+
+    def restore_units(self, output: str, prediction: Node) -> Node | None:
+        """Return the prediction of an output in the units of its targets; None if it has none."""
+        section = self.network.estimated_section(output) if self.units.preprocessors else ""
+        return self.units.restore(section, prediction) if section else None
+
+    @property
+    def judged_layers(self) -> list[str]:
+        """Return the names of the layers that costs judge."""
+        return list(dict.fromkeys(source for cost in self.network.costs for source in cost.sources))
+
+
+def _add_prefix(head: str, nodes: Mapping[str, Node]) -> dict[str, Node]:
+    return {head + name: node for name, node in nodes.items()}
+
+
+# -- writing a step ----------------------------------------------------------------------------------------------------
+@define
+class Draft(ABC):
+    """A step under construction: its inputs, created on demand by name."""
+
+    model: Model
+    state: dict[str, Node] = field(factory=dict, init=False)
+    data: dict[str, Node] = field(factory=dict, init=False)
+    steer: dict[str, Node] = field(factory=dict, init=False)
+    slots: dict[tuple[str, str], tuple[Spec, Slot]] = field(
+        default=Factory(lambda draft: draft.model.slots(), takes_self=True), init=False
+    )
+    _aims: list[Aim] = field(factory=list, init=False)
+
+    def entry(self, name: str, spec: Spec) -> Node:
+        """Return the input for a state entry."""
+        return self.state.setdefault(name, symbol(spec.shape, spec.dtype, name))
+
+    def live(self, name: str, dtype: str | None = None) -> Node:
+        """Return the input for a live value, a scalar."""
+        return self.steer.setdefault(name, symbol((), dtype or self.model.precision, name))
+
+    def step_to(self, writes: Mapping[str, Node], ring: Mapping[str, Node]) -> Step:
+        """Return the step from these inputs to the given outputs."""
+        for name, node in writes.items():
+            self.entry(name, node.spec)  # an entry may be written without being read
+        return simplified_step(self.model, self.state, self.data, self.steer, writes, ring)
+
+    def key(self, name: str = "", row: Node | None = None) -> Key:
+        """Return the key of random numbers, by default for whole batches."""
+        words, done = self.entry("random.key", Spec((2,), "uint32")), self.entry("random.iteration", Spec((), "uint32"))
+        zero = constant(0, "uint32")
+        return Key(words, done, zero if row is None else row, zero, self.model.shapes.streams, name)
+
+    # -- updates -------------------------------------------------------------------------------------------------------
+    @abstractmethod
+    def loss(self, costs: Collection[str] | None, parameters: Mapping[str, Node] | None = None) -> Node:
+        """Return the sum of all or some costs, at these or other parameters."""
+
+    @abstractmethod
+    def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
+        """Return the gradients of an aim's loss in its parameters, at these or other parameters."""
+
+    @abstractmethod
+    def parts(self, aim: Aim) -> Sequence[tuple[Node, Nodes]]:
+        """Return what the whole batch weighs in each part of an aim's loss, and the gradients of the part."""
+
+    def aims(self) -> Sequence[Aim]:
+        """Return the objective of each optimiser; in an order, one sees the new parameters of those before it."""
+        ahead: dict[str, Node] = {}
+        for head in self.model.heads if not self._aims else ():
+            self._aims.append(aim := Aim(self, head, dict(ahead)))
+            if self.model.ordered:
+                ahead |= {address: f.stop(node) for address, node in aim.update.parameters.items()}
+        return self._aims
+
+    def skip_flags(self) -> dict[str, Node]:
+        """Return whether the update of any optimiser is skipped, if losses are scaled."""
+        fit = [aim.fits for aim in self.aims()] if self.model.scales_losses else []
+        return {SKIPPED: f.cast(f.logical_not(reduce(f.logical_and, fit)), "float32")} if fit else {}
+
+    def gradients(self) -> dict[str, Node]:
+        """Return the gradient of each trainable parameter, of the costs that its optimiser minimises."""
+        found = {address: node for aim in self.aims() for address, node in aim.gradients().items()}
+        return {address: found[address] for address in self.model.trainable()}
+
+    def new_state(self) -> dict[str, Node]:
+        """Return the new parameters, slots and counters by their names in the state."""
+        if not self.model.optimisers:
+            raise SigmaStateError("trainer: there is no optimiser. Set one, such as 'adam', before training.")
+        aims = self.aims()
+        parameters = {LAYERS + address: node for aim in aims for address, node in aim.update.parameters.items()}
+        slots = {name: node for aim in aims for name, node in aim.new_slots().items()}
+        counted = {name: node for aim in aims for name, node in aim.new_counts().items()}
+        name = "random.iteration"
+        return {**parameters, **slots, **counted, name: self.entry(name, Spec((), "uint32")) + 1}
+
+
+@define(eq=False, slots=False)
+class Aim:
+    """The objective of one optimiser in a step: its parameters and slots, and the costs that it minimises.
+
+    ``ahead`` are the new parameters of optimisers before it in an order. It may be for a ``part`` of the costs.
+    """
+
+    draft: Draft
+    head: str
+    ahead: Mapping[str, Node]
+    part: Collection[str] = ()
+
+    @cached_property
+    def parameters(self) -> dict[str, Node]:
+        """Return the parameters that the optimiser updates."""
+        return {a: self.draft.entry(LAYERS + a, spec) for a, spec in self.draft.model.trainable(self.head).items()}
+
+    def updates(self, address: str) -> Node:
+        """Return the number of this update of a parameter, counted from 1."""
+        return f.cast(self.slot(address, COUNT) + 1, dtype=self.draft.model.precision)
+
+    def _scalar(self, name: str, dtype: str) -> Node:
+        """Return a scalar of this optimiser in the state."""
+        return self.draft.entry(f"{self.head}.{name}", Spec((), dtype))
+
+    @property
+    def costs(self) -> Collection[str] | None:
+        """Return the costs that the optimiser minimises; None for all."""
+        own = self.draft.model.optimisers
+        if self.part:
+            return self.part
+        return own[self.head].minimises if self.head in own else None
+
+    def loss(self, parameters: Mapping[str, Node] | None = None) -> Node:
+        """Return the loss at these or other parameters."""
+        at = {**self.ahead, **(parameters or {})}
+        return self.draft.loss(self.costs, at or None)
+
+    def gradients(self, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
+        """Return the loss's gradients at these or other parameters."""
+        return self._slopes if parameters is None else self.draft.slopes(self, parameters)
+
+    @cached_property
+    def _slopes(self) -> dict[str, Node]:
+        return self.draft.slopes(self)
+
+    def parts(self) -> Sequence[tuple[Node, Nodes]]:
+        """Return the weights and gradients of parts of the loss."""
+        return self.draft.parts(self)
+
+    # -- scaled losses -------------------------------------------------------------------------------------------------
+    @cached_property
+    def scale(self) -> Node:
+        """Return the factor of the loss whose gradients are computed."""
+        return self._scalar(SCALE, "float32")
+
+    @cached_property
+    def fits(self) -> Node:
+        """Return whether all gradients are finite: in float16, the scale was not too large."""
+        wrong = [f.sum(f.cast(f.logical_not(f.is_finite(x)), "float32")) for x in self.gradients().values()]
+        return f.equal(sum(wrong, start=constant(0)), 0.0)
+
+    def new_counts(self) -> dict[str, Node]:
+        """Return the new number of updates and, if losses are scaled, what :meth:`Model.scales` names.
+
+        The factor is halved where an update is skipped, and doubled after many in a row that are not.
+        """
+        done = self._scalar("step", "int32")
+        if not self.draft.model.scales_losses:
+            return {f"{self.head}.step": done + 1}
+        good, skipped, fits = self._scalar(GOOD, "int32") + 1, self._scalar(SKIPS, "int32"), self.fits
+        risen = f.where(good >= RISE, f.minimum(self.scale * 2.0, SCALES[1]), self.scale)
+        new = {
+            "step": f.where(fits, done + 1, done),
+            SCALE: f.where(fits, risen, f.maximum(self.scale * 0.5, SCALES[0])),
+            GOOD: f.where(f.logical_and(fits, good < RISE), good, 0),
+            SKIPS: f.where(fits, skipped, skipped + 1),
+        }
+        return _add_prefix(f"{self.head}.", new)
+
+    def new_slots(self) -> dict[str, Node]:
+        """Return the new slots by their names in the state, without counts of updates that nothing reads."""
+        new, made = self.update.slots, self.update.parameters.values()
+        read = set(Graph((), (*made, *(node for (_, name), node in new.items() if name != COUNT))))
+        return {self.draft.model.slot(*x): n for x, n in new.items() if x[1] != COUNT or self.slot(*x) in read}
+
+    def _unless_skipped(self, done: Update) -> Update:
+        """Return an update that changes nothing where a gradient is not finite."""
+        parameters = {a: f.where(self.fits, x, self.parameters[a]) for a, x in done.parameters.items()}
+        return Update(parameters, {at: f.where(self.fits, x, self.slot(*at)) for at, x in done.slots.items()})
+
+    def key(self, name: str) -> Key:
+        """Return a key of random numbers."""
+        return self.draft.key(f"{self.head}:{name}")
+
+    def setting(self, address: str, name: str) -> Node:
+        """Return the live setting of one parameter; raise SigmaConfigError if the optimiser has none of that name."""
+        if address in self.parameters and name not in self._live_names:
+            called = type(self.draft.model.optimisers[self.head].type).__name__
+            hint = suggest_name(name, self._live_names, "There are:")
+            raise SigmaConfigError(f"{self.head}: {called} has no live setting {name!r}.{hint}")
+        return self.draft.live(f"{self.head}.{address}.{name}")
+
+    def log_setting(self, address: str, name: str) -> Node:
+        """Return the logarithm of a live setting."""
+        self.setting(address, name)
+        return self.draft.live(f"{self.head}.{address}.{name}{LOG}")
+
+    @cached_property
+    def _live_names(self) -> Collection[str]:
+        """Return the names of the optimiser's live settings."""
+        return live_settings(self.draft.model.optimisers[self.head].type).keys()
+
+    def tags(self, address: str) -> frozenset[str]:
+        """Return the tags of a layer."""
+        return self.draft.model.tags(address)
+
+    def slot(self, address: str, name: str) -> Node:
+        """Return a slot."""
+        return self.draft.entry(self.draft.model.slot(address, name), self.draft.slots[address, name][0])
+
+    # -- what the optimiser makes of it --------------------------------------------------------------------------------
+    @cached_property
+    def update(self) -> Update:
+        """Return the optimiser's update, with its modifiers applied.
+
+        Raises SigmaComponentError if it does not match the parameters and slots.
+        """
+        optimiser, parameters = self.draft.model.optimisers[self.head].type, self.parameters
+        slots = {place: spec for place, (spec, _) in self.draft.slots.items() if place[0] in parameters}
+        known: dict[Any, Spec] = {**{address: node.spec for address, node in parameters.items()}, **slots}
+        with introduce_errors(self.head, optimiser), originating(self.head):
+            update = optimiser.build(self)
+            _check_update(update, known, [x for x in slots if x[1] != COUNT and not x[1].startswith("modifiers.")])
+            done = optimiser.complete_update(update, self)
+            _check_update(done, known, [place for place in slots if place[0] in update.parameters])
+            done = evolve(done, parameters={a: self._with_fixed_rows(a, x) for a, x in done.parameters.items()})
+            return self._unless_skipped(done) if self.draft.model.scales_losses else done
+
+    def _with_fixed_rows(self, address: str, new: Node) -> Node:
+        """Return the new values of a parameter, with the rows that its layer declares fixed."""
+        for row, number in self.draft.model.shapes.parameters[address].fixed_rows.items():
+            rows = f.reshape(f.iota(new.shape[:1], dtype="int32"), (new.shape[0], *(1,) * (len(new.shape) - 1)))
+            new = f.where(f.equal(rows, row), number, new)
+        return new
+
+
+def _check_update(update: Any, known: Mapping[Any, Spec], slots: Iterable[tuple[str, str]]) -> None:
+    made = (*update.parameters.items(), *update.slots.items()) if isinstance(update, Update) else [("", update)]
+    for place, node in made:
+        if place not in known or not isinstance(node, Node):
+            what = f"{type(node).__name__}{f' for {place!r}' if place else ''}"
+            wanted = "an Update: a node for each parameter by its address, and for each slot by address and name"
+            raise SigmaComponentError(f"build() must return {wanted} (got {what}).")
+        expect(node.spec == known[place], f"{place!r} is {known[place]}, and must keep shape and dtype", node)
+    for address, slot in (place for place in slots if place not in update.slots):
+        does_not = f"does not return the slot {slot!r} of {address!r}, which slots() declares"
+        raise SigmaComponentError(f"build() {does_not}. Return it, if only as it was.")
+
+
+@define
+class Traced(Draft):
+    """The step of a network on a batch, or on a shard ``cut`` from one, with its first row as a live value.
+
+    It reads all sections, or those that are ``given``.
+    """
+
+    batch: int
+    training: bool = True
+    given: Collection[str] | None = None
+    cut: bool = False
+    forward: Forward = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Trace the network once, at the state's parameters."""
+        self.forward = self._run({})
+
+    def section(self, name: str, spec: Spec) -> Node:
+        """Return the input for a minibatch of one section."""
+        return self.data.setdefault(name, symbol((self.batch, *spec.shape), spec.dtype, name))
+
+    def _run(self, others: Mapping[str, Node]) -> Forward:
+        """Trace the network at the state's parameters, or at other values for some of them."""
+        model = self.model
+        wanted = model.sections if self.given is None else self.given
+        parameters = {address: self.entry(LAYERS + address, spec) for address, spec in model.parameters().items()}
+        sections = {name: self.section(name, model.sections[name]) for name in wanted}
+        state = {address: self.entry(LAYERS + address, spec) for address, spec in model.layer_state().items()}
+        live = {address: self.live(LAYERS + address) for address in model.shapes.live}
+        row = self.live("shard.row", "uint32") if self.cut and self.training else None
+        key, given = self.key(row=row) if self.training else None, {**parameters, **others, **state, **live}
+        trace = Trace(model.resolve, self.training, key, model.precision, given, frozen=model.frozen)
+        return model.network.forward(trace, sections)
+
+    def layer_state(self) -> dict[str, Node]:
+        """Return the new layer state, by its name in the state."""
+        return _add_prefix(LAYERS, self.forward.state)
+
+    def predictions(self) -> dict[str, Node]:
+        """Return the predictions by output, in the units of their targets if they have any."""
+        found = {name: (x, self.model.restore_units(name, x)) for name, x in self.forward.predictions.items()}
+        return {name: x if restored is None else restored for name, (x, restored) in found.items()}
+
+    def comparison(self, output: str, section: str) -> tuple[Node, Node]:
+        """Return the prediction of an output and the rows of a section, both in units of the data if they have such."""
+        prediction = self.forward.predictions[output] if output else self.forward.prediction
+        rows, found = self.section(section, self.model.sections[section]), self.model.restore_units(output, prediction)
+        if found is None:
+            return prediction, rows
+        restored = self.model.units.restore(section, rows)
+        return found, rows if restored is None else restored
+
+    def measurements(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
+        """Return the loss, the costs if there are several, the mean weight of rows that differ, and metrics' totals."""
+        costs = {COSTS + name: self.loss([name]) for name in self.model.costs}
+        totals = {n: self.live(WEIGHTS + n) if self.cut else x.weight for n, x in self.forward.totals.items()}
+        over = {COSTS + name: total for name, total in totals.items() if COSTS + name in costs}
+        if len(totals) == len(self.forward.costs):
+            over["loss"] = sum(totals.values(), start=constant(0, self.model.precision))
+        weights = _add_prefix(WEIGHTS, {name: total / self.batch for name, total in over.items()})
+        return {"loss": self.loss(None), **costs, **weights, **self.totals(metrics)}
+
+    def rows(self) -> dict[str, Node]:
+        """Return what each row adds to each cost, beside its weight if rows differ; see :func:`per_row`."""
+        self.loss(None)
+        means = {name: per_row(x, self.batch, Fraction(self.batch)) for name, x in self.forward.costs.items()}
+        found = {name: f.stretch(x, (self.batch,)) for name, x in means.items()}
+        found |= {n: per_row(f.stack(x.total, x.weight), self.batch) for n, x in self.forward.totals.items()}
+        return _add_prefix(COSTS, found)
+
+    def totals(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
+        """Return the metrics' totals, or what each row adds to them."""
+        totals: dict[str, Node] = {}
+        for name, metric in metrics.items():
+            output = name.rpartition(".")[0]
+            wanted = [metric.section or self.model.network.targets(output), *filter(None, [metric.lengths])]
+            if missing := [section for section in wanted if section not in self.model.sections]:
+                hint = suggest_name(missing[0], self.model.sections, "It reads")
+                raise SigmaConfigError(f"metric {name!r}: the network reads no section {missing[0]!r}.{hint}")
+            compared = self.comparison(output, wanted[0])
+            lengths = [self.section(section, self.model.sections[section]) for section in wanted[1:]]
+            with introduce_errors(f"metric {name!r}", metric):
+                try:
+                    totals[name] = metric.totals(*compared, *lengths)
+                except SigmaGraphError as error:  # of shapes or dtypes: it names an op
+                    raise SigmaGraphError(f"metric {name!r} ({component_name(metric)}): {error}") from error
+                expect(isinstance(totals[name], Node), "totals() must return a node", totals[name])
+            totals[name] = record_totals(metric, totals[name], self.batch)
+        return _add_prefix(METRICS, totals)
+
+    def loss(self, costs: Collection[str] | None, parameters: Mapping[str, Node] | None = None) -> Node:
+        """Return the sum of all or some costs, at these or other parameters."""
+        forward = self.forward if parameters is None else self._run(parameters)
+        if self.cut:
+            means = {name: cost.mean(self.live(WEIGHTS + name)) for name, cost in forward.totals.items()}
+            forward = evolve(forward, costs={**forward.costs, **means})
+        if costs is not None:
+            forward = evolve(forward, costs={name: node for name, node in forward.costs.items() if name in costs})
+        return forward.loss_or_fail()
+
+    def parts(self, aim: Aim) -> Sequence[tuple[Node, Nodes]]:
+        """Return the weights of the batch in an aim's costs, and the gradients of those costs that share one."""
+        names = [name for name in self.forward.costs if aim.costs is None or name in aim.costs]
+        totals, rows = self.forward.totals, constant(self.batch, self.model.precision)
+        own = [totals[name].weight if name in totals else rows for name in names]
+        found: dict[int, tuple[Node, list[str]]] = {}
+        for name, weight in zip(names, rewrite(Graph((), tuple(own)), keep=OPS).outputs, strict=True):
+            found.setdefault(id(weight), (weight, []))[1].append(name)  # equal ones have become one
+        if len(found) == 1:
+            return [(weight, aim.gradients()) for weight, _ in found.values()]
+        return [(weight, Aim(self, aim.head, aim.ahead, part).gradients()) for weight, part in found.values()]
+
+    def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
+        """Return the gradients of an aim's loss in its parameters, at these or other parameters."""
+        at, loss = (aim.parameters if parameters is None else parameters), aim.loss(parameters)
+        if parameters is None:  # at other parameters a simplified graph may compute differently
+            (loss,) = rewrite(Graph((), (loss,)), keep=OPS).outputs  # so that gradients are of the simplified graph
+        if not self.model.scales_losses:
+            return dict(zip(at, gradient(loss, list(at.values())), strict=True))
+        found = gradient(loss * aim.scale, list(at.values()))
+        return {address: slope / aim.scale for address, slope in zip(at, found, strict=True)}
+
+
+@define
+class Merged(Draft):
+    """The update step: merged gradients are given, and the loss cannot be computed again."""
+
+    def loss(self, costs: Collection[str] | None, parameters: Mapping[str, Node] | None = None) -> Node:
+        """Refuse: other shards would be missing."""
+        raise SigmaStateError(
+            "optimiser: it asks for the loss again, which one shard of a batch cannot compute. Use shards = 1."
+        )
+
+    def parts(self, aim: Aim) -> Sequence[tuple[Node, Nodes]]:
+        """Return the weight of the whole batch, which is given, and the merged gradients."""
+        return [(self.entry(f"{BATCH}{aim.head}", Spec((), self.model.precision)), aim.gradients())]
+
+    def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
+        """Return the merged gradients."""
+        if parameters is not None:
+            self.loss(None, parameters)
+        return {address: self.entry(GRADIENTS + address, node.spec) for address, node in aim.parameters.items()}
+
+
+# -- the steps ---------------------------------------------------------------------------------------------------------
+def training_step(model: Model, batch: int) -> Step:
+    """Return the step of a whole iteration on a batch of this size."""
+    whole = Traced(model, batch)
+    new = {**whole.new_state(), **whole.layer_state()}
+    return whole.step_to(new, {**whole.measurements(model.metrics), **whole.skip_flags()})
+
+
+def gradient_step(model: Model, batch: int) -> Step:
+    """Return the step of one shard: loss, totals, layer state and gradients, all recorded.
+
+    A cost with unequal row weights is divided by a live value: the weight of the whole batch (see :func:`weight_step`)
+    times the shard's share of the rows, so that its means over shards are weighted like all others.
+    Raises SigmaStateError if the optimisers are ordered.
+    """
+    if model.ordered:
+        raise SigmaStateError(f"trainer.order: {UNCUT}")
+    shard = Traced(model, batch, cut=True)
+    found = {**shard.measurements(model.metrics), **shard.layer_state(), **_add_prefix(GRADIENTS, shard.gradients())}
+    return shard.step_to({}, {**found, **shard.skip_flags()})
+
+
+def weight_step(model: Model, batch: int) -> Step:
+    """Return the step of a whole batch's weight: by cost with unequal row weights, and by optimiser that reads it.
+
+    Shards divide by the first, and their update reads the second.
+    """
+    whole, read = Traced(model, batch), update_step(model).state
+    costs = {WEIGHTS + name: cost.weight for name, cost in whole.forward.totals.items()}
+    parts = {BATCH + aim.head: aim.parts() for aim in whole.aims() if BATCH + aim.head in read}
+    if any(len(own) > 1 for own in parts.values()):
+        raise SigmaStateError("optimiser: shards add up gradients of costs with different weights. Use shards = 1.")
+    return whole.step_to({}, {**costs, **{name: own[0][0] for name, own in parts.items()}})
+
+
+def update_step(model: Model) -> Step:
+    """Return the update step, after gradients were merged; they are state entries here."""
+    merged = Merged(model)
+    return merged.step_to(merged.new_state(), {})
+
+
+def evaluation_step(model: Model, batch: int, metrics: Iterable[tuple[str, Metric]] = ()) -> Step:
+    """Return the evaluation step of a batch: what each row adds to costs, to their weights and to metrics."""
+    traced = Traced(model, batch, training=False)
+    return traced.step_to({}, {**traced.rows(), **traced.totals(dict(metrics))})
+
+
+def prediction_step(model: Model, batch: int) -> Step:
+    """Return the step that predicts a batch, by output."""
+    traced = Traced(model, batch, training=False, given=model.network.samples)
+    return traced.step_to({}, traced.predictions())
+
+
+def activity_step(model: Model, batch: int) -> Step:
+    """Return the step of what each layer before the costs makes of a batch, by its name."""
+    forward = (traced := Traced(model, batch, training=False, given=model.network.samples)).forward
+    return traced.step_to({}, {name: x for name, x in forward.values.items() if name not in forward.costs})
+
+
+def outcome_step(model: Model, batch: int) -> Step:
+    """Return the step of what costs judge in a batch, by layer, and of the predictions.
+
+    If those of the first output are in units of the data, its targets are ``WANTED``, in the same units.
+    """
+    traced = Traced(model, batch, training=False, given=model.network.sections(costs=False))
+    values = {name: traced.forward.values[name] for name in model.judged_layers}
+    section = model.network.estimated_section()
+    wanted = {WANTED: traced.comparison("", section)[1]} if section else {}
+    return traced.step_to({}, {**_add_prefix(JUDGED, values), **traced.predictions(), **wanted})
+
+
+def judgement_step(model: Model, batch: int) -> Step:
+    """Return the step of the loss of a batch, given what its costs judge: of one row, the row's own loss."""
+    traced = Traced(model, batch, training=False)
+    values = {name: traced.forward.values[name] for name in model.judged_layers}
+    given = {x: traced.section(JUDGED + name, Spec(x.shape[1:], x.dtype)) for name, x in values.items()}
+    (loss,) = replace_nodes([traced.forward.loss_or_fail()], given)
+    return traced.step_to({}, {"row": loss})
+
+
+def excitation_step(model: Model, batch: int, layer: str, section: str) -> Step:
+    """Return the step of a layer's output, and the gradient of its sum along directions in an input section."""
+    traced = Traced(model, batch, training=False, given=model.network.sections(costs=False))
+    output = traced.forward.values[layer or model.network.outputs[0].name]
+    along = traced.section(DIRECTIONS, Spec(output.shape[1:], output.dtype))
+    inputs = traced.data[section or model.network.sections(costs=False)[0]]
+    return traced.step_to({}, {"output": output, "slopes": gradient(f.sum(output * along), [inputs])[0]})
+
+
+def observation_step(model: Model, batch: int, wanted: Sequence[str]) -> Step:
+    """Return the step that computes gradients, updates and activations of an iteration, by address."""
+    traced = Traced(model, batch)
+    ring = _add_prefix(ACTIVATIONS, traced.forward.values)
+    if any(name.startswith(GRADIENTS) for name in wanted):
+        ring |= _add_prefix(GRADIENTS, traced.gradients())
+    if any(name.startswith(UPDATES) for name in wanted):
+        new = traced.new_state()
+        parameters = {a: traced.entry(LAYERS + a, spec) for a, spec in model.trainable().items()}
+        ring |= {UPDATES + a: new[LAYERS + a] - node for a, node in parameters.items()}
+    return traced.step_to({}, {name: ring[name] for name in wanted})
+
+
+def simplified_step(model: Model, state: Inputs, data: Inputs, steer: Inputs, writes: Inputs, ring: Inputs) -> Step:
+    """Return the simplified step from these inputs to the given outputs, without unused inputs."""
+    outputs = (*writes.values(), *ring.values())
+    used = set(Graph((), outputs))
+    state, data, steer = (
+        {name: node for name, node in inputs.items() if node in used or name in writes}
+        for inputs in (state, data, steer)
+    )
+    graph = Graph((*state.values(), *data.values(), *steer.values()), outputs)
+    if model.low:
+        graph = mix_precision(graph, model.low, model.rounds)
+    graph = rewrite(graph, keep=OPS)  # composite ops stay, for backends that implement them
+    return Step(graph, tuple(state), tuple(data), tuple(steer), tuple(writes), tuple(ring))

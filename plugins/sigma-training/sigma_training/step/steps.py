@@ -1,0 +1,217 @@
+"""Compile the steps of a model, and run iterations: fused into bursts, or in shards of a batch.
+
+A shard is some rows of a batch.  Its gradients are computed separately, merged with those of the other shards, and
+applied in one update.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from attrs import define, evolve, field, frozen
+
+from sigma_kernel.arrays import protect, read_only
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations, Metric, Program, Share, Step
+from sigma_kernel.contracts.compute import Arrays, Records
+from sigma_kernel.errors import expect, introduce_errors
+from sigma_training.step.live import Live, Span
+from sigma_training.step.model import (
+    BATCH,
+    GRADIENTS,
+    METRICS,
+    WEIGHTS,
+    Model,
+    gradient_step,
+    training_step,
+    update_step,
+    weight_step,
+)
+from sigma_training.totals import InParts, add_exactly, is_additive
+
+Compiled = tuple[Step, Program]
+_NOTHING = np.zeros((1, 0), np.int32)
+
+
+# -- programs ----------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class Programs:
+    """The compiled steps of a model, compiled on first use; safe to use from several threads."""
+
+    model: Model
+    backend: Backend
+    steps: dict[Any, Step] = field(factory=dict)  # by kind; the same model on another backend may share them
+    compiling: bool = field(default=False, init=False)
+    _made: dict[Any, Compiled] = field(factory=dict)
+    _lock: threading.RLock = field(factory=threading.RLock)
+
+    def silent_copy(self) -> Programs:
+        """Return the same programs for somebody for whom training does not wait: what he compiles is not reported."""
+        return evolve(self)
+
+    def get(self, kind: Callable[..., Step], *about: Any) -> Compiled:
+        """Return a step and its program: of a kind, such as ``training_step``, with its arguments."""
+        key = (kind, *about)
+        if key not in self._made:  # no lock for a cached one: another thread may be compiling
+            with self._lock:
+                if key not in self._made:
+                    self._made[key] = self._compile(kind, *about)
+        return self._made[key]
+
+    def compile(self, size: int, shards: int) -> None:
+        """Compile what training on batches of a size runs: whole ones, or cut into at most so many shards."""
+        if shards == 1:
+            self.get(training_step, size)
+            return
+        parts = min(shards, size)
+        weighted = [self.weighs(rows) for rows in {-(-size // parts), size // parts}]  # which compiles both
+        if any(weighted):
+            self.get(weight_step, size)
+
+    def weighs(self, shard: int) -> bool:
+        """Return whether a shard of this size, or the update, needs the weight of the whole batch."""
+        unequal = any(name.startswith(WEIGHTS) for name in self.get(gradient_step, shard)[0].steer)
+        return any(name.startswith(BATCH) for name in self.get(update_step)[0].state) or unequal
+
+    def _compile(self, kind: Callable[..., Step], *about: Any) -> Compiled:
+        self.compiling = True
+        try:
+            key = (kind, *about)
+            if key not in self.steps:
+                self.steps[key] = kind(self.model, *about)
+            with introduce_errors("backend", self.backend):
+                return self.steps[key], self.backend.compile(self.steps[key])
+        finally:
+            self.compiling = False
+
+
+# -- iterations --------------------------------------------------------------------------------------------------------
+@frozen(eq=False)
+class Steps:
+    """Compute iterations from a state: its arrays, and the live values in force."""
+
+    programs: Programs
+    arrays: Arrays
+    live: Live
+    moment: Moment
+    done: int = 0  # iterations of the present epoch
+    per_epoch: int = 1
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Return the metrics that are recorded at each training step."""
+        return {name: InParts(one) if is_additive(one) else one for name, one in self.programs.model.metrics.items()}
+
+    def steer(self, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
+        """Return the live values of ``n`` iterations of a step, ``offset`` iterations from now."""
+        now = self.moment
+        return self.live.values_at(step, Span(now.iteration + offset, n, now.epoch, self.done + offset, self.per_epoch))
+
+    def to_device(self) -> Steps:
+        """Return the same steps with their arrays, which are on the host, copied to the device."""
+        place = self.programs.backend.to_device
+        return evolve(self, arrays={name: place(value) for name, value in self.arrays.items()})
+
+    def run_fused(self, batches: Batches) -> Burst:
+        """Run whole iterations on minibatches."""
+        n, size = batches.rows.shape
+        step, program = self.programs.get(training_step, size)
+        steer = self.steer(step, n)
+        with introduce_errors("backend", self.programs.backend):
+            burst = program.run(self.arrays, batches.block, batches.rows, steer, n)
+            expect(isinstance(burst, Burst), "run() must return a Burst", burst)
+        return burst
+
+    # -- shards --------------------------------------------------------------------------------------------------------
+    def weights(self, arrays: Arrays, block: Arrays, rows: np.ndarray, shard: int, offset: int) -> Records:
+        """Return the mean weight of the rows of a batch, by cost, and the weight of all, by optimiser that reads it.
+
+        ``shard`` is the size of one of its shards. The result is empty if nothing needs weights.
+        """
+        if not self.programs.weighs(shard):
+            return {}
+        step, program = self.programs.get(weight_step, len(rows))
+        ring = program.run(arrays, block, rows[None], self.steer(step, offset=offset), 1).ring
+        return {name: x[0] / len(rows) if name.startswith(WEIGHTS) else x[0] for name, x in ring.items()}
+
+    def share(
+        self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, offset: int, weights: Records
+    ) -> Share:
+        """Return the share of a shard: these ``rows`` of a batch, starting at row ``start``."""
+        step, program = self.programs.get(gradient_step, len(rows))
+        batch = {name: each for name, each in weights.items() if name.startswith(BATCH)}  # the same in every shard
+        shares = {name: x * x.dtype.type(len(rows)) for name, x in weights.items() if name not in batch}
+        steer = {**self.steer(step, offset=offset), **shares, "shard.row": np.uint32(start)}
+        ring = program.run(arrays, block, rows[None], {name: steer[name] for name in step.steer}, 1).ring
+        found = {name: values[0] for name, values in ring.items()}
+        gradients = {name: found.pop(name) for name in ring if name.startswith(GRADIENTS)}
+        state = {name: found.pop(name) for name in ring if name in arrays}
+        return Share(found, gradients, {**state, **batch})
+
+    def apply_update(self, arrays: Arrays, gradients: Records, state: Records, offset: int) -> Arrays:
+        """Return the arrays after the update with merged gradients, and with merged layer state."""
+        step, program = self.programs.get(update_step)
+        place = self.programs.backend.to_device
+        given = {name: place(value) for name, value in gradients.items()}
+        layers = {name: place(value) for name, value in state.items()}
+        new = program.run({**arrays, **given, **layers}, {}, _NOTHING, self.steer(step, offset=offset), 1).state
+        return {**{name: new[name] for name in arrays}, **{n: x for n, x in layers.items() if n in arrays}}
+
+
+def compute_fused(steps: Iterations, batches: Batches) -> Burst:
+    """Compute a burst with the fused program."""
+    return steps.run_fused(batches)
+
+
+# -- one iteration to repeat -------------------------------------------------------------------------------------------
+@frozen(eq=False)
+class Iteration:
+    """An iteration: how it was computed, from which arrays (host copies) and rows, and its outcome."""
+
+    compute: Compute
+    steps: Steps
+    batches: Batches  # one minibatch, all rows of its block
+    outcome: dict[str, np.ndarray] = field(factory=dict)
+
+    @property
+    def backend(self) -> Backend:
+        """Return the backend that ran it."""
+        return self.steps.programs.backend
+
+    @classmethod
+    def begin(cls, compute: Compute, steps: Steps, batches: Batches) -> Iteration:
+        """Return the iteration that is about to run."""
+        backend, rows = steps.programs.backend, batches.rows[0]
+        sections = steps.programs.model.sections
+        block = {name: backend.to_host(backend.take(batches.block[name], rows)) for name in sections}
+        before = {name: backend.to_host(value) for name, value in steps.arrays.items()}
+        batch = Batches(protect(block), read_only(np.arange(len(rows), dtype=np.int32)[None]))
+        return cls(compute, evolve(steps, arrays=protect(before)), batch)
+
+    def with_outcome(self, result: Burst) -> Iteration:
+        """Return the iteration with its outcome."""
+        return evolve(self, outcome=protect(_outcome(result, self.steps)))
+
+    def repeat(self, backend: Backend) -> dict[str, np.ndarray]:
+        """Return the outcome of the same iteration on a backend, by the operator's own burst, without side effects."""
+
+        def copy_to_device(held: Mapping[str, np.ndarray]) -> dict[str, Any]:
+            return {name: backend.to_device(value) for name, value in held.items()}
+
+        own = self.steps.programs
+        steps = evolve(
+            self.steps, programs=Programs(own.model, backend, own.steps), arrays=copy_to_device(self.steps.arrays)
+        )
+        return _outcome(self.compute(steps, evolve(self.batches, block=copy_to_device(self.batches.block))), steps)
+
+
+def _outcome(result: Burst, steps: Steps) -> dict[str, np.ndarray]:
+    """Return the outcome of an iteration: new state, ``training.loss`` and totals of metrics, by name."""
+    found = {name: steps.programs.backend.to_host(value) for name, value in result.state.items()}
+    for name, values in result.ring.items():
+        own = name.removeprefix(METRICS)
+        found[f"training.{own}"] = add_exactly(values[0]) if isinstance(steps.metrics.get(own), InParts) else values[0]
+    return found

@@ -1,0 +1,42 @@
+"""Other weights to evaluate with, such as averages: those that modifiers keep in slots named ``weights``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from sigma_kernel.errors import SigmaConfigError, suggest_name
+from sigma_training.step.model import LAYERS, OPTIMISERS
+
+PLACE, SLOT = ".modifiers.", ".weights"  # optimiser.slots.1-dense.biases.modifiers.average.weights
+
+
+def weight_slots(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the slots of such weights among names of the state: by modifier, by parameter."""
+    found: dict[str, dict[str, str]] = {}
+    for name in names:
+        slot, place, modifier = name.removesuffix(SLOT).rpartition(PLACE)
+        if name.startswith(OPTIMISERS) and name.endswith(SLOT) and place:
+            found.setdefault(modifier, {})[LAYERS + slot.partition(".slots.")[2]] = name
+    return found
+
+
+def check_weights(where: str, modifier: str, names: Iterable[str]) -> None:
+    """Raise SigmaConfigError unless a modifier of this name keeps weights."""
+    if modifier not in (known := weight_slots(names)):
+        hint = suggest_name(modifier, known, "There are:") or " Add one: modifiers.average = 'average'."
+        raise SigmaConfigError(f"{where}: no modifier {modifier!r} keeps weights to evaluate with.{hint}")
+
+
+def apply_weights(arrays: Mapping[str, Any], modifier: str, host: Callable[[Any], np.ndarray]) -> dict[str, Any]:
+    """Return a state with the weights that a modifier keeps in place of the parameters; of none, as it is.
+
+    A parameter whose slot ``count`` is 0 has had no update, and stays.
+    """
+    if not modifier:
+        return dict(arrays)
+    check_weights("weights", modifier, arrays)
+    slots = weight_slots(arrays)[modifier]
+    return {**arrays, **{a: arrays[x] for a, x in slots.items() if host(arrays[x.removesuffix(SLOT) + ".count"]) > 0}}

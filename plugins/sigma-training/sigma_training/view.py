@@ -1,0 +1,140 @@
+"""What monitors see of a trainer, from their own threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import attrs
+import numpy as np
+from attrs import frozen
+
+from sigma_kernel.arrays import PLAIN
+from sigma_kernel.contracts import Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch
+from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.network.architecture import Architecture, Placed
+from sigma_kernel.network.tracing import Shapes
+from sigma_kernel.plugins.components import display_name
+from sigma_training.components import Learned, target_names
+from sigma_training.history.recorder import Recorder
+from sigma_training.hooks.order import explain_order
+from sigma_training.session.session import Session
+from sigma_training.step.model import LAYERS
+
+
+class ObservedTrainer(Protocol):
+    """A trainer as a view reads it."""
+
+    name: str
+    recorder: Recorder
+
+    @property
+    def prepared(self) -> bool:
+        """Return whether it has a session."""
+
+    @property
+    def session(self) -> Session:
+        """Return its session."""
+
+
+@frozen(eq=False)
+class SessionView:
+    """The view of a trainer: what it has measured, its components, its data."""
+
+    trainer: ObservedTrainer
+
+    def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
+        """Return what was measured, or set, at an address since a cursor, and the next cursor."""
+        recorder = self.trainer.recorder
+        return (recorder.settings if name in recorder.settings else recorder.history).stretches_since(name, after, most)
+
+    def branches(self) -> list[Branch]:
+        """Return the branches of its history."""
+        return self.trainer.recorder.history.branches()
+
+    @property
+    def _session(self) -> Session:
+        if not self.trainer.prepared:
+            raise SigmaStateError(f"trainer {self.trainer.name!r}: is not prepared yet. Ask again once it is.")
+        return self.trainer.session
+
+    # -- components ----------------------------------------------------------------------------------------------------
+    def network(self) -> list[LayerEntry]:
+        """Return its layers."""
+        model = self._session.setup.model
+        return [_layer(f"{self.trainer.name}.{LAYERS}", placed, model.shapes) for placed in model.network.layers]
+
+    def hooks(self) -> list[HookEntry]:
+        """Return its hooks in callback order."""
+        session = self._session
+        order, memory = session.setup.order, session.state.memory
+        why, entries = explain_order(order.hooks, order.names), list[HookEntry]()
+        for name in order.names:
+            hook, muted = order.hooks[name], bool(memory.get(name, {}).get("muted"))
+            when, reasons = str(hook.when or ""), tuple(str(reason) for reason in why if reason.then == name)
+            entries.append(HookEntry(name, display_name(hook), str(hook.every), when, reasons, muted, hook.background))
+        return entries
+
+    def states(self) -> list[StateEntry]:
+        """Return the states that it can be rewound to."""
+        session = self._session
+        kept = {moment.iteration: moment.epoch for moment, _ in list(session.recorder.past.states)}
+        saver = session.checkpoints.saver
+        saved = {} if saver is None else saver.epochs()
+        epochs = {**saved, **kept}
+        return [StateEntry(at, epochs[at], at in kept, at in saved) for at in sorted(epochs)]
+
+    # -- data ----------------------------------------------------------------------------------------------------------
+    def splits(self) -> dict[str, int]:
+        """Return the number of rows of each split."""
+        return {name: len(dataset) for name, dataset in self._session.setup.factory.splits.items()}
+
+    def classes(self) -> list[Any]:
+        """Return the class names by index."""
+        return list(self._session.setup.evaluator.classes)
+
+    def columns(self) -> dict[str, list[str]]:
+        """Return the names of columns by section."""
+        return dict(self._session.setup.evaluator.learned.get("columns", {}))
+
+    def targets(self) -> dict[str, list[str]]:
+        """Return the names of columns by output."""
+        setup = self._session.setup
+        return target_names(setup.model.network, Learned(setup.evaluator.learned))
+
+    def rows(self, split: str, numbers: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
+        """Return the sections of numbered rows of a split."""
+        return self._session.readings.rows_of(split, numbers, prepared)
+
+    def losses(self, split: str, most: int | None = None) -> RowLosses:
+        """Return the losses of rows of a split."""
+        return self._session.readings.row_losses(split, most)
+
+    def predict(self, samples: Any) -> dict[str, np.ndarray]:
+        """Return the predictions of each output for samples."""
+        evaluator, steps = self._session.readings.evaluator_and_steps()
+        return evaluator.predictions(steps, samples)
+
+    def activations(self, samples: Any) -> dict[str, np.ndarray]:
+        """Return the output of each layer for samples."""
+        evaluator, steps = self._session.readings.evaluator_and_steps()
+        return evaluator.activations(steps, samples)
+
+    def edits(self) -> dict[str, dict[str, Any]]:
+        """Return the edits of each split, as they are wanted."""
+        return self._session.readings.edits()
+
+
+def _layer(head: str, placed: Placed, shapes: Shapes) -> LayerEntry:
+    shape = getattr(shapes.outputs.get(placed.name), "shape", None)
+    own = {head + a: one.shape for a, one in shapes.parameters.items() if a.startswith(f"{placed.name}.")}
+    return LayerEntry(placed.name, placed.kind, placed.sources, shape, own, _settings(placed.layer))
+
+
+def _settings(layer: Any) -> dict[str, Any]:
+    """Return the plain settings of a layer by name, and the layers that it owns as text; branches are its sources."""
+    values = {one.name: getattr(layer, one.name) for one in attrs.fields(type(layer)) if one.init}
+    outside = [*getattr(layer, "branches", ())]
+    owned = {name: str(x) for name, x in values.items() if isinstance(x, Architecture) and x not in outside}
+    plain = {name: x for name, x in values.items() if isinstance(x, (*PLAIN, tuple, list)) and name != "branches"}
+    return {**plain, **owned}
