@@ -10,8 +10,7 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -29,10 +28,11 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError, suggest_name
 from sigma_kernel.messages import Messages
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.resolver import Resolver as Resolver, resolve_components
-from sigma_kernel.records import RunRecords, restore
+from sigma_kernel.records import RunRecords
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.running import Runner
-from sigma_kernel.summary import Summary as Summary, select_status, summarise
+from sigma_kernel.steering import SteeringMethods
+from sigma_kernel.summary import Summary as Summary, describe_end, select_status, summarise
 from sigma_kernel.views import EnvironmentView
 from sigma_kernel.watchers import Watchers, find_progress_monitor, find_steering_monitor
 
@@ -48,14 +48,11 @@ def _resolved(environment: Environment, _: object, monitors: Any) -> dict[str, M
 
 
 @define(eq=False, repr=False)
-class Environment(settings.Settled):
+class Environment(SteeringMethods, settings.Settled):
     """Several trainers that are run and ended together, watched by monitors.
 
     With a ``folder``, each run creates a run folder in it; without one nothing is written.  Arrays that were given as
     data are saved there, up to ``most_data`` bytes for each trainer.
-
-    Commands act at the next boundary between bursts; each call returns when it has, or raises why it did not.
-    ``trainer`` names a single trainer; without it, a command applies to all trainers that it concerns.
     """
 
     name: str = field(default="run", validator=settings.NAME)
@@ -64,10 +61,10 @@ class Environment(settings.Settled):
         default="float32", kw_only=True, converter=settings.precision, validator=settings.in_(settings.PRECISIONS)
     )
     folder: Path | None = field(default=None, kw_only=True, converter=settings.folder)
-    # by name, or a list: objects, names, tables
-    monitors: Any = field(factory=dict, kw_only=True, on_setattr=_resolved)
-    # whether other shells may steer
-    control: bool = field(default=True, kw_only=True, validator=settings.in_((True, False)))
+    monitors: Any = field(
+        factory=dict, kw_only=True, on_setattr=_resolved
+    )  # by name, or a list: objects, names, tables
+    control: bool = field(default=True, kw_only=True, validator=settings.in_((True, False)))  # by other shells
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder
     most_data: int = field(default=2**26, kw_only=True, validator=[settings.whole, settings.ge(0)])
     catalogue: Catalogue = field(factory=catalogue, kw_only=True)
@@ -105,10 +102,7 @@ class Environment(settings.Settled):
 
         It is the default one of the plugins that are installed; raises SigmaPluginError if none offers any.
         """
-        if name in self.trainers:
-            raise SigmaConfigError(f"trainer {name!r}: already exists. Choose another name.")
-        if "." in name:
-            raise SigmaConfigError(f"trainer {name!r}: its name is one level of addresses, without dots.")
+        _check_name(name, self.trainers)
         given = {"seed": self.seed, "precision": self.precision, **settings}
         kind = cast("type[Trainer]", self.catalogue.load("trainer", TRAINER))
         self.trainers[name] = kind.create(name, self, given)
@@ -139,18 +133,11 @@ class Environment(settings.Settled):
         if row.get("event") != "digest":
             self.rows.log(row)
 
-    def fit(self, trainer: Trainer, goals: Goals, progress: bool | None) -> None:
-        """Train one trainer in this thread; then pass on the signal that ended it, as it was meant for the program."""
-        course = Course([trainer], self.log, goals)
-        try:
-            self._runner.run(course, progress)
-        except KeyboardInterrupt:
-            if not course.signals:
-                raise
-        if course.signals:
-            signal.raise_signal(course.signals[0])
+    def fit_trainer(self, trainer: Trainer, goals: Goals, progress: bool | None) -> None:
+        """Train one trainer in this thread, in the run of the environment."""
+        self._runner.run_for_program(Course([trainer], self.log, goals), progress)
 
-    def save(self, trainer: Trainer, path: Path | str) -> Path:
+    def save_trainer(self, trainer: Trainer, path: Path | str) -> Path:
         """Save the network of a trainer to a directory; return its path."""
         return _format(self).save(self, trainer, path)
 
@@ -169,7 +156,7 @@ class Environment(settings.Settled):
     def status(self) -> str:
         """Return the state for those that watch: ``compiling``, if training waits for that, or how training ended."""
         if self.state in ("paused", "stopped", "failed"):  # what is compiled then is for somebody else
-            return self.ended_by if self.state == "stopped" else self.state
+            return describe_end(self.lifecycles(), self.signal) if self.state == "stopped" else self.state
         busy = any(trainer.is_compiling for trainer in self.lifecycles().values())
         return "compiling" if busy else self.state
 
@@ -239,10 +226,7 @@ class Environment(settings.Settled):
             run = self._records.create(self.folder, self.name, lambda run: self.configuration or _describe(self, run))
             for trainer in self.lifecycles().values():
                 trainer.keep_initial(run)
-        if self._records.run is not None:
-            for trainer in self.lifecycles().values():
-                trainer.attach(self._records.run)
-            self._records.run.lock()
+        self._records.attach(self.lifecycles().values())
 
     def resume(self, run: Path | str, edits: Sequence[str] = (), log: Log | None = None, paused: bool = False) -> None:
         """Resume a run from its folder; :meth:`run` then continues it, to the same bits as without the interruption.
@@ -256,17 +240,7 @@ class Environment(settings.Settled):
         self.begin_from(Path(run))
         self.prepare()
         path, log, trainers = Path(run), log or self.log, self.lifecycles()
-        self._records.release()
-        stored = self._records.open(path)
-        stored.lock()
-        try:
-            stored.recover(log)
-            journal = restore(stored, trainers, edits, log)
-            stored.reopen(self.configuration if edits else None, journal)
-        except BaseException:
-            stored.release()
-            raise
-        self._records.go_on(stored)
+        stored, journal = self._records.reopen(path, trainers, edits, self.configuration, log)
         for trainer in trainers.values():
             trainer.resume(stored, journal, edits, log, paused)
         if edits:
@@ -300,12 +274,6 @@ class Environment(settings.Settled):
             summary = self.summary()  # the journal ends in this failure
         return summary, {name: trainer.difference for name, trainer in trainers.items() if trainer.difference}
 
-    @property
-    def ended_by(self) -> str:
-        """Return how training that did not fail ended: finished as planned, stopped by command, or interrupted."""
-        stopped = any(trainer.is_interrupted for trainer in self.lifecycles().values())
-        return "interrupted" if self.signal is not None else "stopped" if stopped else "finished"
-
     def summary(self) -> Summary:
         """Return the summary of the run so far."""
         trainers, aborted = self.lifecycles(), self._runner.is_aborted
@@ -313,7 +281,7 @@ class Environment(settings.Settled):
             trainers,
             run=self.name,
             folder=None if self._records.run is None else self._records.run.place,
-            status="interrupted" if aborted else select_status(trainers, self.state, self.ended_by),
+            status="interrupted" if aborted else select_status(trainers, self.state, self.signal),
             reachable=not aborted,
             seed=self.seed,
             why=self.why(),
@@ -368,85 +336,26 @@ class Environment(settings.Settled):
         self.send("set", pattern=pattern, value=value)
         return self.registry.addresses(pattern)
 
-    def pause(self) -> None:
-        """Pause every trainer after its current burst; return when all are paused."""
-        self.send("pause")
-
-    def go(self) -> None:
-        """Continue after a pause."""
-        self.send("go")
-
-    def step(self, count: int = 1, scale: str = "iteration") -> None:
-        """Train for ``count`` iterations or epochs, then pause again; return when that has begun."""
-        self.send("step", count=count, scale=scale)
-
-    def stop(self) -> None:
-        """End training after the current burst; return once the command was applied."""
-        self.send("stop")
-
-    def reset(self) -> None:
-        """Reset every trainer to its initial state."""
-        self.send("reset")
-
-    def rewind(self, to: int, scale: str = "iteration", trainer: str | None = None) -> dict[str, Any]:
-        """Rewind to the newest snapshot at or before a moment, and continue from it on a new branch.
-
-        Return the moment of that snapshot, for each trainer.
-        """
-        return self.send("rewind", to=to, scale=scale, trainer=trainer)
-
-    def attach(self, name: str, hook: str | Mapping[str, Any], trainer: str | None = None) -> dict[str, Any]:
-        """Add a hook: the name of a component, or a table ``{"type": name, setting: value}``."""
-        return self.send("attach", name=name, hook=hook, trainer=trainer)
-
-    def detach(self, name: str, trainer: str | None = None) -> dict[str, Any]:
-        """Remove a hook and its memory."""
-        return self.send("detach", name=name, trainer=trainer)
-
-    def swap(self, slot: str, component: str | Mapping[str, Any], trainer: str | None = None) -> dict[str, Any]:
-        """Replace the component in a slot: ``optimiser``, ``backend`` or ``iterator``."""
-        return self.send("swap", slot=slot, component=component, trainer=trainer)
-
-    def exclude(self, rows: int | Iterable[int], split: str = "training", trainer: str | None = None) -> dict[str, Any]:
-        """Leave rows of a split out from the next epoch on; they are numbered from 0, before they are shuffled.
-
-        The data themselves are not changed.  Raises a SigmaError for rows that do not exist, and if too few are left.
-        """
-        return self.send("exclude", rows=rows, split=split, trainer=trainer)
-
-    def include(self, rows: int | Iterable[int], split: str = "training", trainer: str | None = None) -> dict[str, Any]:
-        """Take rows of a split back that were left out, from the next epoch on."""
-        return self.send("include", rows=rows, split=split, trainer=trainer)
-
-    def relabel(
-        self, rows: int | Iterable[int], label: Any, split: str = "training", trainer: str | None = None
-    ) -> dict[str, Any]:
-        """Give rows of a split another label from the next epoch on, or with None that of the data again.
-
-        A label is a raw one: that of a class, or a value like those in the data; with several sections of targets, a
-        dictionary by section.  Preprocessors are applied to it, and not fitted again.
-        """
-        return self.send("relabel", rows=rows, label=label, split=split, trainer=trainer)
-
-    def undo(self, trainer: str | None = None) -> dict[str, Any]:
-        """Undo the last command that changed values, components or rows."""
-        return self.send("undo", trainer=trainer)
-
     # -- monitors ------------------------------------------------------------------------------------------------------
     def start_monitors(self, progress: bool | None) -> None:
         """Start the monitors that do not watch yet, and those by default; training does so."""
         progress_monitor = find_progress_monitor(self.catalogue, progress, self.monitors)
-        monitors = {**progress_monitor, **self.steering(), **self.monitors}
+        steering_monitor = find_steering_monitor(self.catalogue, self.control)
+        monitors = {**progress_monitor, **steering_monitor, **self.monitors}
         talking = {name: one for name, one in monitors.items() if one.talks}
         self._watchers.start(talking if self._replaying else monitors, partial(EnvironmentView, self))
-
-    def steering(self) -> dict[str, Monitor]:
-        """Return the monitor through which other shells steer, unless it is switched off or not installed."""
-        return find_steering_monitor(self.catalogue) if self.control else {}
 
     def linger(self) -> None:
         """Keep monitors serving the finished run, one after the other, until their last viewers leave."""
         self._watchers.linger(self.monitors, partial(EnvironmentView, self))
+
+
+def _check_name(name: str, trainers: Mapping[str, Trainer]) -> None:
+    """Raise SigmaConfigError for a name that no new trainer can have."""
+    if name in trainers:
+        raise SigmaConfigError(f"trainer {name!r}: already exists. Choose another name.")
+    if "." in name:
+        raise SigmaConfigError(f"trainer {name!r}: its name is one level of addresses, without dots.")
 
 
 def _describe(environment: Environment, run: StoredRun) -> str:

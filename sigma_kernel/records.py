@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from attrs import define, field
@@ -44,9 +44,25 @@ class RunRecords:
         """Return a run for reading."""
         return default_store(self.catalogue).open(path, self.log, self.note_plugins)
 
-    def go_on(self, run: StoredRun) -> None:
-        """Write to a run that was reopened from now on."""
+    def reopen(
+        self, path: Path, trainers: Mapping[str, Lifecycle], edits: Sequence[str], configuration: str, log: Log
+    ) -> tuple[StoredRun, Excerpt]:
+        """Restore the trainers from a run, and write to it from now on; return it, and its journal since then.
+
+        With ``edits`` the ``configuration`` is new.
+        """
+        self.release()
+        run = self.open(path)
+        run.lock()
+        try:
+            run.recover(log)
+            journal = restore(run, trainers, edits, log)
+            run.reopen(configuration if edits else None, journal)
+        except BaseException:
+            run.release()
+            raise
         self.run, self._noted = run, self.catalogue.versions()
+        return run, journal
 
     def note_plugins(self, run: StoredRun | None = None) -> None:
         """Write the plugins in use to a new run, or to the current one if they have changed."""
@@ -66,6 +82,13 @@ class RunRecords:
             self.note_plugins()
             if error is not None:
                 raise error
+
+    def attach(self, trainers: Iterable[Lifecycle]) -> None:
+        """Let trainers write to the run, if there is one, and no other process."""
+        if self.run is not None:
+            for trainer in trainers:
+                trainer.attach(self.run)
+            self.run.lock()
 
     def draw(self, run: StoredRun) -> None:
         """Draw the curves of a run, told apart by the names of trainers."""

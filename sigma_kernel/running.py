@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Iterable
 from functools import partial
@@ -93,6 +94,16 @@ class Runner:
         with Signals(partial(self._heed, course)):
             self._begin(course, progress)
             return self._complete(course)
+
+    def run_for_program(self, course: Course, progress: bool | None) -> None:
+        """Run a course; then pass on the signal that ended it, as it was meant for the program."""
+        try:
+            self.run(course, progress)
+        except KeyboardInterrupt:
+            if not course.signals:
+                raise
+        if course.signals:
+            signal.raise_signal(course.signals[0])
 
     def run_in_background(self, course: Course, progress: bool | None, name: str) -> TrainingHandle:
         """Begin a course; return a handle of its training, which goes on in a thread of its own."""

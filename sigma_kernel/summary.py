@@ -62,12 +62,20 @@ def summarise(trainers: Mapping[str, Lifecycle], reachable: bool = True, **about
     )
 
 
-def select_status(trainers: Mapping[str, Lifecycle], state: str, ended_by: str) -> str:
-    """Return the status of a run: ``ended_by`` if every trainer that began has ended, else ``state``."""
+def describe_end(trainers: Mapping[str, Lifecycle], signal: int | None) -> str:
+    """Return how training that did not fail ended: finished as planned, stopped by command, or interrupted."""
+    stopped = any(trainer.is_interrupted for trainer in trainers.values())
+    return "interrupted" if signal is not None else "stopped" if stopped else "finished"
+
+
+def select_status(trainers: Mapping[str, Lifecycle], state: str, signal: int | None) -> str:
+    """Return the status of a run: how it ended if every trainer that began has ended, else ``state``."""
     begun = {trainer.status for trainer in trainers.values()} - {"prepared"}
     if state in ("running", "paused", "failed") or not begun:
         return state
-    return next((status for status in ("failed", "running", "paused") if status in begun), ended_by)
+    return next(
+        (status for status in ("failed", "running", "paused") if status in begun), describe_end(trainers, signal)
+    )
 
 
 def _digest(trainers: Mapping[str, Lifecycle]) -> str:

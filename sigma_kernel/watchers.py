@@ -87,9 +87,9 @@ def find_progress_monitor(
     return _default_monitor(catalogue, PROGRESS)
 
 
-def find_steering_monitor(catalogue: Catalogue) -> dict[str, Monitor]:
-    """Return the monitor through which other shells steer, unless it is switched off or not installed."""
-    offered = os.environ.get("SIGMA_CONTROL") != "off" and catalogue.offers("monitor", CONTROL)
+def find_steering_monitor(catalogue: Catalogue, allowed: bool) -> dict[str, Monitor]:
+    """Return the monitor through which other shells steer, if that is allowed and one is installed."""
+    offered = allowed and os.environ.get("SIGMA_CONTROL") != "off" and catalogue.offers("monitor", CONTROL)
     return _default_monitor(catalogue, CONTROL) if offered else {}
 
 

@@ -977,7 +977,7 @@ def test_a_summary_that_cannot_be_written_is_reported_after_everything_else(
         with monkeypatch.context() as patch, _small() as sigma:
             sigma.folder = tmp_path / "runs"
             sigma.prepare()
-            sigma._open_folder()
+            sigma.open_run()
             patch.setattr("sigma_store.files.put_bytes", full)
             with pytest.raises(SigmaStateError, match="summary.json: cannot be written: No space left on device. Free"):
                 move(sigma)
@@ -1002,7 +1002,7 @@ def test_journal_rows_that_never_fit_on_the_disk_are_reported_at_the_end(
         with monkeypatch.context() as patch, _small() as sigma:
             sigma.folder = tmp_path / "runs"
             sigma.prepare()
-            sigma._open_folder()
+            sigma.open_run()
             patch.setattr("sigma_store.journal._add", add)
             with pytest.raises(
                 SigmaStateError, match=r"journal.jsonl: the last \d+ rows cannot be written, .*: No space left"

@@ -142,7 +142,7 @@ def test_a_command_of_a_plugin_runs_by_name_and_by_full_name(distribution, capsy
 
 
 @pytest.mark.parametrize(
-    "line", ["--help", "--version", "runs", "greet", "acme-tools:greet", "run --help", "plugins --help",
+    "line", ["--help", "--version", "greet", "acme-tools:greet", "run --help", "plugins --help",
              "--no-plugin acme-tools --help", "--no-plugin acme-hostile greet"],
 )  # fmt: skip
 def test_only_the_plugin_of_a_command_is_imported(distribution, forgotten, tmp_path, monkeypatch, line):

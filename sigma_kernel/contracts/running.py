@@ -293,8 +293,8 @@ class Host(Protocol):
     def publish_row(self, row: Mapping[str, Any]) -> None:
         """Show a row of the journal to monitors."""
 
-    def fit(self, trainer: Trainer, goals: Goals, progress: bool | None) -> None:
+    def fit_trainer(self, trainer: Trainer, goals: Goals, progress: bool | None) -> None:
         """Train one trainer in the calling thread, in the run of the environment."""
 
-    def save(self, trainer: Trainer, path: Path | str) -> Path:
+    def save_trainer(self, trainer: Trainer, path: Path | str) -> Path:
         """Write configuration, parameters and state of a trainer to a directory; return its path."""

@@ -34,6 +34,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.plugins.discovery import Plugin
 from sigma_kernel.plugins.specs import Component
+from sigma_training.trainer import NetworkTrainer
 
 
 @define
@@ -207,7 +208,7 @@ OBJECTS: dict[tuple[str, str], Any] = {
     ("optimiser", "descent"): Descent, ("initialiser", "normal"): Normal, ("hook", "score"): Score,
     ("monitor", "watch"): Watch, ("preprocessor", "centre"): Centre, ("iterator", "backwards"): Backwards,
     ("layer", "input"): Start, ("layer", "dense"): Dense, ("layer", "cost"): Cost, ("modifier", "centre"): Centre,
-    ("preprocessor", "columns"): Columns, ("modifier", "shorten"): Shorten,
+    ("preprocessor", "columns"): Columns, ("modifier", "shorten"): Shorten, ("trainer", "network"): NetworkTrainer,
 }  # fmt: skip
 
 
@@ -223,7 +224,7 @@ class Shelf(Catalogue):
 @pytest.fixture
 def shelf() -> Shelf:
     """Return a catalogue with components of many kinds."""
-    roles = {"local": "operator"}
+    roles = {"local": "operator", "network": "training"}
     records = tuple(
         Component(kind, name, "acme.things:Thing", "A thing.", "acme", default_for=roles.get(name, ""))
         for kind, name in OBJECTS

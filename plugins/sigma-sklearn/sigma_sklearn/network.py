@@ -25,7 +25,7 @@ Rows = dict[str, np.ndarray]  # by section: inputs, targets, and weights if ther
 class Holder(Environment):
     """An environment whose trainers hold networks, and rows of zeros instead of data."""
 
-    def fit(self, trainer: Trainer, goals: Goals, progress: bool | None) -> None:
+    def fit_trainer(self, trainer: Trainer, goals: Goals, progress: bool | None) -> None:
         """Raise SigmaStateError."""
         raise SigmaStateError(
             f"{self.name}: trainer_ holds the network and no data to train on. Call fit or partial_fit of the "

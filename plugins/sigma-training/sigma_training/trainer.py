@@ -178,7 +178,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
         SIGTERM and SIGHUP do the same, then have their usual effect; SIGUSR1 saves a checkpoint.  Raises
         SigmaConfigError if nothing ends training, SigmaStateError if the trainer is training already.
         """
-        self.host.fit(self, _goals(epochs=epochs, iterations=iterations), progress)
+        self.host.fit_trainer(self, _goals(epochs=epochs, iterations=iterations), progress)
         return self.history
 
     def parameters(self) -> dict[str, Array]:
@@ -213,7 +213,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
         ``load(path)`` predicts with the same bits.  A network that was saved there is replaced.  Raises
         SigmaConfigError for settings that a file cannot hold, SigmaStateError if ``path`` holds anything else.
         """
-        return self.host.save(self, path)
+        return self.host.save_trainer(self, path)
 
     def predict(self, samples: Any, weights: str = "") -> Any:
         """Return predictions for samples: an array or a data frame, or one for each input section.

@@ -9,6 +9,7 @@ import click
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.watchers import find_steering_monitor
 from sigma_run.config import Configuration, build, override, prepare
 from sigma_run.config.choosing import wanted
 from sigma_run.config.location import move_data
@@ -130,7 +131,8 @@ def _rewind(environment: Environment, run: Path, checkpoint: int | str) -> None:
 
 def _check_steered(environment: Environment, quiet: bool) -> None:
     """Raise SigmaConfigError if no monitor could end the pause."""
-    monitors = {**environment.steering(), **environment.monitors}.values()
+    steering = find_steering_monitor(environment.catalogue, environment.control)
+    monitors = [*steering.values(), *environment.monitors.values()]
     if not any(monitor.steers and not (quiet and monitor.talks) for monitor in monitors):
         raise SigmaConfigError(
             "--paused: no monitor of this run sends commands, so nothing could end the pause. Add one with --monitor, "
