@@ -317,7 +317,7 @@ from sigma_training.session.loop import TrainingLoop
 advance, paused = TrainingLoop.advance, []
 
 def held(loop, *given):  # else training may end before it is paused
-    while not paused and not loop.current.queue.awaits(Pause):
+    while not paused and not loop.current.queue.awaits("pause"):
         time.sleep(0.001)
     return advance(loop, *given)
 

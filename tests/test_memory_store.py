@@ -18,7 +18,7 @@ from sigma_kernel.plugins.discovery import Plugin
 from sigma_run import load
 from sigma_testing import MemoryStore, StoreSuite
 from sigma_testing.memory import RUNS
-from sigma_testing.steering import Crash, crash, decisive, steered
+from sigma_testing.steering import Crash, crash, decisive, steered_environment
 
 
 class TestMemoryStore(StoreSuite):
@@ -54,14 +54,14 @@ def trained(sigma: Environment, parent: Path) -> Path:
 
 
 def test_a_crashed_run_is_resumed_to_the_bits_of_an_uninterrupted_one(tmp_path: Path, in_memory: Path) -> None:
-    with steered(SCRIPT) as sigma:
+    with steered_environment(SCRIPT) as sigma:
         trained(sigma, in_memory)
         whole = decisive(sigma.trainer("trainer"))
-    sigma = steered({**SCRIPT, 9: crash})
+    sigma = steered_environment({**SCRIPT, 9: crash})
     with pytest.raises(Crash):
         trained(sigma, in_memory)
     second = [*MemoryStore().runs([in_memory])][1]
-    with steered() as again:
+    with steered_environment() as again:
         again.resume(second)
         assert again.trainer("trainer").session.moment.iteration == 4
         again.run()
@@ -70,19 +70,19 @@ def test_a_crashed_run_is_resumed_to_the_bits_of_an_uninterrupted_one(tmp_path: 
 
 
 def test_a_run_is_replayed_with_its_commands_and_a_changed_row_is_found(tmp_path: Path, in_memory: Path) -> None:
-    with steered(SCRIPT) as sigma:
+    with steered_environment(SCRIPT) as sigma:
         run = trained(sigma, in_memory)
-    with steered() as again:
+    with steered_environment() as again:
         assert again.replay(run)[1] == {}
     journal = RUNS[run].journal
     journal[:] = [line.replace("0.02", "0.03") for line in journal]
-    with steered() as again:
+    with steered_environment() as again:
         assert again.replay(run)[1].keys() == {"trainer"}
     assert [*tmp_path.iterdir()] == []
 
 
 def test_its_curves_and_its_summary_are_read_back(in_memory: Path) -> None:
-    with steered(SCRIPT) as sigma:
+    with steered_environment(SCRIPT) as sigma:
         run = MemoryStore().open(trained(sigma, in_memory), pytest.fail, lambda run: None)
         history = sigma.trainer("trainer").history
     curves = run.curves(pytest.fail)["trainer"].curves()
@@ -92,7 +92,7 @@ def test_its_curves_and_its_summary_are_read_back(in_memory: Path) -> None:
 
 
 def test_a_run_that_is_not_there_is_an_error(in_memory: Path) -> None:
-    with steered() as sigma, pytest.raises(SigmaCheckpointError, match="no such run. There are: none"):
+    with steered_environment() as sigma, pytest.raises(SigmaCheckpointError, match="no such run. There are: none"):
         sigma.resume(in_memory / "small-1")
 
 

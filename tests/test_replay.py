@@ -124,7 +124,7 @@ def test_a_save_by_signal_does_not_affect_the_replay(tmp_path: Path) -> None:
     @define(eq=False)
     class Signalling(Meddler):
         def watch(self, view: View) -> None:
-            sigma._signalled(sigma._active[0], SAVING[0])
+            sigma._runner._heed(sigma._runner._active[0], SAVING[0])
             heard.extend(text for _, text in view.messages(0))
             self.done.set()
 

@@ -20,7 +20,6 @@ from sigma_run.launcher.configured import open_document, understood
 from sigma_store.files import digest
 from sigma_testing.journals import read_journal, reseal_journal
 from sigma_testing.steering import decisive, steered_environment
-from sigma_training.commands.pause import Pause
 
 pytestmark = pytest.mark.rooms
 
@@ -196,7 +195,7 @@ def test_a_deleted_journal_is_reported(sigma, run):
         ('{"trainer": "trainer", "iteration": 1, "epoch": 1, "event": "digest"}', "not a row of a journal"),
         (
             '{"trainer": "trainer", "iteration": 1, "epoch": 1, "command": "eval", "code": "1"}',
-            "command 'eval': unknown",
+            "command 'eval': no plugin offers it",
         ),
         ('{"trainer": "trainer", "iteration": 1, "epoch": 1, "command": "set"}', "pattern missing or wrong"),
         ('{"trainer": "trainer", "iteration": 1, "epoch": 1, "command": "rewind"}', "to missing or wrong"),
@@ -342,7 +341,7 @@ def paused(folder, steps, saved):
 
     def begin(made):
         threading.Thread(target=steer, args=[made], daemon=True).start()
-        wait_until(lambda: made.trainer("trainer").session.queue.awaits(Pause))
+        wait_until(lambda: made.trainer("trainer").session.queue.awaits("pause"))
 
     with steered_environment({3: begin}) as made:
         made.folder = folder

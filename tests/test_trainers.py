@@ -14,7 +14,9 @@ from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_training.trainer import expect_trainer
 
 
-def test_without_a_plugin_that_trains_the_error_names_the_one_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_plugin_that_trains_the_error_names_the_one_to_install(
+    monkeypatch: pytest.MonkeyPatch, fresh_catalogue: None
+) -> None:
     monkeypatch.setenv("SIGMA_DISABLE_PLUGINS", "sigma-training")
     with Environment("bare") as sigma:
         with pytest.raises(SigmaPluginError, match=r"trainer 'network': sigma-training offers it, but is disabled"):

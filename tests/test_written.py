@@ -75,7 +75,7 @@ def sigma(*arguments: object) -> int:
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 def components() -> list[Component]:
-    kinds = {*KINDS.values()} - {"layer", "recipe", "command"}  # no configuration holds a command
+    kinds = {*KINDS.values()} - {"layer", "recipe", "command", "trainer"}  # no configuration names the latter two
     ours = (one for one in catalogue().components() if one.distribution.startswith("sigma-"))
     apart = ("arrays", "stream", "frame", "divided", "edited")  # of data that is in memory
     return [one for one in ours if one.kind in kinds and one.name not in apart]

@@ -10,6 +10,7 @@ from attrs import asdict, evolve, field, fields, frozen
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError, suggest_name
+from sigma_kernel.graph.reprs import brief
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import instance_of
 
@@ -83,7 +84,7 @@ class CommandTarget(Protocol):
         """Return whether a command can be undone."""
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class CommandPlan:
     """What a command makes of a run.
 
@@ -94,6 +95,8 @@ class CommandPlan:
 
     run: CommandedRun
     row: Mapping[str, Any] | None = field(factory=dict)
+
+    __repr__ = brief
 
 
 @frozen

@@ -15,6 +15,7 @@ from sigma_kernel.contracts.compute import Array
 from sigma_kernel.contracts.steering import Metric
 from sigma_kernel.contracts.storing import Excerpt, Log, StoredRun
 from sigma_kernel.contracts.watching import TrainerView
+from sigma_kernel.graph.reprs import brief
 from sigma_kernel.network.outline import Outline
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.registry.registry import Registry
@@ -29,7 +30,7 @@ class SentCommand(Protocol):
         """Wait until it was applied and its row of the journal is durable; return its result, or raise its error."""
 
 
-@frozen
+@frozen(repr=False)
 class TrainerReport:
     """What a trainer has reached, for the summary of a run.
 
@@ -46,6 +47,8 @@ class TrainerReport:
     moment: Moment
     metrics: Mapping[str, float] = field(factory=dict)
     edited: Mapping[str, Mapping[str, int]] = field(factory=dict)
+
+    __repr__ = brief
 
 
 class Lifecycle(ABC):

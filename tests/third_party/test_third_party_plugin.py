@@ -78,7 +78,7 @@ def test_every_component_of_the_plugin_can_be_loaded(acme):
     shown = json.loads(acme("-m", "sigma_run", "plugins", "show", "acme-sigma", "--json").stdout)
     assert shown["state"] == "ready"
     kinds = {component["kind"] for component in shown["components"]}
-    assert kinds == {"op", "lowering", "activation", "layer", "optimiser", "hook", "backend", "verb"}
+    assert kinds == {"op", "lowering", "activation", "layer", "optimiser", "hook", "backend", "command", "verb"}
     acme("-c", """if True:
         from sigma_kernel import catalogue
 

@@ -196,7 +196,7 @@ def test_a_run_without_commands_never_waits_for_the_disk(tmp_path: Path, monkeyp
             waited.append(threading.current_thread())
             fsync(handle)
 
-        sigma._open_folder()
+        sigma.open_run()
         monkeypatch.setattr(journal.os, "fsync", watch)
         session = sigma.trainer("trainer").session
         session.queue.claim()

@@ -86,8 +86,8 @@ def test_a_hook_may_refuse_the_shapes_of_a_network(deep: Deep) -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"every": 1}, r"^trainer\.hooks\.m\.every: must be a time, such as '1 epoch' .* \(got 1\)"),
-        ({"when": 3}, r"^trainer\.hooks\.m\.when: must be a criterion, .* \(got 3\)"),
+        ({"every": 1}, r'^trainer\.hooks\.m\.every: must be a time step such as "1 epoch" \(got 1\)'),
+        ({"when": 3}, r"^trainer\.hooks\.m\.when: must be a criterion such as .* \(got 3\)"),
     ],
 )
 def test_a_hook_schedule_that_is_neither_time_nor_criterion_is_refused(

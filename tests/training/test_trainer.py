@@ -25,6 +25,7 @@ from sigma_testing.null import NullBackend
 from sigma_testing.steering import Sweep, small_environment, state_bytes
 from sigma_training.data.dataset import Rows
 from sigma_training.step.model import LAYERS
+from sigma_training.trainer import NetworkTrainer
 
 Deep = Callable[..., Environment]
 
@@ -134,10 +135,11 @@ class Device(NullBackend):
 
 
 class Catalogue:
-    """Knows one backend."""
+    """Knows one backend, one operator and one trainer."""
 
     def load(self, kind: str, name: str) -> Any:
-        return {("backend", "device"): Device, ("operator", "sweep"): Sweep}[kind, name]
+        known = {"backend:device": Device, "operator:sweep": Sweep, "trainer:default:training": NetworkTrainer}
+        return known[f"{kind}:{name}"]
 
     def resolve(self, kind: str, name: str) -> Component:
         return Component(kind, name, f"{__name__}:{name.title()}", "One of this module.", distribution="tests")

@@ -133,6 +133,7 @@ class TrainerSuite(Suite):
             assert [branch.number for branch in trainer.view.branches()] == [0]
 
     # -- the stored run ------------------------------------------------------------------------------------------------
+    @pytest.mark.filterwarnings("ignore::sigma_kernel.errors.SigmaWarning")  # of objects that no file describes
     def test_a_run_resumes_to_the_same_bits(self, tmp_path: Path) -> None:
         """A run that was cut after a few iterations, and resumed, ends as one that was not."""
         with self.environment(tmp_path / "whole") as environment:
@@ -148,6 +149,7 @@ class TrainerSuite(Suite):
             environment.trainer("trainer").fit(iterations=rest, progress=False)
             assert environment.summary().parameters_sha256 == whole.parameters_sha256
 
+    @pytest.mark.filterwarnings("ignore::sigma_kernel.errors.SigmaWarning")  # of objects that no file describes
     def test_a_replay_finds_no_difference(self, tmp_path: Path) -> None:
         """Replaying the journal of a run ends in the same parameters, and every digest is equal."""
         with self.environment(tmp_path) as environment:

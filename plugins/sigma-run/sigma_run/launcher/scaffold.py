@@ -19,6 +19,19 @@ DECLARED = f'[project.entry-points."{VERBS}"]'
 SERIES = __version__.rpartition(".")[0]  # the first minor version that a new plugin accepts
 FUNCTIONS = ("activation", "lowering", "op", "panel", "recipe", "verb")  # kinds whose component is no class
 
+LIBRARIES = {
+    "store": f', "sigma-store ~={SERIES}"',
+    "trainer": f', "sigma-training ~={SERIES}"',
+    "verb": ', "click >=8.1.7"',
+}  # that a component of a kind needs besides
+EXTRAS = {  # of sigma-testing, by what its suites need besides
+    "run": ("recipe", "verb"),
+    "store,training": ("trainer",),
+    "training": (
+        "command", "configuration", "generator", "hook", "merger", "metric", "monitor", "operator", "panel",
+    ),
+}  # fmt: skip
+
 
 def kinds() -> list[str]:
     """Return the kinds of component for which there is a template."""
@@ -96,8 +109,8 @@ def _words(name: str, kind: str, component: str) -> dict[str, str]:
         "object": offered[component][1],
         "module": module,
         "commands": f'\n{DECLARED}\n{component} = "{place}:{component}"\n' if kind == "verb" else "",
-        "libraries": {"verb": ', "click >=8.1.7"', "store": f', "sigma-store ~={SERIES}"'}.get(kind, ""),
-        "extra": "[run]" if kind in ("verb", "recipe") else "",
+        "libraries": LIBRARIES.get(kind, ""),
+        "extra": next((f"[{extra}]" for extra, kinds in EXTRAS.items() if kind in kinds), ""),
         "records": "".join(f"        {one},\n" for one in records),
         "stubs": "".join(f"from {place} import {thing} as {thing}\n" for _, thing in offered.values()),
         "offered": [*offered][-1],
