@@ -15,7 +15,12 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
 from sigma_run.launcher.group import main
 
-ENGINE = {"sigma-run", "sigma-store", "sigma-training"}  # what tox installs beside the kernel to test it
+ENGINE = {
+    "sigma-curation",
+    "sigma-run",
+    "sigma-store",
+    "sigma-training",
+}  # what tox installs beside the kernel to test it
 PLUGIN = """
 from sigma_kernel import Component, hookimpl
 

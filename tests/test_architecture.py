@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "sigma_kernel"
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
 ENGINE = {
+    "sigma-curation",
     "sigma-ml",
     "sigma-run",
     "sigma-store",
@@ -31,7 +32,7 @@ ENGINE = {
     "sigma-text",
     "sigma-training",
 }  # distributions that may import all of the kernel
-PLUGINS = [room for room in ROOMS if room.name not in ENGINE - {"sigma-text", "sigma-training"}]
+PLUGINS = [room for room in ROOMS if room.name not in ENGINE - {"sigma-curation", "sigma-text", "sigma-training"}]
 GUIDE, DESIGN = ROOT / "docs" / "plugins.md", ROOT / "docs" / "design.md"
 ORDER = DESIGN.read_text().partition("in import order")[2].partition("\n## ")[0]
 TABLE = re.findall(r"^\| (`.*?) \|", ORDER, re.MULTILINE)

@@ -27,8 +27,7 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "graph": "graph",
     "functions": "graph",
     "training": "training",
-    "training.data.edits": "curation",
-    "training.commands.editing": "curation",
+    "curation": "curation",
     "run": "run",
     "store": "store",
     "testing": "testing",
@@ -53,7 +52,7 @@ def dotted(path: Path) -> str:
 
 MOVED = {  # distributions by now: their modules are named by the last word of their package
     name: ROOT / "plugins" / f"sigma-{name}" / f"sigma_{name}"
-    for name in ("run", "store", "testing", "text", "training")
+    for name in ("curation", "run", "store", "testing", "text", "training")
 }
 MODULES = {dotted(path): path for path in KERNEL.rglob("*.py")}
 MODULES |= {

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sigma_curation.edits import Edited
 from sigma_kernel.clock import every
 from sigma_kernel.contracts import Program, Step
 from sigma_kernel.environment import Environment
@@ -34,7 +35,6 @@ from sigma_testing.steering import (
     wait_until,
 )
 from sigma_training.data.dataset import Rows
-from sigma_training.data.edits import Edited
 from sigma_training.history.rewind import RewindBuffer
 from sigma_training.session.session import Session
 from sigma_training.trainer import NetworkTrainer

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from attrs import define, evolve, field
 
+from sigma_curation.commands import Exclude
 from sigma_kernel.clock import every
 from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.errors import SigmaStateError
@@ -14,7 +15,6 @@ from sigma_testing.doing import Do
 from sigma_testing.steering import Sweep, small_environment
 from sigma_training.commands.attach import Attach
 from sigma_training.commands.detach import Detach
-from sigma_training.commands.editing import Exclude
 from sigma_training.commands.set import Set
 from sigma_training.commands.undo import Undo
 from sigma_training.session.current import CurrentRun

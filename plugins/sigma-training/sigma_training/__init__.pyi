@@ -2,9 +2,6 @@
 # ruff: noqa
 from sigma_training.commands.attach import Attach as Attach
 from sigma_training.commands.detach import Detach as Detach
-from sigma_training.commands.editing import Exclude as Exclude
-from sigma_training.commands.editing import Include as Include
-from sigma_training.commands.editing import Relabel as Relabel
 from sigma_training.commands.go import Go as Go
 from sigma_training.commands.pause import Pause as Pause
 from sigma_training.commands.reset import Reset as Reset
@@ -15,7 +12,6 @@ from sigma_training.commands.step import StepBy as StepBy
 from sigma_training.commands.stop import StopTraining as StopTraining
 from sigma_training.commands.swap import Swap as Swap
 from sigma_training.commands.undo import Undo as Undo
-from sigma_training.data.edits import Edited as Edited
 from sigma_training.history.metrics import History as History
 from sigma_training.minimisation import minimise as minimise
 from sigma_training.step.model import Model as Model

@@ -5,7 +5,6 @@ from __future__ import annotations
 from sigma_kernel import Component, hookimpl
 
 SIGMA_API = "1.0"
-EDITED = "sigma_training.data.edits:Edited"
 COMMANDS = {
     "set": ("set:Set", "Set the values that an address or a pattern matches."),
     "pause": ("pause:Pause", "Pause training after the current burst."),
@@ -19,15 +18,12 @@ COMMANDS = {
     "detach": ("detach:Detach", "Remove a hook."),
     "swap": ("swap:Swap", "Replace the optimiser, the backend or the iterator."),
     "undo": ("undo:Undo", "Undo the last change."),
-    "exclude": ("editing:Exclude", "Leave rows of a split out, from the next epoch on."),
-    "include": ("editing:Include", "Take rows of a split back that were left out."),
-    "relabel": ("editing:Relabel", "Give rows of a split another label, from the next epoch on."),
 }
 
 
 @hookimpl
 def sigma_components() -> list[Component]:
-    """Return the records of the trainer, its commands, and the data set of edited rows."""
+    """Return the records of the trainer, and of its commands."""
     return [
         Component(
             "trainer", "network", "sigma_training.trainer:NetworkTrainer",
@@ -36,8 +32,5 @@ def sigma_components() -> list[Component]:
         *(
             Component("command", n, f"sigma_training.commands.{path}", about)
             for n, (path, about) in COMMANDS.items()
-        ),
-        Component(
-            "dataset", "edited", EDITED, "A data set with rows left out or relabelled.", default_for="edited-rows"
         ),
     ]  # fmt: skip

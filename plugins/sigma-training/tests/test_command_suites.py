@@ -13,7 +13,6 @@ from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_testing import CommandSuite
 from sigma_training.commands.attach import Attach
 from sigma_training.commands.detach import Detach
-from sigma_training.commands.editing import Exclude, Include, Relabel
 from sigma_training.commands.go import Go
 from sigma_training.commands.pause import Pause
 from sigma_training.commands.reset import Reset
@@ -75,33 +74,6 @@ class TestDetach(CommandSuite):
 
     def mistakes(self) -> Sequence[Command]:
         return [Detach("fast")]
-
-
-class TestExclude(CommandSuite):
-    def make(self) -> Command:
-        return Exclude([3, 1])
-
-    def mistakes(self) -> Sequence[Command]:
-        return [Exclude([99]), Exclude([*range(20)]), Exclude([1], split="test")]
-
-
-class TestInclude(CommandSuite):
-    def make(self) -> Command:
-        return Include([1])
-
-    def prepare(self, environment: Environment) -> None:
-        environment.exclude([1, 2])
-
-    def mistakes(self) -> Sequence[Command]:
-        return [Include([5])]
-
-
-class TestRelabel(CommandSuite):
-    def make(self) -> Command:
-        return Relabel([1], 0)
-
-    def mistakes(self) -> Sequence[Command]:
-        return [Relabel([1], {"inputs": 3})]
 
 
 @pytest.mark.rooms

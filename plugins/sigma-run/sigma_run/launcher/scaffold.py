@@ -26,9 +26,9 @@ LIBRARIES = {
 }  # that a component of a kind needs besides
 EXTRAS = {  # of sigma-testing, by what its suites need besides
     "run": ("recipe", "verb"),
-    "store,training": ("trainer",),
+    "store,training": ("command", "trainer"),
     "training": (
-        "command", "configuration", "generator", "hook", "merger", "metric", "monitor", "operator", "panel",
+        "configuration", "generator", "hook", "merger", "metric", "monitor", "operator", "panel",
     ),
 }  # fmt: skip
 

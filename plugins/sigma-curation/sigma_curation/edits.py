@@ -23,17 +23,17 @@ Edits = Mapping[str, Any]
 
 
 # -- changing them -----------------------------------------------------------------------------------------------------
-def excluded(edits: Edits, rows: Iterable[int]) -> Edits:
+def exclude_rows(edits: Edits, rows: Iterable[int]) -> Edits:
     """Return edits that leave out these rows as well."""
     return _edits({*edits.get("excluded", ()), *rows}, labels_of(edits))
 
 
-def included(edits: Edits, rows: Iterable[int]) -> Edits:
+def include_rows(edits: Edits, rows: Iterable[int]) -> Edits:
     """Return edits that do not leave out these rows."""
     return _edits({*edits.get("excluded", ())}.difference(rows), labels_of(edits))
 
 
-def relabelled(edits: Edits, rows: Iterable[int], label: Mapping[str, Any] | None) -> Edits:
+def relabel_rows(edits: Edits, rows: Iterable[int], label: Mapping[str, Any] | None) -> Edits:
     """Return edits that give these rows other labels, by section; with None, those of the data."""
     labels = labels_of(edits)
     for row in rows:

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sigma_curation.edits import Edited
 from sigma_kernel.contracts import Dataset
 from sigma_testing import DatasetSuite
 from sigma_training.data.dataset import Rows
-from sigma_training.data.edits import Edited
 
 
 class TestEdited(DatasetSuite):

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from attrs import evolve, field, frozen
 
+from sigma_curation import edits
 from sigma_kernel import settings
 from sigma_kernel.contracts.commanding import Command, CommandedRun, CommandPlan
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaStateError, suggest_name
 from sigma_training.components import check_split
-from sigma_training.data import edits
 from sigma_training.data.dataset import check_rows, gather_rows
 from sigma_training.session.changes import Changes, updated
 from sigma_training.session.epochal import foresee
@@ -115,7 +115,7 @@ class Exclude(Edit):
 
     def edit(self, setup: Setup, before: edits.Edits) -> edits.Edits:
         """Leave the rows out."""
-        return edits.excluded(before, self.rows)
+        return edits.exclude_rows(before, self.rows)
 
 
 @frozen
@@ -127,7 +127,7 @@ class Include(Edit):
 
     def edit(self, setup: Setup, before: edits.Edits) -> edits.Edits:
         """Take the rows back."""
-        return edits.included(before, self.rows)
+        return edits.include_rows(before, self.rows)
 
 
 @frozen
@@ -144,7 +144,7 @@ class Relabel(Edit):
 
     def edit(self, setup: Setup, before: edits.Edits) -> edits.Edits:
         """Give the rows the label."""
-        return edits.relabelled(before, self.rows, _labels(setup, self))
+        return edits.relabel_rows(before, self.rows, _labels(setup, self))
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------
