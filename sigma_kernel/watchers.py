@@ -96,7 +96,7 @@ def find_steering_monitor(catalogue: Catalogue, allowed: bool) -> dict[str, Moni
 def _default_monitor(catalogue: Catalogue, role: str) -> dict[str, Monitor]:
     """Return the default monitor for a role, by its name."""
     name = catalogue.resolve("monitor", role).name
-    return {name: Resolver(catalogue)(Monitor, name, role)}
+    return {name: Resolver(catalogue)(Monitor, role, name)}
 
 
 def is_seen() -> bool:

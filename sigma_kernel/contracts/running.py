@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from attrs import field, frozen
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.contracts.compute import Array
 from sigma_kernel.contracts.steering import Metric
 from sigma_kernel.contracts.storing import Excerpt, Log, StoredRun
@@ -130,11 +131,11 @@ class Lifecycle(ABC):
 
     # -- commands ------------------------------------------------------------------------------------------------------
     @abstractmethod
-    def check(self, command: Any) -> None:
+    def check(self, command: Command) -> None:
         """Raise a SigmaError if a command would be refused now."""
 
     @abstractmethod
-    def send(self, command: Any) -> SentCommand:
+    def send(self, command: Command) -> SentCommand:
         """Queue a command for the next boundary."""
 
     @abstractmethod
