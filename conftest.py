@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 ENGINE = {"sigma_kernel", "sigma_run", "sigma_store", "sigma_testing"}  # what tox installs to test the kernel
+pytest_plugins = ["sigma_testing.fixtures"]
 os.environ.setdefault("SIGMA_BACKEND", "numpy")
 os.environ.setdefault("SIGMA_CONTROL", "off")
 os.environ.setdefault("SIGMA_NUMBA_OPTIMISATION", "0")

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,11 +18,3 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     patch = pytest.MonkeyPatch()
     patch.setenv(files.VARIABLE, str(folder))
     return folder
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _interrupts_arrive() -> Iterator[None]:
-    """Let Ctrl-C reach the tests if a shell started them in the background, where processes ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
