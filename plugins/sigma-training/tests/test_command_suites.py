@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.environment import Environment
 from sigma_kernel.plugins.catalogue import catalogue, load
@@ -76,7 +74,6 @@ class TestDetach(CommandSuite):
         return [Detach("fast")]
 
 
-@pytest.mark.rooms
 class TestAttach(CommandSuite):
     def make(self) -> Command:
         return Attach("end", {"type": "stop", "when": "epoch reaches 90"})
@@ -85,7 +82,6 @@ class TestAttach(CommandSuite):
         return [Attach("a.b", "loss"), Attach("slow", "loss")]
 
 
-@pytest.mark.rooms
 class TestSwap(CommandSuite):
     def make(self) -> Command:
         return Swap("optimiser", {"type": "adam", "learning_rate": 0.01})

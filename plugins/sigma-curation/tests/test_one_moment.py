@@ -39,7 +39,7 @@ class Moving:
         Set("batch_size", 7),
         Set("epochs", 9),
         Exclude([1, 2]),
-        pytest.param(Attach("other", {"type": "stop", "when": "iteration reaches 9"}), marks=pytest.mark.rooms),
+        Attach("other", {"type": "stop", "when": "iteration reaches 9"}),
         Detach("it"),
     ],
     ids=["batch_size", "epochs", "exclude", "attach", "detach"],

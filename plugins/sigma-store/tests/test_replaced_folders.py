@@ -163,7 +163,6 @@ def test_a_run_whose_folder_is_given_by_a_link_is_resumed_and_keeps_to_that_fold
     assert ours.keys() <= contents(run).keys()
 
 
-@pytest.mark.rooms
 def test_the_plugins_and_the_curves_of_a_run_are_not_written_to_another_folder(tmp_path: Path) -> None:
     seen: dict[str, Any] = {}
     with steered_environment(last=4) as sigma:

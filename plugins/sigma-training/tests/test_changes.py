@@ -357,7 +357,6 @@ def test_a_repeated_iteration_has_its_block_and_state_on_the_other_backend() -> 
         assert {type(values).__name__ for values in placed} == {"Placed"}
 
 
-@pytest.mark.rooms
 def test_a_compiled_backend_resumes_a_run_within_tolerance() -> None:
     script: Script = {5: lambda s: s.swap("backend", "numba"), 9: lambda s: s.swap("backend", "numpy")}
     with steered_environment(script) as sigma, steered_environment() as plain:

@@ -326,7 +326,7 @@ def test_a_failing_hook_ends_training_and_is_named_even_if_it_exits(does: Any, w
             SigmaTrainingError, match=r"hook 'bad' \(\S+\) failed: (ValueError: boom|SystemExit: 3). Set on_error"
         ):
             trainer.fit(epochs=100)
-        assert "hook 'bad' (tests.training.test_background.Do) failed" in trainer.session.state.memory["bad"]["error"]
+        assert f"hook 'bad' ({Do.__module__}.Do) failed" in trainer.session.state.memory["bad"]["error"]
 
 
 def test_a_background_failure_that_surfaces_at_the_end_fails_the_run() -> None:
@@ -346,7 +346,7 @@ def test_the_error_policy_applies_and_the_error_is_recorded(policy: str, where: 
         trainer.fit(iterations=4)
         memory = trainer.session.state.memory["bad"]
         assert memory["muted"] == (policy == "mute")
-        assert memory["error"] == "hook 'bad' (tests.training.test_background.Do) failed: ValueError: boom"
+        assert memory["error"] == f"hook 'bad' ({Do.__module__}.Do) failed: ValueError: boom"
         assert said(sigma).count("boom") == (1 if policy == "mute" else 4)
 
 

@@ -21,8 +21,6 @@ from sigma_run.config.examination import examine
 from sigma_training.preparation import Missing, Stages
 from sigma_training.trainer import NetworkTrainer
 
-pytestmark = pytest.mark.rooms
-
 X, Y = np.eye(4, dtype=np.float32), np.array([0, 1, 1, 0])
 
 

@@ -40,7 +40,7 @@ def changed(sigma: Environment, iterations: int = 3) -> set[str]:
 
 @pytest.mark.parametrize(
     "operator",
-    [Sweep(), pytest.param({"type": "local", "shards": 2}, marks=pytest.mark.rooms)],
+    [Sweep(), {"type": "local", "shards": 2}],
     ids=["fused", "shards"],
 )
 def test_a_frozen_parameter_and_its_slots_keep_their_bits(deep: Deep, operator: Any) -> None:

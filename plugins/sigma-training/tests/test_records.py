@@ -162,7 +162,7 @@ def test_every_key_of_metrics_jsonl_is_documented(tmp_path: Path) -> None:
         assert sigma.run_folder is not None
         head, *rows = _rows(sigma.run_folder / "metrics.jsonl")
     assert head == {"format": 1}
-    page = (Path(__file__).parents[2] / "docs" / "getting-started.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "getting-started.md").read_text()
     documented = page[page.index("`metrics.jsonl` has") :].partition("## ")[0]
     for row in rows:
         assert [*row] == ["trainer", "iteration", "epoch", "seconds", "branch", "session", "start", "values"]
@@ -186,7 +186,6 @@ def test_without_libraries_a_frame_or_a_plot_says_what_it_needs(monkeypatch: pyt
         _history().plot(over="hour")
 
 
-@pytest.mark.rooms
 def test_a_notebook_shows_the_curves_and_a_plot_needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     history = _history(Resolver(catalogue()))
     _, _, data = str(history._repr_html_()).partition("base64,")

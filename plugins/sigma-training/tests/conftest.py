@@ -140,6 +140,8 @@ def momentum() -> type[Momentum]:
 
 
 PARTS = """
+from importlib import import_module
+
 import numpy as np
 from attrs import define
 
@@ -147,7 +149,8 @@ from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, Iterator
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Descent
-from training.conftest import Momentum
+
+Momentum = import_module("CONFTEST").Momentum
 
 
 @define(eq=False, kw_only=True)
@@ -269,4 +272,4 @@ def shop(distribution: Callable[..., Any]) -> None:
         "backend": ("Other", "Half", "Broken"), "iterator": ("Backwards",),
     }  # fmt: skip
     records = [f"{kind!r}, {n.lower()!r}, 'acme_shop.parts:{n}', 'It.'" for kind, all_ in names.items() for n in all_]
-    distribution("acme-shop", *records, parts=PARTS.replace("training.conftest", __name__))
+    distribution("acme-shop", *records, parts=PARTS.replace("CONFTEST", __name__))

@@ -233,7 +233,6 @@ def test_a_refused_edit_is_explained_and_changes_nothing(move: Any, message: str
         assert sigma.registry.addresses() == addresses
 
 
-@pytest.mark.rooms
 @pytest.mark.parametrize("rows", [[7, 12], [0]])
 def test_a_label_that_a_cost_refuses_is_named_with_the_row_that_was_meant(rows: list[int]) -> None:
     with Environment("classes", seed=0) as sigma:

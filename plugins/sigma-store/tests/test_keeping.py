@@ -233,7 +233,6 @@ def test_a_checkpoint_is_written_after_the_journal_rows_before_it(
 
 
 # -- non-finite numbers ------------------------------------------------------------------------------------------------
-@pytest.mark.rooms
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -0.0])
 @pytest.mark.parametrize("saved", [False, True])
 def test_non_finite_settings_survive_resume_and_replay(tmp_path: Path, value: float, saved: bool) -> None:

@@ -84,7 +84,6 @@ def test_unused_values_are_not_inputs_of_a_step(deep: Deep) -> None:
     assert (prediction.data, prediction.steer, prediction.writes) == (("inputs",), (), ())
 
 
-@pytest.mark.rooms
 def test_a_training_step_writes_every_state_entry_except_the_key_and_counts_that_nothing_reads(deep: Deep) -> None:
     for optimiser, read in (("momentum", False), ("adam", True)):
         session = _session(deep(optimiser=optimiser))
@@ -368,7 +367,7 @@ def test_an_optimiser_that_builds_no_update_is_named_with_its_mistake(deep: Deep
     with pytest.raises(SigmaComponentError) as error:
         training_step(_session(deep(optimiser=Wrong(gives=gives))).setup.model, 5)
     assert str(error.value) == (
-        "optimiser (tests.training.test_step.Wrong): build() must return an Update: a node for each parameter by its "
+        f"optimiser ({__name__}.Wrong): build() must return an Update: a node for each parameter by its "
         f"address, and for each slot by address and name (got {got})."
     )
 
@@ -396,7 +395,7 @@ def test_an_optimiser_that_returns_no_value_of_a_slot_is_named_with_slot_and_add
         training_step(session.setup.model, 5)
     address, slot = forgotten
     assert str(error.value) == (
-        f"optimiser (tests.training.test_step.Forgetful): build() does not return the slot {slot!r} of {address!r}, "
+        f"optimiser ({__name__}.Forgetful): build() does not return the slot {slot!r} of {address!r}, "
         "which slots() declares. Return it, if only as it was."
     )
 

@@ -18,8 +18,6 @@ from sigma_training.hooks.outlook import check_reads
 from sigma_training.step.model import LAYERS, Model, evaluation_step, gradient_step, training_step, update_step
 from sigma_training.trainer import NetworkTrainer
 
-pytestmark = pytest.mark.rooms
-
 SETTINGS = {"first": {"match": "**.weights", "learning_rate": 0.01}, "second": {"match": "*<dense>.*", "beta1": 0.8}}
 DEEP = "input(4) + {} * dense(3) + output(2) + softmax_cross_entropy()"
 
