@@ -1,4 +1,4 @@
-"""Criteria of plugins: in files, on the command line, in runs of one's own code; and the suite for them."""
+"""Criteria of plugins: in files, on the command line, in runs of one's own code."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from attrs import frozen
 
 from sigma_kernel import Criterion, Moment, SigmaConfigError, catalogue
 from sigma_run.launcher import main
-from sigma_testing import CriterionSuite
-from tests.faults import check_caught
 
 FILE = """
 format = 1
@@ -170,70 +168,3 @@ def test_what_is_no_criterion_or_not_made_yet_is_refused() -> None:
         Criterion.parse("above(x)").bound(lambda kind, name: int)
     with pytest.raises(SigmaConfigError, match=r"above\(x\): has to be made of its plugin first"):
         Criterion.parse("above(x)").ask({"x": 1}.get, {}, Moment())
-
-
-# -- the suite ---------------------------------------------------------------------------------------------------------
-class Undeclared(Above):
-    def addresses(self) -> tuple[str, ...]:
-        return ()
-
-
-class Certain(Above):
-    def answer(self, lookup: Callable[[str], Any], memory: dict[str, Any], moment: Moment) -> bool | None:
-        return not (lookup(self.value) or 0.0) <= self.limit
-
-
-class Optimistic(Above):
-    def answer(self, lookup: Callable[[str], Any], memory: dict[str, Any], moment: Moment) -> bool | None:
-        return super().answer(lookup, memory, moment) is not False
-
-
-class Forgetful(Above):
-    def answer(self, lookup: Callable[[str], Any], memory: dict[str, Any], moment: Moment) -> bool | None:
-        memory[1] = memory.get(1, 0) + 1  # type: ignore[index]
-        return super().answer(lookup, memory, moment) if memory[1] < 3 else False  # type: ignore[index]
-
-
-class Unequal(Above):
-    def __init__(self, value: str, limit: float = 0.0) -> None:
-        self.__attrs_init__(value, limit)  # type: ignore[attr-defined]
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class Wrong(Above):
-    def answer(self, lookup: Callable[[str], Any], memory: dict[str, Any], moment: Moment) -> bool | None:
-        return super().answer(lookup, memory, moment) is None
-
-
-@frozen
-class Aboves(CriterionSuite):
-    made: type[Above]
-
-    def make(self) -> Criterion:
-        return self.made("x", 1.0)
-
-    def rows(self) -> list[dict[str, float]]:
-        return [{"x": x} for x in (2.0, 0.5, 3.0, 4.0)]
-
-    def expected(self) -> list[bool | None]:
-        return [True, False, True, True]
-
-
-@pytest.mark.parametrize(
-    ("made", "test"),
-    [
-        (Above, ""),
-        (Wrong, "test_it_answers_what_is_expected"),
-        (Undeclared, "test_it_answers_what_is_expected"),
-        (Forgetful, "test_its_memory_is_plain_data_and_is_its_only_state"),
-        (Optimistic, "test_it_does_not_hold_where_values_are_unpublished_or_not_numbers"),
-        (Certain, "test_it_does_not_hold_where_values_are_unpublished_or_not_numbers"),
-        (Unequal, "test_its_text_is_read_back_as_an_equal_criterion"),
-    ],
-)
-def test_the_suite_fails_for_planted_faults(made: type[Above], test: str) -> None:
-    check_caught(Aboves(made), test)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
-from tests import (
+from . import (
     test_backend_suite as backends,
     test_lowering_suite as lowerings,
     test_suite_faults as small,
@@ -20,7 +18,6 @@ from tests import (
     test_suites as plugins,
 )
 
-pytestmark = pytest.mark.rooms
 TABLES: dict[str, Mapping[Any, Any]] = {
     "metrics": small.METRICS, "mergers": small.MERGERS, "iterators": small.ITERATORS, "readers": small.READERS,
     "extractors": small.EXTRACTORS, "exporters": small.EXPORTERS, "layers": layers.LAYERS, "costs": layers.COSTS,

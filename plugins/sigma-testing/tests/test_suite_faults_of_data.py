@@ -14,7 +14,8 @@ from attrs import frozen
 from sigma_kernel import Dataset, Preprocessor, SigmaDataError, Source, Spec, functions as f
 from sigma_kernel.graph import Node
 from sigma_testing import DatasetSuite, Memory, PreprocessorSuite, SourceSuite
-from tests.faults import check_caught
+
+from .faults import check_caught
 
 
 # -- data sets ---------------------------------------------------------------------------------------------------------

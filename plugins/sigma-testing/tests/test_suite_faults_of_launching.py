@@ -12,9 +12,8 @@ import pytest
 from sigma_kernel import Recipe
 from sigma_kernel.errors import SigmaConfigError
 from sigma_testing import RecipeSuite, VerbSuite
-from tests.faults import check_caught
 
-pytestmark = pytest.mark.rooms
+from .faults import check_caught
 
 # -- recipes -----------------------------------------------------------------------------------------------------------
 XOR = """\

@@ -16,7 +16,8 @@ from sigma_kernel.graph import Spec, dtypes, op, shapes
 from sigma_kernel.graph.node import MEANINGS, OPS
 from sigma_kernel.graph.ops import Op
 from sigma_testing import ActivationSuite, CostSuite, LayerSuite, OpSuite, Sample
-from tests.faults import check_caught
+
+from .faults import check_caught
 
 GRADIENTS = "test_gradients_agree_with_finite_differences"
 SCALED = "test_gradients_of_small_and_large_inputs_agree_too"

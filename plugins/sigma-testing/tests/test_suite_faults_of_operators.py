@@ -8,7 +8,8 @@ import pytest
 
 from sigma_kernel import Monitor, Operator, View, Work
 from sigma_testing import MonitorSuite, OperatorSuite, Sweep
-from tests.faults import check_fails
+
+from .faults import check_fails
 
 
 # -- operators ---------------------------------------------------------------------------------------------------------

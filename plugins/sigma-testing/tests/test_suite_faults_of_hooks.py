@@ -13,7 +13,8 @@ from attrs import define, field
 from sigma_kernel import Hook, HookContext, TimeStep, every
 from sigma_testing import HookSuite
 from sigma_testing.hooks import Seen, watch
-from tests.faults import check_caught
+
+from .faults import check_caught
 
 GRADIENT = "gradients.1-linear.weights"
 MEMORY: list[Any] = []

@@ -17,7 +17,8 @@ from sigma_kernel.graph.namespace import numpy_namespace, total
 from sigma_kernel.graph.node import Graph, symbol
 from sigma_testing.backend import BackendSuite
 from sigma_testing.null import NullBackend
-from tests.faults import check_fails
+
+from .faults import check_fails
 
 
 class TestNull(BackendSuite):

@@ -35,7 +35,8 @@ from sigma_testing import (
     Trial,
 )
 from sigma_testing.optimisers import run_steps
-from tests.faults import check_caught
+
+from .faults import check_caught
 
 
 # -- optimisers --------------------------------------------------------------------------------------------------------

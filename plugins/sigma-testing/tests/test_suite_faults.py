@@ -40,7 +40,8 @@ from sigma_testing import (
     ReaderSuite,
     inference,
 )
-from tests.faults import failed
+
+from .faults import failed
 
 
 # -- metrics -----------------------------------------------------------------------------------------------------------

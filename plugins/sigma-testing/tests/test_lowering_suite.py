@@ -12,8 +12,6 @@ from sigma_kernel.graph import dtypes, shapes
 from sigma_kernel.graph.ops import op
 from sigma_testing import LoweringSuite, Sample
 
-pytestmark = pytest.mark.rooms
-
 tilt = op(
     "acme-tilts:tilt", shapes.binary, dtypes.floating,
     lambda g, z, x, y: (g * y / f.square(f.abs(x) + 1.0), g * x / (f.abs(x) + 1.0)),

@@ -30,7 +30,8 @@ from sigma_testing import (
     ScheduleSuite,
     Suite,
 )
-from tests.faults import FAILURES
+
+from .faults import FAILURES
 
 
 # -- components that fail ----------------------------------------------------------------------------------------------
@@ -122,8 +123,8 @@ def said(suite: Suite, test: str, **given: Any) -> str:
     return str(caught.value).partition("\n")[0]
 
 
-HERE = "tests.test_suite_failures"
-MISSING = "layer 0-it (tests.test_suite_failures.Misspelt): KeyError: 'weight'. Correct its code"
+HERE = __name__
+MISSING = f"layer 0-it ({HERE}.Misspelt): KeyError: 'weight'. Correct its code"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from attrs import frozen
 from sigma_kernel.contracts.commanding import Command, CommandedRun, CommandPlan, PatternCommand
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_testing import CommandSuite
-from tests.faults import check_fails
+
+from .faults import check_fails
 
 RATE = "optimiser.learning_rate"
 
