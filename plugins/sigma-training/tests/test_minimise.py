@@ -253,7 +253,6 @@ def test_a_call_that_does_not_say_how_or_how_long_is_refused(arguments: dict[str
         minimise(_rosenbrock, {"x": 1.0, "y": 1.0}, **arguments)
 
 
-@pytest.mark.rooms
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_the_minimum_of_rosenbrocks_function_is_found_on_both_backends(backend: str) -> None:
     quick = minimise(_rosenbrock, {"x": -1.0, "y": 1.0}, backend=backend, precision="float64", iterations=2000,
@@ -261,7 +260,6 @@ def test_the_minimum_of_rosenbrocks_function_is_found_on_both_backends(backend: 
     assert (quick["x"], quick["y"]) == pytest.approx((1.0, 1.0), abs=1e-4)
 
 
-@pytest.mark.rooms
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_constant_arrays_indices_and_gradients_work_in_a_compiled_loss(backend: str) -> None:
     target, weights, places = np.arange(6.0).reshape(2, 3), np.array([1.0, 2.0, 4.0]), [2, 0, 0]
@@ -279,7 +277,6 @@ def test_constant_arrays_indices_and_gradients_work_in_a_compiled_loss(backend: 
     assert found["w"] == pytest.approx(start - 0.01 * slope, rel=1e-12)
 
 
-@pytest.mark.rooms
 def test_a_loss_of_another_number_of_arguments_is_refused_with_what_it_takes():
     with pytest.raises(SigmaConfigError, match="without data, the loss takes one argument, the parameters: missing"):
         minimise(lambda p, batch: f.square(p["x"]), {"x": 1.0}, optimiser="adam", iterations=1)

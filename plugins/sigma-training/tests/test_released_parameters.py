@@ -13,8 +13,6 @@ import pytest
 from sigma_kernel.environment import Environment
 from sigma_testing.steering import decisive
 
-pytestmark = pytest.mark.rooms
-
 RATE, START, WANTED = 0.01, 0.5, 1000.0
 LATE = "trainer.optimiser.1-dense.weights.frozen"
 Rule = Callable[[float, Callable[[float], float]], Iterator[float]]  # value and gradient -> values after each update
