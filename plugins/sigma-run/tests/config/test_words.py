@@ -32,7 +32,6 @@ def checked(path: Path, architecture: str, capsys: pytest.CaptureFixture[str], c
     return main([command, str(file)]), capsys.readouterr().err
 
 
-@pytest.mark.rooms
 @pytest.mark.parametrize(
     ("architecture", "remedy"),
     [
@@ -50,7 +49,6 @@ def test_the_remedy_of_an_error_is_in_the_words_of_the_file(
     assert remedy in told
 
 
-@pytest.mark.rooms
 @pytest.mark.parametrize("several", [False, True])
 def test_a_split_without_a_share_is_advised_in_the_words_of_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], several: bool
@@ -70,7 +68,6 @@ def test_a_split_without_a_share_is_advised_in_the_words_of_the_file(
     assert "the data has no split 'validation'. There are: training. Give it a share, such as split = {" in told
 
 
-@pytest.mark.rooms
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("command", ["check", "explain"])
 def test_a_softmax_too_many_is_a_line_of_check_and_explain(
@@ -82,7 +79,6 @@ def test_a_softmax_too_many_is_a_line_of_check_and_explain(
     assert told.count("warning: 2-softmax_cross_entropy: what leads to it ends in a softmax") == 1
 
 
-@pytest.mark.rooms
 def test_of_many_mistakes_the_first_fifty_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "run.toml").write_text("format = 1\n" + "".join(f"wrong{number} = 1\n" for number in range(60)))
     assert main(["check", str(tmp_path / "run.toml")]) == 2

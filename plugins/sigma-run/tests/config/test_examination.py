@@ -13,8 +13,6 @@ import tomlkit
 
 from sigma_run.launcher.group import main
 
-pytestmark = pytest.mark.rooms
-
 TEXT = """format = 1
 
 [run]
@@ -417,7 +415,7 @@ def test_each_of_several_trainers_has_its_own_source_positions(check, tmp_path, 
     ]  # fmt: skip
 
 
-PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "configuration.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 FRAGMENTS = [text for text in EXAMPLES if text.startswith("[") and "trainers." not in text]
 

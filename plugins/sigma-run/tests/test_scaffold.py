@@ -1,0 +1,257 @@
+"""``sigma plugins new`` and ``check``: a plugin whose tests pass at once, and what a broken one is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.plugins import catalogue
+from sigma_kernel.plugins.specs import KINDS
+from sigma_run.launcher import main, project
+from sigma_run.launcher.scaffold import SERIES, create, kinds
+
+
+def installed(made: Path) -> Path:
+    """Make a project count as installed for processes with it on their path."""
+    package = made.name.replace("-", "_")
+    info = made / f"{package}-0.1.0.dist-info"
+    info.mkdir()
+    project = tomllib.loads((made / "pyproject.toml").read_text())["project"]
+    needs = "".join(f"Requires-Dist: {one}\n" for one in project["dependencies"])
+    (info / "METADATA").write_text(f"Name: {made.name}\nVersion: 0.1.0\n{needs}")
+    entries = [
+        line
+        for group, rows in project["entry-points"].items()
+        for line in (f"[{group}]", *(f"{name} = {value}" for name, value in rows.items()))
+    ]
+    (info / "entry_points.txt").write_text("\n".join(entries))
+    return made
+
+
+def test_there_is_a_template_for_every_kind() -> None:
+    assert {*kinds()} == {*KINDS}
+
+
+def test_a_new_plugin_of_any_kind_passes_its_tests_at_once(tmp_path: Path) -> None:
+    alone = not catalogue.catalogue().offers(
+        "layer", "dense"
+    )  # a recipe trains with the layers of a room; a kernel is for a backend
+    chosen = [kind for kind in kinds() if kind not in ("lowering", "recipe") or not alone]
+    made = [installed(create(tmp_path, f"acme-my-{kind}", kind, f"my_{kind}")) for kind in chosen]
+    path = os.pathsep.join([*map(str, made), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "--import-mode=importlib"]
+    done = subprocess.run(
+        [*command, *map(str, made)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert int(done.stdout.rpartition(" passed")[0].split()[-1]) > 12 * len(made)
+
+
+def test_the_component_is_called_like_the_last_word_of_the_distribution(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plugins", "new", "sigma-soft-gate", "--folder", str(tmp_path)]) == 0
+    made = tmp_path / "sigma-soft-gate"
+    assert capsys.readouterr().err == (
+        f"wrote {made}; next: cd {made} && python -m pip install -e '.[test]' && python -m pytest\n"
+    )
+    assert "class Gate(Layer):" in (made / "sigma_soft_gate" / "gate.py").read_text()
+    assert "${{ matrix.python-version }}" in (made / ".github" / "workflows" / "tests.yml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["Acme"], "'Acme': not a name for a distribution. Use lower-case words and hyphens: acme-gate."),
+        (["../acme"], "not a name for a distribution."),
+        (["acme-gate", "--component", "my gate"], "'my gate': not a name for a component. Pass --component, such as"),
+        (["acme-class"], "'class': not a name for a component."),
+        (["acme-2"], "'2': not a name for a component."),
+    ],
+)
+def test_a_name_that_cannot_be_one_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str], message: str
+) -> None:
+    assert main(["plugins", "new", *given, "--folder", str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_name_that_an_installed_plugin_offers_is_taken_only_on_purpose(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = ["plugins", "new", "acme-dense", "--folder", str(tmp_path)]
+    assert main(new) == 2
+    assert "layer 'dense': sigma-layers offers it already. Pass --component" in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == []
+    assert main([*new, "--kind", "hook"]) == 0
+    assert main(["plugins", "new", "rival-dense", "--folder", str(tmp_path), "--component", "dense"]) == 0
+
+
+def test_a_new_recipe_requires_the_rooms_that_it_prefers(tmp_path: Path) -> None:
+    made = create(tmp_path, "acme-gate", "recipe", "")
+    needed = tomllib.loads((made / "pyproject.toml").read_text())["project"]["dependencies"]
+    text = (made / "acme_gate" / "gate_recipe.py").read_text()
+    [line] = [line for line in text.splitlines() if line.startswith("prefer")]
+    preferred = tomllib.loads(line)["prefer"]
+    assert preferred[0] == "acme-gate"
+    assert {one.partition(" ")[0] for one in needed} >= {*preferred[1:]} > {"sigma-layers"}
+
+
+def test_nothing_is_overwritten_and_nothing_is_left_of_what_cannot_be_written(tmp_path: Path) -> None:
+    create(tmp_path, "acme-gate", "layer", "")
+    with pytest.raises(SigmaConfigError, match=r"acme-gate: already exists\. Choose another name\."):
+        create(tmp_path, "acme-gate", "hook", "")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SigmaConfigError, match=r"cannot be written: Not a directory\. Choose another --folder\."):
+        create(tmp_path / "file", "acme-gate", "layer", "")
+
+
+# -- check -------------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_catalogue: None) -> Path:
+    made = installed(create(tmp_path, "acme-gate", "layer", "gate"))
+    monkeypatch.syspath_prepend(made)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(made), os.environ.get("PYTHONPATH", "")]))
+    catalogue._catalogue.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "acme_gate"]:
+        monkeypatch.delitem(sys.modules, name)
+    return made
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def reports(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """Return the reports of all checks but that of the wheel, whose build needs a network."""
+    monkeypatch.setattr(project, "wheel", lambda root, plugin: [])
+    return dict(project.check_project(root))
+
+
+def test_a_new_plugin_passes_every_check(
+    gate: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(project, "wheel", lambda root, plugin: [])
+    assert main(["plugins", "check", str(gate), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == {
+        "ok": True,
+        "checks": {
+            w: [] for w in ("metadata", "installation", "requirements", "components", "conformance", "tests", "wheel")
+        },
+    }
+
+
+BROKEN: dict[str, tuple[Callable[[Path], None], str, str]] = {
+    "no version": (
+        lambda root: replace(root / "pyproject.toml", 'version = "0.1.0"\n', ""),
+        "metadata", "pyproject.toml: [project] has no version. Add it.",
+    ),
+    "any kernel": (
+        lambda root: replace(root / "pyproject.toml", f"sigma-kernel ~={SERIES}", "sigma-kernel"),
+        "metadata", f'no dependency on a range of the kernel. Add "sigma-kernel ~={SERIES}".',
+    ),
+    "no entry point": (
+        lambda root: replace(root / "pyproject.toml", "sigma_kernel.plugins", "others"),
+        "metadata", "no entry point. Add [project.entry-points.",
+    ),
+    "another API": (
+        lambda root: replace(root / "acme_gate" / "plugin.py", 'SIGMA_API = "1.0"', 'SIGMA_API = "2.0"'),
+        "installation", "acme-gate: ",
+    ),
+    "no component": (
+        lambda root: replace(root / "acme_gate" / "gate.py", "class Gate", "class Fence"),
+        "components", "Gate",
+    ),
+    "heavy": (
+        lambda root: replace(root / "acme_gate" / "plugin.py", "SIGMA_API", "import numpy\nSIGMA_API"),
+        "conformance", "test_component_records_import_neither_numpy",
+    ),
+    "a failing test": (
+        lambda root: (root / "tests" / "test_more.py").write_text("def test_it(): assert 0\n") and None,
+        "tests", "FAILED tests/test_more.py::test_it",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_broken_is_named_by_its_check(name: str, gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil, check, message = BROKEN[name]
+    spoil(gate)
+    found = reports(gate, monkeypatch)
+    assert message in "\n".join(found[check]), found
+    assert next(what for what, problems in found.items() if problems) == check
+
+
+def test_a_plugin_that_is_not_installed_says_how(tmp_path: Path, fresh_catalogue: None) -> None:
+    made = create(tmp_path, "acme-other", "layer", "")
+    assert dict(project.check_project(made)) == {
+        "metadata": [],
+        "installation": [f"acme-other: not installed. Run `python -m pip install -e .` in {made}."],
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "problems"),
+    [
+        (["acme_gate/gate.py"], []),
+        (["acme_gate/other.py"], ["acme.whl: does not contain acme_gate/gate.py."]),
+        (["acme_gate/gate.py", "tests/test_a.py"], ["acme.whl: contains tests/test_a.py. Leave the tests out."]),
+    ],
+)
+def test_a_wheel_holds_the_components_and_no_tests(
+    gate: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], problems: list[str]
+) -> None:
+    def build(command: list[str], root: Path) -> list[str]:
+        with ZipFile(Path(command[command.index("--wheel-dir") + 1]) / "acme.whl", "w") as made:
+            for name in files:
+                made.writestr(name, "")
+        return []
+
+    monkeypatch.setattr(project, "_run", build)
+    assert project.wheel(gate, catalogue.catalogue().plugin("acme-gate")) == problems
+
+
+def test_a_wheel_that_cannot_be_built_is_a_problem(gate: Path) -> None:
+    (gate / "pyproject.toml").write_text("[")
+    assert project.wheel(gate, catalogue.catalogue().plugin("acme-gate"))
+
+
+def test_without_pytest_the_check_says_what_to_install(
+    gate: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pytest", None)
+    assert main(["plugins", "check", str(gate)]) == 3
+    assert capsys.readouterr().err.endswith("Install it: pip install pytest.\n")
+
+
+@pytest.mark.parametrize("text", ["", "[project", "[tool]\n", 'project = "x"\n', None])
+def test_a_directory_that_is_no_project_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None
+) -> None:
+    if text is not None:
+        (tmp_path / "pyproject.toml").write_text(text)
+    assert main(["plugins", "check", str(tmp_path)]) == 2
+    assert "bug in Sigma" not in capsys.readouterr().err
+
+
+def test_a_failed_check_ends_the_command_with_code_3(gate: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    replace(gate / "pyproject.toml", 'readme = "README.md"\n', "")
+    assert main(["plugins", "check", str(gate)]) == 3
+    assert capsys.readouterr().out == ("metadata      failed:\n    pyproject.toml: [project] has no readme. Add it.\n")
