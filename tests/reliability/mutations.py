@@ -3,10 +3,11 @@
 ``python tests/reliability/mutations.py 50 plugins/sigma-training plugins/sigma-run`` changes 50 places below these
 paths, each in a copy of the project: a comparison, an operator of arithmetic or logic, a number, or a returned value.
 
-Each planted fault meets the tests of its file's room, if it is in one, then those of ``tests/``, both without peers,
-browsers and installations; in each of the two, those come first that name the file's module. The first failure ends
-that. A fault that survives has met them all. It is printed with its line; the exit code is 0 if none survives but those
-of ``EQUIVALENT``, else 1. ``SEED`` chooses other places.
+Each planted fault meets the tests of its file's room, if it is in one, then those of ``tests/``; one in the kernel or
+a room of ``CUT``, which test each other, those of these rooms too. Peers, browsers and installations are left out; in
+each folder, those come first that name the file's module. The first failure ends that. A fault that survives has met
+them all. It is printed with its line; the exit code is 0 if none survives but those of ``EQUIVALENT``, else 1.
+``SEED`` chooses other places.
 
 A fault that is caught takes about two minutes of one processor, and one that survives as long as all of these tests.
 """
@@ -26,6 +27,7 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[2]
 APART = ("test_architecture.py", "test_house.py", "test_cut.py", "test_changed.py")  # these read the code as text
+CUT = ("sigma-training", "sigma-store", "sigma-run")  # rooms that were part of the kernel
 ELSEWHERE = {"peers", "browser", "installs", "downstream"}
 EQUIVALENT: dict[str, str] = {}  # survivors that change nothing that a test could see, as they are printed: the reason
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
@@ -86,13 +88,14 @@ def changed(file: Path, number: int, root: Path) -> tuple[str, str]:
 
 
 def select_tests(file: Path, copy: Path) -> list[str]:
-    """Return the test files to run: the room's own, then those that cross rooms, each that name the module first."""
+    """Return the test files to run: the room's own, then those of others, in each folder that name the module first."""
     room = next((copy / "plugins" / part for part in file.parts if part.startswith("sigma-")), None)
     module = file.relative_to(copy).with_suffix("").as_posix().rpartition("sigma_")[2].replace("/", ".")
     names = re.compile(rf"\b{re.escape(module)}\b|\b{re.escape(module.rpartition('.')[2])}\b")
     tests = []
-    for folder in (room / "tests" if room else None, copy / "tests"):
-        files = sorted(folder.rglob("test_*.py")) if folder else []
+    others = [copy / "plugins" / name for name in CUT] if room is None or room.name in CUT else []
+    for folder in dict.fromkeys(one / "tests" for one in (room or copy, copy, *others)):
+        files = sorted(folder.rglob("test_*.py"))
         files = [test for test in files if test.name not in APART and not ELSEWHERE & {*test.parts}]
         tests += sorted(files, key=lambda test: not names.search(test.read_text("utf-8")))
     return [str(test) for test in tests]

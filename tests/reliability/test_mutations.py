@@ -37,13 +37,25 @@ def test_a_fault_meets_the_tests_of_its_room_first_and_each_that_names_its_modul
     own, cross = file.parents[1] / "tests", tmp_path / "tests"
     texts = {
         own / "test_a.py": "", own / "test_b.py": "from sigma_hooks.plateau import x", cross / "test_a.py": "",
-        cross / "test_house.py": "", cross / "peers" / "test_c.py": "", cross / "training" / "test_d.py": "plateau",
+        cross / "test_house.py": "", cross / "peers" / "test_c.py": "", cross / "graph" / "test_d.py": "plateau",
     }  # fmt: skip
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    expected = [own / "test_b.py", own / "test_a.py", cross / "training" / "test_d.py", cross / "test_a.py"]
+    expected = [own / "test_b.py", own / "test_a.py", cross / "graph" / "test_d.py", cross / "test_a.py"]
     assert select_tests(file, tmp_path) == [*map(str, expected)]
+
+
+def test_a_fault_in_the_kernel_or_in_what_was_part_of_it_meets_the_tests_of_all_of_these(tmp_path: Path):
+    rooms = [tmp_path / "plugins" / name for name in ("sigma-training", "sigma-store", "sigma-run")]
+    training, store, run = tests = [room / "tests" / "test_a.py" for room in rooms]
+    cross = tmp_path / "tests" / "test_a.py"
+    for path in (*tests, cross):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    in_kernel, in_store = tmp_path / "sigma_kernel" / "clock.py", rooms[1] / "sigma_store" / "chain.py"
+    assert select_tests(in_kernel, tmp_path) == [*map(str, (cross, training, store, run))]
+    assert select_tests(in_store, tmp_path) == [*map(str, (store, cross, training, run))]
 
 
 @pytest.mark.parametrize(("known", "code"), [(False, 1), (True, 0)])
