@@ -11,7 +11,7 @@ from tests.installs.views import View, find_site, list_distributions, list_top_l
 
 ROOT = Path(__file__).parents[2]
 APART = {"browser", "peers"}  # these need what no room declares
-PARTS = {"sigma-backend-numba": 3, "sigma-run": 2, "sigma-training": 2}  # of the rooms whose tests take longest
+PARTS = {"sigma-backend-numba": 3, "sigma-run": 2, "sigma-training": 3}  # of the rooms whose tests take longest
 ROOMS = sorted({path.parent.parent for path in ROOT.glob("plugins/*/tests/test_*.py")})  # others are heavy
 SHARES = [(room, part) for room in ROOMS for part in range(PARTS.get(room.name, 1))]
 IMPORTS = """

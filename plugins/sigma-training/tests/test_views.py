@@ -292,7 +292,6 @@ def test_a_monitor_reads_on_while_training_goes_on() -> None:
 
 
 # -- trainers ----------------------------------------------------------------------------------------------------------
-@pytest.mark.rooms
 def test_the_network_is_told_by_layers_with_shapes_and_parameters() -> None:
     with Environment() as sigma:
         x = np.random.default_rng(0).normal(size=(20, 3)).astype("float32")
@@ -316,7 +315,6 @@ def test_the_network_is_told_by_layers_with_shapes_and_parameters() -> None:
         assert view.trainer("trainer").columns() == {}
 
 
-@pytest.mark.rooms
 def test_activations_are_what_each_layer_makes_of_samples_that_are_predicted() -> None:
     x = np.random.default_rng(0).normal(size=(20, 3)).astype("float32")
     with Environment(seed=1) as sigma:
@@ -342,7 +340,6 @@ def test_activations_are_what_each_layer_makes_of_samples_that_are_predicted() -
     assert said["3-output"] == pytest.approx(shares, abs=1e-5)
 
 
-@pytest.mark.rooms
 def test_what_a_monitor_asks_of_the_network_is_computed_in_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads, computed, states, step = [], Evaluator._ring, [], activity_step
     monkeypatch.setattr(
@@ -383,7 +380,6 @@ class Columns(Rows):
         return self.names if section == "inputs" else ()
 
 
-@pytest.mark.rooms
 def test_the_names_of_columns_are_those_of_the_data_and_are_saved_with_the_run(tmp_path: Path) -> None:
     names = ["length", "width", "height"]
     settings = {"network": "input(3) + output(1) + squared_difference()", "optimiser": "adam", "epochs": 1}
@@ -402,7 +398,6 @@ def test_the_names_of_columns_are_those_of_the_data_and_are_saved_with_the_run(t
             trainer.prepare()
 
 
-@pytest.mark.rooms
 def test_layers_inside_of_others_are_told_as_text_and_by_the_addresses_of_their_parameters() -> None:
     with Environment() as sigma:
         trainer = sigma.create_trainer(data={"inputs": np.ones((4, 3)), "targets": np.ones((4, 3))}, optimiser="adam")

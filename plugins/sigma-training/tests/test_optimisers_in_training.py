@@ -11,9 +11,6 @@ from sigma_kernel import Environment, functions as f
 from sigma_optimisers import Adam, Cosine, GradientDescent, WarmUp
 from sigma_training import minimise
 
-pytestmark = pytest.mark.rooms
-
-
 # -- accumulated gradients ---------------------------------------------------------------------------------------------
 ROWS = np.random.default_rng(0)
 INPUTS, LABELS, WEIGHTS = ROWS.normal(size=(40, 3)), ROWS.integers(0, 3, 40), ROWS.uniform(0.0, 2.0, 40)
