@@ -8,6 +8,7 @@ This is the public interface for backends, and for plugins that add ops. Layers,
 - An op: :func:`op` adds one, with the rules of :mod:`.shapes` and :mod:`.dtypes`; ``OPS`` is the table.
 - Its meaning: :func:`interpret` runs a graph in any array namespace, :func:`meaning_of` computes one node.
 - Transformations: :func:`gradient`, :func:`rewrite`, :func:`map_nodes`.
+- Memory: :class:`Arena` places values in one block, by their lifetimes.
 - Random numbers: :class:`Key` in graphs, :class:`Draw` and :func:`permutation` on the host, :mod:`.philox` for bits.
 """
 
@@ -17,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "": "dtypes ops philox shapes sums",
+        "arena": "Arena",
         "differentiation": "gradient",
         "meaning": "MEANINGS Meaning",
         "namespace": "Namespace check_indices erf interpret meaning_of numpy_namespace",

@@ -19,7 +19,6 @@ from sigma_backend_numba.compiler.translate import Module
 from sigma_backend_numba.emit.program_text import LEG, Job, source
 from sigma_backend_numba.execute.program import graph_job, step_job
 from sigma_backend_numba.lower.canonical import STATE, Form, frame
-from sigma_backend_numba.plan.arena import Arena
 from sigma_backend_numba.plan.fusion import Grouping
 from sigma_backend_numba.plan.schedule import GroupSchedule
 from sigma_backend_numpy import NumpyBackend
@@ -209,21 +208,6 @@ def _computes_what_the_reference_does(step: Step) -> None:
         found.append({name: backend.to_host(value) for name, value in done.state.items()} | done.ring)
     for name, value in found[1].items():
         np.testing.assert_allclose(found[0][name], value, rtol=2e-4, atol=2e-5, err_msg=name)
-
-
-def test_an_arena_is_packed_first_fit() -> None:
-    draw = np.random.default_rng(0)
-    arena, placed = Arena(300), list[tuple[int, int, int, int]]()
-    for _ in range(300):
-        size, (first, last) = int(draw.integers(1, 9)) * 64, sorted(draw.integers(0, 40, 2).tolist())
-        start = 0
-        for begin, end in sorted((b, e) for b, e, a, z in placed if a <= last and first <= z):
-            if start + size <= begin:
-                break
-            start = max(start, end)
-        assert arena.place(size, first, last) == start
-        placed.append((start, start + size, first, last))
-    assert arena.size == max(end for _, end, *_ in placed)
 
 
 # -- known programs ----------------------------------------------------------------------------------------------------

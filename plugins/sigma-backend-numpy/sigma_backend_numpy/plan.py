@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from math import inf, prod
+from math import prod
 
 from attrs import frozen
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import ALIGNMENT, BYTES, ELEMENTWISE, OPS, Graph, Node, select_ops
+from sigma_kernel.graph import ALIGNMENT, BYTES, ELEMENTWISE, OPS, Arena, Graph, Node, select_ops
 
 LEAVES = frozenset({"input", "constant", "array", "iota"})  # known before the run: not part of the plan
 STRIDED = select_ops(view=True)  # views where arrays have strides
@@ -28,12 +28,10 @@ def elementwise(node: Node) -> bool:
 
 @frozen
 class Storage:
-    """Bytes of the arena, in use from one step of the schedule to another (both inclusive)."""
+    """Bytes of the arena."""
 
     offset: int
     size: int
-    first: int
-    last: int
 
     @property
     def end(self) -> int:
@@ -210,7 +208,7 @@ def _arena(
     scratch: Callable[[Node], int],
 ) -> tuple[dict[Node, Storage], dict[Node, Storage]]:  # fmt: skip
     """Return the offsets of all values and of all nodes' scratch, first fit in the order of the schedule."""
-    apart, shelf = frozenset(elsewhere), _Shelf()
+    apart, room = frozenset(elsewhere), Arena()
     last = {owner[x]: step for step, node in enumerate(schedule) for x in node.inputs}
     last |= dict.fromkeys((owner[node] for node in graph.outputs), len(schedule))
     made: dict[Node, list[Node]] = {}  # by which step: a scan makes its parts
@@ -221,26 +219,11 @@ def _arena(
     for step, node in enumerate(schedule):
         for value in made.get(node, ()):
             if owner[value] is value and value.op != "scan" and value not in apart:
-                arena[value] = shelf.place(_bytes_of(value), step, last.get(value, step))
+                size = _bytes_of(value)
+                arena[value] = Storage(room.place(size, step, last.get(value, step)), size)
         if size := _round(scratch(node)):
-            extra[node] = shelf.place(size, step, step)
+            extra[node] = Storage(room.place(size, step, step), size)
     return arena, extra
-
-
-class _Shelf:
-    """The arena during planning: its live values in the order of offsets."""
-
-    def __init__(self) -> None:
-        self.alive: list[Storage] = []
-
-    def place(self, size: int, first: int, last: int) -> Storage:
-        """Return the first gap that is large enough."""
-        self.alive = [storage for storage in self.alive if storage.last >= first]
-        starts = [0, *(storage.end for storage in self.alive)]
-        ends = [*(storage.offset for storage in self.alive), inf]
-        number = next(i for i, (start, end) in enumerate(zip(starts, ends, strict=True)) if start + size <= end)
-        self.alive.insert(number, Storage(starts[number], size, first, last))
-        return self.alive[number]
 
 
 def _bytes_of(node: Node) -> int:

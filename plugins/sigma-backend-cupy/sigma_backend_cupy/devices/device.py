@@ -12,6 +12,7 @@ from sigma_backend_cupy.graphs.views import StridedProduct
 from sigma_backend_cupy.text.kernels import Kernel
 from sigma_kernel.graph import Namespace
 
+ALIGNED = 256  # bytes; at which arrays begin
 Call = Callable[[Sequence[int]], None]  # takes addresses
 
 

@@ -19,8 +19,7 @@ import numpy as np
 from attrs import frozen
 from numpy.lib.stride_tricks import as_strided
 
-from sigma_backend_cupy.devices.device import Call
-from sigma_backend_cupy.graphs.arena import ALIGNED
+from sigma_backend_cupy.devices.device import ALIGNED, Call
 from sigma_backend_cupy.graphs.views import StridedProduct, StridedView
 from sigma_backend_cupy.text.kernels import Kernel
 from sigma_kernel.errors import SigmaConfigError

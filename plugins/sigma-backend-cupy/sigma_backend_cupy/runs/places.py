@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
 
 import numpy as np
 from attrs import frozen
 
+from sigma_backend_cupy.devices.device import ALIGNED
 from sigma_backend_cupy.graphs.views import StridedProduct
 from sigma_backend_cupy.text.kernels import Kernel
 from sigma_kernel.graph import BYTES, Node
@@ -56,3 +57,8 @@ class LaunchList:
 def size(node: Node) -> int:
     """Return the bytes of a node."""
     return prod(node.shape) * BYTES[node.dtype]
+
+
+def total(sizes: Iterable[int]) -> int:
+    """Return the bytes of arrays side by side."""
+    return sum(max(ALIGNED, -(-size // ALIGNED) * ALIGNED) for size in sizes)

@@ -12,8 +12,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_backend_cupy.devices.device import Call, Device
-from sigma_backend_cupy.graphs.arena import total
-from sigma_backend_cupy.runs.places import ArrayPlace, Launch, LaunchList, size
+from sigma_backend_cupy.runs.places import ArrayPlace, Launch, LaunchList, size, total
 from sigma_backend_cupy.runs.unit import compile_graph
 from sigma_backend_cupy.runs.workspace import BoundMemory, bind_launches
 from sigma_backend_cupy.text import bursts

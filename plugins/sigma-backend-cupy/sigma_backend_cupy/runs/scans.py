@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import define, evolve, field
 
-from sigma_backend_cupy.graphs.arena import total
-from sigma_backend_cupy.runs.places import ArrayPlace, Launch, LaunchList, size
+from sigma_backend_cupy.runs.places import ArrayPlace, Launch, LaunchList, size, total
 from sigma_backend_cupy.text.bursts import keep
 from sigma_kernel.graph import Node
 

@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_backend_cupy.graphs.arena import ArenaLayout
 from sigma_backend_cupy.graphs.canonical import TILED, canonical
 from sigma_backend_cupy.graphs.fusion import INLINE, Loop, group_kernels
 from sigma_backend_cupy.graphs.views import StridedProduct, product
-from sigma_backend_cupy.runs.places import ArrayPlace, Launch, LaunchList, size
+from sigma_backend_cupy.runs.places import ArrayPlace, Launch, LaunchList, size, total
 from sigma_backend_cupy.runs.scans import RepeatedBody
 from sigma_backend_cupy.text.kernels import Kernel, loop_kernel
 from sigma_backend_cupy.text.tiles import tiles_kernel
-from sigma_kernel.graph import Graph, Node
+from sigma_kernel.graph import Arena, Graph, Node
 
 
 def compile_graph(graph: Graph, donate: Mapping[int, int]) -> LaunchList:
@@ -40,7 +39,7 @@ class _Compiler:
     constants: list[np.ndarray] = field(factory=list)
     faults: list[tuple[str, int]] = field(factory=list)
     launches: list[Launch] = field(factory=list)
-    arena: ArenaLayout = field(factory=ArenaLayout)
+    arena: Arena = field(factory=Arena)
 
     def unit(self) -> LaunchList:
         """Return the unit."""
@@ -105,9 +104,9 @@ class _Compiler:
                 self.places[node] = results[node]
             elif node.op == "part":
                 first, last = self.order[node], max(self.read[node.inputs[0]], default=0)
-                self.places[node] = ArrayPlace("arena", 0, self.arena.place(size(node), first, last))
+                self.places[node] = ArrayPlace("arena", 0, self.arena.place(total([size(node)]), first, last))
             elif node in self.read and node.op not in INLINE and node.op not in ("scan", "input"):
-                offset = self.arena.place(size(node), self.order.get(node, 0), max(self.read[node]))
+                offset = self.arena.place(total([size(node)]), self.order.get(node, 0), max(self.read[node]))
                 self.places[node] = ArrayPlace("arena", 0, offset)
 
     def _constant(self, value: np.ndarray) -> ArrayPlace:
@@ -132,7 +131,7 @@ class _Compiler:
         body = compile_graph(node.attrs["body"], {})
         parts = {x.attrs["index"]: self.places[x] for x in self.graph if x.op == "part" and x.inputs[0] is node}
         held = RepeatedBody(node, body, [self.places[x] for x in node.inputs], parts)
-        room = self.arena.place(held.room, number, number)
+        room = self.arena.place(total([held.room]), number, number)
         spaces = {
             "constant": [self._constant(x) for x in body.constants],
             "fault": [ArrayPlace("fault", len(self.faults) + k) for k in range(len(body.faults))],

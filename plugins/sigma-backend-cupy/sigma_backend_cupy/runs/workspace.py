@@ -9,9 +9,8 @@ import numpy as np
 from attrs import define, field
 
 from sigma_backend_cupy.devices.device import Call, Device
-from sigma_backend_cupy.graphs.arena import total
 from sigma_backend_cupy.graphs.views import StridedProduct
-from sigma_backend_cupy.runs.places import ArrayPlace, Launch, LaunchList, size
+from sigma_backend_cupy.runs.places import ArrayPlace, Launch, LaunchList, size, total
 from sigma_backend_cupy.text.kernels import Kernel
 from sigma_kernel.graph import check_indices, meaning_of
 

@@ -29,20 +29,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from itertools import chain
-from math import inf
+from math import inf, prod
 from typing import TypeVar
 
 from attrs import define, field
 
 from sigma_backend_numba.lower.canonical import Form
 from sigma_backend_numba.lower.layout import regular, source
-from sigma_backend_numba.plan.arena import Arena, bytes_of
 from sigma_backend_numba.plan.axis_maps import identity, operand, sides, values
 from sigma_backend_numba.plan.fusion import Grouping
 from sigma_backend_numba.plan.groups import Group, Space
 from sigma_backend_numba.plan.sample_regions import Region, regions
 from sigma_backend_numba.plan.strides import own_strides, strides
-from sigma_kernel.graph import ALIGNMENT, Node
+from sigma_kernel.graph import ALIGNMENT, BYTES, Arena, Node
 
 Found = TypeVar("Found")
 REPLACING: dict[str, int | None] = {"concat": None, "scatter_add": 1}  # how many operands may lie in the result
@@ -216,10 +215,10 @@ class GroupSchedule:
                 if root in lives:
                     lives[root][1] = max(lives[root][1], group.level)
         order = {node: i for i, node in enumerate(self.form.nodes)}
-        arena = Arena(len(lives))
-        for node in sorted(lives, key=lambda node: (-bytes_of(node), order[node])):
+        arena = Arena()
+        for node in sorted(lives, key=lambda node: (-_bytes_of(node), order[node])):
             if node.dtype != "tuple":
-                self.offsets[node] = arena.place(bytes_of(node), *lives[node])
+                self.offsets[node] = arena.place(_bytes_of(node), *lives[node])
         self.arena_bytes = arena.size
 
     def _keep_near(self) -> None:
@@ -235,7 +234,7 @@ class GroupSchedule:
                 own = node not in self.delivered and node.shape[:1] == (region.samples,)
                 if own and node.op != "kernel_parts" and readers.get(node) == {region}:
                     self.locals[node] = end
-                    end += -(-bytes_of(node) // region.samples // ALIGNMENT) * ALIGNMENT + ALIGNMENT
+                    end += -(-_bytes_of(node) // region.samples // ALIGNMENT) * ALIGNMENT + ALIGNMENT
             self.local_bytes = max(self.local_bytes, end)
 
     def _born(self, node: Node) -> int:
@@ -246,6 +245,12 @@ class GroupSchedule:
         made = node.inputs[0] if node.op == "part" else node
         placed = (x for x in node.inputs if self.within.get(x, (None,))[0] is node) if node.op in REPLACING else ()
         return min(self.grouping.groups.of[x].level for x in (made, *placed))
+
+
+def _bytes_of(node: Node) -> int:
+    """Return the bytes that a value takes, in whole cache lines, plus one line that separates neighbours."""
+    size = prod(node.shape) * BYTES.get(node.dtype, 0)
+    return -(-(size + ALIGNMENT) // ALIGNMENT) * ALIGNMENT
 
 
 def _unique(found: Iterable[Iterable[Found]]) -> list[Found]:
