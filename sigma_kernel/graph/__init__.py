@@ -24,7 +24,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "namespace": "Namespace check_indices erf interpret meaning_of numpy_namespace",
         "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS OPS Graph Node Shape Spec constant frozen_attrs originating"
         " symbol topological_order trace",
-        "ops": "Op op select_ops",
+        "ops": "Op op select_ops takes_indices",
         "random": "ORDER Draw Key Streams permutation",
         "rewriting": "lift_constants map_nodes replace_nodes rewrite with_inputs",
         "shapes": "ELEMENTWISE",

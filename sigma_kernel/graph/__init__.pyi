@@ -34,6 +34,7 @@ from sigma_kernel.graph.node import trace as trace
 from sigma_kernel.graph.ops import Op as Op
 from sigma_kernel.graph.ops import op as op
 from sigma_kernel.graph.ops import select_ops as select_ops
+from sigma_kernel.graph.ops import takes_indices as takes_indices
 from sigma_kernel.graph.random import Draw as Draw
 from sigma_kernel.graph.random import Key as Key
 from sigma_kernel.graph.random import ORDER as ORDER

@@ -449,6 +449,7 @@ class Rules:
     - ``rounding``: "exact", "once", or that of a "function", whose last place differs among libraries.
     - ``signed``: whether the sign of a zero is defined.
     - ``domain``: "any", or "positive" where others give NaN or have no derivative.
+    - ``indexed``: whether it takes indices, and fails if one is outside its axis.
     - ``standard``: its function in the array API standard.
     - ``operations``: counts those in floating point, of the result, the operands and the attributes.
     - ``fold``: the function of Python's numbers with the same value; ``neutral``: an operand that changes nothing.
@@ -465,6 +466,7 @@ class Rules:
     rounding: str = "once"
     signed: bool = False
     domain: str = "any"
+    indexed: bool = False
     standard: str = ""
     operations: Callable[..., int] | None = None
     fold: Callable[..., Any] | None = None
@@ -514,7 +516,7 @@ FACTS: dict[str, tuple[str, ...]] = {  # the columns that are facts, with their 
     "linear": ("", "whole", "pieces"),
     "rounding": ("exact", "once", "function"),
     "domain": ("any", "positive"),
-    **dict.fromkeys(("view", "signed", "standard", "operations", "fold", "neutral"), ()),
+    **dict.fromkeys(("view", "signed", "indexed", "standard", "operations", "fold", "neutral"), ()),
 }
 MEANINGS: dict[str, Callable[..., Any]] = {}  # of primitives, by name; see :mod:`sigma_kernel.graph.meaning`
 

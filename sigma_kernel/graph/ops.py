@@ -312,6 +312,12 @@ def select_ops(**facts: Any) -> frozenset[str]:
     return frozenset(row.name for row in rows if all(getattr(row, fact) == value for fact, value in facts.items()))
 
 
+def takes_indices(graph: Graph) -> bool:
+    """Return whether an op of a graph, or of the body of a scan, takes indices, so that computing it may fail."""
+    indexed = (x.op in OPS and OPS[x.op].indexed for x in graph)
+    return any(indexed) or any(takes_indices(x.attrs["body"]) for x in graph if x.op == "scan")
+
+
 def _no_operations(z: Node, *operands: Node, **_: Any) -> int:
     return 0
 
@@ -408,10 +414,10 @@ iota: Op = op("iota", shapes.enumeration, dtypes.attribute, rounding="exact")
 # -- gathering ---------------------------------------------------------------------------------------------------------
 take: Op = op("take", shapes.indexing, dtypes.indexing,
               lambda g, z, x, i, *, axis: (scatter_add(full(0.0, x.shape, x.dtype), i, g, axis=axis), None),
-              entries="gathered")
+              entries="gathered", indexed=True)
 scatter_add: Op = op("scatter_add", shapes.scattering, dtypes.scattering,
                      lambda g, z, x, i, u, *, axis: (g, None, take(g, i, axis=axis)),
-                     operations=lambda z, x, i, u, axis: u.size)
+                     operations=lambda z, x, i, u, axis: u.size, indexed=True)
 
 # -- linear maps -------------------------------------------------------------------------------------------------------
 matmul: Op = op("matmul", shapes.product, dtypes.number, _product_flow,

@@ -291,3 +291,15 @@ def test_zeros_keep_their_sign_in_elementwise_ops_and_moves_but_for_the_document
     assert other == {"pow", "maximum", "minimum", "sign"}
     assert {"reshape", "pad", "concat", "take", "slice", "stretch"} <= ops.select_ops(signed=True)
     assert not ops.select_ops(signed=True) & {"sum", "max", "relu", "softmax"}
+
+
+def test_a_graph_takes_indices_if_an_op_or_the_body_of_a_scan_does():
+    places = np.array([0, 2])
+
+    def repeat(add):
+        return trace(lambda x: f.scan(lambda c: ([c + add(c)], []), [x], [], length=2)[0][0], Spec((3,)))
+
+    assert ops.takes_indices(trace(lambda x: f.take(x, places), Spec((3,))))
+    assert ops.takes_indices(trace(lambda x: f.scatter_add(x, places, np.ones(2, "float32"), axis=0), Spec((3,))))
+    assert ops.takes_indices(repeat(lambda c: f.sum(f.take(c, places))))
+    assert not ops.takes_indices(repeat(f.sum))

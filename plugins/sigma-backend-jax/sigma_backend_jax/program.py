@@ -18,11 +18,10 @@ from jax import lax
 from sigma_backend_jax.devices import use_device
 from sigma_backend_jax.namespace import Reach, namespace, reading
 from sigma_kernel.contracts import Array, Arrays, Burst, Numbers, Step
-from sigma_kernel.graph import Graph, interpret
+from sigma_kernel.graph import Graph, interpret, takes_indices
 
 ROOM = 64  # iterations, at least, that a compiled loop has room for
 CONVOLUTIONS = ("convolution", "convolution_input", "convolution_kernel")
-READERS = ("take", "scatter_add")  # ops that read indices
 Traced = Callable[..., tuple[tuple[Array, ...], list[Reach]]]
 
 
@@ -43,11 +42,6 @@ def check(found: Sequence[Reach]) -> None:
         one.check()
 
 
-def reads(graph: Graph) -> bool:
-    """Return whether an op of a graph reads indices, so that its step may fail."""
-    return any(x.op in READERS or (x.op == "scan" and reads(x.attrs["body"])) for x in graph)
-
-
 def convolves(graph: Graph) -> bool:
     """Return whether a step computes convolutions."""
     return any(x.op in CONVOLUTIONS for x in graph)
@@ -65,7 +59,7 @@ class JaxProgram:
 
     def __attrs_post_init__(self) -> None:
         """Prepare the loop, compiled at the first burst of each size; state that may be lost is not donated."""
-        spent = self.in_place and not reads(self.step.graph)
+        spent = self.in_place and not takes_indices(self.step.graph)
         self._alone = self.device.platform == "cpu" and convolves(self.step.graph)
         run = iteration if self._alone else loop
         self._burst = jax.jit(partial(run, self.step), donate_argnums=(0,) if spent else ())

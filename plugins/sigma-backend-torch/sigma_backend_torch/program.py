@@ -19,20 +19,14 @@ from sigma_backend_torch.loops import Run
 from sigma_backend_torch.namespace import OWN, namespace
 from sigma_backend_torch.source import function, new
 from sigma_kernel.contracts import Array, Arrays, Burst, Numbers, Step
-from sigma_kernel.graph import Graph, rewrite
+from sigma_kernel.graph import Graph, rewrite, takes_indices
 
 WORDS = torch.uint32  # which is held, but not computed with
-READERS = ("take", "scatter_add")  # ops that read indices
 
 
 def simplify(graph: Graph) -> Graph:
     """Return a graph in PyTorch's functions."""
     return fuse_patterns(rewrite(compose_calls(rewrite(graph, keep=(*OWN, *ATTENTION))), keep=OWN))
-
-
-def reads(graph: Graph) -> bool:
-    """Return whether an op of a graph reads indices, so that its step may fail."""
-    return any(x.op in READERS or (x.op == "scan" and reads(x.attrs["body"])) for x in graph)
 
 
 @define(eq=False, slots=False)
@@ -62,9 +56,9 @@ class TorchProgram:
         self._call = torch.compile(call, dynamic=False) if self.compiled else call
         self._kinds = [ns.dtype(x.dtype) for x in graph.inputs]
         self._shared = [out for out, alone in enumerate(new(graph)) if not alone]
-        self._spent = self.in_place and not reads(graph)
+        self._spent = self.in_place and not takes_indices(graph)
         if self.graphs and not self.compiled:
-            self._call = record_run(self._call, self._places, self.device, reads(graph))
+            self._call = record_run(self._call, self._places, self.device, takes_indices(graph))
 
     def run(self, state: Arrays, block: Arrays, rows: np.ndarray, steer: Numbers, n: int) -> Burst:
         """Run ``n`` steps, one call each; see :class:`sigma_kernel.contracts.Program`."""
