@@ -95,7 +95,7 @@ def test_a_summary_has_the_mean_over_the_epoch_and_criteria_the_last_batch() -> 
     with sigma:
         trainer.fit(epochs=3)
         losses, rows = trainer.history["training.loss"][-5:], [7, 7, 7, 7, 2]
-        assert trainer.session.current.lookup("training.loss") == losses[-1]
+        assert trainer.session.lookup("training.loss") == losses[-1]
         summary = sigma.summary().metrics
         assert summary["training.loss"] == pytest.approx(np.average(losses, weights=rows), rel=1e-12)
         shares = trainer.history["training.accuracy"][-5:]
@@ -116,7 +116,7 @@ def test_hooks_read_the_mean_over_the_epoch() -> None:
     )  # fmt: skip
     with sigma:
         trainer.fit()
-        assert 0.8 < trainer.session.current.lookup("training.epoch.loss") < 0.9
+        assert 0.8 < trainer.session.lookup("training.epoch.loss") < 0.9
         assert sigma.get("trainer.training.epoch.loss") == sigma.summary().metrics["training.loss"]
 
 
@@ -156,7 +156,7 @@ def test_a_mean_over_an_epoch_is_rounded_once() -> None:
         for _ in range(5):
             trainer.fit(epochs=1)
             losses = trainer.history["training.loss"][-30:].tolist()
-            assert trainer.session.current.lookup("training.epoch.loss") == fsum(losses) / 30
+            assert trainer.session.lookup("training.epoch.loss") == fsum(losses) / 30
 
 
 @pytest.mark.parametrize("bursts", [(1,) * 90, (90,), (7, 64, 1, 18)])
@@ -254,7 +254,7 @@ def test_training_and_evaluation_accept_the_same_values_of_metrics(value: Any, w
                     measure()
             return
         trainer.fit(iterations=1)
-        found = trainer.evaluate("training", metrics)["odd"], trainer.session.current.lookup("training.odd")
+        found = trainer.evaluate("training", metrics)["odd"], trainer.session.lookup("training.odd")
         assert [*map(repr, found)] == [repr(wanted)] * 2
 
 

@@ -137,6 +137,6 @@ def test_the_backend_and_the_operator_of_a_file_are_constructed_once(constructed
     configuration = config.load(toml(tables))
     with config.build(configuration) as sigma:
         config.prepare(configuration, sigma, begins=True)
-        assert sigma.trainer("trainer").session.current.backend_name == "numpy"
+        assert sigma.trainer("trainer").session.backend_name == "numpy"
         sigma.run()
     assert constructed == {"NumpyBackend": 1, "LocalOperator": 1}

@@ -202,7 +202,7 @@ class Watched:
         self.sigma.prepare()
         self.session = trainer.session
         self.session.recorder.past = Always()
-        self.session.current.queue = self.waiting = Listening(self._act, lambda: self.operator.begun)
+        self.session.queue = self.waiting = Listening(self._act, lambda: self.operator.begun)
 
     def _act(self, act: Callable[[], Any], command: Command) -> Any:
         before, begun, over = State.of(self.session), self.operator.begun, self.session.progress.over

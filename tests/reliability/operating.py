@@ -64,7 +64,7 @@ def bare(session: Session, iterations: int, burst: int) -> float:
         session.loop.batches(burst),
         {name: value.copy() for name, value in session.state.arrays.items()},
     )
-    steer, n = session.steps().steer(step), len(batches.rows)
+    steer, n = session.present.steps().steer(step), len(batches.rows)
     began = time.thread_time()
     for _ in range(iterations // n):
         state = program.run(state, batches.block, batches.rows, steer, n).state

@@ -635,7 +635,7 @@ def test_losses_of_rows_are_measured_in_the_thread_that_asks_while_training_goes
         training = threading.Thread(target=sigma.run)
         training.start()
         assert began.wait(30)
-        steps, _ = session(sigma).ask(lambda: (session(sigma).current.present.copy_steps(), None))
+        steps, _ = session(sigma).ask(lambda: (session(sigma).present.copy_steps(), None))
         assert not any(name.startswith("optimiser") for name in steps.arrays)
         losses = session(sigma).readings.row_losses("training")
         asked.set()
@@ -652,11 +652,11 @@ def test_losses_of_rows_are_measured_in_the_thread_that_asks_while_training_goes
 def test_a_swap_does_not_wait_for_losses_that_are_being_measured() -> None:
     with small_environment(Sweep()) as sigma:
         sigma.prepare()
-        before = session(sigma).current.background.evaluator
+        before = session(sigma).background.evaluator
         with before.alone:  # as while they are measured
             sigma.exclude(1)
             trainer(sigma).fit(epochs=1)
-        assert session(sigma).current.background.evaluator is not before
+        assert session(sigma).background.evaluator is not before
 
 
 def test_rows_are_returned_by_number_in_any_order() -> None:

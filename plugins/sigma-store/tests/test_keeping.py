@@ -225,7 +225,7 @@ def test_a_checkpoint_is_written_after_the_journal_rows_before_it(
         fsync(handle)
         order.append("rows")
 
-    with steered_environment({4: lambda s: s.trainer("trainer").session.send(Save())}) as sigma:
+    with steered_environment({4: lambda s: s.trainer("trainer").session.commands.send(Save())}) as sigma:
         monkeypatch.setattr("sigma_store.checkpoints.writer.write", watched)
         sigma.folder = tmp_path
         sigma.run()

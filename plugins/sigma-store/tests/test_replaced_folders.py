@@ -90,7 +90,7 @@ def back(sigma: Environment) -> None:
 
 
 def save(sigma: Environment) -> None:
-    sigma.trainer("trainer").session.send(Save())
+    sigma.trainer("trainer").session.commands.send(Save())
 
 
 @pytest.mark.parametrize("how", list(SWAPS))

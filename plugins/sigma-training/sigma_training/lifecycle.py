@@ -67,9 +67,7 @@ class SessionLifecycle(Lifecycle):
         """Return what training has reached."""
         session = self.session
         edited = {split: session.setup.counts(split) for split in session.state.data.get("edits", ())}
-        return TrainerReport(
-            session.status, session.current.backend_name, session.moment, _last_metrics(session), edited
-        )
+        return TrainerReport(session.status, session.backend_name, session.moment, _last_metrics(session), edited)
 
     def digest_parameters(self, update: Callable[[bytes], object]) -> None:
         """Call ``update`` with the bytes of each parameter, in the order of their addresses."""
@@ -156,25 +154,25 @@ class SessionLifecycle(Lifecycle):
 
     def send(self, command: Command) -> Request:
         """Queue a command for the next boundary."""
-        return self.session.send(command)
+        return self.session.commands.send(command)
 
     def save_end(self) -> Request | None:
         """Save what training has reached; where the loss is not finite, the newest good state was saved instead."""
-        if self.is_interrupted or not self.session.current.present.last.finite:
+        if self.is_interrupted or not self.session.present.last.finite:
             return None
-        return self.session.send(Save())
+        return self.session.commands.send(Save())
 
     def post_pause(self) -> None:
         """Pause at the next boundary."""
-        self.session.post(Pause())
+        self.session.commands.post(Pause())
 
     def post_stop(self, interrupted: bool = False) -> None:
         """End training at the next boundary."""
-        self.session.post(StopTraining("interrupted" if interrupted else ""))
+        self.session.commands.post(StopTraining("interrupted" if interrupted else ""))
 
     def post_save(self) -> None:
         """Save a checkpoint at the next boundary, and keep it."""
-        self.session.post(Save(keep=True))
+        self.session.commands.post(Save(keep=True))
 
     # -- the stored run ------------------------------------------------------------------------------------------------
     def keep_initial(self, run: StoredRun) -> None:

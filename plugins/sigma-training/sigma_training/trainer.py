@@ -205,7 +205,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
             return dict(session.ask(partial(session.readings.evaluate, on, chosen, edited, weights)))
         learned = session.ask(lambda: learned_from(session.state, session.setup))
         setup, size = prepared_for(self, on, learned), session.setup.evaluator.batch_size
-        return session.ask(lambda: setup.evaluate(session.steps(weights), "training", chosen, batch_size=size))  # type: ignore[no-any-return]
+        return session.ask(lambda: setup.evaluate(session.present.steps(weights), "training", chosen, batch_size=size))  # type: ignore[no-any-return]
 
     def save(self, path: Path | str) -> Path:
         """Save the network to a directory: configuration, preprocessors, classes, parameters and state; no data.
@@ -223,7 +223,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
         :meth:`evaluate`.
         """
         session = self.session
-        return session.ask(lambda: session.setup.evaluator.predict(session.steps(weights), samples))
+        return session.ask(lambda: session.setup.evaluator.predict(session.present.steps(weights), samples))
 
     def classify(self, samples: Any, weights: str = "") -> Any:
         """Return the most probable class of each sample: its label, of the type in the data, else its index.
@@ -232,7 +232,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
         dictionary by output layer.  ``weights`` are those of :meth:`evaluate`.
         """
         session = self.session
-        return session.ask(lambda: session.setup.evaluator.classify(session.steps(weights), samples))
+        return session.ask(lambda: session.setup.evaluator.classify(session.present.steps(weights), samples))
 
     def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0, weights: str = "") -> str:
         """Return the ``length`` characters that continue a text, by a network that was trained on characters.

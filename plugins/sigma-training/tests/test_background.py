@@ -47,7 +47,7 @@ def beside(does: Callable[[HookContext], Any], **settings: Any) -> Do:
 
 def settle(trainer: NetworkTrainer) -> None:
     """Add a hook that holds training until no background work is left."""
-    hook = Do(does=lambda context: trainer.session.current.background.finish(), priority=-9)
+    hook = Do(does=lambda context: trainer.session.background.finish(), priority=-9)
     trainer.hooks = {**trainer.hooks, "settled": hook}
 
 
@@ -306,7 +306,7 @@ def test_a_reset_discards_background_work_in_progress() -> None:
         session.loop.settle()
         session.commands.apply(Reset())
         freed.set()
-        session.current.background.finish()
+        session.background.finish()
         session.loop.boundary()
         assert "x" not in session.state.published
         session.loop.end()

@@ -24,7 +24,7 @@ from sigma_testing.steering import (
     wait_until,
 )
 from sigma_training.commands.attach import Attach
-from sigma_training.session.session import Session
+from sigma_training.session.applying import Applier
 from sigma_training.trainer import NetworkTrainer
 
 pytestmark = pytest.mark.usefixtures("shop")
@@ -276,7 +276,7 @@ def test_a_newly_set_criterion_starts_without_memory() -> None:
 @pytest.mark.parametrize(("what", "text"), [("every", "banana"), ("every", 3), ("when", "count reaches")])
 def test_an_invalid_time_is_refused_before_it_is_queued(what: str, text: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with steered_environment(hooks={"it": "count"}) as sigma:
-        monkeypatch.setattr(Session, "send", None)
+        monkeypatch.setattr(Applier, "send", None)
         with pytest.raises(SigmaConfigError, match=f"trainer.hooks.it.{what}: "):
             sigma.set(f"trainer.hooks.it.{what}", text)
 

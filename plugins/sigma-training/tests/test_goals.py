@@ -23,7 +23,7 @@ def trained(iterations: int, progress: TrainingProgress | None = None, **setting
     """Return a run after some iterations, of which there are 5 in an epoch: 23 rows in batches of 5."""
     with small_environment(Sweep(), **settings) as sigma:
         sigma.trainer("trainer").fit(iterations=iterations)
-        run = sigma.trainer("trainer").session.current.present
+        run = sigma.trainer("trainer").session.present
     return run if progress is None else run.with_progress(progress)
 
 
@@ -127,7 +127,7 @@ def test_nothing_is_restored_for_a_hook_that_has_kept_nothing() -> None:
 def test_published_values_that_another_holds_are_copied_before_the_next_is_added() -> None:
     with small_environment(Sweep()) as sigma:
         sigma.prepare()
-        current = sigma.trainer("trainer").session.current
+        current = sigma.trainer("trainer").session
         current.publish("a", 1.0)
         held = current.freeze()
         current.publish("b", 2.0)

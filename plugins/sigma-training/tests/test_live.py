@@ -16,7 +16,7 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
 from sigma_kernel.graph.node import Node
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Sweep, state_bytes
-from sigma_training.session.session import Session
+from sigma_training.session.applying import Applier
 from sigma_training.step.model import LAYERS, training_step
 
 Deep = Callable[..., Environment]
@@ -32,7 +32,7 @@ def test_a_number_that_the_precision_cannot_hold_is_refused_before_it_is_queued(
         sigma.trainer("trainer").optimiser.transforms = {"scale": Scale()}
         sigma.prepare()
         before = state_bytes(sigma.trainer("trainer"))
-        monkeypatch.setattr(Session, "send", None)
+        monkeypatch.setattr(Applier, "send", None)
         with pytest.raises(SigmaAddressError, match="is too large for float32. Choose a smaller number."):
             sigma.set(pattern, value)
         assert state_bytes(sigma.trainer("trainer")) == before
@@ -53,7 +53,7 @@ def test_arrays_that_do_not_fit_a_parameter_are_refused_before_they_are_queued(
     with deep() as sigma:
         sigma.prepare()
         before = state_bytes(sigma.trainer("trainer"))
-        monkeypatch.setattr(Session, "send", None)
+        monkeypatch.setattr(Applier, "send", None)
         with pytest.raises(SigmaAddressError, match="trainer.network.layers.1-dense.bias: "):
             sigma.set("trainer.network.layers.1-dense.bias", value)
         assert state_bytes(sigma.trainer("trainer")) == before
@@ -157,8 +157,8 @@ def test_a_schedule_gives_the_same_bits_in_bursts_of_any_length(deep: Deep, mome
 def test_effective_values_of_future_iterations_can_be_computed(deep: Deep, momentum: Any) -> None:
     with deep(optimiser=momentum(schedules={"learning_rate": Halving()})) as sigma:
         session = sigma.trainer("trainer").session
-        session.current.set_state(evolve(session.state, moment=session.moment.advance(1)))
-        steer = session.steps().steer(training_step(session.setup.model, 5), 2, offset=1)
+        session.set_state(evolve(session.state, moment=session.moment.advance(1)))
+        steer = session.present.steps().steer(training_step(session.setup.model, 5), 2, offset=1)
         assert steer["optimiser.4-dense.bias.learning_rate"] == pytest.approx([0.1 * 0.5**2, 0.1 * 0.5**3])
         assert np.ndim(steer["optimiser.4-dense.bias.momentum"]) == 0
 

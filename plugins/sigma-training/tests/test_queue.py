@@ -354,6 +354,6 @@ def test_a_request_is_answered_with_the_time_at_which_it_applied() -> None:
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
         trainer.fit(iterations=7)
-        moment = trainer.session.send(Set("**.learning_rate", 0.01))
+        moment = trainer.session.commands.send(Set("**.learning_rate", 0.01))
         assert moment.future.result(0) == trainer.session.moment
         assert trainer.session.moment.iteration == 7

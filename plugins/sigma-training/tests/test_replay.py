@@ -316,9 +316,14 @@ def _rate(value: float) -> Callable[[Environment], Any]:
 
 def _stop(sigma: Environment) -> None:
     """Stop from another thread, as Ctrl-C does."""
-    thread = threading.Thread(target=sigma.trainer("trainer").session.send, args=[StopTraining("interrupted")])
+    thread = threading.Thread(target=sigma.trainer("trainer").session.commands.send, args=[StopTraining("interrupted")])
     thread.start()
     thread.join()
+
+
+def _post_stop(sigma: Environment) -> None:
+    """Stop as a signal does, without a lock."""
+    sigma.trainer("trainer").session.commands.post(StopTraining("interrupted"))
 
 
 CHANGES = {4: _rate(0.02), 8: _rate(0.2)}
@@ -337,7 +342,7 @@ def _whole(**settings: Any) -> Any:
 
 
 @pytest.mark.parametrize("edits", [[], ["other=1"]])
-@pytest.mark.parametrize("way", [_stop, lambda s: s.trainer("trainer").session.post(StopTraining("interrupted"))])
+@pytest.mark.parametrize("way", [_stop, _post_stop])
 def test_a_stop_during_replay_ends_at_once_and_loses_nothing(
     tmp_path: Path, way: Callable[[Environment], Any], edits: list[str]
 ) -> None:

@@ -153,7 +153,7 @@ def test_the_goal_is_the_last_iteration() -> None:
         session.loop.begin(epochs=2)
         assert sigma.get("trainer.goal") == 10
     with small_environment(Sweep()) as sigma:
-        assert sigma.trainer("trainer").session.current.goal() is None
+        assert sigma.trainer("trainer").session.goal() is None
 
 
 class Pressed(NullBackend):

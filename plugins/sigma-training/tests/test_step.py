@@ -220,7 +220,8 @@ def _slopes(session: Session, name: str, step: float = 1e-5) -> np.ndarray:
 
     def loss(change: np.ndarray) -> float:
         state = {n: np.array(v + change if n == name else v) for n, v in start.items()}
-        return float(program.run(state, batches.block, batches.rows, session.steps().steer(traced), 1).ring["loss"][0])
+        steer = session.present.steps().steer(traced)
+        return float(program.run(state, batches.block, batches.rows, steer, 1).ring["loss"][0])
 
     slopes = np.zeros_like(start[name])
     for place in np.ndindex(slopes.shape):
@@ -323,7 +324,7 @@ def test_an_optimiser_may_evaluate_gradients_at_other_parameters(deep: Deep) -> 
             session.state.arrays[LAYERS + address] = ahead
         slopes = _seen(session, GRADIENTS)
         copies = {name: value.copy() for name, value in start.items()}
-        session.current.set_state(evolve(session.state, arrays=copies))
+        session.set_state(evolve(session.state, arrays=copies))
         session.loop.advance(1)
         for address in WEIGHTS:
             wanted = start[LAYERS + address] - 0.1 * slopes[GRADIENTS + address]
@@ -332,7 +333,7 @@ def test_an_optimiser_may_evaluate_gradients_at_other_parameters(deep: Deep) -> 
 
 def _seen(session: Session, head: str) -> dict[str, np.ndarray]:
     """Observe the next iteration."""
-    return session.setup.evaluator.observe(session.steps(), session.loop.batches(1), [f"{head}**"])
+    return session.setup.evaluator.observe(session.present.steps(), session.loop.batches(1), [f"{head}**"])
 
 
 def test_an_optimiser_that_evaluates_gradients_cannot_use_shards(deep: Deep) -> None:

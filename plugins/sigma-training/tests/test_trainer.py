@@ -153,7 +153,7 @@ def test_components_are_objects_names_or_tables(backend: Any) -> None:
     trainer.batch_size, trainer.optimiser = 5, other.optimiser
     trainer.fit(epochs=1)
     assert isinstance(trainer.session.setup.programs.backend, Device)
-    assert trainer.session.current.backend_name in ("device", "Device")
+    assert trainer.session.backend_name in ("device", "Device")
 
 
 def test_settings_that_a_component_refuses_are_reported_with_its_name() -> None:

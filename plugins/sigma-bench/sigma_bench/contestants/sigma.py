@@ -35,7 +35,7 @@ class SoleTrainer:
         self.trainer.hooks = dict(kept(self.trainer.hooks))
         prepare(configuration, self.environment)
         session = self.trainer.session
-        self.name = backend if isinstance(backend, str) and backend else session.current.backend_name
+        self.name = backend if isinstance(backend, str) and backend else session.backend_name
 
     def _place(self, backend: str | Backend, configuration: Configuration) -> None:
         """Replace the backend, with its settings, unless it is the requested one."""

@@ -20,7 +20,7 @@ def explain_trainer(trainer: NetworkTrainer) -> dict[str, Any]:
     """Return all that is known about a trainer before training; compiles its step to learn the memory it needs."""
     session = trainer.session
     return {
-        "backend": session.current.backend_name,
+        "backend": session.backend_name,
         "about": dict(session.setup.programs.backend.runtime),
         "precision": trainer.precision,
         "layers": [
