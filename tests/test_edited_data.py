@@ -86,7 +86,7 @@ def test_a_label_that_no_class_has_is_refused(label: Any, message: str) -> None:
     with making({"inputs": X, "targets": np.array(["ant", "cat", "dog"])[KIND]}) as sigma:
         with pytest.raises(SigmaError, match=message):
             sigma.relabel(1, label)
-        assert sigma.trainer("trainer").session.readings.edits() == {}
+        assert sigma.trainer("trainer").view.edits() == {}
 
 
 def test_an_index_beyond_the_classes_is_refused() -> None:
@@ -125,7 +125,7 @@ def test_a_label_passes_the_preprocessors_which_are_not_fitted_again() -> None:
         sigma.exclude(8)
         trainer.fit(epochs=1)
         assert {n: x for n, x in state_bytes(trainer).items() if n.startswith("data.")} == fitted
-        found = trainer.session.readings.row_losses("training")
+        found = trainer.view.losses("training")
         assert found.targets is not None
         assert found.predicted is not None
         assert found.targets[7, 0] == pytest.approx(1000.0, rel=1e-6)  # in the units of the data, unlike the loss
@@ -159,8 +159,7 @@ def test_labels_of_several_sections_are_given_by_section() -> None:
         sigma.relabel(1, {"kind": "a"})
         sigma.relabel(1, {"size": [7]})
         sigma.trainer("trainer").fit(epochs=1)
-        session = sigma.trainer("trainer").session
-        assert session.readings.edits()["training"]["labels"] == {1: {"kind": "a", "size": [7]}}
+        assert sigma.trainer("trainer").view.edits()["training"]["labels"] == {1: {"kind": "a", "size": [7]}}
         changed = {name: values.copy() for name, values in data.items()}
         changed["kind"][1], changed["size"][1] = "a", 7.0
         wanted = trained(changed, epochs=1, network=network)
@@ -193,8 +192,8 @@ def test_rows_of_a_share_are_numbered_in_their_split(share: Any) -> None:
             sigma.exclude(count, "validation")
         sigma.exclude(range(1, count), "validation")
         trainer.fit(epochs=1)
-        said = trainer.predict(trainer.session.readings.rows_of("validation", [0])["inputs"])
-        label = trainer.session.readings.rows_of("validation", [0])["targets"]
+        said = trainer.predict(trainer.view.rows("validation", [0])["inputs"])
+        label = trainer.view.rows("validation", [0])["targets"]
         assert sigma.get("trainer.validation.loss") == pytest.approx(-np.log(said[0, label[0]]), rel=1e-5)
 
 
@@ -236,7 +235,7 @@ def test_edits_stay_when_the_iterator_or_the_backend_is_swapped() -> None:
         sigma.prepare()
         act(sigma)
         sigma.trainer("trainer").fit(epochs=1)
-        losses = sigma.trainer("trainer").session.readings.row_losses("training")
+        losses = sigma.trainer("trainer").view.losses("training")
         assert losses.rows.tolist() == [0, 1, 2, *range(5, 60)]
         assert sigma.trainer("trainer").session.moment.iteration == 2 * 4
 

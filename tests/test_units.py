@@ -128,7 +128,8 @@ def test_several_preprocessors_are_undone_from_the_last_to_the_first() -> None:
 
 def test_rows_with_the_greatest_losses_are_shown_in_units() -> None:
     made = trainer(PRICES, STANDARDISED)
-    found = made.session.readings.row_losses("training", 3)
+    made.prepare()
+    found = made.view.losses("training", 3)
     farthest = np.argsort(-abs(PRICES[:, 0] - mean(PRICES)))[:3]
     np.testing.assert_array_equal(found.rows, farthest)
     np.testing.assert_allclose(found.targets, PRICES[farthest], rtol=1e-7)

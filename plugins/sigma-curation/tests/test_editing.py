@@ -84,7 +84,7 @@ def test_a_relabelled_row_is_as_if_the_data_held_that_label() -> None:
         changed = Y.copy()
         changed[[3, 9]] = 0.25
         assert state_bytes(trainer(sigma)) == on({"inputs": X, "targets": changed})
-        assert (session(sigma).readings.rows_of("training", [3])["targets"] == Y[3]).all()  # the data are as they were
+        assert (trainer(sigma).view.rows("training", [3])["targets"] == Y[3]).all()  # the data are as they were
 
 
 def test_rows_of_several_blocks_are_numbered_over_all_and_an_empty_block_is_dropped() -> None:
@@ -97,7 +97,7 @@ def test_rows_of_several_blocks_are_numbered_over_all_and_an_empty_block_is_drop
         last = {"inputs": np.delete(X[13:], 1, 0), "targets": np.delete(Y[13:], 1, 0)}
         last["targets"][1] = 0.5
         assert state_bytes(trainer(sigma)) == on(blocks[0], last)
-        assert [*session(sigma).readings.row_losses().rows] == [*range(8), 13, *range(15, 23)]
+        assert [*trainer(sigma).view.losses().rows] == [*range(8), 13, *range(15, 23)]
 
 
 def test_edits_act_when_the_next_epoch_begins() -> None:
@@ -122,7 +122,7 @@ def test_two_edits_before_an_epoch_ends_act_together_and_the_last_one_wins() -> 
     }
     with steered_environment(script, last=12) as sigma:
         sigma.run()
-        assert session(sigma).readings.edits() == {"training": {"excluded": [1], "labels": {2: [0.75]}}}
+        assert trainer(sigma).view.edits() == {"training": {"excluded": [1], "labels": {2: [0.75]}}}
         assert counts(sigma) == [22, 1, 1]
     changed = Y.copy()
     changed[2] = 0.75
@@ -140,7 +140,7 @@ def test_an_edit_in_the_last_epoch_waits_for_the_training_to_come() -> None:
         plain.run()
         assert state_bytes(trainer(sigma)) == state_bytes(trainer(plain))
         assert counts(sigma) == [23, 0, 0]
-        assert session(sigma).readings.edits()["training"]["excluded"] == [1]
+        assert trainer(sigma).view.edits()["training"]["excluded"] == [1]
         trainer(sigma).fit(iterations=1)
         assert counts(sigma) == [22, 1, 0]
 
@@ -287,12 +287,12 @@ def test_undo_takes_back_edits_from_the_next_epoch_on() -> None:
         assert (counts(sigma), sigma.get("trainer.data.batch_size")) == ([21, 2, 1], 4)
         sigma.undo()
         sigma.undo()
-        assert session(sigma).readings.edits() == {"training": {"excluded": [1, 2], "labels": {}}}
+        assert trainer(sigma).view.edits() == {"training": {"excluded": [1, 2], "labels": {}}}
         assert (counts(sigma), sigma.get("trainer.data.batch_size")) == ([21, 2, 1], 4)  # in force until then
         assert sigma.get("trainer.batch_size") == 5
         sigma.undo()
         trainer(sigma).fit(epochs=1)
-        assert (counts(sigma), session(sigma).readings.edits(), session(sigma).state.data) == ([23, 0, 0], {}, {})
+        assert (counts(sigma), trainer(sigma).view.edits(), session(sigma).state.data) == ([23, 0, 0], {}, {})
 
 
 def test_a_rewind_restores_the_edits_of_its_moment_and_a_reset_none() -> None:
@@ -305,13 +305,13 @@ def test_a_rewind_restores_the_edits_of_its_moment_and_a_reset_none() -> None:
         assert (counts(sigma), sigma.get("trainer.data.batch_size")) == ([21, 2, 0], 7)
         sigma.rewind(1, "epoch")
         assert (counts(sigma), sigma.get("trainer.data.batch_size")) == ([23, 0, 0], 5)
-        assert session(sigma).readings.edits() == {}
+        assert trainer(sigma).view.edits() == {}
         sigma.exclude([1, 2])
         sigma.set("trainer.batch_size", 7)
         trainer(sigma).fit(epochs=2)
         assert decisive(trainer(sigma))[0] == later
         sigma.reset()
-        assert (counts(sigma), sigma.get("trainer.batch_size"), session(sigma).readings.edits()) == ([23, 0, 0], 5, {})
+        assert (counts(sigma), sigma.get("trainer.batch_size"), trainer(sigma).view.edits()) == ([23, 0, 0], 5, {})
 
 
 # -- replay and resume -------------------------------------------------------------------------------------------------
@@ -637,13 +637,13 @@ def test_losses_of_rows_are_measured_in_the_thread_that_asks_while_training_goes
         assert began.wait(30)
         steps, _ = session(sigma).ask(lambda: (session(sigma).present.copy_steps(), None))
         assert not any(name.startswith("optimiser") for name in steps.arrays)
-        losses = session(sigma).readings.row_losses("training")
+        losses = trainer(sigma).view.losses("training")
         asked.set()
         sigma.stop()
         training.join(30)
         assert losses.rows.tolist() == list(range(23))
         assert losses.predicted is None  # there are no layers
-        now = session(sigma).readings.row_losses("training", 3)
+        now = trainer(sigma).view.losses("training", 3)
         errors = ((X @ session(sigma).host("network.layers.weights") - Y) ** 2)[:, 0]
         assert now.rows.tolist() == np.argsort(-errors, kind="stable")[:3].tolist()
         np.testing.assert_allclose(now.losses, np.sort(errors)[::-1][:3], rtol=1e-5)
@@ -666,14 +666,14 @@ def test_rows_are_returned_by_number_in_any_order() -> None:
         sigma.prepare()
         sigma.exclude([1, 9])
         trainer(sigma).fit(epochs=1)
-        found = session(sigma).readings.rows_of("training", [9, 1, 22, 9])
+        found = trainer(sigma).view.rows("training", [9, 1, 22, 9])
         assert np.array_equal(found["inputs"], X[[9, 1, 22, 9]])
-        assert session(sigma).readings.rows_of("training", [])["inputs"].shape == (0, 3)
-        assert session(sigma).readings.rows_of("training", [0], prepared=True)["inputs"].dtype == np.float32
+        assert trainer(sigma).view.rows("training", [])["inputs"].shape == (0, 3)
+        assert trainer(sigma).view.rows("training", [0], prepared=True)["inputs"].dtype == np.float32
         with pytest.raises(SigmaError, match="there is no row 23"):
-            session(sigma).readings.rows_of("training", [23])
+            trainer(sigma).view.rows("training", [23])
         with pytest.raises(SigmaConfigError, match="no split 'tests'"):
-            session(sigma).readings.rows_of("tests", [1])
+            trainer(sigma).view.rows("tests", [1])
 
 
 def test_edited_rows_keep_their_numbers() -> None:

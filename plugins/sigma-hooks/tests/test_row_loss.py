@@ -46,7 +46,7 @@ def trained(network: Any, data: Any, backend: str = "numpy", **settings: Any) ->
 
 
 def losses(trainer: Any, most: int | None = None, on: str = "training") -> RowLosses:
-    found: RowLosses = trainer.session.readings.row_losses(on, most)
+    found: RowLosses = trainer.view.losses(on, most)
     return found
 
 

@@ -154,7 +154,7 @@ def test_triplets_train_a_shared_network_without_targets(backend):
         assert history["training.loss"][-1] < 0.5 * history["training.loss"][0]
         assert trainer.predict(data["anchor"]).shape == (60, 2)  # other sections lead to the cost alone
         assert trainer.evaluate("training")["loss"] < 1.0
-        worst = trainer.session.readings.row_losses("training", 3)
+        worst = trainer.view.losses("training", 3)
         assert worst.targets is None
         assert worst.losses.tolist() == sorted(worst.losses.tolist(), reverse=True)
         with pytest.raises(SigmaNetworkError, match="there is no cost with targets. Add one"):
@@ -187,6 +187,6 @@ def test_a_cost_without_targets_trains_beside_one_with_targets():
         trainer.optimiser = "adam"
         history = trainer.fit(epochs=2)
         assert {"training.cost.apart", "training.cost.fit"} <= set(history)
-        found = trainer.session.readings.row_losses("training")
+        found = trainer.view.losses("training")
         assert found.targets is None  # the first output is an embedding
         assert trainer.predict(data["anchor"]).keys() == {"net", trainer.session.setup.model.network.outputs[1].name}

@@ -42,7 +42,9 @@ class GeneratorSuite(Suite):
 
     def pieces(self, text: str | None = None, **how: Any) -> list[str]:
         """Return what continues a text, by default that of the suite."""
-        evaluator, steps = self.trainer().session.readings.evaluator_and_steps()
+        trainer = self.trainer()
+        trainer.prepare()
+        evaluator, steps = trainer.view.evaluator_and_steps()
         how = {"length": 6, **how}
         return [*self.make().continuation(steps, evaluator, self.text if text is None else text, **how)]
 
@@ -79,6 +81,6 @@ class GeneratorSuite(Suite):
         """Write to no array of the steps, and close nothing."""
         trainer = self.trainer()
         before = state_bytes(trainer)
-        evaluator, steps = trainer.session.readings.evaluator_and_steps()
+        evaluator, steps = trainer.view.evaluator_and_steps()
         assert [*self.make().continuation(steps, evaluator, self.text, 3)]
         assert state_bytes(trainer) == before

@@ -117,7 +117,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
     @property
     def view(self) -> SessionView:
         """Return what monitors see of the trainer."""
-        return SessionView(self)
+        return SessionView(self.name, self.recorder, None if self._lifecycle is None else self._lifecycle.session)
 
     def told(self, pattern: str) -> dict[str, Any]:
         """Return the plain values that match a pattern, for other trainers: nothing waits for the training thread.
@@ -202,7 +202,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
         check_metrics(metrics)
         session, chosen = self.session, metrics or {}
         if isinstance(on, str):
-            return dict(session.ask(partial(session.readings.evaluate, on, chosen, edited, weights)))
+            return dict(session.ask(partial(session.evaluate, on, chosen, edited, weights)))
         learned = session.ask(lambda: learned_from(session.state, session.setup))
         setup, size = prepared_for(self, on, learned), session.setup.evaluator.batch_size
         return session.ask(lambda: setup.evaluate(session.present.steps(weights), "training", chosen, batch_size=size))  # type: ignore[no-any-return]
@@ -242,7 +242,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
         SigmaDataError for characters that the network has not learned.
         """
         session, how = self.session, (text, length, temperature, seed)
-        return str(session.ask(lambda: session.readings.generate(*how, weights=weights)))
+        return str(session.ask(lambda: session.generate(*how, weights=weights)))
 
 
 def expect_trainer(trainer: contracts.Trainer) -> NetworkTrainer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import numpy as np
@@ -16,53 +16,43 @@ from sigma_kernel.network.architecture import Architecture, Placed
 from sigma_kernel.network.tracing import Shapes
 from sigma_kernel.plugins.components import display_name
 from sigma_training.components import Learned, target_names
+from sigma_training.data.dataset import gather_rows
 from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.order import explain_order
 from sigma_training.session.session import Session
+from sigma_training.step.evaluator import Evaluator
 from sigma_training.step.model import LAYERS
-
-
-class ObservedTrainer(Protocol):
-    """A trainer as a view reads it."""
-
-    name: str
-    recorder: Recorder
-
-    @property
-    def prepared(self) -> bool:
-        """Return whether it has a session."""
-
-    @property
-    def session(self) -> Session:
-        """Return its session."""
+from sigma_training.step.steps import Steps
 
 
 @frozen(eq=False)
 class SessionView:
-    """The view of a trainer: what it has measured, its components, its data."""
+    """The view of a trainer: what it has measured, and once it is prepared, its components and its data."""
 
-    trainer: ObservedTrainer
+    name: str
+    recorder: Recorder
+    session: Session | None
 
     def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return what was measured, or set, at an address since a cursor, and the next cursor."""
-        recorder = self.trainer.recorder
+        recorder = self.recorder
         return (recorder.settings if name in recorder.settings else recorder.history).stretches_since(name, after, most)
 
     def branches(self) -> list[Branch]:
         """Return the branches of its history."""
-        return self.trainer.recorder.history.branches()
+        return self.recorder.history.branches()
 
     @property
     def _session(self) -> Session:
-        if not self.trainer.prepared:
-            raise SigmaStateError(f"trainer {self.trainer.name!r}: is not prepared yet. Ask again once it is.")
-        return self.trainer.session
+        if self.session is None:
+            raise SigmaStateError(f"trainer {self.name!r}: is not prepared yet. Ask again once it is.")
+        return self.session
 
     # -- components ----------------------------------------------------------------------------------------------------
     def network(self) -> list[LayerEntry]:
         """Return its layers."""
         model = self._session.setup.model
-        return [_layer(f"{self.trainer.name}.{LAYERS}", placed, model.shapes) for placed in model.network.layers]
+        return [_layer(f"{self.name}.{LAYERS}", placed, model.shapes) for placed in model.network.layers]
 
     def hooks(self) -> list[HookEntry]:
         """Return its hooks in callback order."""
@@ -103,26 +93,50 @@ class SessionView:
         return target_names(setup.model.network, Learned(setup.evaluator.learned))
 
     def rows(self, split: str, numbers: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
-        """Return the sections of numbered rows of a split."""
-        return self._session.readings.rows_of(split, numbers, prepared)
+        """Return the sections of numbered rows of a split as they are in the data, or preprocessed.
 
-    def losses(self, split: str, most: int | None = None) -> RowLosses:
-        """Return the losses of rows of a split."""
-        return self._session.readings.row_losses(split, most)
+        Classes are indices.  Labels that were changed are in :meth:`edits`.
+        """
+        evaluator = self._session.setup.evaluator
+        found = gather_rows(evaluator.data(split, edited=False), numbers)
+        return evaluator.prepare(found) if prepared else found
+
+    def losses(self, split: str = "training", most: int | None = None) -> RowLosses:
+        """Return the loss of each row of a split, or of the ``most`` with the greatest, without delaying training."""
+        evaluator, steps = self.evaluator_and_steps()
+        return evaluator.losses(steps, split, most)
 
     def predict(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of each output for samples."""
-        evaluator, steps = self._session.readings.evaluator_and_steps()
+        evaluator, steps = self.evaluator_and_steps()
         return evaluator.predictions(steps, samples)
 
     def activations(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the output of each layer for samples."""
-        evaluator, steps = self._session.readings.evaluator_and_steps()
+        evaluator, steps = self.evaluator_and_steps()
         return evaluator.activations(steps, samples)
 
+    def evaluator_and_steps(self) -> tuple[Evaluator, Steps]:
+        """Return what evaluates in the calling thread, without delaying training, and the steps to evaluate with.
+
+        The training thread copies the parameters at the next boundary.
+        """
+        session = self._session
+        evaluator, steps = session.ask(lambda: (session.background.evaluator, session.present.copy_steps()))
+        return evaluator, steps.to_device()
+
     def edits(self) -> dict[str, dict[str, Any]]:
-        """Return the edits of each split, as they are wanted."""
-        return self._session.readings.edits()
+        """Return the edits by split, as they are wanted: the rows ``excluded``, and new ``labels`` by row.
+
+        With targets in several sections, a label is a dictionary by section.  Edits act from the next epoch on; how
+        many are in force is at the addresses ``data.<split>.*``.
+        """
+        run = self._session.present
+        known = run.state.changes.get("edits", {}).items()
+        several = len({cost.layer.targets for cost in run.setup.model.network.targeted_costs}) > 1
+        labels = {split: dict(own.get("labels", ())).items() for split, own in known}
+        plain = {split: {row: x if several else next(iter(x.values())) for row, x in labels[split]} for split in labels}
+        return {split: {"excluded": [*own.get("excluded", ())], "labels": plain[split]} for split, own in known}
 
 
 def _layer(head: str, placed: Placed, shapes: Shapes) -> LayerEntry:

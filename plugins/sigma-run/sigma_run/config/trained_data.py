@@ -20,6 +20,7 @@ from sigma_training.session.session import Session
 from sigma_training.session.state import Setup
 from sigma_training.step.model import LAYERS, Model
 from sigma_training.trainer import NetworkTrainer
+from sigma_training.view import SessionView
 
 
 @define(eq=False)
@@ -39,21 +40,26 @@ class TrainedData:
             check_there(self._configuration)
         return self.trainer.session
 
+    @property
+    def _view(self) -> SessionView:
+        session = self.session
+        return SessionView(self.trainer.name, session.recorder, session)
+
     def splits(self) -> dict[str, int]:
         """Return the number of rows of each split of the run's data, which are read now."""
-        return {name: len(dataset) for name, dataset in self.session.setup.factory.splits.items()}
+        return self._view.splits()
 
     def rows(self, split: str, wanted: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split, as they are in the data, or preprocessed."""
-        return self.session.readings.rows_of(split, wanted, prepared)
+        return self._view.rows(split, wanted, prepared)
 
     def losses(self, split: str = "training", most: int | None = None) -> RowLosses:
         """Return the loss of each row of a split as it was edited in the run, or of the ``most`` with the greatest."""
-        return self.session.readings.row_losses(split, most)
+        return self._view.losses(split, most)
 
     def edits(self) -> dict[str, dict[str, Any]]:
         """Return the rows that were ``excluded`` in the run, and new ``labels`` by row, for each split."""
-        return self.session.readings.edits()
+        return self._view.edits()
 
     def setup_for(self, data: Any) -> Setup:
         """Return the setup for other data, which are read like those of the training."""

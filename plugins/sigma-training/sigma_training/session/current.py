@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel.clock import Moment
+from sigma_kernel.clock import Moment, Timed
+from sigma_kernel.contracts import Metric
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
 from sigma_training.history.recorder import Recorder
@@ -102,6 +103,21 @@ class CurrentRun:
         if literal(address):
             return dict(self.registry.find(address)).get(address) if found is None else found
         return {**dict(self.registry.find(address)), **found}
+
+    # -- measuring, in the training thread or inside a request --------------------------------------------------------
+    def evaluate(
+        self, on: str, metrics: Mapping[str, Metric | str], edited: bool = True, weights: str = ""
+    ) -> dict[str, Any]:
+        """Return the loss and the metrics over a split of the data, edited or not, at the current parameters."""
+        run = self.present
+        with Timed(self.phases, "evaluation"):
+            return run.setup.evaluator.evaluate(run.steps(weights), on, metrics, edited)
+
+    def generate(self, *how: Any, weights: str = "") -> str:
+        """Return the continuation of a text, at the current parameters."""
+        run = self.present
+        with Timed(self.phases, "evaluation"):
+            return "".join(run.setup.evaluator.continuation(run.steps(weights), *how))
 
     # -- replacing -----------------------------------------------------------------------------------------------------
     def put(self, present: Present) -> None:

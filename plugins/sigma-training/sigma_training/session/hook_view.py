@@ -42,6 +42,14 @@ class HookedRun(Protocol):
     def put(self, present: Present) -> None:
         """Put another value of the run in force."""
 
+    def evaluate(
+        self, on: str, metrics: Mapping[str, Metric], edited: bool = True, weights: str = ""
+    ) -> dict[str, Any]:
+        """Return the loss and the metrics over a split of the data."""
+
+    def generate(self, *how: Any, weights: str = "") -> str:
+        """Return the continuation of a text."""
+
 
 @define(eq=False)
 class HookView:
@@ -105,9 +113,7 @@ class HookView:
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data."""
-        now = self.run.present
-        with Timed(self.run.phases, "evaluation"):
-            return now.setup.evaluator.evaluate(now.steps(self.hook.weights), on, metrics)
+        return self.run.evaluate(on, metrics, weights=self.hook.weights)
 
     def losses(self, on: str, most: int | None = None) -> RowLosses:
         """Return the loss of each row of a split of the data."""
@@ -126,10 +132,7 @@ class HookView:
 
     def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> str:
         """Return the continuation of a text."""
-        now = self.run.present
-        with Timed(self.run.phases, "evaluation"):
-            steps = now.steps(self.hook.weights)
-            return "".join(now.setup.evaluator.continuation(steps, text, length, temperature, seed))
+        return self.run.generate(text, length, temperature, seed, weights=self.hook.weights)
 
     @property
     def iteration(self) -> Iteration | None:

@@ -18,7 +18,6 @@ from sigma_training.session.current import CurrentRun
 from sigma_training.session.hook_runner import HookRunner
 from sigma_training.session.loop import TrainingLoop
 from sigma_training.session.planning import accept
-from sigma_training.session.readings import Readings
 from sigma_training.session.recovery import Recovery
 from sigma_training.session.replayer import Replayer
 from sigma_training.session.snapshot import restore, take_snapshot
@@ -37,7 +36,6 @@ class Session(CurrentRun):
     commands: Applier = field(init=False)
     replayer: Replayer = field(init=False)
     loop: TrainingLoop = field(init=False)
-    readings: Readings = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Put the parts together; each knows those that it calls."""
@@ -47,7 +45,6 @@ class Session(CurrentRun):
         self.commands = Applier(self, self.initial, self.hooks, self.checkpoints, recovery)
         self.replayer = Replayer(self, self.hooks, self.commands)
         self.loop = TrainingLoop(self, self.hooks, self.checkpoints, self.commands, self.replayer, recovery)
-        self.readings = Readings(self)
 
     def snapshot(self) -> Checkpoint:
         """Return a copy of the whole run: arrays by name, and everything else as JSON values."""
