@@ -14,8 +14,9 @@ from sigma_kernel.contracts.commanding import Command, CommandPlan, SaveOrder, m
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError
 from sigma_training.session.bindings import settable
-from sigma_training.session.collaborators import HookDriver, SavePoint
+from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.current import CurrentRun
+from sigma_training.session.hook_runner import HookRunner
 from sigma_training.session.planning import PlannedRun, accept, restored_run
 from sigma_training.session.progress import Phase
 from sigma_training.session.queue import Request
@@ -31,8 +32,8 @@ class Applier:
 
     current: CurrentRun
     initial: Initial
-    hooks: HookDriver
-    checkpoints: SavePoint
+    hooks: HookRunner
+    checkpoints: CheckpointPolicy
     recovery: Recovery
     _changing: bool = field(default=False, init=False)  # a command is being put in force
     _found: dict[str, Any] = field(factory=dict, init=False)  # the classes of commands by name

@@ -22,7 +22,7 @@ from sigma_training.hooks.background import Background
 from sigma_training.hooks.order import look_up
 from sigma_training.session import goals
 from sigma_training.session.bindings import PHASES, Binding, bindings, numbers, published_bindings
-from sigma_training.session.collaborators import Setter
+from sigma_training.session.collaborators import Commander
 from sigma_training.session.progress import TrainingProgress
 from sigma_training.session.queue import Queue, Request
 from sigma_training.session.state import Present, RunState, Setup
@@ -40,7 +40,7 @@ class CurrentRun:
     background: Background
     queue: Queue = field(factory=Queue, init=False)
     phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)  # seconds
-    _setter: Setter | None = field(default=None, init=False)
+    _commands: Commander | None = field(default=None, init=False)
     _bound: dict[str, Binding] = field(factory=dict, init=False)
     _published: dict[str, Any] = field(factory=dict, init=False)  # that the present state alone holds, or others
     _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were last counted
@@ -168,9 +168,9 @@ class CurrentRun:
         return self.present
 
     # -- addresses -----------------------------------------------------------------------------------------------------
-    def open(self, setter: Setter) -> None:
-        """Bind all addresses; ``setter`` sets what others put there."""
-        self._setter = setter
+    def open(self, commands: Commander) -> None:
+        """Bind all addresses; ``commands`` set what others put there."""
+        self._commands = commands
         self._rebind()
         self.record_numbers()
 
@@ -189,7 +189,7 @@ class CurrentRun:
 
     def _bind(self, new: Mapping[str, Binding]) -> None:
         for address, binding in new.items():
-            put = None if binding.kind is None or self._setter is None else partial(self._setter.set, address)
+            put = None if binding.kind is None or self._commands is None else partial(self._commands.set, address)
             kind = binding.kind or binding.shown
             self.registry.bind(address, partial(binding.read, self, address), put, kind, remote=True)
             self._bound[address] = binding

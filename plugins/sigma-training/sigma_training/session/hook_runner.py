@@ -12,7 +12,7 @@ from sigma_kernel.clock import Moment, Timed, TimeScale
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_training.history.replay import Row
 from sigma_training.hooks.runner import Budgets, fail, holds, limit
-from sigma_training.session.collaborators import CommandSink, SavePoint
+from sigma_training.session.collaborators import Commander, SavePoint
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.hook_view import HookView
 
@@ -38,7 +38,7 @@ class HookRunner:
         self.workers = workers
 
     # -- which are due -------------------------------------------------------------------------------------------------
-    def run_due(self, commands: CommandSink) -> Moment:
+    def run_due(self, commands: Commander) -> Moment:
         """Run the hooks that are due since the last time; return the moment of that."""
         before, now = self._settled, self.current.moment
         self._settled = now
@@ -52,7 +52,7 @@ class HookRunner:
         """Take all hooks that are due up to a moment for done."""
         self._settled = moment
 
-    def tick(self, scale: TimeScale, commands: CommandSink) -> None:
+    def tick(self, scale: TimeScale, commands: Commander) -> None:
         """Run the hooks that are due at an event, such as start or stop."""
         state = self.current.state
         before, now = state.moment, state.moment.tick(scale)
@@ -73,7 +73,7 @@ class HookRunner:
             return due
         return [name for name in order.names if name in due or name in order.clock_dependent]
 
-    def _guards(self, due: list[str], commands: CommandSink) -> list[str]:
+    def _guards(self, due: list[str], commands: Commander) -> list[str]:
         """Return the hooks to run after a loss that is not finite; raise SigmaTrainingError if none handles it."""
         order = self.current.setup.order
         for name in (name for name in due if order.hooks[name].repeats):  # they find wrong numbers: a possible cause
@@ -88,14 +88,14 @@ class HookRunner:
         return list(dict.fromkeys((*guards, *due)))
 
     # -- running one ---------------------------------------------------------------------------------------------------
-    def fire(self, name: str, commands: CommandSink, at_once: bool = False) -> None:
+    def fire(self, name: str, commands: Commander, at_once: bool = False) -> None:
         """Run one hook if its criterion holds; a hook of local scope once for each worker.
 
         A background hook is queued with a snapshot, unless it is to run ``at_once``.
         """
         self._run_in_each_scope(name, lambda scope: self._fire_in(scope, name, commands, at_once))
 
-    def _conclude(self, name: str, commands: CommandSink) -> None:
+    def _conclude(self, name: str, commands: Commander) -> None:
         """Let a hook act at the end of training."""
 
         def conclude(scope: str) -> None:
@@ -111,7 +111,7 @@ class HookRunner:
             if self._is_active(name, hook):  # an earlier firing may have detached or muted it
                 self._attempt(name, partial(act, scope))
 
-    def _fire_in(self, scope: str, name: str, commands: CommandSink, at_once: bool) -> None:
+    def _fire_in(self, scope: str, name: str, commands: Commander, at_once: bool) -> None:
         current = self.current
         view, setup, memory = HookView(current, commands, name, scope), current.setup, current.state.memory
         if name in setup.listening:
@@ -157,7 +157,7 @@ class HookRunner:
         return hook is not None and run.setup.order.hooks.get(name) is hook and not run.state.memory[name]["muted"]
 
     # -- the background ------------------------------------------------------------------------------------------------
-    def catch_up(self, commands: CommandSink) -> None:
+    def catch_up(self, commands: Commander) -> None:
         """Apply results of background hooks, and the consequences of exceeded budgets."""
         while (firing := self.current.background.result()) is not None:
             if isinstance(firing.error, KeyboardInterrupt):
@@ -172,7 +172,7 @@ class HookRunner:
         """Forget which hooks have exceeded their budgets too often: in a replay, the journal holds the consequences."""
         self._budgets.spent(self.current.setup.order, self.current.state.memory)
 
-    def apply_result(self, row: Row, commands: CommandSink) -> None:
+    def apply_result(self, row: Row, commands: Commander) -> None:
         """Write a background result, or an exceeded budget, to the journal; then apply it."""
         self.current.note(row)
         name, order, memory = row["hook"], self.current.setup.order, self.current.state.memory
@@ -187,7 +187,7 @@ class HookRunner:
             if "error" in row:
                 self._report_failure(name, hook, row["error"])
 
-    def finish(self, commands: CommandSink) -> None:
+    def finish(self, commands: Commander) -> None:
         """Wait for background hooks and apply their results, unless training was interrupted."""
         if self.current.recorder.replay is None and not self.current.progress.interrupted:
             self.current.background.finish()

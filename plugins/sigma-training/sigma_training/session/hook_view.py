@@ -20,7 +20,7 @@ from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.background import Background, HookCall
 from sigma_training.hooks.order import check_read, check_write, reads
 from sigma_training.session import keeping
-from sigma_training.session.collaborators import CommandSink
+from sigma_training.session.collaborators import Commander
 from sigma_training.session.state import Present
 from sigma_training.step.steps import Iteration
 
@@ -56,7 +56,7 @@ class HookView:
     """The context of one hook; a local scope is a prefix of addresses, such as ``workers.0.``."""
 
     run: HookedRun
-    commands: CommandSink
+    commands: Commander
     name: str
     scope: str = ""
     second: float | None = None  # of the journal, for a hook that depends on the wall clock

@@ -22,9 +22,11 @@ from sigma_training.history.metrics import EACH
 from sigma_training.hooks.order import REPEATED
 from sigma_training.hooks.outlook import check_end, end_reason, renew
 from sigma_training.session import goals
-from sigma_training.session.collaborators import Commander, HookDriver, Replaying, SavePoint
+from sigma_training.session.checkpoint_policy import CheckpointPolicy
+from sigma_training.session.collaborators import Commander, Replaying
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.epochal import pending_changes
+from sigma_training.session.hook_runner import HookRunner
 from sigma_training.session.keeping import leave_kept
 from sigma_training.session.progress import NONE, Phase, TrainingProgress
 from sigma_training.session.reconfigure import with_components
@@ -42,8 +44,8 @@ class TrainingLoop:
     """Train the current run: the ``Work`` that an operator drives."""
 
     current: CurrentRun
-    hooks: HookDriver
-    checkpoints: SavePoint
+    hooks: HookRunner
+    checkpoints: CheckpointPolicy
     commands: Commander
     replayer: Replaying
     recovery: Recovery

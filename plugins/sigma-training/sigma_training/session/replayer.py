@@ -10,8 +10,9 @@ from attrs import define, evolve, field
 
 from sigma_kernel.contracts.commanding import Command
 from sigma_training.history.replay import RESUMED, Replay
-from sigma_training.session.collaborators import CommandSink, HookDriver
+from sigma_training.session.collaborators import Commander
 from sigma_training.session.current import CurrentRun
+from sigma_training.session.hook_runner import HookRunner
 from sigma_training.session.progress import NONE, Phase, TrainingProgress
 from sigma_training.session.snapshot import take_snapshot
 
@@ -21,8 +22,8 @@ class Replayer:
     """Replay the journal of the current run."""
 
     current: CurrentRun
-    hooks: HookDriver
-    commands: CommandSink
+    hooks: HookRunner
+    commands: Commander
     _own_goals: TrainingProgress = field(factory=TrainingProgress, init=False)  # before those of a replayed ``begin``
     _stays_paused: bool = field(default=False, init=False)  # after a resume
     _goes_back: int | None = field(default=None, init=False)  # to this iteration, once the journal is replayed
