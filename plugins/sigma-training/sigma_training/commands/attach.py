@@ -8,16 +8,14 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from sigma_kernel import settings
-from sigma_kernel.contracts.commanding import Command, CommandedRun, CommandPlan
-from sigma_training.commands.components import hold_component
-from sigma_training.session.changes import Changes
-from sigma_training.session.planning import PlannedRun
+from sigma_training.commands.components import ComponentCommand, hold_component
+from sigma_training.session.changes import Changes, Factory
 
 TEXT = settings.instance_of(str, "a string")
 
 
 @frozen
-class Attach(Command):
+class Attach(ComponentCommand):
     """Add a hook.
 
     Args:
@@ -29,16 +27,9 @@ class Attach(Command):
     name: str = field(validator=TEXT)
     hook: str | dict[str, Any] = field(validator=hold_component)
 
-    def check(self, run: CommandedRun) -> None:
-        """Check the name and the component."""
-        self._changes(run.internals)
-
-    def plan(self, run: CommandedRun) -> CommandPlan:
+    def changes(self, factory: Factory, now: Changes) -> Changes:
         """Add the hook to the components."""
-        return CommandPlan(run.internals.with_changes(self._changes(run.internals)))
-
-    def _changes(self, run: PlannedRun) -> Changes:
-        return run.present.setup.factory.with_hook(run.changes, self.name, self.hook)
+        return factory.with_hook(now, self.name, self.hook)
 
     def in_full(self, name: Callable[[str, Any], Any]) -> Attach:
         """Return the command with the full name of the component."""

@@ -1,13 +1,18 @@
-"""Components in commands: as the journal holds them."""
+"""Commands that change components, which the journal holds as plain values."""
 
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+from attrs import frozen
+
 from sigma_kernel import settings
+from sigma_kernel.contracts.commanding import Command, CommandedRun, CommandPlan
 from sigma_kernel.errors import SigmaConfigError
+from sigma_training.session.changes import Changes, Factory
 
 
 def hold_component(made: Any, attribute: Any, component: Any) -> None:
@@ -24,3 +29,21 @@ def hold_component(made: Any, attribute: Any, component: Any) -> None:
             f"for the journal and its replay (got {got}). Write {{'type': 'name', 'setting': 1}}."
         )
     object.__setattr__(made, attribute.name, component if isinstance(component, str) else plain)
+
+
+@frozen
+class ComponentCommand(Command):
+    """A command that changes which components a run has."""
+
+    @abstractmethod
+    def changes(self, factory: Factory, now: Changes) -> Changes:
+        """Return how the components then differ from those of the settings; raise SigmaConfigError if they cannot."""
+
+    def check(self, run: CommandedRun) -> None:
+        """Check that the components can be changed so."""
+        self.changes(run.internals.present.setup.factory, run.internals.changes)
+
+    def plan(self, run: CommandedRun) -> CommandPlan:
+        """Change the components; a new optimiser starts with new slots."""
+        now = run.internals
+        return CommandPlan(now.with_changes(self.changes(now.present.setup.factory, now.changes)))

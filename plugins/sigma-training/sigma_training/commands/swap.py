@@ -8,10 +8,8 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from sigma_kernel import settings
-from sigma_kernel.contracts.commanding import Command, CommandedRun, CommandPlan
-from sigma_training.commands.components import hold_component
-from sigma_training.session.changes import Changes
-from sigma_training.session.planning import PlannedRun
+from sigma_training.commands.components import ComponentCommand, hold_component
+from sigma_training.session.changes import Changes, Factory
 
 SLOTS = ("optimiser", "backend", "iterator")  # and any of several ``optimisers.<name>``
 
@@ -23,7 +21,7 @@ def _slot(made: Any, attribute: Any, slot: Any) -> None:
 
 
 @frozen
-class Swap(Command):
+class Swap(ComponentCommand):
     """Replace the optimiser, the backend or the iterator.
 
     Args:
@@ -35,16 +33,9 @@ class Swap(Command):
     slot: str = field(validator=_slot)
     component: str | dict[str, Any] = field(validator=hold_component)
 
-    def check(self, run: CommandedRun) -> None:
-        """Check the slot and the component."""
-        self._changes(run.internals)
-
-    def plan(self, run: CommandedRun) -> CommandPlan:
-        """Replace the component; a new optimiser starts with new slots."""
-        return CommandPlan(run.internals.with_changes(self._changes(run.internals)))
-
-    def _changes(self, run: PlannedRun) -> Changes:
-        return run.present.setup.factory.with_part(run.changes, self.slot, self.component)
+    def changes(self, factory: Factory, now: Changes) -> Changes:
+        """Replace the component in the slot."""
+        return factory.with_part(now, self.slot, self.component)
 
     def in_full(self, name: Callable[[str, Any], Any]) -> Swap:
         """Return the command with the full name of the component."""
