@@ -27,22 +27,17 @@ from sigma_training.step.steps import Programs
 
 
 def with_components(run: Present, state: RunState) -> Present:
-    """Return a run in another state, with the components that this state asks for, and the state adapted to them."""
-    setup, adapted = reconfigured(run.setup, state, run.state)
-    return evolve(run, setup=setup, state=adapted)
+    """Return a run in another state, with the components that this state asks for, and the state adapted to them.
 
-
-def reconfigured(setup: Setup, state: RunState, now: RunState) -> tuple[Setup, RunState]:
-    """Return the setup for the changes of a state, and the state adapted to it.
-
-    ``now`` is the state of the current setup.  Raises a SigmaError for components that do not fit.
+    Raises a SigmaError for components that do not fit.
     """
+    setup, now = run.setup, run.state
     new = setup if state.data == now.data else fed(setup, state.data)
-    if state.changes == now.changes:
-        return new, state
-    new = _built(new, setup.factory.made(setup.parts, now.changes, state.changes))
-    check_declared(new, setup.order.hooks)
-    return new, _moved(state, setup, new)
+    if state.changes != now.changes:
+        new = _built(new, setup.factory.made(setup.parts, now.changes, state.changes))
+        check_declared(new, setup.order.hooks)
+        state = _moved(state, setup, new)
+    return evolve(run, setup=new, state=state)
 
 
 # -- the setup ---------------------------------------------------------------------------------------------------------
