@@ -65,7 +65,7 @@ class Halting(LocalOperator):
             loop.advance(min([loop.distance(), 3, *([self.at - now] if self.at > now else [])]))
             loop.settle()
             if loop.moment.iteration == self.at:
-                sender = threading.Thread(target=loop.commands.send, args=[StopTraining()])
+                sender = threading.Thread(target=loop.current.commands.send, args=[StopTraining()])
                 sender.start()
                 sender.join()
 

@@ -109,9 +109,10 @@ def killed(folder: Path, at: int = 54, steers: bool = False) -> Path:
     run = folder / "killed"
 
     def copy(loop: TrainingLoop) -> None:
-        path = loop.current.recorder.journal.path
+        path, saver = loop.current.recorder.journal.path, loop.checkpoints.saver
         assert path is not None
-        loop.checkpoints.flush()
+        assert saver is not None
+        saver.flush()
         shutil.copytree(path.parent, run)
 
     hooks = {"time": Evaluate(on="training", every=every(1, "iteration"))} if steers else {}
@@ -126,7 +127,7 @@ def killed(folder: Path, at: int = 54, steers: bool = False) -> Path:
 def steered(folder: Path) -> Path:
     """Go on after a kill at iteration 55, and do something else at iteration 54, where the journal ends at 52."""
     run = killed(folder, 55, steers=True)
-    with at_iteration(54, lambda loop: loop.commands.apply(Set("optimiser.learning_rate", 0.1))):
+    with at_iteration(54, lambda loop: loop.current.commands.apply(Set("optimiser.learning_rate", 0.1))):
         assert main(["resume", str(run), "--quiet"]) == 0
     return run
 

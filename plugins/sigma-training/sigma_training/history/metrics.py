@@ -190,11 +190,7 @@ class History(Mapping[str, np.ndarray]):
 
     def branched_curves(self, *names: str) -> BranchedCurves:
         """Return the values of these names, or of all, on all branches."""
-        return BranchedCurves(self.branches(), {name: self._lines(name) for name in names or self})
-
-    def _lines(self, name: str) -> dict[int, Curve]:
-        """Return the curve of a name on each branch, by the branch's index."""
-        return self._parts_of(name).lines()
+        return BranchedCurves(self.branches(), {name: self._parts_of(name).lines() for name in names or self})
 
     def stretches_since(self, name: str, after: int, most: int) -> tuple[int, list[Stretch]]:
         """Return what was measured of a name since a cursor, and the next cursor; other threads may call this.

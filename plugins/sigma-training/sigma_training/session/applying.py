@@ -162,7 +162,7 @@ class Applier:
             self.current.count_seconds()
         elif scale is TimeScale.RESUME:
             self.current.read_stopwatch()
-        self.hooks.tick(scale, self)
+        self.hooks.tick(scale)
 
     def save(self, command: SaveOrder, by: str | None = None, at: int | None = None) -> None:
         """Write a checkpoint, on behalf of somebody, with its position in the journal."""

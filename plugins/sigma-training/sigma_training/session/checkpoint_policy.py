@@ -88,14 +88,9 @@ class CheckpointPolicy:
         past.keep(moment, found)
         if self.saver is not None:
             self._store(self.saver, moment.iteration, found)
-            self.flush()
+            self.saver.flush()
             self.current.log(f"iteration {moment.iteration} is saved, the last good one")
         return moment.iteration
-
-    def flush(self) -> None:
-        """Wait until all checkpoints are written; raise SigmaCheckpointError if the newest one could not be."""
-        if self.saver is not None:
-            self.saver.flush()
 
     def _store(self, saver: Checkpoints, number: int, found: Checkpoint) -> None:
         """Queue a snapshot to be written as a checkpoint."""

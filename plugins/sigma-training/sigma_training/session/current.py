@@ -40,7 +40,7 @@ class CurrentRun:
     background: Background
     queue: Queue = field(factory=Queue, init=False)
     phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)  # seconds
-    _commands: Commander | None = field(default=None, init=False)
+    commands: Commander = field(init=False)  # applies what hooks command, and sets what others put at an address
     _bound: dict[str, Binding] = field(factory=dict, init=False)
     _published: dict[str, Any] = field(factory=dict, init=False)  # that the present state alone holds, or others
     _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were last counted
@@ -168,9 +168,8 @@ class CurrentRun:
         return self.present
 
     # -- addresses -----------------------------------------------------------------------------------------------------
-    def open(self, commands: Commander) -> None:
-        """Bind all addresses; ``commands`` set what others put there."""
-        self._commands = commands
+    def open(self) -> None:
+        """Bind all addresses."""
         self._rebind()
         self.record_numbers()
 
@@ -189,7 +188,7 @@ class CurrentRun:
 
     def _bind(self, new: Mapping[str, Binding]) -> None:
         for address, binding in new.items():
-            put = None if binding.kind is None or self._commands is None else partial(self._commands.set, address)
+            put = None if binding.kind is None else partial(self.commands.set, address)
             kind = binding.kind or binding.shown
             self.registry.bind(address, partial(binding.read, self, address), put, kind, remote=True)
             self._bound[address] = binding

@@ -12,7 +12,7 @@ from sigma_kernel.clock import Moment, Timed, TimeScale
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_training.history.replay import Row
 from sigma_training.hooks.runner import Budgets, fail, holds, limit
-from sigma_training.session.collaborators import Commander, SavePoint
+from sigma_training.session.collaborators import SavePoint
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.hook_view import HookView
 
@@ -25,7 +25,7 @@ FIRST = (
 
 @define(eq=False, repr=False)
 class HookRunner:
-    """Run the hooks of the current run.  ``commands`` applies what hooks command."""
+    """Run the hooks of the current run."""
 
     current: CurrentRun
     checkpoints: SavePoint
@@ -38,21 +38,21 @@ class HookRunner:
         self.workers = workers
 
     # -- which are due -------------------------------------------------------------------------------------------------
-    def run_due(self, commands: Commander) -> Moment:
+    def run_due(self) -> Moment:
         """Run the hooks that are due since the last time; return the moment of that."""
         before, now = self._settled, self.current.moment
         self._settled = now
         due = self._due(before, now)
         with Timed(self.current.phases, "hooks"):
-            for name in due if self.current.present.last.finite else self._guards(due, commands):
-                self.fire(name, commands)
+            for name in due if self.current.present.last.finite else self._guards(due):
+                self.fire(name)
         return before
 
     def settle_at(self, moment: Moment) -> None:
         """Take all hooks that are due up to a moment for done."""
         self._settled = moment
 
-    def tick(self, scale: TimeScale, commands: Commander) -> None:
+    def tick(self, scale: TimeScale) -> None:
         """Run the hooks that are due at an event, such as start or stop."""
         state = self.current.state
         before, now = state.moment, state.moment.tick(scale)
@@ -61,9 +61,9 @@ class HookRunner:
         order, memory = self.current.setup.order, state.memory
         with self.checkpoints.save_together():
             for name in order.active(memory) if scale is TimeScale.STOP else ():
-                self._conclude(name, commands)
+                self._conclude(name)
             for name in self._due(before, now):
-                self.fire(name, commands, at_once=scale is TimeScale.STOP)  # nothing trains at that time
+                self.fire(name, at_once=scale is TimeScale.STOP)  # nothing trains at that time
 
     def _due(self, before: Moment, now: Moment) -> list[str]:
         """Return the hooks that are due; in a replay, all that depend on the wall clock too: the journal decides."""
@@ -73,11 +73,11 @@ class HookRunner:
             return due
         return [name for name in order.names if name in due or name in order.clock_dependent]
 
-    def _guards(self, due: list[str], commands: Commander) -> list[str]:
+    def _guards(self, due: list[str]) -> list[str]:
         """Return the hooks to run after a loss that is not finite; raise SigmaTrainingError if none handles it."""
         order = self.current.setup.order
         for name in (name for name in due if order.hooks[name].repeats):  # they find wrong numbers: a possible cause
-            self.fire(name, commands)
+            self.fire(name)
         run = self.current.present
         if not (guards := order.guards(run.state.memory)):
             now, what = run.state.moment, f"{run.setup.name}: the loss is {run.state.published['training.loss']}"
@@ -88,18 +88,18 @@ class HookRunner:
         return list(dict.fromkeys((*guards, *due)))
 
     # -- running one ---------------------------------------------------------------------------------------------------
-    def fire(self, name: str, commands: Commander, at_once: bool = False) -> None:
+    def fire(self, name: str, at_once: bool = False) -> None:
         """Run one hook if its criterion holds; a hook of local scope once for each worker.
 
         A background hook is queued with a snapshot, unless it is to run ``at_once``.
         """
-        self._run_in_each_scope(name, lambda scope: self._fire_in(scope, name, commands, at_once))
+        self._run_in_each_scope(name, lambda scope: self._fire_in(scope, name, at_once))
 
-    def _conclude(self, name: str, commands: Commander) -> None:
+    def _conclude(self, name: str) -> None:
         """Let a hook act at the end of training."""
 
         def conclude(scope: str) -> None:
-            view = HookView(self.current, commands, name, scope)
+            view = HookView(self.current, name, scope)
             view.hook.at_end(view)
 
         self._run_in_each_scope(name, conclude)
@@ -111,16 +111,16 @@ class HookRunner:
             if self._is_active(name, hook):  # an earlier firing may have detached or muted it
                 self._attempt(name, partial(act, scope))
 
-    def _fire_in(self, scope: str, name: str, commands: Commander, at_once: bool) -> None:
+    def _fire_in(self, scope: str, name: str, at_once: bool) -> None:
         current = self.current
-        view, setup, memory = HookView(current, commands, name, scope), current.setup, current.state.memory
+        view, setup, memory = HookView(current, name, scope), current.setup, current.state.memory
         if name in setup.listening:
             self._read_other_trainers(name)
         asked = partial(holds, view.hook, memory[name], view, scope)
         if name not in setup.order.clock_dependent:
             fires = asked()
         elif fires := (second := current.recorder.judge(current.moment, name, scope, asked)) is not None:
-            view = HookView(current, commands, name, scope, second)
+            view = HookView(current, name, scope, second)
         if not fires:
             return
         if at_once or not setup.order.in_background(name, memory):
@@ -157,22 +157,22 @@ class HookRunner:
         return hook is not None and run.setup.order.hooks.get(name) is hook and not run.state.memory[name]["muted"]
 
     # -- the background ------------------------------------------------------------------------------------------------
-    def catch_up(self, commands: Commander) -> None:
+    def catch_up(self) -> None:
         """Apply results of background hooks, and the consequences of exceeded budgets."""
         while (firing := self.current.background.result()) is not None:
             if isinstance(firing.error, KeyboardInterrupt):
                 raise firing.error
             if self._is_active(firing.name, firing.hook):
                 self._budgets.took(firing.name, firing.hook, firing.seconds)
-                self.apply_result(firing.row, commands)
+                self.apply_result(firing.row)
         for name, then in self._budgets.spent(self.current.setup.order, self.current.state.memory).items():
-            self.apply_result({"event": "budget", "hook": name, "then": then}, commands)
+            self.apply_result({"event": "budget", "hook": name, "then": then})
 
     def forget_budgets(self) -> None:
         """Forget which hooks have exceeded their budgets too often: in a replay, the journal holds the consequences."""
         self._budgets.spent(self.current.setup.order, self.current.state.memory)
 
-    def apply_result(self, row: Row, commands: Commander) -> None:
+    def apply_result(self, row: Row) -> None:
         """Write a background result, or an exceeded budget, to the journal; then apply it."""
         self.current.note(row)
         name, order, memory = row["hook"], self.current.setup.order, self.current.state.memory
@@ -183,14 +183,14 @@ class HookRunner:
             limit(name, hook, memory[name], self.current.recorder.log, row["then"])
             return
         with self.checkpoints.save_together():
-            self._attempt(name, lambda: HookView(self.current, commands, name, row["scope"]).apply(row))
+            self._attempt(name, lambda: HookView(self.current, name, row["scope"]).apply(row))
             if "error" in row:
                 self._report_failure(name, hook, row["error"])
 
-    def finish(self, commands: Commander) -> None:
+    def finish(self) -> None:
         """Wait for background hooks and apply their results, unless training was interrupted."""
         if self.current.recorder.replay is None and not self.current.progress.interrupted:
             self.current.background.finish()
-            self.catch_up(commands)
+            self.catch_up()
         if left := self.current.background.forget():
             self.current.log(f"training ended; background hooks dropped: {', '.join(left)}")

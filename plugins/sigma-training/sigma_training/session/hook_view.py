@@ -32,6 +32,7 @@ class HookedRun(Protocol):
     present: Present
     recorder: Recorder
     background: Background
+    commands: Commander
 
     def lookup(self, address: str, scope: str = "") -> Any:
         """Return the value at an address, local values first."""
@@ -56,7 +57,6 @@ class HookView:
     """The context of one hook; a local scope is a prefix of addresses, such as ``workers.0.``."""
 
     run: HookedRun
-    commands: Commander
     name: str
     scope: str = ""
     second: float | None = None  # of the journal, for a hook that depends on the wall clock
@@ -109,7 +109,7 @@ class HookView:
     def command(self, command: str, **arguments: Any) -> None:
         """Apply a command at this boundary."""
         with self.run.recorder.on_behalf(self.name):
-            self.commands.apply(self.commands.make(command, **arguments))
+            self.run.commands.apply(self.run.commands.make(command, **arguments))
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data."""

@@ -23,7 +23,7 @@ from sigma_training.hooks.order import REPEATED
 from sigma_training.hooks.outlook import check_end, end_reason, renew
 from sigma_training.session import goals
 from sigma_training.session.checkpoint_policy import CheckpointPolicy
-from sigma_training.session.collaborators import Commander, Replaying
+from sigma_training.session.collaborators import Replaying
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.epochal import pending_changes
 from sigma_training.session.hook_runner import HookRunner
@@ -46,7 +46,6 @@ class TrainingLoop:
     current: CurrentRun
     hooks: HookRunner
     checkpoints: CheckpointPolicy
-    commands: Commander
     replayer: Replaying
     recovery: Recovery
 
@@ -85,7 +84,7 @@ class TrainingLoop:
         current.put(leave_kept(current.present))
         if epochs or iterations:
             renew(current.setup.order, current.state.memory)
-        self.hooks.tick(TimeScale.START, self.commands)
+        self.hooks.tick(TimeScale.START)
 
     def _end_if_nothing_is_left(self) -> None:
         current = self.current
@@ -106,10 +105,10 @@ class TrainingLoop:
         """Run the hooks that are due at a stop, and end training."""
         current = self.current
         current.count_seconds()
-        self.hooks.finish(self.commands)
+        self.hooks.finish()
         if current.progress.phase is not Phase.ENDED:  # else a snapshot was taken after them
             current.set_progress(current.progress.to(Phase.ENDED))
-            self.hooks.tick(TimeScale.STOP, self.commands)
+            self.hooks.tick(TimeScale.STOP)
         about: dict[str, Any] = {"failed": False}
         if not current.present.last.finite:  # a hook has stopped it
             about["good"] = self._save_good()
@@ -183,7 +182,7 @@ class TrainingLoop:
                 self.replayer.leave_early(replay)
                 return not current.progress.over  # other commands are applied after the replay
         else:
-            self.hooks.catch_up(self.commands)
+            self.hooks.catch_up()
         while True:
             current.queue.serve(lambda: current.progress.over)
             if current.progress.over or current.progress.phase is not Phase.PAUSED:
@@ -276,14 +275,14 @@ class TrainingLoop:
         """Run the hooks that are due, and check the goals."""
         current = self.current
         with self.checkpoints.save_together():
-            before = self.hooks.run_due(self.commands)
+            before = self.hooks.run_due()
             run = current.present
             now = run.state.moment  # a hook may have rewound the run
             current.write_metrics(force=before.epoch < now.epoch <= EACH)
             snapshot = partial(take_snapshot, run)
             current.recorder.remember(now, snapshot, run.setup.order, now.epoch > before.epoch)
             if run.progress.due_to_pause(now.iteration, now.epoch):
-                self.commands.pause()
+                current.commands.pause()
             if goals.is_at_end(current.present):
                 current.set_progress(current.progress.ending())
 

@@ -10,7 +10,6 @@ from attrs import define, evolve, field
 
 from sigma_kernel.contracts.commanding import Command
 from sigma_training.history.replay import RESUMED, Replay
-from sigma_training.session.collaborators import Commander
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.hook_runner import HookRunner
 from sigma_training.session.progress import NONE, Phase, TrainingProgress
@@ -23,7 +22,6 @@ class Replayer:
 
     current: CurrentRun
     hooks: HookRunner
-    commands: Commander
     _own_goals: TrainingProgress = field(factory=TrainingProgress, init=False)  # before those of a replayed ``begin``
     _stays_paused: bool = field(default=False, init=False)  # after a resume
     _goes_back: int | None = field(default=None, init=False)  # to this iteration, once the journal is replayed
@@ -47,14 +45,14 @@ class Replayer:
         current = self.current
         self.hooks.forget_budgets()  # the consequences are in the journal
         replay.pass_by(current.moment.iteration)
-        while (found := replay.next_external(current.moment.iteration, self.commands.find)) is not None:
+        while (found := replay.next_external(current.moment.iteration, self.current.commands.find)) is not None:
             if isinstance(found, Command):
-                replay.attempt(partial(self.commands.apply, found), current.recorder.log)
+                replay.attempt(partial(self.current.commands.apply, found), current.recorder.log)
             elif found["event"] == RESUMED:
                 current.note(found)
                 current.recorder.past.keep(current.moment, take_snapshot(current.present))  # as that resume did
             else:
-                self.hooks.apply_result(found, self.commands)
+                self.hooks.apply_result(found)
         if not replay.rows and replay.goes_on:
             self._go_on(replay)
         elif not replay.rows or replay.next_row(current.moment.iteration, event="end") is not None:
@@ -66,7 +64,7 @@ class Replayer:
         if replay.differs:
             self.current.log(f"the replay differs from the journal. At {replay.differs}.")
         if self._goes_back is not None:
-            self.commands.apply(self.commands.make("rewind", to=self._goes_back))
+            self.current.commands.apply(self.current.commands.make("rewind", to=self._goes_back))
         self.train_on()
 
     def train_on(self) -> None:
@@ -75,9 +73,9 @@ class Replayer:
             return
         progress = self.current.progress
         if progress.pause != NONE and progress.phase is Phase.RUNNING:
-            self.commands.apply(self.commands.make("pause"))
+            self.current.commands.apply(self.current.commands.make("pause"))
         if self.current.progress.phase is Phase.PAUSED:
-            self.commands.apply(self.commands.make("go"))
+            self.current.commands.apply(self.current.commands.make("go"))
 
     def leave_early(self, replay: Replay) -> None:
         """Stop during replay if requested, or at a goal; the next resume replays the rest."""
@@ -86,4 +84,4 @@ class Replayer:
             phase = Phase.RUNNING if progress.phase is Phase.ENDING else progress.phase
             self.current.set_progress(evolve(self._own_goals, phase=phase, interrupted=False))
             replay.leave()
-            self.commands.apply(self.commands.make("stop", cause="interrupted"))
+            self.current.commands.apply(self.current.commands.make("stop", cause="interrupted"))

@@ -43,8 +43,8 @@ class Session(CurrentRun):
         self.checkpoints = CheckpointPolicy(self)
         self.hooks = HookRunner(self, self.checkpoints)
         self.commands = Applier(self, self.initial, self.hooks, self.checkpoints, recovery)
-        self.replayer = Replayer(self, self.hooks, self.commands)
-        self.loop = TrainingLoop(self, self.hooks, self.checkpoints, self.commands, self.replayer, recovery)
+        self.replayer = Replayer(self, self.hooks)
+        self.loop = TrainingLoop(self, self.hooks, self.checkpoints, self.replayer, recovery)
 
     def snapshot(self) -> Checkpoint:
         """Return a copy of the whole run: arrays by name, and everything else as JSON values."""
@@ -72,5 +72,5 @@ def build_session(setup: Setup, initial: Initial, recorder: Recorder, registry: 
     session = Session(present, recorder, registry, background, initial=initial)
     for placed in setup.model.network.layers:
         registry.branch(f"{LAYERS}{placed.name}", placed.kind)
-    session.open(session.commands)
+    session.open()
     return session
