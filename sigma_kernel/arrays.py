@@ -31,8 +31,8 @@ def protect(values: Any) -> Any:
     if isinstance(values, np.ndarray):
         return read_only(values)
     if isinstance(values, dict):
-        return {name: protect(one) for name, one in values.items()}
-    return [protect(one) for one in values] if isinstance(values, list) else values
+        return {name: protect(value) for name, value in values.items()}
+    return [protect(value) for value in values] if isinstance(values, list) else values
 
 
 def as_numpy(values: Any) -> np.ndarray:
@@ -45,7 +45,7 @@ def as_numpy(values: Any) -> np.ndarray:
         values = values.detach().cpu()
         values = values.float() if str(values.dtype).endswith("bfloat16") else values
     if isinstance(values, list) and values and hasattr(values[0], "detach"):
-        values = [as_numpy(one) for one in values]
+        values = [as_numpy(value) for value in values]
     only_dlpack = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
     array = np.from_dlpack(values) if only_dlpack else np.asarray(values)
     if array.dtype.kind == "O" and array.ndim == 1 and {*map(type, array)} in ({np.ndarray}, {list}):

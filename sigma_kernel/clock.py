@@ -85,8 +85,8 @@ _NUMBER = r"\d++\.?\d*+(?:e[+-]?\d++)?"
 def time_scale(scale: Scale) -> TimeScale:
     """Return a time scale by its name, singular or plural; raises SigmaConfigError if there is none."""
     if isinstance(scale, str) and scale not in NAMES:
-        known = ", ".join(known.value for known in TimeScale)
-        raise SigmaConfigError(f"{scale!r} is not a time scale.{suggest_name(scale, NAMES)} There are {known}.")
+        choices = ", ".join(member.value for member in TimeScale)
+        raise SigmaConfigError(f"{scale!r} is not a time scale.{suggest_name(scale, NAMES)} There are {choices}.")
     return NAMES[scale] if isinstance(scale, str) else scale
 
 
@@ -116,13 +116,13 @@ def duration(text: str) -> tuple[float, TimeScale]:
 
     Raises SigmaConfigError for a missing or unknown unit, and for fractions of units other than seconds.
     """
-    found = re.fullmatch(rf"({_NUMBER})\s*+([a-z]*+)", text.strip())
-    if found is None:
+    match = re.fullmatch(rf"({_NUMBER})\s*+([a-z]*+)", text.strip())
+    if match is None:
         raise SigmaConfigError(f"{text!r} is not a duration. Write a number and a unit, such as '2 epochs'.")
-    if found[2] not in UNITS:
-        hint = suggest_name(found[2], UNITS) if found[2] else f" Add one, such as '{found[1]} epochs'."
+    if match[2] not in UNITS:
+        hint = suggest_name(match[2], UNITS) if match[2] else f" Add one, such as '{match[1]} epochs'."
         raise SigmaConfigError(f"{text!r}: the unit must be epochs, iterations, samples or seconds.{hint}")
-    return amount(float(found[1]), UNITS[found[2]]), UNITS[found[2]]
+    return amount(float(match[1]), UNITS[match[2]]), UNITS[match[2]]
 
 
 # -- steps -------------------------------------------------------------------------------------------------------------
@@ -187,15 +187,15 @@ class TimeStep:
         plain = " ".join(text.split())
         if plain in [scale.value for scale in EVENTS]:
             return cls(plain)
-        found = _STEP.fullmatch(plain)
-        if found is None:
+        match = _STEP.fullmatch(plain)
+        if match is None:
             hint = suggest_name(plain, [scale.value for scale in EVENTS])
             legal = "Write 'every 2 epochs', '100 iterations', 'after 30 seconds', 'start' or 'stop'."
             raise SigmaConfigError(f"{text!r} is not a time step.{hint or ' ' + legal}")
-        if found["once"]:
-            return after(*duration(found["once"]))
-        count, scale = duration(found["often"] or f"1 {found['each']}")
-        first, last = found["first"] or found["low"], found["high"]
+        if match["once"]:
+            return after(*duration(match["once"]))
+        count, scale = duration(match["often"] or f"1 {match['each']}")
+        first, last = match["first"] or match["low"], match["high"]
         return cls(scale, count, float(first) if first else count, float(last) if last else None)
 
 

@@ -75,8 +75,8 @@ class Criterion(ABC):
     def bound(self, load: Callable[[str, str], Any]) -> Criterion:
         """Return the criterion with those of plugins in it made; ``load(kind, name)`` returns their classes."""
         parts = {f.name: getattr(self, f.name) for f in fields(type(self))}
-        made = {name: part.bound(load) for name, part in parts.items() if isinstance(part, Criterion)}
-        return evolve(self, **made) if any(made[name] is not parts[name] for name in made) else self
+        new_parts = {name: part.bound(load) for name, part in parts.items() if isinstance(part, Criterion)}
+        return evolve(self, **new_parts) if any(new_parts[name] is not parts[name] for name in new_parts) else self
 
     def __str__(self) -> str:
         """Return the text of a plugin's criterion: its full name, or the path of its class, and its settings."""
@@ -179,8 +179,8 @@ class Question(Criterion):
     def _values(address: str, lookup: Lookup, moment: Moment) -> Mapping[str, Any]:
         if address in UNITS:
             return {"": moment.count(UNITS[address])}
-        found = lookup(address)
-        values = found if isinstance(found, Mapping) else {"": found}
+        current = lookup(address)
+        values = current if isinstance(current, Mapping) else {"": current}
         return {name: value for name, value in values.items() if value is not None}
 
     def _answer(self, value: Any, limit: Any, memory: Memory) -> bool | None:
@@ -193,8 +193,8 @@ class Question(Criterion):
 
     def goal(self, scale: TimeScale) -> float | None:
         """Return the count that the clock must reach."""
-        known = self.subject == scale.value and self.verb == "reaches"
-        return ceil(self.number) if known and not isinstance(self.number, str) else None
+        is_count = self.subject == scale.value and self.verb == "reaches"
+        return ceil(self.number) if is_count and not isinstance(self.number, str) else None
 
     def falling(self) -> tuple[str, ...]:
         """Return the subject, if it is to improve."""
@@ -276,12 +276,12 @@ class Named(Criterion):
     def bound(self, load: Callable[[str, str], Any]) -> Criterion:
         """Make the criterion; raises SigmaConfigError for settings that it does not have."""
         given, more = [x for key, x in self.settings if not key], {key: x for key, x in self.settings if key}
-        made = load(OWN, str(given.pop(0))) if self.name == OWN and given else load("criterion", self.name)
-        if not (isinstance(made, type) and issubclass(made, Criterion)):
-            raise SigmaConfigError(f"{self}: is no criterion (got {made!r}). Make it a subclass of Criterion.")
-        refuse_unknown(self.name, more, [f.alias for f in fields(made)])
+        cls = load(OWN, str(given.pop(0))) if self.name == OWN and given else load("criterion", self.name)
+        if not (isinstance(cls, type) and issubclass(cls, Criterion)):
+            raise SigmaConfigError(f"{self}: is no criterion (got {cls!r}). Make it a subclass of Criterion.")
+        refuse_unknown(self.name, more, [f.alias for f in fields(cls)])
         try:
-            return made(*given, **more)
+            return cls(*given, **more)
         except (TypeError, ValueError) as error:
             raise SigmaConfigError(f"{self}: {phrase(error)}. Check its settings.") from error
 
@@ -453,43 +453,43 @@ class _Parser(Scanner):
 
     def unread(self, at: int, expected: set[str]) -> SigmaError:
         word = next(iter(self.text[at:].split()), "")
-        wanted = [one for words in self.words if words in expected - _UNTOLD for one in words.split(", ")]
+        wanted = [token for words in self.words if words in expected - _UNTOLD for token in words.split(", ")]
         place = repr(word) if word else "its end"
         return SigmaConfigError(
             f"is not understood at {place}; expected {', '.join(wanted)}.{suggest_name(word, wanted)}"
         )
 
     def sentence(self) -> Rule:
-        found = yield self._either()
+        criterion = yield self._either()
         self.need("its end")
-        return found
+        return criterion
 
     def _either(self) -> Rule:
         return self._join_parts("or", Either, lambda: self._join_parts("and", Both, self._negation))
 
     def _join_parts(self, word: str, join: type[_Pair], part: Callable[[], Rule]) -> Rule:
-        found = yield part()
+        criterion = yield part()
         while self.take(word):
-            found = join(found, (yield part()))
-        return found
+            criterion = join(criterion, (yield part()))
+        return criterion
 
     def _negation(self) -> Rule:
         if self.take("not"):
             return Not((yield self._negation()))
-        found = yield self._atom()
+        criterion = yield self._atom()
         if self.take("for"):
             count, unit = float(self.need("a number")), self.need("an address")
-            found = found.for_(count, str(unit), in_all=self.take("in all") is not None)
-        return Once(found) if self.take("once") else found
+            criterion = criterion.for_(count, str(unit), in_all=self.take("in all") is not None)
+        return Once(criterion) if self.take("once") else criterion
 
     def _atom(self) -> Rule:
         if name := self.take("a criterion"):
             return Named(str(name), tuple(self._settings()))
         if not self.take("("):
             return self._question()
-        found = yield self._either()
+        criterion = yield self._either()
         self.need(")")
-        return found
+        return criterion
 
     def _settings(self) -> Iterator[tuple[str, Any]]:
         while not self.take(")"):
@@ -512,6 +512,6 @@ class _Parser(Scanner):
         if not self.take("is") and (verb := self.take(_RELATIVE)):
             number = float(self.need("a number")) if self.take("by") else 0.0
         else:
-            verb, known = self.need(_ABSOLUTE), self.take("a number")
-            number = float(known) if known else str(self.need("another address"))
+            verb, digits = self.need(_ABSOLUTE), self.take("a number")
+            number = float(digits) if digits else str(self.need("another address"))
         return when(str(address), quantifier or "")._ask(" ".join(verb.split()), number)

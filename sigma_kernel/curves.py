@@ -92,17 +92,17 @@ class BranchedCurves:
             own = table({name: curves[at] if at in curves else to_curve([]) for name, curves in self.lines.items()})
             tables.append({"branch": np.full(len(own["iteration"]), branch.number), **own})
         names = ("branch", *AXES, *self.lines)
-        return {name: np.concatenate([one[name] for one in tables]) if tables else np.zeros(0) for name in names}
+        return {name: np.concatenate([t[name] for t in tables]) if tables else np.zeros(0) for name in names}
 
     def abandoned_stretches(self, joined: bool = True) -> dict[str, list[Stretch]]:
         """Return the values on branches after these were left, by name; ``joined`` with the last one before that."""
-        ends, found = limits(self.branches), dict[str, list[Stretch]]()
+        ends, stretches = limits(self.branches), dict[str, list[Stretch]]()
         for name, own in self.lines.items():
             for at, curve in own.items():
                 if (reach := _reach(curve, ends[at])) < len(curve.values):
                     rest = part(curve, slice(max(0, reach - joined), None))
-                    found.setdefault(name, []).append(Stretch(self.branches[at].number, rest))
-        return found
+                    stretches.setdefault(name, []).append(Stretch(self.branches[at].number, rest))
+        return stretches
 
 
 def to_curve(points: Sequence[tuple[float, ...]]) -> Curve:
@@ -131,11 +131,11 @@ def table(curves: Mapping[str, Curve]) -> dict[str, np.ndarray]:
     """Return columns with a row per iteration: iteration, epoch, second, and each curve, NaN where it has no value."""
     every = concatenate_curves([*curves.values()])
     iterations, first = np.unique(every.iterations, return_index=True)
-    found = {"iteration": iterations, "epoch": every.epochs[first], "second": every.seconds[first]}
+    columns = {"iteration": iterations, "epoch": every.epochs[first], "second": every.seconds[first]}
     for name, curve in curves.items():
-        found[name] = np.full(len(iterations), np.nan)
-        found[name][np.searchsorted(iterations, curve.iterations)] = curve.values
-    return found
+        columns[name] = np.full(len(iterations), np.nan)
+        columns[name][np.searchsorted(iterations, curve.iterations)] = curve.values
+    return columns
 
 
 def downsample(curve: Curve, most: int) -> Curve:
@@ -169,10 +169,10 @@ def join_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, BranchedCurves]:
     After a resume, rows start again from an earlier iteration: they replace those from there on.  So do rows after a
     rewind where rows do not name their branch.
     """
-    found: dict[str, _Rows] = {}
+    trainers: dict[str, _Rows] = {}
     for row in rows:
-        found.setdefault(row["trainer"], _Rows()).add(row)
-    return {name: own.curves() for name, own in found.items()}
+        trainers.setdefault(row["trainer"], _Rows()).add(row)
+    return {name: own.curves() for name, own in trainers.items()}
 
 
 @define(eq=False, repr=False)
@@ -199,9 +199,9 @@ class _Rows:
     def _turn(self, about: tuple[Any, ...], iteration: float) -> None:
         """Begin another branch, or go on after a resume from an earlier iteration: what follows that is replaced."""
         number, session, start = about
-        known = [n for n, branch in enumerate(self.branches) if branch.number == number]
-        if known and (session is None or session != self.about[1]):
-            del self.branches[known[-1] + 1 :], self.points[known[-1] + 1 :]
+        indices = [n for n, branch in enumerate(self.branches) if branch.number == number]
+        if indices and (session is None or session != self.about[1]):
+            del self.branches[indices[-1] + 1 :], self.points[indices[-1] + 1 :]
             for points in self.points[-1].values():
                 _cut(points, (iteration if session is None else start) + 1)
         else:

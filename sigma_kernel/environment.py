@@ -297,27 +297,27 @@ class Environment(SteeringMethods, settings.Settled):
         if self._replaying:
             raise SigmaStateError(f"environment {self.name!r}: cannot {command} in a replay. Resume the run instead.")
         name = arguments.pop("trainer", None)
-        made = make_command(Resolver(self.catalogue), command, arguments, by_hand=True)
+        change = make_command(Resolver(self.catalogue), command, arguments, by_hand=True)
         if name is not None:
             self._runner.await_begin()
-            return self._deliver({name: made})
-        if made.legal:
-            self._check(command, made.legal)
+            return self._deliver({name: change})
+        if change.legal:
+            self._check(command, change.legal)
         self._runner.await_begin()
-        if not self._runner.is_active and made.prepares:
+        if not self._runner.is_active and change.prepares:
             self.prepare()
-        parts = made.for_trainers(self.registry, self.lifecycles())
-        if not parts and made.concerns and made.prepares:  # another command came first, or training has just ended
-            which = " or ".join(made.concerns)
+        parts = change.for_trainers(self.registry, self.lifecycles())
+        if not parts and change.concerns and change.prepares:  # another command came first, or training has just ended
+            which = " or ".join(change.concerns)
             raise SigmaStateError(f"environment {self.name!r}: cannot {command}, as no trainer is {which}.")
         return self._deliver(parts)
 
-    def _deliver(self, made: Mapping[str, Command]) -> dict[str, Any]:
-        made = {name: command.in_full(Resolver(self.catalogue).in_full) for name, command in made.items()}
-        for name, command in made.items():  # check all before queueing any
+    def _deliver(self, commands: Mapping[str, Command]) -> dict[str, Any]:
+        commands = {name: each.in_full(Resolver(self.catalogue).in_full) for name, each in commands.items()}
+        for name, command in commands.items():  # check all before queueing any
             self.trainer(name).lifecycle.check(command)
         self._records.note_plugins()
-        requests = {name: self.trainer(name).lifecycle.send(command) for name, command in made.items()}
+        requests = {name: self.trainer(name).lifecycle.send(command) for name, command in commands.items()}
         return {name: request.result() for name, request in requests.items()}
 
     def get(self, address: str) -> Any:
@@ -342,7 +342,7 @@ class Environment(SteeringMethods, settings.Settled):
         progress_monitor = find_progress_monitor(self.catalogue, progress, self.monitors)
         steering_monitor = find_steering_monitor(self.catalogue, self.control)
         monitors = {**progress_monitor, **steering_monitor, **self.monitors}
-        talking = {name: one for name, one in monitors.items() if one.talks}
+        talking = {name: monitor for name, monitor in monitors.items() if monitor.talks}
         self._watchers.start(talking if self._replaying else monitors, partial(EnvironmentView, self))
 
     def linger(self) -> None:

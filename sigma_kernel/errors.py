@@ -30,7 +30,7 @@ class SigmaError(Exception):
     exit_code = 1
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(_shorten_lines(one) if isinstance(one, str) else one for one in args))
+        super().__init__(*(_shorten_lines(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 def _shorten_lines(text: str) -> str:
@@ -137,10 +137,10 @@ _ELSEWHERE = {"lr": ["learning_rate"], "model": ["network"], "callbacks": ["hook
 
 def name_components(records: Iterable[Any]) -> None:
     """Let :func:`introduce_errors` name these components, and :func:`suggest_name` suggest them and their settings."""
-    for one in records:
-        _NAMES[one.path] = one.full_name
-        for theirs, _, ours in (pair.partition("=") for pair in one.also_known_as.split()):
-            _ELSEWHERE.setdefault(theirs.lower().replace("_", ""), []).append(ours or one.name)
+    for record in records:
+        _NAMES[record.path] = record.full_name
+        for theirs, _, ours in (pair.partition("=") for pair in record.also_known_as.split()):
+            _ELSEWHERE.setdefault(theirs.lower().replace("_", ""), []).append(ours or record.name)
 
 
 def component_name(component: object) -> str:
@@ -161,7 +161,7 @@ def _describe_value(value: Any) -> str:
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.dtype} of shape {value.shape}"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{name!r}: {_describe_value(one)}' for name, one in value.items())}}}"
+        return f"{{{', '.join(f'{name!r}: {_describe_value(item)}' for name, item in value.items())}}}"
     return f"({', '.join(map(_describe_value, value))})" if isinstance(value, tuple) else type(value).__name__
 
 
@@ -208,12 +208,12 @@ def suggest_name(name: str, known: Iterable[str], listed: str = "") -> str:
     For a name of another library, it is `` Sigma calls it 'x'.``
     """
     names = list(known)
-    if theirs := [one for one in _ELSEWHERE.get(name.lower().replace("_", ""), ()) if one in names]:
+    if theirs := [candidate for candidate in _ELSEWHERE.get(name.lower().replace("_", ""), ()) if candidate in names]:
         return f" Sigma calls it {theirs[0]!r}."
-    lower, name = {one.lower(): one for one in names}, name.lower()
-    ends = [one for one in lower if one.endswith(f".{name}")][:MOST]
-    if found := ends or get_close_matches(name if len(name) <= LONGEST else "", lower, n=1):
-        return f" Did you mean {' or '.join(repr(lower[one]) for one in found)}?"
+    lower, name = {candidate.lower(): candidate for candidate in names}, name.lower()
+    ends = [candidate for candidate in lower if candidate.endswith(f".{name}")][:MOST]
+    if matches := ends or get_close_matches(name if len(name) <= LONGEST else "", lower, n=1):
+        return f" Did you mean {' or '.join(repr(lower[candidate]) for candidate in matches)}?"
     return f" {listed} {', '.join(names) or 'none'}." if listed else ""
 
 

@@ -148,8 +148,8 @@ def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 
 def argmax(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
     """Return the index of the maximum, the first one on ties, int32."""
-    found = ops.argmax(x, axis=place(x.shape, axis))
-    return found if keepdims else squeeze(found, axis)
+    indices = ops.argmax(x, axis=place(x.shape, axis))
+    return indices if keepdims else squeeze(indices, axis)
 
 
 def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -180,8 +180,8 @@ def log_sum_exp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     gone = axes(x.shape, axis)
     largest = stop(ops.max(x, axis=gone))
     shift = where(is_finite(largest), largest, 0.0)
-    found = log(ops.sum(exp(x - shift), axis=gone)) + shift
-    return found if keepdims else squeeze(found, gone)
+    result = log(ops.sum(exp(x - shift), axis=gone)) + shift
+    return result if keepdims else squeeze(result, gone)
 
 
 def softmax(x: Array, axis: int = -1) -> Array:

@@ -25,8 +25,8 @@ class Messages(Generic[T]):
     def add(self, make: Callable[[int], T]) -> T:
         """Add and return the entry that is made of its number."""
         number = next(self._count)
-        self._logged.append((number, made := make(number)))
-        return made
+        self._logged.append((number, message := make(number)))
+        return message
 
     def entries_after(self, number: int) -> list[tuple[int, T]]:
         """Return the entries that came after a number."""

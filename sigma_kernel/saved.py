@@ -31,12 +31,12 @@ def read_saved(
 
     These are the ``columns`` and the ``classes`` by section, or of "" if only one has any.
     """
-    found = _newest(Path(run), trainer)
-    parameters = {name.removeprefix(LAYERS): x for name, x in found.arrays.items() if name.startswith(LAYERS)}
-    learned = found.values.get("learned", {})
-    classes = learned.get("classes") or {"": found.values.get("classes", ())}  # of the only section that has any
-    known = {"columns": learned.get("columns", {}), "classes": classes}
-    return parameters, {what: {name: [*names] for name, names in one.items()} for what, one in known.items()}
+    checkpoint = _newest(Path(run), trainer)
+    parameters = {name.removeprefix(LAYERS): x for name, x in checkpoint.arrays.items() if name.startswith(LAYERS)}
+    learned = checkpoint.values.get("learned", {})
+    classes = learned.get("classes") or {"": checkpoint.values.get("classes", ())}  # of the only section that has any
+    facts = {"columns": learned.get("columns", {}), "classes": classes}
+    return parameters, {what: {name: [*names] for name, names in sections.items()} for what, sections in facts.items()}
 
 
 def _newest(path: Path, trainer: str | None) -> Checkpoint:

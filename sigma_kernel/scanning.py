@@ -40,12 +40,12 @@ class Scanner(ABC):
 
     def take(self, name: str) -> Word | None:
         """Consume a token and return it, or None if the text continues differently."""
-        found = re.compile(self.words[name]).match(self.text, self.at)
-        if found is None:
+        match = re.compile(self.words[name]).match(self.text, self.at)
+        if match is None:
             self._missed[self.at].add(name)
             return None
-        word = Word(found[found.re.groups])
-        word.at, self.at = found.start(found.re.groups), found.end()
+        word = Word(match[match.re.groups])
+        word.at, self.at = match.start(match.re.groups), match.end()
         return word
 
     def need(self, name: str) -> Word:

@@ -99,8 +99,8 @@ class EnvironmentView:
     def entries(self, pattern: str = "**") -> list[AddressEntry]:
         """Return the addresses that match a pattern, with their kinds; values of hooks may disappear meanwhile."""
         registry = self.environment.registry
-        found = (_entry(registry, name, *kind) for name, kind in registry.kinds(pattern).items())
-        return [entry for entry in found if entry is not None]
+        entries = (_entry(registry, name, *kind) for name, kind in registry.kinds(pattern).items())
+        return [entry for entry in entries if entry is not None]
 
     def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return what was measured, or set, at an address since a cursor, and the next cursor."""

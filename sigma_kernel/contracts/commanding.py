@@ -133,7 +133,7 @@ class Command(ABC):
 
     def for_trainers(self, root: Registry, trainers: Mapping[str, CommandTarget]) -> Mapping[str, Command]:
         """Return the command of each trainer, for one that was sent without a name; its addresses start at ``root``."""
-        return {name: self for name, one in trainers.items() if not self.concerns or one.status in self.concerns}
+        return {name: self for name, target in trainers.items() if not self.concerns or target.status in self.concerns}
 
     def to_row(self) -> dict[str, Any]:
         """Return the command as its row in the journal holds it."""
@@ -152,10 +152,10 @@ class PatternCommand(Command):
 
     def for_trainers(self, root: Registry, trainers: Mapping[str, CommandTarget]) -> Mapping[str, Command]:
         """Return the command of each trainer that has matches; raise SigmaAddressError if nothing matches."""
-        if not (found := root.addresses(self.pattern)):
+        if not (addresses := root.addresses(self.pattern)):
             raise root.unmatched(self.pattern)
         inside = self.pattern if self.pattern.startswith("**") else self.pattern.partition(".")[2]
-        named = (address.partition(".")[0] for address in found)
+        named = (address.partition(".")[0] for address in addresses)
         return {name: evolve(self, pattern=inside) for name in named if name in trainers}
 
 
@@ -167,15 +167,15 @@ def make_command(find: Find, name: str, arguments: Mapping[str, Any], by_hand: b
 
     Raises SigmaConfigError if no plugin offers it, SigmaStateError if its arguments do not fit.
     """
-    made: type[Command] = find("command", name)
-    known = [a.name for a in fields(made)]
+    cls: type[Command] = find("command", name)
+    names = [a.name for a in fields(cls)]
     for argument in arguments:
-        if argument not in known:
-            raise SigmaStateError(f"command {name!r}: has no {argument!r}.{suggest_name(argument, known)}")
+        if argument not in names:
+            raise SigmaStateError(f"command {name!r}: has no {argument!r}.{suggest_name(argument, names)}")
     try:
-        return made(**{**(made.by_hand if by_hand else {}), **arguments})
+        return cls(**{**(cls.by_hand if by_hand else {}), **arguments})
     except TypeError:
-        raise SigmaStateError(f"command {name!r}: needs {', '.join(known)}.") from None
+        raise SigmaStateError(f"command {name!r}: needs {', '.join(names)}.") from None
     except SigmaConfigError as error:  # drops the class name before the argument's
         raise SigmaStateError(f"command {name!r}: {str(error).partition('.')[2]}") from None
 
@@ -183,8 +183,8 @@ def make_command(find: Find, name: str, arguments: Mapping[str, Any], by_hand: b
 def command_of_row(find: Find, row: Mapping[str, Any]) -> Command:
     """Return the command of a journal row."""
     try:
-        known = fields(find("command", row["command"]))
+        attributes = fields(find("command", row["command"]))
     except SigmaError as error:
         remedy = "Install the plugin that offered this command: the journal cannot be replayed without it."
         raise type(error)(f"{error} {remedy}") from error
-    return make_command(find, row["command"], {a.name: row[a.name] for a in known if a.name in row})
+    return make_command(find, row["command"], {a.name: row[a.name] for a in attributes if a.name in row})

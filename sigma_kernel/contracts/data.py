@@ -169,7 +169,7 @@ class Dataset(Settled):
         has ``column_names``, and as ``tables`` what extracts sections that were frames.
         """
         for section in self.sections:
-            there, wanted = ([*one.column_names(section)] for one in (self, training))
+            there, wanted = ([*dataset.column_names(section)] for dataset in (self, training))
             if there and wanted and there != wanted:
                 names = f"the columns {', '.join(there)}; the training had {', '.join(wanted)}"
                 raise SigmaDataError(f"data: section {section!r} has {names}. Give these, in this order.")

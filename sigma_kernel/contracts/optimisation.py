@@ -159,15 +159,15 @@ class Optimiser(Settled):
         parameters, slots = dict[str, Node](), dict(update.slots)
         for address, new in update.parameters.items():
             node, due = new, update.due.get(address)
-            made = {COUNT: objective.slot(address, COUNT) + 1}
+            nodes = {COUNT: objective.slot(address, COUNT) + 1}
             for name, modifier in self.modifiers.items():
                 if matches(modifier.match, address, objective.tags):
                     with introduce_errors(f"modifier {name!r}", modifier):
                         node, own = _pair(modifier.apply(node, address, objective, f"modifiers.{name}"), "apply()")
                         expect(node.spec == new.spec, f"{address!r} is {new.spec}, and must keep shape and dtype", node)
-                    made |= {f"modifiers.{name}.{slot}": value for slot, value in own.items()}
+                    nodes |= {f"modifiers.{name}.{slot}": value for slot, value in own.items()}
             parameters[address] = _hold_back(due, node, objective.parameters[address])
-            slots |= {(address, slot): _hold_back(due, x, objective.slot(address, slot)) for slot, x in made.items()}
+            slots |= {(address, slot): _hold_back(due, x, objective.slot(address, slot)) for slot, x in nodes.items()}
         return Update(parameters, slots)
 
 
@@ -227,7 +227,7 @@ class GradientOptimiser(Optimiser):
     @property
     def changes(self) -> Mapping[str, Change]:
         """Return the transforms and the modifiers by their addresses below that of the optimiser."""
-        return {**{f"transforms.{name}": one for name, one in self.transforms.items()}, **super().changes}
+        return {**{f"transforms.{name}": transform for name, transform in self.transforms.items()}, **super().changes}
 
     def build(self, objective: Objective) -> Update:
         """Build the update graph: transforms in order, then :meth:`update` for each parameter."""
@@ -251,18 +251,18 @@ class GradientOptimiser(Optimiser):
 
     def _transform_gradients(self, objective: Objective) -> Transformed:
         """Return the gradients after all transforms, with all their slots by full names."""
-        found = Transformed(objective.gradients())
+        current = Transformed(objective.gradients())
         for name, transform in self.transforms.items():
             with introduce_errors(f"transform {name!r}", transform):
-                made = transform.apply(found.gradients, objective, f"transforms.{name}")
-                new = made if isinstance(made, Transformed) else Transformed(made)
-                alike = isinstance(new.gradients, Mapping) and new.gradients.keys() == found.gradients.keys()
-                expect(alike, "apply() must return a gradient for each one that it is given", made)
-            if new.due.keys() & found.due.keys():
+                result = transform.apply(current.gradients, objective, f"transforms.{name}")
+                new = result if isinstance(result, Transformed) else Transformed(result)
+                alike = isinstance(new.gradients, Mapping) and new.gradients.keys() == current.gradients.keys()
+                expect(alike, "apply() must return a gradient for each one that it is given", result)
+            if new.due.keys() & current.due.keys():
                 raise SigmaConfigError(f"transform {name!r}: another transform holds back updates already. Keep one.")
             slots = {(address, f"transforms.{name}.{slot}"): node for (address, slot), node in new.slots.items()}
-            found = Transformed(new.gradients, {**found.slots, **slots}, {**found.due, **new.due})
-        return found
+            current = Transformed(new.gradients, {**current.slots, **slots}, {**current.due, **new.due})
+        return current
 
 
 def _pair(updated: Any, what: str) -> tuple[Node, Nodes]:

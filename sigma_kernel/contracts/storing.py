@@ -177,11 +177,11 @@ class Checkpoints(ABC):
 
     def epochs(self) -> dict[int, int]:
         """Return the epochs of the checkpoints that are intact, by iteration; it is called often."""
-        found = dict[int, int]()
+        epochs = dict[int, int]()
         for number in self.numbers():
             with suppress(SigmaCheckpointError):  # reading it raises the error
-                found[number] = int(self.read_manifest(str(number), _silent)["values"]["clock"]["epoch"])
-        return found
+                epochs[number] = int(self.read_manifest(str(number), _silent)["values"]["clock"]["epoch"])
+        return epochs
 
     @abstractmethod
     def list_abandoned(self, number: int) -> list[str]:
@@ -206,12 +206,12 @@ class Checkpoints(ABC):
         """
         for label in map(str, among or self.numbers()[::-1]):
             try:
-                found = self.read(label, log)
-                use(label, found)
+                checkpoint = self.read(label, log)
+                use(label, checkpoint)
             except SigmaCheckpointError as error:
                 log(str(error))
             else:
-                return label, found
+                return label, checkpoint
         remedy = "One is saved when a run ends, and by the hook checkpoint; or train again"
         raise SigmaCheckpointError(f"{self.place('')}: holds no checkpoint that is intact and fits. {remedy}.")
 

@@ -55,8 +55,8 @@ def gradient(function: Callable[..., Any], argument: int | Sequence[int] = 0) ->
             raise SigmaGraphError(f"gradient: the function must return a node (got {type(loss).__name__}).")
         targets = [node for i in places for node in leaves(given[i])]
         flows = iter(differentiation.gradient(loss, targets))
-        found = tuple(map_leaves(lambda _: next(flows), given[i]) for i in places)
-        return _compute_leaves(found[0] if isinstance(argument, int) else found, held, arguments)
+        gradients = tuple(map_leaves(lambda _: next(flows), given[i]) for i in places)
+        return _compute_leaves(gradients[0] if isinstance(argument, int) else gradients, held, arguments)
 
     return slopes
 
@@ -98,9 +98,9 @@ def map_leaves(change: Callable[[Any], Any], tree: Tree) -> Tree:
 
 def leaves(tree: Tree) -> list[Any]:
     """Return the arrays, numbers and nodes of a tree."""
-    found: list[Any] = []
-    map_leaves(found.append, tree)
-    return found
+    entries: list[Any] = []
+    map_leaves(entries.append, tree)
+    return entries
 
 
 def _input(held: Held, leaf: Any) -> Node:
@@ -126,8 +126,8 @@ def _compute_leaves(result: Tree, held: Held, arguments: Sequence[Tree]) -> Tree
     graph = Graph(tuple(held), nodes)
     inside = any(isinstance(leaf, Node) for leaf in leaves(arguments))
     open_ = inside or any(node.op == "input" and node not in held for node in graph)
-    found: Sequence[Any] = _with_constants(graph, held) if open_ else evaluate_graph(graph, *held.values())
-    values = iter(found)
+    outputs: Sequence[Any] = _with_constants(graph, held) if open_ else evaluate_graph(graph, *held.values())
+    values = iter(outputs)
     return map_leaves(lambda leaf: next(values) if isinstance(leaf, Node) else leaf, result)
 
 

@@ -48,9 +48,9 @@ def pull(seeds: Sequence[tuple[Node, Flow]], targets: Sequence[Node], border: Co
         flows.add(node, flow)
     for node in reversed(order):
         if node in needed and node not in border and flows.reach(node):
-            for operand, found in zip(node.inputs, flows.of_operands(node, needed), strict=True):
-                if found is not None and operand in needed:
-                    flows.add(operand, found)
+            for operand, part in zip(node.inputs, flows.of_operands(node, needed), strict=True):
+                if part is not None and operand in needed:
+                    flows.add(operand, part)
     return {target: flows.whole[target] for target in targets if target in flows.whole}
 
 
@@ -83,8 +83,8 @@ class _Flows:
 
     def add(self, node: Node, flow: Flow) -> None:
         if node.op == "part":
-            found, key = self.parts.setdefault(node.inputs[0], {}), node.attrs["index"]
-            found[key] = found[key] + flow.zero_outside() if key in found else flow.zero_outside()
+            parts, key = self.parts.setdefault(node.inputs[0], {}), node.attrs["index"]
+            parts[key] = parts[key] + flow.zero_outside() if key in parts else flow.zero_outside()
         self.whole[node] = self.whole[node] + flow if node in self.whole else flow
 
     def reach(self, node: Node) -> bool:
@@ -125,8 +125,8 @@ def _walk_back(scan: Node, came: Mapping[int, Node], needed: Container[Node]) ->
     products = {i: x for i, flow in step.items() if i >= cut and (x := _factors(flow))}
     sums = {i: symbol(x.shape, x.dtype) for i, x in step.items() if i >= cut and i not in products}
     ends = [*(step.get(i, _zeros(inner[i])) for i in state), *(total + step[i] for i, total in sums.items())]
-    known = saved | {each[i]: came[i] for i in each}
-    sequences = _read_by([*ends, *step.values()], scan, known)
+    substitutes = saved | {each[i]: came[i] for i in each}
+    sequences = _read_by([*ends, *step.values()], scan, substitutes)
     stacked = [step[i] for i in step if carries <= i < cut]
     have = {*sequences, *stacked}
     stacked += dict.fromkeys(x for pair in products.values() for x in pair if x not in have)
@@ -150,11 +150,11 @@ def _step_back(
     outputs = scan.attrs["body"].outputs
     seeds = [(outputs[i], Flow(flow)) for i, flow in state.items()]
     seeds += [((*outputs, *inner)[i], Flow(flow)) for i, flow in each.items()]  # incoming carries are results as well
-    found = pull(seeds, [inner[i] for i in wanted])
+    by_node = pull(seeds, [inner[i] for i in wanted])
     stacks = {x: part for x, part in zip(outputs, results(scan), strict=False) if part.attrs["index"] >= carries}
     own_inputs = set(inner)
     saved = {x: symbol(x.shape, x.dtype) for x in stacks if x not in own_inputs}
-    flows = {i: found[inner[i]].zero_outside() for i in wanted if inner[i] in found}
+    flows = {i: by_node[inner[i]].zero_outside() for i in wanted if inner[i] in by_node}
     read = dict(zip(flows, replace_nodes([*flows.values()], saved), strict=True))
     return read, {own: stacks[x] for x, own in saved.items()}
 

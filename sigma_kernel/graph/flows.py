@@ -42,8 +42,8 @@ class Flow:
         """Return the gradient of each operand by the rule of a node's op; None for those that have none."""
         apart = OPS[node.op].entries in ("apart", "moved", "folded")
         flow = self if apart else Flow(self.zero_outside(), self.mask)
-        found = _by_rule(flow.value, node, *(_selected_rows(node, self.mask) if node.op == "matmul" else ()))
-        return tuple(None if x is None else flow.of_operand(node, i, x) for i, x in enumerate(found))
+        values = _by_rule(flow.value, node, *(_selected_rows(node, self.mask) if node.op == "matmul" else ()))
+        return tuple(None if x is None else flow.of_operand(node, i, x) for i, x in enumerate(values))
 
     def of_operand(self, node: Node, at: int, value: Node) -> Flow:
         """Return an operand's gradient, given what the rule of the node's op made of this one."""
@@ -87,8 +87,8 @@ def unbroadcast(flow: Node, shape: Shape) -> Node:
 def _by_rule(value: Node, node: Node, *operands: Node) -> tuple[Node | None, ...]:
     rule = OPS[node.op].gradient
     assert rule is not None  # else the op is differentiated through its expansion
-    found = rule(value, node, *(operands or node.inputs), **node.attrs)
-    return found if isinstance(found, tuple) else (found,)
+    result = rule(value, node, *(operands or node.inputs), **node.attrs)
+    return result if isinstance(result, tuple) else (result,)
 
 
 def _is_linear(node: Node) -> bool:

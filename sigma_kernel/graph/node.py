@@ -129,10 +129,10 @@ class Node:
         """
         name = REFLECTED.get(ufunc)
         if name and method == "__call__" and not settings and not isinstance(operands[0], Node):
-            made: Node = getattr(operands[1], name)(operands[0])
-            return made
-        known = next((row.name for row in OPS.values() if getattr(np, row.standard, None) is ufunc), ufunc.__name__)
-        remedy = f"f.{known}, of" if known in OPS else "operators, and the functions of"
+            result: Node = getattr(operands[1], name)(operands[0])
+            return result
+        function = next((row.name for row in OPS.values() if getattr(np, row.standard, None) is ufunc), ufunc.__name__)
+        remedy = f"f.{function}, of" if function in OPS else "operators, and the functions of"
         raise SigmaGraphError(
             f"np.{ufunc.__name__}: NumPy cannot compute with {self!r}, whose value is unknown while the graph is "
             f"built. Use {remedy} sigma_kernel.functions."
@@ -291,13 +291,13 @@ class Node:
 
     def max(self, axis: Axis = None, keepdims: bool = False) -> Node:
         """Return the maximum over axes, all by default; equal maxima share the gradient evenly."""
-        made = self._reduce("max", axis, keepdims)
-        return made.astype("bool") if self.dtype == "bool" else made
+        result = self._reduce("max", axis, keepdims)
+        return result.astype("bool") if self.dtype == "bool" else result
 
     def min(self, axis: Axis = None, keepdims: bool = False) -> Node:
         """Return the minimum over axes, all by default; equal minima share the gradient evenly."""
-        made = -(-self).max(axis, keepdims)
-        return made.astype("bool") if self.dtype == "bool" else made
+        result = -(-self).max(axis, keepdims)
+        return result.astype("bool") if self.dtype == "bool" else result
 
     def mean(self, axis: Axis = None, keepdims: bool = False) -> Node:
         """Return the mean over axes, all by default."""
@@ -313,9 +313,9 @@ def _product(x: Any, y: Any) -> Node:
     """Return a matrix product; a vector is a row on the left, and a column on the right."""
     x, y = (value if hasattr(value, "shape") else np.asarray(value) for value in (x, y))
     row, column = len(x.shape) == 1, len(y.shape) == 1
-    made = apply("matmul", x[None] if row else x, y[:, None] if column else y)
-    made = made[..., 0] if column else made
-    return made[..., 0, :] if row and not column else made[..., 0] if row else made
+    result = apply("matmul", x[None] if row else x, y[:, None] if column else y)
+    result = result[..., 0] if column else result
+    return result[..., 0, :] if row and not column else result[..., 0] if row else result
 
 
 def _is_whole(part: Any) -> bool:

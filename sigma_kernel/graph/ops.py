@@ -56,8 +56,8 @@ class Op(Rules):
     def __call__(self, first: np.ndarray, second: Node, /, *others: Node | Constant, **attrs: Any) -> Node: ...
     def __call__(self, *inputs: Any, **attrs: Any) -> Node | np.ndarray:  # type: ignore[misc]  # ``first`` is positional
         """Return a node, or the value of one whose operands are arrays and numbers."""
-        made = super().__call__(*inputs, **attrs)
-        return made if not inputs or Node in map(type, inputs) else evaluate_graph(Graph((), (made,)))[0]
+        result = super().__call__(*inputs, **attrs)
+        return result if not inputs or Node in map(type, inputs) else evaluate_graph(Graph((), (result,)))[0]
 
 
 def op(

@@ -274,7 +274,7 @@ def attention(q: Shape, k: Shape, v: Shape, *mask: Shape, causal: bool) -> Shape
     fits = min(map(len, (q, k, v))) >= 2 and (q[-1], k[-2]) == (k[-1], v[-2])
     _require(fits, "the operands must be queries (..., l, d), keys (..., s, d) and values (..., s, e)")
     scores = (*broadcast(q[:-2], k[:-2]), q[-2], k[-2])
-    _require(len(mask) < 2 and all(broadcast(scores, one) == scores for one in mask), f"a mask must fit {scores}")
+    _require(len(mask) < 2 and all(broadcast(scores, shape) == scores for shape in mask), f"a mask must fit {scores}")
     _require(not causal or q[-2] == k[-2], "causal attention is of a sequence to itself. Pass a mask for another one.")
     return (*broadcast(q[:-2], k[:-2], v[:-2]), q[-2], v[-1])
 

@@ -43,11 +43,11 @@ class Architecture(Settled):
 
     def __new__(cls, *given: Any, **settings: Any) -> Self:
         """Set the defaults of a class whose own ``__init__`` may not call that of its base."""
-        made = super().__new__(cls)
-        for one in () if "__attrs_attrs__" in vars(cls) else attrs.fields(cls):
-            if one.default is not attrs.NOTHING:
-                object.__setattr__(made, one.name, _default(made, one.default))
-        return made
+        architecture = super().__new__(cls)
+        for attribute in () if "__attrs_attrs__" in vars(cls) else attrs.fields(cls):
+            if attribute.default is not attrs.NOTHING:
+                object.__setattr__(architecture, attribute.name, _default(architecture, attribute.default))
+        return architecture
 
     def __add__(self, other: Architecture) -> Architecture:
         return Chain((*layers_of(self), *layers_of(other))) if isinstance(other, Architecture) else NotImplemented
@@ -96,7 +96,7 @@ def size(architecture: Architecture) -> int:
     """Return the number of layers in a chain, including those that its layers own, which may run several times."""
     owned = ((layer, f) for layer in layers_of(architecture) for f in attrs.fields(type(layer)))
     inner = ((getattr(layer, f.metadata.get("times", ""), 1), getattr(layer, f.name)) for layer, f in owned)
-    return len(layers_of(architecture)) + sum(n * size(one) for n, one in inner if isinstance(one, Architecture))
+    return len(layers_of(architecture)) + sum(n * size(part) for n, part in inner if isinstance(part, Architecture))
 
 
 def check_size(layers: int) -> None:
@@ -174,22 +174,22 @@ class Wired:
 
 def wire(ends: Sequence[Architecture]) -> dict[int, Wired]:
     """Return the layers that lead to these ends by identity, sources first; raises SigmaNetworkError for a cycle."""
-    known, wired = _wire_layers(ends), dict[int, Wired]()
+    wiring, wired = _wire_layers(ends), dict[int, Wired]()
     path: dict[int, None] = {}  # from an end to the layer that is visited
     waiting = [(key, False) for key in reversed(_last_layers(ends))]
     while waiting:
         key, sources_done = waiting.pop()
         if sources_done:
-            wired[key] = known[key]
+            wired[key] = wiring[key]
             path.popitem()
         elif key in path:
-            names = [label(known[layer].layer) for layer in path]
-            cycle = " -> ".join(reversed([*names[list(path).index(key) :], label(known[key].layer)]))
+            names = [label(wiring[layer].layer) for layer in path]
+            cycle = " -> ".join(reversed([*names[list(path).index(key) :], label(wiring[key].layer)]))
             remedy = "Use a copy (2 * layer), with share={'weights': '1-dense.weights'} for the same, or remove a link"
             raise SigmaNetworkError(f"architecture: {cycle} is a cycle. {remedy}.")
         elif key not in wired:
             path[key] = None
-            waiting += [(key, True), *((source, False) for source in reversed(known[key].sources))]
+            waiting += [(key, True), *((source, False) for source in reversed(wiring[key].sources))]
     return wired
 
 
@@ -211,13 +211,13 @@ def _wire_layers(ends: Sequence[Architecture]) -> dict[int, Wired]:
                 waiting += [*_branches(layer), *layer._linked]
         for first, second in pairwise(chain):
             before[id(second)][id(first)] = None
-    known = {}
+    wiring = {}
     for key, layer in layers.items():
         previous = tuple(before[key])
-        known[key] = Wired(
+        wiring[key] = Wired(
             layer, previous[:1], _last_layers(_branches(layer)), previous[1:] + _last_layers(layer._linked)
         )
-    return known
+    return wiring
 
 
 def _branches(layer: Any) -> tuple[Architecture, ...]:

@@ -32,11 +32,11 @@ def lanes(sources: Sources) -> list[str]:
     held: list[str | None] = []  # the layer whose value each lane holds
     lines = []
     for i, (name, own) in enumerate(sources.items()):
-        after = [None if one is None or last[one] == i else one for one in held]
-        free = [place for place, one in enumerate(after) if one is None]
+        after = [None if layer is None or last[layer] == i else layer for layer in held]
+        free = [place for place, layer in enumerate(after) if layer is None]
         place = min(free, key=lambda q: held[q] is None, default=len(held))  # the first that ends there, else is free
         held, after = ([*lane, *[None] * (place == len(lane))] for lane in (held, after))
-        lines.append(_line(place, [q for q, one in enumerate(held) if one in own], held, after))
+        lines.append(_line(place, [q for q, layer in enumerate(held) if layer in own], held, after))
         after[place] = name if name in last else None
         held = after
     width = max(map(len, lines), default=0)
@@ -47,8 +47,8 @@ def _line(place: int, joined: Sequence[int], before: Sequence[str | None], after
     """Return the line of a layer in a lane: which lanes come from above, and go on below, and which it joins."""
     low, high = min([place, *joined]), max([place, *joined])
     marks = [
-        MARKS[(one is not None) + 2 * (after[q] is not None) + 4 * (low < q <= high) + 8 * (low <= q < high)]
-        for q, one in enumerate(before)
+        MARKS[(layer is not None) + 2 * (after[q] is not None) + 4 * (low < q <= high) + 8 * (low <= q < high)]
+        for q, layer in enumerate(before)
     ]
     marks[place] = "●"
     return "".join(mark + ("─" if low <= q < high else " ") for q, mark in enumerate(marks)).rstrip()

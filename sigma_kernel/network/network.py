@@ -83,9 +83,9 @@ class Network:
         layers = place(every)
         check_size(sum(size(placed.layer) for placed in layers))
         _check_links(layers)
-        known = {placed.name: placed.layer for placed in layers}
+        by_name = {placed.name: placed.layer for placed in layers}
         for placed in layers:
-            _check_place(placed, [known[source] for source in placed.sources])
+            _check_place(placed, [by_name[source] for source in placed.sources])
         return cls(layers, every)
 
     def __getitem__(self, name: str) -> Placed:
@@ -131,10 +131,10 @@ class Network:
     @cached_property
     def _leading(self) -> set[str]:
         """Return the names of the layers that lead to outputs, and of the outputs."""
-        found = {placed.name for placed in self.outputs}
+        names = {placed.name for placed in self.outputs}
         for placed in reversed(self.layers):  # sources come first
-            found |= {*placed.sources} if placed.name in found else set()
-        return found
+            names |= {*placed.sources} if placed.name in names else set()
+        return names
 
     @property
     def samples(self) -> tuple[str, ...]:
@@ -154,8 +154,8 @@ class Network:
     def weights(self, there: Collection[str]) -> tuple[str, ...]:
         """Return the sections of sample weights, among those that there are; the default one, unless it is read."""
         read = {*self.sections(False), *(placed.layer.targets for placed in self.targeted_costs)}
-        found = dict.fromkeys(placed.layer.weights for placed in self.costs)
-        return tuple(name for name in found if name in there and (name != WEIGHTS or name not in read))
+        names = dict.fromkeys(placed.layer.weights for placed in self.costs)
+        return tuple(name for name in names if name in there and (name != WEIGHTS or name not in read))
 
     def targets(self, output: str = "") -> str:
         """Return the section with the targets of an output, by default the first.
@@ -177,8 +177,8 @@ class Network:
         """Return the section whose numbers an output, by default the first, estimates; "" for classes and others."""
         ends = [self[output] if output else self.outputs[0]]
         for placed in self.layers:  # sources come first
-            ends += [placed] if placed.layer.reshapes and placed.sources[0] in [one.name for one in ends] else []
-        judge = next((found for one in ends if (found := self._judge(one))), None)
+            ends += [placed] if placed.layer.reshapes and placed.sources[0] in [end.name for end in ends] else []
+        judge = next((cost for end in ends if (cost := self._judge(end))), None)
         if judge is None or judge.layer.chooses or judge.layer.decides or not judge.layer.estimates:
             return ""
         return str(judge.layer.targets)
@@ -195,9 +195,9 @@ class Network:
         """
         if self._judge(self[output]) is not None and not np.isfinite(predictions).all():
             raise SigmaNetworkError(f"{output}: predictions are not finite. Train with other settings, or a nan_guard.")
-        if (found := self.classify(output, predictions)) is None:
+        if (classes := self.classify(output, predictions)) is None:
             raise SigmaNetworkError(f"{output}: its cost does not choose among classes. Use predict().")
-        return found
+        return classes
 
     def classify(self, output: str, predictions: np.ndarray) -> tuple[np.ndarray, int] | None:
         """Return the same of any predictions, finite or not, or of targets like them; None for no classes."""
@@ -229,8 +229,8 @@ class Network:
         values: dict[str, Node] = {}
         costs: dict[str, Node] = {}
         totals: dict[str, Totals] = {}
-        known = self.weights(sections)
-        weighted = {placed.name for placed in self.costs if placed.layer.weights in known}
+        weight_sections = self.weights(sections)
+        weighted = {placed.name for placed in self.costs if placed.layer.weights in weight_sections}
         for placed in self.layers:
             here = all(source in values for source in placed.sources) and _section(placed) in ("", *sections)
             if not here and placed.name not in self._leading:
@@ -253,9 +253,9 @@ class Network:
         if (judge := self._judge(output)) is None:
             return value
         with introduce_errors(f"layer {judge.name}", judge.layer):
-            found: Node = judge.layer.prediction(value)
-            expect(isinstance(found, Node), "prediction() must return a node", found)
-        return found
+            prediction: Node = judge.layer.prediction(value)
+            expect(isinstance(prediction, Node), "prediction() must return a node", prediction)
+        return prediction
 
 
 def _section(placed: Placed) -> str:
@@ -279,8 +279,8 @@ def _weights(cost: Placed, data: Nodes) -> dict[str, Node]:
     """Return the sample weights for a cost, as its keyword; raises SigmaNetworkError if it takes none."""
     name, node = cost.layer.weights, data[cost.layer.weights]
     if node.shape[1:] not in ((), (1,)):
-        found = f"section {name!r} has shape {node.shape[1:]}"
-        raise SigmaNetworkError(f"{cost.name}: {found}. Give one weight per sample.")
+        mismatch = f"section {name!r} has shape {node.shape[1:]}"
+        raise SigmaNetworkError(f"{cost.name}: {mismatch}. Give one weight per sample.")
     if "weights" not in signature(cost.layer.forward).parameters:
         raise SigmaNetworkError(
             f"{cost.name}: takes no sample weights, and the data has section {name!r}. Leave it out, or use a cost "

@@ -83,8 +83,8 @@ class _Parser(Scanner):
         self.used: set[str] = set()
 
     def unread(self, at: int, expected: set[str]) -> SigmaError:
-        found = re.compile(_SPACE + r"([\w.]++|[^\s])").match(self.text, at)
-        got = repr(found[1]) if found else "the end"
+        match = re.compile(_SPACE + r"([\w.]++|[^\s])").match(self.text, at)
+        got = repr(match[1]) if match else "the end"
         return SigmaNetworkError(f"{_position(self.text, at)}: expected {', '.join(sorted(expected))} (got {got}).")
 
     # -- statements ----------------------------------------------------------------------------------------------------
@@ -175,14 +175,14 @@ class _Parser(Scanner):
             own = name == OWN and positional  # its path comes first
             factory = self.resolve(OWN, str(positional.pop(0))) if own else self.resolve("layer", str(name))
             check_call(name, factory, positional, named, SigmaNetworkError)
-            made = factory(*positional, **named)
-            if not isinstance(made, Architecture):
-                raise SigmaNetworkError(f"{name}: {made!r} is not a layer.")
-            for one in attrs.fields(type(made)):
-                if "kind" in one.metadata and isinstance(chosen := getattr(made, one.name), str):
-                    self.resolve(one.metadata["kind"], chosen)
-        made._called = str(name) if name != OWN else ""
-        return made
+            layer = factory(*positional, **named)
+            if not isinstance(layer, Architecture):
+                raise SigmaNetworkError(f"{name}: {layer!r} is not a layer.")
+            for attribute in attrs.fields(type(layer)):
+                if "kind" in attribute.metadata and isinstance(chosen := getattr(layer, attribute.name), str):
+                    self.resolve(attribute.metadata["kind"], chosen)
+        layer._called = str(name) if name != OWN else ""
+        return layer
 
     def _argument(self) -> Rule:
         return self._naming(), (yield self._value())
@@ -195,8 +195,8 @@ class _Parser(Scanner):
         if self.take("'['"):
             return (yield self._list("']'", self._value))
         if self.take("'{'"):
-            found = dict((yield self._list("'}'", self._pair)))
-            return self.resolve(OWN, found[OWN]) if found.keys() == {OWN} else found
+            table = dict((yield self._list("'}'", self._pair)))
+            return self.resolve(OWN, table[OWN]) if table.keys() == {OWN} else table
         if text := self.take("a string"):
             return self._string(text)
         for word, value in _CONSTANTS.items():
@@ -219,13 +219,13 @@ class _Parser(Scanner):
 
     def _list(self, end: str, rule: Callable[[], Rule]) -> Rule:
         """Return a comma-separated list up to ``end``; a trailing comma is optional."""
-        found: list[Any] = []
+        items: list[Any] = []
         while not self.take(end):
-            found.append((yield rule()))
+            items.append((yield rule()))
             if not self.take("','"):
                 self.need(end)
                 break
-        return found
+        return items
 
     def _pair(self) -> Rule:
         key = self._string(self.need("a string"))

@@ -61,12 +61,12 @@ class Outline:
 
         Lanes before the names show connections, if they are ``drawn``.
         """
-        found = [row.cells() for row in self.rows]
+        lines = [row.cells() for row in self.rows]
         if drawn:
-            found = [[f"{lane} {name}", *rest] for lane, (name, *rest) in zip(lanes(self.sources), found, strict=True)]
-        if len(found) > MOST:
-            found[MOST // 2 : -MOST // 2] = [["...", "", "", f"{len(found) - MOST:,} more layers"]]
-        return [*found, ["total", "", format_count(self.parameters), ""]]
+            lines = [[f"{lane} {name}", *rest] for lane, (name, *rest) in zip(lanes(self.sources), lines, strict=True)]
+        if len(lines) > MOST:
+            lines[MOST // 2 : -MOST // 2] = [["...", "", "", f"{len(lines) - MOST:,} more layers"]]
+        return [*lines, ["total", "", format_count(self.parameters), ""]]
 
     def __str__(self) -> str:
         return "\n".join(align_rows([HEAD, *self.cells(not is_chain(self.sources))]))
@@ -87,9 +87,9 @@ def format_count(parameters: int | None) -> str:
 # -- what is known -----------------------------------------------------------------------------------------------------
 def outline(layers: Sequence[Placed], shapes: Shapes | None = None) -> Outline:
     """Return the outline of layers in order; without ``shapes``, those that follow from the shapes of inputs."""
-    outputs, known = (shapes.outputs, shapes) if shapes else _infer_shapes(layers)
+    outputs, network_shapes = (shapes.outputs, shapes) if shapes else _infer_shapes(layers)
     counts = Counter(dict.fromkeys(outputs, 0))
-    for address, parameter in known.parameters.items():
+    for address, parameter in network_shapes.parameters.items():
         counts[address.partition(".")[0]] += prod(parameter.shape)
     rows = (Row(x.name, x.sources, getattr(outputs.get(x.name), "shape", None), counts.get(x.name)) for x in layers)
     return Outline(tuple(rows))

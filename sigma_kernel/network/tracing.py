@@ -74,7 +74,7 @@ def fix(component: Any, address: str) -> None:
 
 
 def _check_assignment(component: Any, given: attrs.Attribute[Any], value: Any) -> Any:
-    for key in [key for key, one in _in_use.items() if one is component]:
+    for key in [key for key, owner in _in_use.items() if owner is component]:
         raise SigmaStateError(
             f"{type(component).__name__}.{given.name}: is fixed, as a trainer was prepared with it (got {value!r}). "
             f"Set it by its address: environment.set({key.partition(' ')[0] + '.' + given.name!r}, {value!r})."
@@ -104,10 +104,10 @@ def live(
 
 def live_settings(component: Any) -> dict[str, LiveSetting]:
     """Return the live settings of an attrs object by name, with their current values."""
-    made: Any = type(component)
-    found, docs = [f for f in attrs.fields(made) if "live" in f.metadata], documented(made)
-    values = {f.name: {"value": float(getattr(component, f.name)), "doc": docs.get(f.name, "")} for f in found}
-    return {f.name: evolve(f.metadata["live"], name=f.name, **values[f.name]) for f in found}
+    cls: Any = type(component)
+    attributes, docs = [f for f in attrs.fields(cls) if "live" in f.metadata], documented(cls)
+    values = {f.name: {"value": float(getattr(component, f.name)), "doc": docs.get(f.name, "")} for f in attributes}
+    return {f.name: evolve(f.metadata["live"], name=f.name, **values[f.name]) for f in attributes}
 
 
 @frozen
@@ -259,8 +259,8 @@ class Context:
         source = x
         while source.op in ("cast", "reshape", "slice"):
             source = source.inputs[0]
-        known, section = self._trace.shapes.indices, str(source.attrs.get("name", ""))
-        known[section] = min(count, known.get(section, count))
+        indices, section = self._trace.shapes.indices, str(source.attrs.get("name", ""))
+        indices[section] = min(count, indices.get(section, count))
         return x
 
     def run(self, name: str, owned: Architecture, *inputs: Node) -> Node:
@@ -351,9 +351,9 @@ class Trace:
         """Return what a layer reads of its sources, which have run: their values, or another of their outputs."""
         inputs, wanted = [f"{prefix}{source}" for source in placed.sources], placed.layer.reads
         if wanted:
-            known = [name for name in self.values if name.startswith(f"{inputs[0]}.")]
-            if f"{inputs[0]}.{wanted}" not in known:
-                names = [name.removeprefix(f"{inputs[0]}.") for name in known]
+            addresses = [name for name in self.values if name.startswith(f"{inputs[0]}.")]
+            if f"{inputs[0]}.{wanted}" not in addresses:
+                names = [name.removeprefix(f"{inputs[0]}.") for name in addresses]
                 raise SigmaNetworkError(
                     f"{placed.name}: {inputs[0]} has no output {wanted!r}.{suggest_name(wanted, names, 'It has')}"
                 )
@@ -375,9 +375,9 @@ class Trace:
 
         ends, outputs = loop(())
         if changed := [address for address, node in self.state.items() if node is not state.get(address)]:
-            for known, before in ((self.state, state), (self._runs, runs)):
-                known.clear()
-                known.update(before)  # type: ignore[arg-type]
+            for current, before in ((self.state, state), (self._runs, runs)):
+                current.clear()
+                current.update(before)  # type: ignore[arg-type]
             ends, outputs = loop(changed)
             self.state.update(zip(changed, ends[len(carry) :], strict=True))
         return ends[: len(carry)], outputs
@@ -432,7 +432,7 @@ class Trace:
 
     def _rests(self, address: str, parameters: Mapping[str, Parameter], state: Mapping[str, Parameter]) -> bool:
         """Return whether a layer has statistics, and these or all of its parameters are frozen."""
-        if not state or any(one.each_epoch for one in state.values()):
+        if not state or any(parameter.each_epoch for parameter in state.values()):
             return False
         groups = ({f"{address}.{name}" for name in group} for group in (parameters, state) if group)
         return any(group <= self.frozen for group in groups)
@@ -444,7 +444,7 @@ class Trace:
             self._shared[address] = lender
         node = self._node(lender or address, parameter.shape, parameter.dtype)
         if self.given is None and node.shape != parameter.shape:
-            if other := lender or next((one for one, owner in self._shared.items() if owner == address), None):
+            if other := lender or next((user for user, owner in self._shared.items() if owner == address), None):
                 differ = f"{address} has shape {parameter.shape}, {other} has {node.shape}"
                 raise SigmaNetworkError(f"share: {differ}. Share only parameters of equal shapes.")
             used = f"{address}: is used with shapes {node.shape} and {parameter.shape}"
@@ -465,34 +465,34 @@ class Trace:
 
     def _value(self, context: Context, result: Any) -> Node:
         """Return the value of a layer's result; keep its other outputs, its new state, and the totals of a cost."""
-        found, address = result if isinstance(result, Outputs) else Outputs(result), context.address
-        value, state = found.value, found.state
-        for name, node in (*found.others.items(), *found.memory.items()):
+        output, address = result if isinstance(result, Outputs) else Outputs(result), context.address
+        value, state = output.value, output.state
+        for name, node in (*output.others.items(), *output.memory.items()):
             expect(isinstance(node, Node), f"its output {name!r} must be a node", node)
-        self.values.update({f"{address}.{name}": node for name, node in found.others.items()})
+        self.values.update({f"{address}.{name}": node for name, node in output.others.items()})
         if self.continuation is not None:
-            self.continuation.after.update({f"{context.run_name}.{name}": node for name, node in found.memory.items()})
+            self.continuation.after.update({f"{context.run_name}.{name}": node for name, node in output.memory.items()})
         if isinstance(value, Totals):
             self.totals[address], value = value, value.mean()
         expect(isinstance(value, Node), "forward() must return a node, or Outputs(node, state)", value)
         for name, node in state.items():
-            known = self.shapes.state.get(f"{address}.{name}")
-            expect(known is not None, f"it returned state {name!r}, which it does not declare in state()", node)
-            spec = known and Spec(known.shape, known.dtype or self.precision)
+            parameter = self.shapes.state.get(f"{address}.{name}")
+            expect(parameter is not None, f"it returned state {name!r}, which it does not declare in state()", node)
+            spec = parameter and Spec(parameter.shape, parameter.dtype or self.precision)
             expect(getattr(node, "spec", None) == spec, f"it must return state {name!r} as {spec}, as declared", node)
             self.state[f"{address}.{name}"] = node
         return value
 
     def check_loops(self, values: Nodes, inputs: Iterable[Node]) -> None:
         """Raise SigmaNetworkError if a value, by its layer, uses a node of the body of a loop, outside of it."""
-        known = {*inputs, *self._symbols.values()}
+        border = {*inputs, *self._symbols.values()}
         for address, node in {**values, **self.state}.items():
-            if any(x.op == "input" and x not in known for x in topological_order([node], border=known)):
+            if any(x.op == "input" and x not in border for x in topological_order([node], border=border)):
                 raise SigmaNetworkError(
                     f"{address}: uses a node of the body of a scan outside of it. Return it from the body, among its "
                     "outputs; layers with state run in the body of context.scan."
                 )
-            known.add(node)
+            border.add(node)
 
     def check_shares(self) -> None:
         """Raise SigmaNetworkError unless each shared parameter belongs to another layer."""
@@ -508,7 +508,7 @@ class Trace:
 
 def _declare(layer: Any, what: str, specs: Sequence[Spec]) -> Mapping[str, Parameter]:
     """Return the parameters or the state that a layer declares; raises SigmaComponentError if they are invalid."""
-    found = getattr(layer, what)(*specs)
-    right = isinstance(found, Mapping) and all(isinstance(one, Parameter) for one in found.values())
-    expect(right, f"{what}() must return {{name: Parameter(shape, initialiser)}}", found)
-    return found  # type: ignore[no-any-return]
+    parameters = getattr(layer, what)(*specs)
+    right = isinstance(parameters, Mapping) and all(isinstance(x, Parameter) for x in parameters.values())
+    expect(right, f"{what}() must return {{name: Parameter(shape, initialiser)}}", parameters)
+    return parameters  # type: ignore[no-any-return]

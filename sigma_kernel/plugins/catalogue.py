@@ -47,28 +47,28 @@ class Catalogue:
 
         Raises SigmaConfigError for an unknown one.
         """
-        known, chosen = rooms.known().keys() | {plugin.name for plugin in self.plugins}, [*map(normal, distributions)]
+        names, chosen = rooms.known().keys() | {plugin.name for plugin in self.plugins}, [*map(normal, distributions)]
         for name in chosen:
-            if name not in known:
+            if name not in names:
                 raise SigmaConfigError(
-                    f"no plugin is called {name!r}.{suggest_name(name, known) or ' See `sigma plugins`.'}"
+                    f"no plugin is called {name!r}.{suggest_name(name, names) or ' See `sigma plugins`.'}"
                 )
-        return type(self)(self.plugins, chosen + [one for name in chosen for one in required(name)], self.trusted)
+        return type(self)(self.plugins, chosen + [dist for name in chosen for dist in required(name)], self.trusted)
 
     def __repr__(self) -> str:
         return f"Catalogue({len(self.plugins)} plugins, {len(list(self.components()))} components)"
 
     def components(self, kind: str | None = None) -> Iterator[Component]:
         """Return the components that are ready to use, of one kind or of all."""
-        return (one for plugin in self.plugins for one in plugin.components if kind in (None, one.kind))
+        return (c for plugin in self.plugins for c in plugin.components if kind in (None, c.kind))
 
     def plugin(self, name: str) -> Plugin:
         """Return a plugin by the name of its distribution; raises SigmaPluginError if it is not installed."""
-        known = {normal(plugin.name): plugin for plugin in self.plugins}
-        if normal(name) not in known:
+        by_name = {normal(plugin.name): plugin for plugin in self.plugins}
+        if normal(name) not in by_name:
             hint = suggest_name(name, [plugin.name for plugin in self.plugins])
             raise SigmaPluginError(f"plugin {name!r}: not installed.{hint} `sigma plugins` lists them.")
-        return known[normal(name)]
+        return by_name[normal(name)]
 
     def resolve(self, kind: str, name: str, what: str = "") -> Component:
         """Return the component called ``name`` or ``distribution:name``; ``what`` it is, by default its kind.
@@ -80,19 +80,19 @@ class Catalogue:
         """
         distribution, _, short = name.rpartition(":")
         wanted = normal(distribution)
-        found = self._named(kind, name)
-        if len(found) > 1:
+        candidates = self._named(kind, name)
+        if len(candidates) > 1:
             own = wanted == DEFAULT or kind == "command"  # short names in journals are those of the project
             prefer = (*self.prefer, *rooms.known()) if own else self.prefer
-            found = [one for wanted in prefer for one in found if one.distribution == wanted][:1] or found
-        if len(found) > 1:
-            offers = " and ".join(one.distribution for one in found)
-            remedy = f"Write {' or '.join(repr(one.full_name) for one in found)}, prefer one ([run] prefer = [...])"
+            candidates = [c for wanted in prefer for c in candidates if c.distribution == wanted][:1] or candidates
+        if len(candidates) > 1:
+            offers = " and ".join(c.distribution for c in candidates)
+            remedy = f"Write {' or '.join(repr(c.full_name) for c in candidates)}, prefer one ([run] prefer = [...])"
             both = f"{what or kind} {name!r}: {offers} both offer it"
             raise SigmaConfigError(f"{both}. {remedy}, or disable one (--no-plugin).")
-        if not found:
+        if not candidates:
             self._refuse(kind, short, wanted, what or kind)
-        return found[0]
+        return candidates[0]
 
     def offers(self, kind: str, name: str) -> bool:
         """Return whether a plugin that is ready offers a component of this name, or for this ``default:role``."""
@@ -102,9 +102,9 @@ class Catalogue:
         distribution, _, short = name.rpartition(":")
         wanted = normal(distribution)
         if wanted == DEFAULT:
-            return [one for one in self.components(kind) if one.default_for == short]
-        found = [one for one in self.components(kind) if one.name == short and wanted in ("", one.distribution)]
-        return found or [one for one in self.components(kind) if one.formerly == f"{wanted}:{short}"]
+            return [c for c in self.components(kind) if c.default_for == short]
+        candidates = [c for c in self.components(kind) if c.name == short and wanted in ("", c.distribution)]
+        return candidates or [c for c in self.components(kind) if c.formerly == f"{wanted}:{short}"]
 
     def default_backend(self) -> str:
         """Return the name of the backend that is used if none is named.
@@ -114,11 +114,11 @@ class Catalogue:
         """
         if chosen := os.environ.get(BACKEND):
             return self.resolve("backend", chosen, f"{BACKEND}: backend").full_name
-        wanted = [one for one in self.components("backend") if one.preference > 0]
-        for one in sorted(wanted, key=lambda one: (-one.preference, one.full_name)):
+        wanted = [component for component in self.components("backend") if component.preference > 0]
+        for component in sorted(wanted, key=lambda component: (-component.preference, component.full_name)):
             try:
-                load(one)
-                return one.full_name
+                load(component)
+                return component.full_name
             except SigmaPluginError as error:
                 warnings.warn(str(error), stacklevel=2)
         return rooms.reference()
@@ -137,7 +137,7 @@ class Catalogue:
 
     def versions(self) -> dict[str, str]:
         """Return the versions of the kernel, and of the plugins of which this process has imported a component."""
-        used = (one for one in self.plugins if any(c.path.partition(":")[0] in sys.modules for c in one.components))
+        used = (p for p in self.plugins if any(c.path.partition(":")[0] in sys.modules for c in p.components))
         return {"sigma-kernel": __version__} | {plugin.name: plugin.version for plugin in used}
 
     def _refuse(self, kind: str, name: str, distribution: str, what: str) -> NoReturn:
@@ -154,8 +154,8 @@ class Catalogue:
                 raise SigmaPluginError(f"{what} {name!r}: {offer} {but} not installed. {rooms.install(offer)}")
             if here[offer].state != "ready":
                 raise SigmaPluginError(f"{what} {name!r}: {_absence(here[offer])}")
-        known = rooms.names(kind) | {component.name for component in self.components(kind)}
-        hint = suggest_name(name, known) or f" `sigma components {kind}` lists them."
+        names = rooms.names(kind) | {component.name for component in self.components(kind)}
+        hint = suggest_name(name, names) or f" `sigma components {kind}` lists them."
         broken = ", ".join(plugin.name for plugin in self.plugins if plugin.reason)
         also = f" Broken plugins that may offer it: {broken}; see `sigma plugins`." if broken else ""
         raise SigmaConfigError(f"{what} {name!r}: no plugin offers it.{hint}{also}")
@@ -186,7 +186,7 @@ class Lowerings:
     def get(self, op: str) -> Any:
         """Return the kernel of an op (``distribution:name``), or None."""
         offered = catalogue().components("lowering") if ":" in op else ()
-        return next((load(one) for one in offered if one.full_name == f"{op}.{self.backend}"), None)
+        return next((load(component) for component in offered if component.full_name == f"{op}.{self.backend}"), None)
 
     def __contains__(self, op: object) -> bool:
         """Return whether an op has a kernel."""
@@ -216,12 +216,12 @@ def disabled() -> tuple[str, ...]:
 
 @cache
 def _catalogue(left_out: tuple[str, ...], only: tuple[str, ...]) -> Catalogue:
-    found = Catalogue(find(left_out, only))
-    name_components(found.components())
-    known = installed() if left_out else ()
+    result = Catalogue(find(left_out, only))
+    name_components(result.components())
+    names = installed() if left_out else ()
     for name in left_out:
-        if name not in known:
+        if name not in names:
             warnings.warn(
-                f"{DISABLE}: no installed plugin is called {name!r}.{suggest_name(name, known)}", stacklevel=3
+                f"{DISABLE}: no installed plugin is called {name!r}.{suggest_name(name, names)}", stacklevel=3
             )
-    return found
+    return result

@@ -34,9 +34,9 @@ def dump(value: Any, write: Callable[[Any], Any], place: Callable[[Path], str] =
         case Path():
             return place(value)
         case list() | tuple():
-            return [dump(one, write, place) for one in value]
+            return [dump(item, write, place) for item in value]
         case Mapping() if not attrs.has(type(value)):
-            return {str(name): dump(one, write, place) for name, one in value.items() if one is not None}
+            return {str(name): dump(item, write, place) for name, item in value.items() if item is not None}
     return write(value)
 
 
@@ -50,8 +50,8 @@ def plain(value: Any, place: Callable[[Path], str] = str) -> Any:
         if callable(thing) and (path := path_of(thing)):
             return {OWN: path}
         if attrs.has(type(thing)):
-            found = {f.name: getattr(thing, f.name) for f in attrs.fields(type(thing)) if f.init}
-            return _flat(thing, plain(found, place), place)
+            values = {f.name: getattr(thing, f.name) for f in attrs.fields(type(thing)) if f.init}
+            return _flat(thing, plain(values, place), place)
         raise TypeError(f"{thing!r} has no place in a configuration")
 
     return dump(value, write, place)

@@ -59,29 +59,29 @@ def required(name: str) -> list[str]:
         stated = metadata.requires(name) or []
     except metadata.PackageNotFoundError:
         return []
-    return [normal(re.split(r"[^\w.-]", one, maxsplit=1)[0]) for one in stated if "extra ==" not in one]
+    return [normal(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in stated if "extra ==" not in text]
 
 
 def installed() -> set[str]:
     """Return the normalised names of the distributions with plugins, without importing them."""
-    found, broken = _entries()
-    return {normal(name) for name in (*(about["Name"] for _, about in found), *(plugin.name for plugin in broken))}
+    entries, broken = _entries()
+    return {normal(name) for name in (*(about["Name"] for _, about in entries), *(plugin.name for plugin in broken))}
 
 
 def commands() -> list[tuple[str, str, str]]:
     """Return the commands that plugins declare, with the names and summaries of their distributions, sorted."""
-    found = [(entry.name, normal(about["Name"]), about["Summary"] or "") for entry, about in _entries(VERBS)[0]]
-    return sorted(one for one in found if re.fullmatch(FORMS["name"][0], one[0]))
+    verbs = [(entry.name, normal(about["Name"]), about["Summary"] or "") for entry, about in _entries(VERBS)[0]]
+    return sorted(verb for verb in verbs if re.fullmatch(FORMS["name"][0], verb[0]))
 
 
 def find(disabled: Iterable[str] = (), only: Collection[str] = ()) -> tuple[Plugin, ...]:
     """Return the installed plugins, or ``only`` some, sorted by name; an error in one does not affect the others."""
     left_out = {normal(name) for name in disabled}
-    entries, found = _entries()
+    entries, plugins = _entries()
     for entry, about in entries:
         if not only or normal(about["Name"]) in only:
-            found.append(_examine(entry, Plugin(normal(about["Name"]), about["Version"]), left_out))
-    return tuple(sorted(found, key=lambda plugin: plugin.name))
+            plugins.append(_examine(entry, Plugin(normal(about["Name"]), about["Version"]), left_out))
+    return tuple(sorted(plugins, key=lambda plugin: plugin.name))
 
 
 def _about(distribution: metadata.Distribution | None) -> Any:
@@ -97,16 +97,16 @@ def _entries(group: str = GROUP) -> tuple[list[tuple[metadata.EntryPoint, Any]],
     try:
         return [(entry, _about(entry.dist)) for entry in metadata.entry_points(group=group)], []
     except Exception:  # one distribution is broken: read them one by one, which is slower
-        found, broken = dict[str, list[tuple[metadata.EntryPoint, Any]]](), []
+        by_distribution, broken = dict[str, list[tuple[metadata.EntryPoint, Any]]](), []
         for distribution in metadata.distributions():
             try:
                 about, own = _about(distribution), distribution.entry_points.select(group=group)
-                found.setdefault(normal(about["Name"]), [(entry, about) for entry in own])
+                by_distribution.setdefault(normal(about["Name"]), [(entry, about) for entry in own])
             except Exception as error:
                 where = str(getattr(distribution, "_path", distribution))
                 why = f"its metadata cannot be read: {where} ({reason(error)}). Remove or reinstall it"
                 broken.append(Plugin(re.split(r"[/\\]", where)[-1], reason=why))
-        return [one for own in found.values() for one in own], broken
+        return [pair for own in by_distribution.values() for pair in own], broken
 
 
 @contextmanager
@@ -163,10 +163,10 @@ def _components(module: object, distribution: str) -> tuple[Component, ...]:
     if not answers:
         raise SigmaPluginError("It has no sigma_components() marked with @hookimpl.")
     records = [record for answer in answers for record in answer]
-    found: dict[tuple[str, str], Component] = {}
+    by_name: dict[tuple[str, str], Component] = {}
     for record in records:
         check_component(record)
-        if (record.kind, record.name) in found:
+        if (record.kind, record.name) in by_name:
             raise SigmaPluginError(f"It offers {record.kind} {record.name!r} twice.")
-        found[record.kind, record.name] = record._replace(distribution=distribution)
-    return tuple(found.values())
+        by_name[record.kind, record.name] = record._replace(distribution=distribution)
+    return tuple(by_name.values())

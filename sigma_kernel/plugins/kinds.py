@@ -21,15 +21,15 @@ def fulfils(thing: Any, *wanted: Any) -> bool:
 
 def check_contract(component: Component, thing: Any) -> None:
     """Raise SigmaPluginError if a component's object does not fulfil the contract of its kind."""
-    known = tuple(cls for cls, kind in KINDS.items() if kind == component.kind)
-    if not known or (component.kind == "layer" and not isinstance(thing, type)):  # a layer may be a factory function
+    classes = tuple(cls for cls, kind in KINDS.items() if kind == component.kind)
+    if not classes or (component.kind == "layer" and not isinstance(thing, type)):  # a layer may be a factory function
         right = callable(thing)
     elif component.kind in ("recipe", "panel"):  # an instance, not a class
-        right = isinstance(thing, known)
+        right = isinstance(thing, classes)
     else:
-        right = fulfils(thing, *known)
+        right = fulfils(thing, *classes)
     if not right:
-        wanted = " or ".join(cls.__name__ for cls in known) or "function"
+        wanted = " or ".join(cls.__name__ for cls in classes) or "function"
         raise SigmaPluginError(
             f"{component.kind} {component.full_name!r}: expected {wanted} (got {thing!r}). "
             f"Update it: {install(component.distribution, '-U')}"
@@ -47,10 +47,10 @@ def check_contract(component: Component, thing: Any) -> None:
 
 def problems(components: Iterable[Component]) -> list[str]:
     """Import every component; return the errors of those that fail or do not fulfil their contract."""
-    found = []
+    messages = []
     for component in components:
         try:
             check_contract(component, load(component))
         except SigmaPluginError as error:
-            found.append(str(error))
-    return found
+            messages.append(str(error))
+    return messages

@@ -89,8 +89,8 @@ class Loader:
 
     def load_path(self, text: str) -> Path:
         """Return a path in the folder, with ``~`` expanded, and without ``..``."""
-        found = (Path.cwd() if isinstance(text, Override) else self.folder) / Path(text).expanduser()
-        return found.resolve() if os.pardir in found.parts else found
+        path = (Path.cwd() if isinstance(text, Override) else self.folder) / Path(text).expanduser()
+        return path.resolve() if os.pardir in path.parts else path
 
     # -- components ----------------------------------------------------------------------------------------------------
     def load_component(self, value: Any, kind: str, wanted: Any = None) -> Any:
@@ -120,11 +120,11 @@ class Loader:
         if wanted is not None and not isinstance(value, (wanted, *also)):
             raise Mismatch(component_words(kind), value)
         try:
-            known = settings(type(value))
+            schema = settings(type(value))
         except SigmaPluginError:  # annotations that only type checkers can resolve
             return value
         faults, new = Faults(), dict[str, Any]()
-        for name, setting in known.items():
+        for name, setting in schema.items():
             with faults.locate(name):
                 old = getattr(value, setting.attribute.name)
                 if _is_loadable(setting.type) and (loaded := self.load(old, setting.type)) is not old:
@@ -141,8 +141,8 @@ class Loader:
         try:
             return self.load_component(parts, kind, wanted)
         except Wrong as wrong:
-            found = [(path[1:] if path[:1] == ("dataset",) else path, error) for path, error in wrong.found]
-            raise Wrong(found) from None
+            errors = [(path[1:] if path[:1] == ("dataset",) else path, error) for path, error in wrong.found]
+            raise Wrong(errors) from None
 
     def look_up(self, kind: str, name: str) -> Any:
         """Return a component's object; raises SigmaPluginError if it does not fulfil its contract."""
@@ -157,13 +157,13 @@ class Loader:
 
         ``more`` is added to the message for a missing setting; it says where the settings are documented.
         """
-        (known, takes_any), faults, values = _parameters(cls), Faults(), dict[str, Any]()
-        for name in table.keys() - known.keys():
+        (schema, takes_any), faults, values = _parameters(cls), Faults(), dict[str, Any]()
+        for name in table.keys() - schema.keys():
             with faults.locate(name):
                 if not takes_any:
-                    raise Unknown(name, known)
+                    raise Unknown(name, schema)
                 values[name] = table[name]
-        for name, setting in known.items():
+        for name, setting in schema.items():
             with faults.locate(name):
                 if name in table:
                     values[name] = self.load(table[name], setting.type)
@@ -184,13 +184,13 @@ class Loader:
         """Return an attrs object that is not a component; settings of its ``slot``, if any, may be next to it."""
         if not isinstance(table, Mapping):
             raise Mismatch("a table", table)
-        known, slot = settings(cls), getattr(cls, "slot", "")
+        schema, slot = settings(cls), getattr(cls, "slot", "")
         if not slot:
             return construct(cls, self.fill(cls, table))
         given, faults = table.get(slot), Faults()
         inner = given if isinstance(given, Mapping) else {} if given is None else {"type": given}
-        rest = {name: value for name, value in table.items() if name not in known}
-        own = {name: value for name, value in table.items() if name in known}
+        rest = {name: value for name, value in table.items() if name not in schema}
+        own = {name: value for name, value in table.items() if name in schema}
         for name in rest.keys() & inner.keys():
             with faults.locate(name):
                 raise ValueError(f"is given twice, here and in `{slot}`.")
@@ -199,7 +199,7 @@ class Loader:
             read = construct(cls, self.fill(cls, {**own, slot: whole}))
         except Wrong as wrong:
             for path, error in wrong.found:
-                faults.found.append(_beside(path, error, given, rest, known) if path[0] == slot else (path, error))
+                faults.found.append(_beside(path, error, given, rest, schema) if path[0] == slot else (path, error))
         faults.done()
         return read
 
@@ -295,8 +295,8 @@ def _parameters(cls: Any) -> tuple[Mapping[str, Setting], bool]:
     if attrs.has(cls) or not isinstance(cls, type):
         return settings(cls), False
     every = signature(cls).parameters.values()
-    named = [one for one in every if one.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)]
-    return {one.name: Setting(one.name, Any, one) for one in named}, any(p.kind is p.VAR_KEYWORD for p in every)
+    named = [p for p in every if p.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)]
+    return {p.name: Setting(p.name, Any, p) for p in named}, any(p.kind is p.VAR_KEYWORD for p in every)
 
 
 def _inner(type_: Any) -> Any:
@@ -311,7 +311,7 @@ def _is_of(value: Any, type_: Any) -> bool:
 
 def _is_loadable(type_: Any) -> bool:
     """Return whether settings of a type may hold names, tables or texts of objects."""
-    inner = [one for one in get_args(type_) if not isinstance(one, list)]
+    inner = [argument for argument in get_args(type_) if not isinstance(argument, list)]
     parsed = type_ in (TimeStep, Criterion, Path) or kind_of(type_) is not None or attrs.has(type_)
     return parsed or any(map(_is_loadable, inner))
 

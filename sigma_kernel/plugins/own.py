@@ -31,15 +31,15 @@ def imported(path: str, trusted: Collection[str]) -> Any:
         raise SigmaConfigError(f"python {path!r}: must have the form 'package.module:Object'.")
     _check_trusted(path, module, trusted)
     try:
-        found = attrgetter(name)(import_module(module))
+        thing = attrgetter(name)(import_module(module))
     except BaseException as error:  # also SystemExit
         if type(error) is KeyboardInterrupt:
             raise
         remedy = "Put the directory of its package on PYTHONPATH, or install it."
         raise SigmaPluginError(f"python {path!r}: cannot be imported ({reason(error)}). {remedy}") from error
-    harmless = module in HARMLESS and "." not in name and home(found).startswith("sigma_kernel.")
-    _check_trusted(path, module if harmless else home(found), trusted)
-    return found
+    harmless = module in HARMLESS and "." not in name and home(thing).startswith("sigma_kernel.")
+    _check_trusted(path, module if harmless else home(thing), trusted)
+    return thing
 
 
 def _check_trusted(path: str, module: str, trusted: Collection[str]) -> None:

@@ -54,8 +54,8 @@ def resolve_components(resolve: Resolve, where: str, contract: type, chosen: Any
     if isinstance(chosen, Mapping) and not is_table(chosen):
         return {name: resolve(contract, thing, f"{where}.{name}") for name, thing in chosen.items()}
     every = chosen if isinstance(chosen, list | tuple) else [chosen]
-    made = [resolve(contract, thing, where) for thing in every]
-    return dict(zip(component_names(every), made, strict=True))
+    components = [resolve(contract, thing, where) for thing in every]
+    return dict(zip(component_names(every), components, strict=True))
 
 
 def default_store(catalogue: Catalogue) -> Store:

@@ -46,7 +46,7 @@ DEEP = Level("**")  # matches any number of levels
 @_remembered
 def levels(pattern: str) -> tuple[Level, ...]:
     """Return the levels of a pattern; raises SigmaAddressError if it is invalid."""
-    found: list[Level] = []
+    result: list[Level] = []
     for part in pattern.split("."):
         level = _LEVEL.fullmatch(part)
         if level is None or not part or ("**" in part and part != "**"):
@@ -55,9 +55,9 @@ def levels(pattern: str) -> tuple[Level, ...]:
                 "with '*' for any part, '**' for any number of levels, or a <tag>."
             )
         tags = frozenset(level["tags"].split(",")) if level["tags"] else frozenset()
-        if not (part == "**" and found and found[-1] == DEEP):  # two in a row are the same as one
-            found.append(Level(level["name"] or "*", tags))
-    return tuple(found)
+        if not (part == "**" and result and result[-1] == DEEP):  # two in a row are the same as one
+            result.append(Level(level["name"] or "*", tags))
+    return tuple(result)
 
 
 def literal(pattern: str) -> bool:

@@ -112,8 +112,8 @@ class Registry:
     # -- values --------------------------------------------------------------------------------------------------------
     def get(self, address: str) -> Any:
         """Return the value or registry at a plain address; raises SigmaAddressError if there is none."""
-        found = self._find_entry(address)
-        value = found.get() if isinstance(found, _Leaf) else found
+        entry = self._find_entry(address)
+        value = entry.get() if isinstance(entry, _Leaf) else entry
         if value is NOTHING:
             raise SigmaAddressError(f"{self._full(address)}: is not published yet.")
         return value
@@ -129,13 +129,13 @@ class Registry:
 
     def tags(self, address: str = "") -> frozenset[str]:
         """Return the tags of this registry, or of the one at an address; values have none."""
-        found = self._entry(address) if address else self
-        return frozenset(found._tags) if isinstance(found, Registry) else frozenset()
+        entry = self._entry(address) if address else self
+        return frozenset(entry._tags) if isinstance(entry, Registry) else frozenset()
 
     def kind(self, address: str) -> Kind:
         """Return the kind of the value at a plain address."""
-        found = self._find_entry(address)
-        return found.kind if isinstance(found, _Leaf) else Kind()
+        entry = self._find_entry(address)
+        return entry.kind if isinstance(entry, _Leaf) else Kind()
 
     def kinds(self, pattern: str = "**") -> dict[str, tuple[Kind, bool]]:
         """Return the kind of every match, and whether it can be set, by address."""
@@ -147,26 +147,26 @@ class Registry:
         All are checked first; observers are called last. Raises SigmaAddressError if nothing matches or the value does
         not fit.
         """
-        checked, found = self.check(pattern, value), self._leaves(pattern)
-        with self.observing([address for address, leaf in found.items() if not leaf.remote], checked):
-            for address, leaf in found.items():
+        checked, leaves = self.check(pattern, value), self._leaves(pattern)
+        with self.observing([address for address, leaf in leaves.items() if not leaf.remote], checked):
+            for address, leaf in leaves.items():
                 leaf.put(checked[address])  # type: ignore[misc]  # check() refuses None
-        return list(found)
+        return list(leaves)
 
     def check(self, pattern: str, value: Any) -> dict[str, Any]:
         """Return the value to set at each match, by address; raise SigmaAddressError as :meth:`set` does."""
-        found = self._leaves(pattern)
-        if not found:
+        leaves = self._leaves(pattern)
+        if not leaves:
             raise self.unmatched(pattern)
-        return {address: leaf.check(self._full(address), value) for address, leaf in found.items()}
+        return {address: leaf.check(self._full(address), value) for address, leaf in leaves.items()}
 
     @contextmanager
     def observing(self, addresses: Iterable[str], values: Mapping[str, Any]) -> Iterator[None]:
         """Call the observers of addresses after the block, which puts new values there."""
-        told = {address: listeners for address in addresses if (listeners := self._listeners(address))}
-        old = {address: self._leaves(address)[address].get() for address in told}  # reading may be costly
+        observers = {address: listeners for address in addresses if (listeners := self._listeners(address))}
+        old = {address: self._leaves(address)[address].get() for address in observers}  # reading may be costly
         yield
-        for address, listeners in told.items():
+        for address, listeners in observers.items():
             for callback, seen in listeners:
                 callback(seen, old[address], values[address])
 
@@ -215,7 +215,7 @@ class Registry:
         """
         if "trainer" in self.tags() | self.tags(_split_address(address)[0]):
             raise SigmaAddressError(f"{self._full(address)}: is the trainer's. Add a `switch` hook for a number there.")
-        wanted = kind or Kind(next((one for one in _ABSTRACT if type(value) is one), object))
+        wanted = kind or Kind(next((cls for cls in _ABSTRACT if type(value) is cls), object))
         held = {address: wanted.check(address, value)}
         self.bind(address, partial(held.__getitem__, address), partial(held.__setitem__, address), wanted)
 

@@ -50,8 +50,8 @@ class Requirement:
 
 def limited(limits: Mapping[str, float]) -> str:
     """Return limits of a number in words: ``at least 0 and less than 1``."""
-    known = {word: limits[name] for name, word in _LIMITS.items() if name in limits}
-    return " and ".join(f"{word} {limit:{',' if isinstance(limit, int) else 'g'}}" for word, limit in known.items())
+    phrases = {word: limits[name] for name, word in _LIMITS.items() if name in limits}
+    return " and ".join(f"{word} {limit:{',' if isinstance(limit, int) else 'g'}}" for word, limit in phrases.items())
 
 
 def requirements(validator: Any) -> Iterator[Requirement]:
@@ -83,8 +83,8 @@ def checked(check: Check, kind: str, words: str = "", choices: Iterable[Any] = (
 def phrase(error: Exception) -> str:
     """Return the message of an error without its period; messages of attrs' own validators become plain English."""
     text = str(error.args[0]) if error.args else str(error)
-    if found := _BOUND.fullmatch(text):
-        length, sign, limit, got = found.groups()
+    if match := _BOUND.fullmatch(text):
+        length, sign, limit, got = match.groups()
         if length and got == "0":
             return "must not be empty"
         return f"must {'have a length of' if length else 'be'} {_COMPARED[sign]} {limit} (got {got})"
@@ -131,8 +131,8 @@ def min_len(length: int) -> Requirement:
 def deep_iterable(member: Check) -> Requirement:
     """Require a list whose values all satisfy a validator; it is described as the values are."""
     each = [*requirements(member)]
-    words = ", ".join(text for one in each for text in (one.words, limited(one.limits)) if text)
-    choices = (choice for one in each for choice in one.choices)
+    words = ", ".join(text for part in each for text in (part.words, limited(part.limits)) if text)
+    choices = (choice for part in each for choice in part.choices)
     return checked(validators.deep_iterable(member), "a list", words and f"each {words}", choices)
 
 
@@ -163,11 +163,11 @@ def documented(made: Any) -> Mapping[str, str]:
     It is in the docstring, below a line ``Args:``, as ``name: text`` with four spaces in front; further lines of a text
     have more.
     """
-    found: dict[str, str] = {}
-    for one in reversed(made.__mro__):
-        _, _, section = cleandoc(one.__doc__ or "").partition("\nArgs:\n")
-        found |= {name: " ".join(text.split()) for name, text in _DOCUMENTED.findall(section.partition("\n\n")[0])}
-    return found
+    texts: dict[str, str] = {}
+    for cls in reversed(made.__mro__):
+        _, _, section = cleandoc(cls.__doc__ or "").partition("\nArgs:\n")
+        texts |= {name: " ".join(text.split()) for name, text in _DOCUMENTED.findall(section.partition("\n\n")[0])}
+    return texts
 
 
 signature: Callable[[Callable[..., Any]], Signature] = lru_cache(1024)(inspected)  # cached: many layers, few classes
@@ -175,17 +175,17 @@ signature: Callable[[Callable[..., Any]], Signature] = lru_cache(1024)(inspected
 
 def check_call(where: str, made: Any, given: Any, settings: Any, kind: type[SigmaError] = SigmaConfigError) -> None:
     """Raise an error if a class or a function cannot be called with these settings, positional and by name."""
-    known = signature(made).parameters
-    several = {n: "Give it by position, without its name." for n, p in known.items() if p.kind is p.VAR_POSITIONAL}
-    if all(p.kind is not p.VAR_KEYWORD for p in known.values()):
-        refuse_unknown(where, settings, [name for name in known if name not in several], kind, several)
+    parameters = signature(made).parameters
+    several = {n: "Give it by position, without its name." for n, p in parameters.items() if p.kind is p.VAR_POSITIONAL}
+    if all(p.kind is not p.VAR_KEYWORD for p in parameters.values()):
+        refuse_unknown(where, settings, [name for name in parameters if name not in several], kind, several)
     try:
         there = signature(made).bind_partial(*given, **settings).arguments
     except TypeError as error:
-        raise kind(f"{where}: {error}. It has {', '.join(known)}.") from error
-    for name, one in known.items():
-        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) and name not in there:
-            raise kind(f"{where}.{name}: is missing. It has {', '.join(known)}.")
+        raise kind(f"{where}: {error}. It has {', '.join(parameters)}.") from error
+    for name, p in parameters.items():
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and name not in there:
+            raise kind(f"{where}.{name}: is missing. It has {', '.join(parameters)}.")
 
 
 class Settled(ABC):  # noqa: B024  its subclasses are abstract

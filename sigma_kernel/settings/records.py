@@ -74,19 +74,19 @@ def explain(cls: Any, values: Mapping[str, Any], faults: Faults) -> None:
     bare = cls.__new__(cls)
     fields = {f.alias: f for f in attrs.fields(cls) if f.init}
     converted = dict(_convert_values(bare, {fields[name]: values[name] for name in fields if name in values}))
-    for one, value in converted.items():
-        object.__setattr__(bare, one.name, value)
-    for one, value in converted.items():
-        if one.validator is not None:
-            with faults.locate(one.alias):
-                _validate(bare, one, value)
+    for attribute, value in converted.items():
+        object.__setattr__(bare, attribute.name, value)
+    for attribute, value in converted.items():
+        if attribute.validator is not None:
+            with faults.locate(attribute.alias):
+                _validate(bare, attribute, value)
 
 
 def _convert_values(bare: Any, values: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
     """Yield the fields of a class with their values as its converters make them, but for those that they refuse."""
-    for one, value in values.items():
+    for attribute, value in values.items():
         with suppress(ValueError, TypeError, SigmaError):  # what the class itself has raised
-            yield one, _convert(bare, one, value)
+            yield attribute, _convert(bare, attribute, value)
 
 
 def _convert(bare: Any, attribute: Any, value: Any) -> Any:
@@ -111,5 +111,5 @@ def _validate(bare: Any, attribute: Any, value: Any) -> None:
 
 def _without(where: str, error: Exception) -> Exception:
     """Return an error without the name of its setting, as its place says it."""
-    found = isinstance(error, SigmaError) and str(error).startswith(where)
-    return type(error)(str(error).removeprefix(where)) if found else error
+    is_prefixed = isinstance(error, SigmaError) and str(error).startswith(where)
+    return type(error)(str(error).removeprefix(where)) if is_prefixed else error

@@ -92,12 +92,12 @@ class Edit(Command):
                 "them in arrays first."
             )
         check_rows(f"{name}: {split!r}", self.rows, len(splits[split]))
-        known = run.changes.get("edits", {})
-        before = known.get(split, {})
+        by_split = run.changes.get("edits", {})
+        before = by_split.get(split, {})
         after = self.edit(setup, before)
         if after == before:
             raise SigmaStateError(f"{name}: changes nothing, as {self.already}. Name other rows.")
-        changes = updated(run.changes, edits={one: each for one, each in {**known, split: after}.items() if each})
+        changes = updated(run.changes, edits={part: each for part, each in {**by_split, split: after}.items() if each})
         foresee(setup, changes)
         return changes
 
@@ -173,9 +173,9 @@ def _by_section(setup: Setup, label: Any) -> Mapping[str, Any]:
     network = setup.model.network
     targets = [*dict.fromkeys(cost.layer.targets for cost in network.targeted_costs)]
     if isinstance(label, Mapping):
-        known = targets or [*setup.model.sections]
-        if unknown := next((name for name in label if name not in known), None):
-            hint = suggest_name(unknown, known, "They are in:")
+        sections = targets or [*setup.model.sections]
+        if unknown := next((name for name in label if name not in sections), None):
+            hint = suggest_name(unknown, sections, "They are in:")
             raise SigmaConfigError(f"relabel: no labels are in {unknown!r}.{hint}")
         return label
     if len(targets) > 1:

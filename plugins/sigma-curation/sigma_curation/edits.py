@@ -48,8 +48,8 @@ def labels_of(edits: Edits) -> dict[int, Mapping[str, Any]]:
 
 def _edits(left_out: Collection[int], labels: Mapping[int, Mapping[str, Any]]) -> Edits:
     """Return edits in their canonical form, without empty parts."""
-    made = {"excluded": sorted(left_out), "labels": [[row, labels[row]] for row in sorted(labels) if labels[row]]}
-    return {name: values for name, values in made.items() if values}
+    parts = {"excluded": sorted(left_out), "labels": [[row, labels[row]] for row in sorted(labels) if labels[row]]}
+    return {name: values for name, values in parts.items() if values}
 
 
 # -- the edited rows ---------------------------------------------------------------------------------------------------
@@ -90,16 +90,16 @@ class Edited(Dataset):
     def block(self, block: int) -> Mapping[str, np.ndarray]:
         """Return the rows that are left, with their labels."""
         home, rows = self._homes[block], self._rows[block]
-        found = dict(read(self.dataset, home))
+        sections = dict(read(self.dataset, home))
         if len(rows) < self.dataset.rows(home):
-            found = {name: values[rows - self._starts[home]] for name, values in found.items()}
+            sections = {name: values[rows - self._starts[home]] for name, values in sections.items()}
         new = [(place, labels) for place, row in enumerate(rows.tolist()) if (labels := self._labels.get(row))]
         for section in {section for _, labels in new for section in labels}:
-            found[section] = found[section].copy()
+            sections[section] = sections[section].copy()
         for place, labels in new:
             for section, label in labels.items():
-                found[section][place] = as_stored(self.dataset, section, label, self._classes)
-        return found
+                sections[section][place] = as_stored(self.dataset, section, label, self._classes)
+        return sections
 
     def class_names(self, section: str) -> Sequence[Any]:
         """Return the labels of the classes of the data set."""

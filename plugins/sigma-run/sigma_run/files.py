@@ -26,7 +26,7 @@ def _source(what: Path | str) -> tuple[Path | str, str]:
 
 
 def _recipe(name: str) -> str:
-    found = catalogue().load("recipe", name)
-    if not isinstance(found, Recipe):
-        raise SigmaPluginError(f"recipe {name!r}: expected a Recipe (got {found!r}). Update its plugin.")
-    return found.text
+    recipe = catalogue().load("recipe", name)
+    if not isinstance(recipe, Recipe):
+        raise SigmaPluginError(f"recipe {name!r}: expected a Recipe (got {recipe!r}). Update its plugin.")
+    return recipe.text

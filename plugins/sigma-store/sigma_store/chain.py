@@ -158,8 +158,8 @@ class JournalExcerpt:
         Raises SigmaCheckpointError for an invalid row.
         """
         before = self.first_bookmark()
-        found = (row for row in self._rows(before) if row["trainer"] == trainer)
-        return [{**row, "place": place} for place, row in enumerate(found, before.rows.get(trainer, 0))]
+        rows = (row for row in self._rows(before) if row["trainer"] == trainer)
+        return [{**row, "place": place} for place, row in enumerate(rows, before.rows.get(trainer, 0))]
 
     def _rows(self, before: Bookmark) -> Iterator[dict[str, Any]]:
         """Yield the rows of all trainers; those of digests in the file hold a place in it instead of large fields."""
@@ -193,8 +193,8 @@ def hash_of(line: str) -> str:
 
 def _follows(before: str, line: str) -> bool:
     row = line[: -len(HASH) - 18]
-    found = digest(f"{before}{row}}}".encode())[:16]
-    return line[len(row) :] == f'{HASH}{found}"}}'
+    value = digest(f"{before}{row}}}".encode())[:16]
+    return line[len(row) :] == f'{HASH}{value}"}}'
 
 
 def read(
@@ -239,7 +239,7 @@ def _lost(path: Path, line: str) -> dict[str, tuple[str, int]]:
     try:
         head = json.loads(line)
         form = head["format"]
-        lost = {name: (known.strip(), int(place)) for name, (known, place) in head.get("lost", {}).items()}
+        lost = {name: (head_hash.strip(), int(place)) for name, (head_hash, place) in head.get("lost", {}).items()}
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise SigmaCheckpointError(
             f"{path}:1: is not the first line of a journal: {error_text(error)}. {WITHOUT}"
@@ -259,26 +259,26 @@ def _recover_lines(
     held: Sequence[Mapping[str, Any]],
 ) -> list[str]:
     """Return the lines missing after those of these hashes; raise SigmaCheckpointError if checkpoints lack some."""
-    known, found, end = {*hashes, *(head for head, _ in lost.values())}, list[str](), hashes[-1]
+    all_hashes, lines, end = {*hashes, *(head for head, _ in lost.values())}, list[str](), hashes[-1]
     heads = {chain["trainer"]: chain["head"] for chain in reversed(held)}  # the newest of each
-    while not known.issuperset(heads.values()):
+    while not all_hashes.issuperset(heads.values()):
         more = next(filter(None, (_continuation(end, chain["rows"]) for chain in held)), None)
         if more is None:
             raise SigmaCheckpointError(
                 f"{path}: is cut: it ends at line {first + len(hashes) - 1}, and a checkpoint was saved after lines "
                 f"that follow. {WITHOUT}"
             )
-        known, found, end = known | {hash_of(line) for line in more}, [*found, *more], hash_of(more[-1])
-    return found
+        all_hashes, lines, end = all_hashes | {hash_of(line) for line in more}, [*lines, *more], hash_of(more[-1])
+    return lines
 
 
 def _continuation(end: str, rows: Sequence[str]) -> list[str]:
     """Return the lines that continue the chain from a last line."""
-    found: list[str] = []
+    lines: list[str] = []
     for row in rows:
         if isinstance(row, str) and _follows(end, row):
-            found, end = [*found, row], hash_of(row)
-    return found
+            lines, end = [*lines, row], hash_of(row)
+    return lines
 
 
 def configuration_hashes(part: JournalExcerpt) -> list[str]:

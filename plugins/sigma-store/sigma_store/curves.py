@@ -18,7 +18,7 @@ WHOLE = 1 << 53  # beyond, a place in time is not exact
 
 def read(path: Path, log: Callable[[str], None]) -> dict[str, dict[str, Curve]]:
     """Read the curves of ``metrics.jsonl`` that led to the result, by trainer and name; see :func:`read_curves`."""
-    return {name: found.curves() for name, found in read_curves(path, log).items()}
+    return {name: branches.curves() for name, branches in read_curves(path, log).items()}
 
 
 def read_curves(path: Path, log: Callable[[str], None]) -> dict[str, BranchedCurves]:
@@ -62,12 +62,12 @@ def _row(line: bytes) -> Mapping[str, Any] | None:
         if "format" in row:
             return {}
         numbers = [row[key] for key in ("iteration", "epoch", "seconds")]
-        for found in row["values"].values():
-            numbers += [0.0 if found[key] is None else found[key] for key in ("last", "low", "high")]
+        for value in row["values"].values():
+            numbers += [0.0 if value[key] is None else value[key] for key in ("last", "low", "high")]
         places = [row.get(key, 0) for key in ("branch", "session", "start")]  # which older files do not have
-        known = isinstance(row["trainer"], str) and all(isinstance(number, int | float) for number in numbers)
-        known = known and all(isinstance(place, int) for place in places)
-        known = known and all(abs(float(number)) < WHOLE for number in numbers[:3])  # whole numbers may be too large
-        return row if known and [*map(float, numbers)] else None
+        valid = isinstance(row["trainer"], str) and all(isinstance(number, int | float) for number in numbers)
+        valid = valid and all(isinstance(place, int) for place in places)
+        valid = valid and all(abs(float(number)) < WHOLE for number in numbers[:3])  # whole numbers may be too large
+        return row if valid and [*map(float, numbers)] else None
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError, OverflowError):
         return None

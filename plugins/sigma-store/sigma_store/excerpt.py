@@ -28,16 +28,16 @@ def history(run: Path, trainers: Collection[str], log: Log, whole: bool = True) 
         part = chain.read(path, log, START if whole else _bookmark(ends, trainers), ends)
         if part.more:
             log(f"{path}: has lost its last {len(part.more)} lines, which a checkpoint still holds: they are restored")
-        known = chain.configuration_hashes(part)
+        hashes = chain.configuration_hashes(part)
     else:
         log(f"{path}: is missing: everything after the last checkpoint is lost")
         lost = {end["trainer"]: (end["head"], end["place"]) for end in reversed(ends)}
         part = JournalExcerpt(path, more=[chain.first_line(now, lost)])
-        known = [end["configuration"] for end in ends[:1]]
-    if known and now not in known:
+        hashes = [end["configuration"] for end in ends[:1]]
+    if hashes and now not in hashes:
         raise SigmaCheckpointError(
             f"{run / 'config.toml'}: was changed since the run wrote it: its sha256 begins with {now[:16]}, and not "
-            f"with {known[-1][:16]}. Restore it from a copy; for other settings, use `sigma resume --set KEY=VALUE`."
+            f"with {hashes[-1][:16]}. Restore it from a copy; for other settings, use `sigma resume --set KEY=VALUE`."
         )
     return part
 
@@ -50,10 +50,10 @@ def _bookmark(ends: Sequence[Mapping[str, Any]], trainers: Collection[str]) -> B
 
 def _ends(run: Path, trainers: Iterable[str]) -> list[Mapping[str, Any]]:
     """Return the ends of the journal that checkpoints hold, newest first for each trainer."""
-    found: list[Mapping[str, Any]] = []
+    ends: list[Mapping[str, Any]] = []
     for path in (path for name in trainers for path in reversed(list_checkpoints(run, name))):
         with suppress(SigmaCheckpointError):  # restoring it raises the error
             manifest = read_manifest(path, lambda text: None)
             about = {"trainer": path.parent.name, "place": manifest["values"].get("journal", 0)}
-            found += [{**manifest["chain"], **about}] if manifest["chain"] else []
-    return found
+            ends += [{**manifest["chain"], **about}] if manifest["chain"] else []
+    return ends

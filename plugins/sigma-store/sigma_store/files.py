@@ -119,9 +119,9 @@ def get_lines(path: Path, start: int = 0) -> Iterator[str]:
 def document(path: Path, text: bytes) -> dict[str, Any]:
     """Parse the JSON object in a file; raise SigmaCheckpointError if it is invalid."""
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError, MemoryError) as error:
         raise SigmaCheckpointError(f"{path}: not JSON: {error!r:.200}. Restore it from a copy.") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise SigmaCheckpointError(f"{path}: not a JSON object. Restore it from a copy.")
-    return found
+    return content

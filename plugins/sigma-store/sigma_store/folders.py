@@ -114,7 +114,7 @@ class WrittenFolder:
         with self._gate:
             handle = _open_handle(self.path, None, opened)
             self._known = self._known or [os.fstat(handle)]
-            if any(os.path.samestat(os.fstat(handle), one) for one in self._known):
+            if any(os.path.samestat(os.fstat(handle), stat) for stat in self._known):
                 return handle
         remedy = "Put that back, or move this away: then it is made again"
         raise SigmaStateError(f"{self.path}: a link or another folder is in place of the run's. {remedy}.")

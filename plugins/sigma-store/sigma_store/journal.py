@@ -225,7 +225,7 @@ class JournalFile(Lines, storing.Journal):
             start = len(self._recent) - self._count + min(self._saved.get(trainer, 0), self._synced)
             self._saved[trainer] = self._count
             rows = _newest([*self._recent][max(0, start) :], LONGEST)
-            bookmark = [self._base, *(one for one in self._bookmarks if one.rows.get(trainer, 0) <= place)][-1]
+            bookmark = [self._base, *(mark for mark in self._bookmarks if mark.rows.get(trainer, 0) <= place)][-1]
             end = {"configuration": self.configuration, "head": hash_of(self._last)}
             return {**end, "rows": rows, "bookmark": asdict(bookmark)}
 

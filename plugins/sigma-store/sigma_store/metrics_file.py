@@ -32,16 +32,16 @@ def join_older_rows(text: bytes) -> bytes:
     """Join neighbours among the rows in the older half of a file: of one trainer, on one branch of one session."""
     middle = text.find(b"\n", len(text) // 2) + 1
     first, *lines = text[:middle].splitlines()
-    found, held = [first], dict[str, dict[str, Any]]()
+    result, held = [first], dict[str, dict[str, Any]]()
     for line in lines:
         row = json.loads(line)
         before = held.pop(row["trainer"], None)
         if before is not None and all(before.get(name) == row.get(name) for name in SAME):
-            found.append(_encode(_merge_rows(before, row)))
+            result.append(_encode(_merge_rows(before, row)))
         else:
-            found += [] if before is None else [_encode(before)]
+            result += [] if before is None else [_encode(before)]
             held[row["trainer"]] = row
-    return b"\n".join([*found, *map(_encode, held.values())]) + b"\n" + text[middle:]
+    return b"\n".join([*result, *map(_encode, held.values())]) + b"\n" + text[middle:]
 
 
 def _encode(row: Mapping[str, Any]) -> bytes:
@@ -53,7 +53,7 @@ def _merge_rows(row: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, A
     values = {**row["values"], **later["values"]}
     for name in row["values"].keys() & later["values"].keys():
         ends = row["values"][name], later["values"][name]
-        low, high = ([one[key] for one in ends if one[key] is not None] for key in ("low", "high"))
+        low, high = ([end[key] for end in ends if end[key] is not None] for key in ("low", "high"))
         values[name] = {"last": ends[1]["last"], "low": min(low, default=None), "high": max(high, default=None)}
     texts = {**row.get("texts", {}), **later.get("texts", {})}
     return {**row, **later, **({"texts": texts} if texts else {}), "values": values}

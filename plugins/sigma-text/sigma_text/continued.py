@@ -79,8 +79,8 @@ class _Tracer:
     def trace(self, rows: int, count: int | None = None, every: bool = False) -> Continued:
         """Return the network for pieces, or else for whole sequences; ``every`` layer is an output, if wanted."""
         live = dict.fromkeys(self.shapes.live, Spec(()))
-        known: dict[str, Parameter | Spec] = {**self.shapes.parameters, **self.shapes.state, **live}
-        values = {a: symbol(one.shape, self._dtype(one.dtype), a) for a, one in known.items()}
+        specs: dict[str, Parameter | Spec] = {**self.shapes.parameters, **self.shapes.state, **live}
+        values = {a: symbol(p.shape, self._dtype(p.dtype), a) for a, p in specs.items()}
         time = count or self.length
         given = {
             name: symbol((rows, time, *x.shape[1:]) if x.shape else (rows,), self._dtype(x.dtype), name)
@@ -89,11 +89,11 @@ class _Tracer:
         there = Continuation(symbol((), "int32", "position"), self.length)
         trace = Trace(self.resolve, False, None, self.precision, values, there if count else None)
         forward = self.network.forward(trace, given)
-        found = forward.values if every else forward.predictions
+        nodes = forward.values if every else forward.predictions
         inputs = (*given.values(), there.position, *values.values(), *there.before.values())
         after = (there.after[address] for address in there.before)
         memory = {address: node.spec for address, node in there.before.items()}
-        return Continued(Graph(inputs, (*found.values(), *after)), (*values,), memory, (*found,), self.length)
+        return Continued(Graph(inputs, (*nodes.values(), *after)), (*values,), memory, (*nodes,), self.length)
 
     def _dtype(self, dtype: str | None) -> str:
         return self.precision if dtype is None or dtype in FLOATS else dtype
@@ -115,11 +115,11 @@ class _Tracer:
         memory = [np.zeros(spec.shape, spec.dtype) for spec in step.memory.values()]
         for t in range(min(CHECKED, self.length)):
             pieces = [x[:, t : t + 1] if x.ndim > 1 else x for x in samples]
-            found = interpret(step.graph, numpy_namespace())(*pieces, np.asarray(t, np.int32), *values, *memory)
-            memory = list(found[len(step.outputs) :])
-            for name, one, all_ in zip(step.outputs, found, expected, strict=False):
+            results = interpret(step.graph, numpy_namespace())(*pieces, np.asarray(t, np.int32), *values, *memory)
+            memory = list(results[len(step.outputs) :])
+            for name, piece, all_ in zip(step.outputs, results, expected, strict=False):
                 here = all_[:, t : t + 1] if all_.ndim > 1 else all_
-                if here.shape != one.shape or not np.allclose(here, one, 1e-6, 1e-9):
+                if here.shape != piece.shape or not np.allclose(here, piece, 1e-6, 1e-9):
                     raise SigmaNetworkError(
                         f"{name}: computes something else for single entries than for whole sequences. {REMEDY}"
                     )

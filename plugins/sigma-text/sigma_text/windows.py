@@ -70,13 +70,13 @@ class TextWindows(Dataset):
                 f"{self.where}: the text has {count} different characters, and the network chooses among {classes}. "
                 f"Write embedding({count}, ...) and output({count})."
             )
-        known = "".join(map(str, names))
-        if not names or known == self.characters:
+        characters = "".join(map(str, names))
+        if not names or characters == self.characters:
             return self
-        found = np.array([known.find(one) for one in self.characters], np.int32)
-        if lost := [self.characters[i] for i in np.unique(self.codes) if found[i] < 0]:
-            raise unknown(self.where, lost, known, "The network has not learned them: replace them.")
-        return evolve(self, codes=found[self.codes], characters=known)
+        codes = np.array([characters.find(c) for c in self.characters], np.int32)
+        if lost := [self.characters[i] for i in np.unique(self.codes) if codes[i] < 0]:
+            raise unknown(self.where, lost, characters, "The network has not learned them: replace them.")
+        return evolve(self, codes=codes[self.codes], characters=characters)
 
     def class_names(self, section: str) -> Sequence[Label]:
         """Return the characters by index."""
@@ -90,20 +90,20 @@ class TextWindows(Dataset):
 
 def indices(text: str, characters: str, where: str, remedy: str) -> np.ndarray:
     """Return the index of each character of a text, int32; raise SigmaDataError for unknown ones, with their line."""
-    known, points = _points(characters), _points(text)
-    order = np.argsort(known, kind="stable")
-    found = order[np.searchsorted(known, points, sorter=order).clip(max=len(known) - 1)]
-    wrong = known[found] != points
+    table, points = _points(characters), _points(text)
+    order = np.argsort(table, kind="stable")
+    places = order[np.searchsorted(table, points, sorter=order).clip(max=len(table) - 1)]
+    wrong = table[places] != points
     if wrong.any():
         first = text.count("\n", 0, int(wrong.argmax())) + 1
         raise unknown(f"{where}:{first}", [chr(point) for point in np.unique(points[wrong])], characters, remedy)
-    return np.asarray(found, np.int32)
+    return np.asarray(places, np.int32)
 
 
 def unknown(where: str, lost: Sequence[str], known: Iterable[str], remedy: str) -> SigmaDataError:
     """Return the error for characters of a text that are not known."""
-    told = ", ".join(map(repr, lost[:SHOWN])) + (f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else "")
-    return SigmaDataError(f"{where}: {told}: not among the {len([*known])} characters that are known. {remedy}")
+    listing = ", ".join(map(repr, lost[:SHOWN])) + (f" and {len(lost) - SHOWN} more" if len(lost) > SHOWN else "")
+    return SigmaDataError(f"{where}: {listing}: not among the {len([*known])} characters that are known. {remedy}")
 
 
 def _points(text: str) -> np.ndarray:

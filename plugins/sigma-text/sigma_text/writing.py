@@ -32,8 +32,8 @@ def next_entry(model: Model) -> Step:
     state = dict(zip(names, piece.graph.inputs, strict=True))
     data = {name: state.pop(name) for name in sections}
     steer = {name: state.pop(name) for name in (POSITION, *(LAYERS + address for address in model.shapes.live))}
-    found = dict(zip((*piece.outputs, *memory), piece.graph.outputs, strict=True))
-    return simplified_step(model, state, data, steer, {name: found.pop(name) for name in memory}, found)
+    outputs = dict(zip((*piece.outputs, *memory), piece.graph.outputs, strict=True))
+    return simplified_step(model, state, data, steer, {name: outputs.pop(name) for name in memory}, outputs)
 
 
 @define(eq=False)
@@ -87,40 +87,42 @@ class CharacterGenerator(TextGenerator):
         Raises SigmaConfigError for wrong settings, SigmaDataError for unknown characters, SigmaNetworkError for a
         network that was not trained on text, or does not continue any.
         """
-        known, output = _learned_characters(steps.programs.model, evaluator.learned)
+        chars, output = _learned_characters(steps.programs.model, evaluator.learned)
         if not is_whole(length, 0):
             raise SigmaConfigError(f"generate: length must be a whole number from 0 on (got {length!r}).")
         if not is_finite(temperature) or temperature < 0:
             raise SigmaConfigError(f"generate: temperature must be a number from 0 on (got {temperature!r}).")
         if not isinstance(text, str) or not text:
             raise SigmaDataError(f"generate: the text must be a string of at least one character (got {text!r}).")
-        if lost := [one for one in dict.fromkeys(text) if one not in known]:
-            told = ", ".join(map(repr, lost[:SHOWN])) + (" ..." if len(lost) > SHOWN else "")
-            raise SigmaDataError(f"generate: the network has not learned {told}. It knows these characters: {known!r}.")
-        codes, draw = [known.index(one) for one in text], Draw(as_seed(seed), STREAM)
+        if lost := [c for c in dict.fromkeys(text) if c not in chars]:
+            listing = ", ".join(map(repr, lost[:SHOWN])) + (" ..." if len(lost) > SHOWN else "")
+            raise SigmaDataError(
+                f"generate: the network has not learned {listing}. It knows these characters: {chars!r}."
+            )
+        codes, draw = [chars.index(c) for c in text], Draw(as_seed(seed), STREAM)
         writer = TextWriter(steps, evaluator)
 
         def grown() -> str:
-            codes.append(_draw_index(writer.predict_next(codes)[output][: len(known)], temperature, draw))
-            return known[codes[-1]]
+            codes.append(_draw_index(writer.predict_next(codes)[output][: len(chars)], temperature, draw))
+            return chars[codes[-1]]
 
         return (grown() for _ in range(length))
 
 
 def _learned_characters(model: Model, learned: Mapping[str, Any]) -> tuple[str, str]:
     """Return the characters that a network has learned, by index, and the output that predicts them."""
-    sections, known, outputs = model.network.sections(costs=False), learned.get("characters"), model.network.choosing()
+    sections, chars, outputs = model.network.sections(costs=False), learned.get("characters"), model.network.choosing()
     if len(sections) > 1:
         raise SigmaNetworkError(
             f"generate: the network reads {', '.join(sections)}. Only one with one input continues a text. With an "
             "encoder and a decoder, extend the target by predict: choose its next entry, append it, and predict again."
         )
-    if not known or not outputs:
+    if not chars or not outputs:
         raise SigmaNetworkError(
             "generate: the network has not learned to predict characters. Train it on text: dataset = 'text', with "
             "embedding(...) + lstm(128, sequence=true) + output(...) + softmax_cross_entropy()."
         )
-    return str(known), outputs[0]
+    return str(chars), outputs[0]
 
 
 def _draw_index(probabilities: np.ndarray, temperature: float, draw: Draw) -> int:

@@ -31,7 +31,7 @@ BELONGS = {
 def check_metrics(metrics: Any) -> None:
     """Raise SigmaConfigError for metrics that are neither a table nor a list of metrics: they may be targets."""
     several = metrics if isinstance(metrics, list | tuple) else [{} if metrics is None else metrics]
-    if not all(isinstance(one, Mapping | Metric | str) for one in several):
+    if not all(isinstance(metric, Mapping | Metric | str) for metric in several):
         raise SigmaConfigError("evaluate: metrics are a table by name. For other data, write evaluate((x, y)).")
 
 
@@ -42,13 +42,13 @@ def advise(data: str = DATA, takes: bool = False) -> Callable[[Callable[P, R]], 
     """
 
     def decorate(method: Callable[P, R]) -> Callable[P, R]:
-        known = list(inspect.signature(method).parameters)[1:]
+        names = list(inspect.signature(method).parameters)[1:]
 
         @wraps(method)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
             if not takes and args[1:] and hasattr(args[1], "__len__") and not isinstance(args[1], str):
                 raise SigmaConfigError(f"{method.__name__}: takes no data (got {type(args[1]).__name__}). {data}")
-            refuse_unknown(method.__name__, kwargs, known, remedies={**BELONGS, "x": data, "y": data})
+            refuse_unknown(method.__name__, kwargs, names, remedies={**BELONGS, "x": data, "y": data})
             return method(*args, **kwargs)
 
         return wrapper

@@ -71,5 +71,5 @@ def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 def _processor() -> str:
     described = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*+: (.*+)$", described.read_text(), re.MULTILINE) if described.exists() else None
-    return found[1] if found else platform.processor()
+    match = re.search(r"^model name\s*+: (.*+)$", described.read_text(), re.MULTILINE) if described.exists() else None
+    return match[1] if match else platform.processor()

@@ -54,14 +54,14 @@ class Learned:
     def from_checkpoint(cls, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray], **others: Any) -> Learned:
         """Return what is in the values and arrays of a checkpoint."""
         fitted = dict[str, dict[str, np.ndarray]]()
-        for address in (one for one in arrays if one.startswith(FITTED)):
+        for address in (a for a in arrays if a.startswith(FITTED)):
             name, _, key = address.removeprefix(FITTED).partition(".")
             fitted.setdefault(name, {})[key] = arrays[address]
         return cls(values.get("learned", {}), tuple(values.get("classes", ())), fitted, **others)
 
     def facts_of(self, name: str) -> Mapping[str, Any]:
         """Return what is known of each section, such as ``columns``; empty if nothing is."""
-        return found if isinstance(found := self.about.get(name), Mapping) else {}
+        return facts if isinstance(facts := self.about.get(name), Mapping) else {}
 
     def labels(self, section: str) -> Sequence[Label]:
         """Return the labels of the classes of a section by index; empty if none are known."""
@@ -71,8 +71,8 @@ class Learned:
         """Return the columns of the earlier data, for :meth:`Dataset.align`; None if they had no names."""
         tables = {name: resolve("extractor", table) for name, table in self.facts_of("frames").items()}
         columns = self.facts_of("columns")
-        found = SimpleNamespace(tables=tables, column_names=lambda section: columns.get(section, ()))
-        return found if columns or tables else None
+        stand_in = SimpleNamespace(tables=tables, column_names=lambda section: columns.get(section, ()))
+        return stand_in if columns or tables else None
 
 
 @define(eq=False)
@@ -145,14 +145,14 @@ def resolve_settings(given: Settings) -> Settings:
     The optimisers are by the heads of their addresses, a single one as well.
     """
     resolve, where, steps = given.resolve, f"{given.name}.", given.preprocessors
-    found = {one.name: getattr(given, one.name) for one in fields(Settings)}
-    found["data"] = data(resolve, where + "data", given.data)
-    found["metrics"] = resolve_components(resolve, where + "metrics", Metric, given.metrics)
-    found["preprocessors"] = resolve_components(resolve, where + "preprocessors", Preprocessor, steps)
-    found["initialisers"] = initialisers(where + "initialisers", given.initialisers)
-    found["iterator"] = resolve(Iterator, given.iterator, where + "iterator")
-    found["optimisers"] = optimisers(given)
-    return Settings(**found)
+    values = {a.name: getattr(given, a.name) for a in fields(Settings)}
+    values["data"] = data(resolve, where + "data", given.data)
+    values["metrics"] = resolve_components(resolve, where + "metrics", Metric, given.metrics)
+    values["preprocessors"] = resolve_components(resolve, where + "preprocessors", Preprocessor, steps)
+    values["initialisers"] = initialisers(where + "initialisers", given.initialisers)
+    values["iterator"] = resolve(Iterator, given.iterator, where + "iterator")
+    values["optimisers"] = optimisers(given)
+    return Settings(**values)
 
 
 def optimisers(given: Settings) -> dict[str, Optimisation]:
@@ -169,13 +169,13 @@ def optimisers(given: Settings) -> dict[str, Optimisation]:
 
 def optimisation(resolve: Resolve, where: str, chosen: Any, now: Optimisation | None = None) -> Optimisation:
     """Resolve an optimiser with what it updates and minimises; what a table omits is as ``now``, or the default."""
-    known = {a.name for a in fields(Optimisation)} - {"type"}
-    about = {name: getattr(now, name) for name in known} if now else {}
+    names = {a.name for a in fields(Optimisation)} - {"type"}
+    about = {name: getattr(now, name) for name in names} if now else {}
     if isinstance(chosen, Optimisation):
-        about, chosen = {name: getattr(chosen, name) for name in known}, chosen.type
+        about, chosen = {name: getattr(chosen, name) for name in names}, chosen.type
     elif isinstance(chosen, Mapping):
-        about |= {name: chosen[name] for name in known & chosen.keys()}
-        rest = {name: value for name, value in chosen.items() if name not in known}
+        about |= {name: chosen[name] for name in names & chosen.keys()}
+        rest = {name: value for name, value in chosen.items() if name not in names}
         chosen = rest["type"] if rest.keys() == {"type"} and not isinstance(rest["type"], str) else rest
     return Optimisation(resolve(Optimiser, chosen, where), **about)
 
@@ -187,10 +187,10 @@ def operator(given: Settings) -> contracts.Operator:
 
 def check_precision(trainer: str, precision: str, backend: contracts.Backend) -> None:
     """Raise SigmaConfigError if the backend does not support the precision."""
-    known = sorted(dtype for dtype in backend.dtypes if dtype in PRECISIONS)
-    known += MIXED if "float32" in known else ()
-    if precision not in known:
-        raise SigmaConfigError(f"{trainer}: the backend has no precision {precision!r}. It has {', '.join(known)}.")
+    names = sorted(dtype for dtype in backend.dtypes if dtype in PRECISIONS)
+    names += MIXED if "float32" in names else ()
+    if precision not in names:
+        raise SigmaConfigError(f"{trainer}: the backend has no precision {precision!r}. It has {', '.join(names)}.")
 
 
 def hooks(
@@ -202,14 +202,14 @@ def hooks(
     """
     if not isinstance(chosen, Mapping):
         raise SigmaConfigError(f"{where}: each needs a name: {{'score': Accuracy()}}.")
-    found: dict[str, Hook] = resolve_components(resolve, where, Hook, chosen)
-    for name, hook in found.items():
+    by_name: dict[str, Hook] = resolve_components(resolve, where, Hook, chosen)
+    for name, hook in by_name.items():
         with mistakes.locate("hooks", name):
-            found[name] = _parse_times(resolve, f"{where}.{name}", hook)
+            by_name[name] = _parse_times(resolve, f"{where}.{name}", hook)
             _check_declared(f"{where}.{name}", hook)
             for split in hook.splits if splits is not None else ():
                 check_split(f"{where}.{name}", split, splits or ())
-    return found
+    return by_name
 
 
 def check_split(where: str, split: str, splits: Collection[str]) -> None:
@@ -222,12 +222,12 @@ def _parse_times(resolve: Resolve, where: str, hook: Hook) -> Hook:
     """Return a hook with its times and criteria parsed; raise SigmaConfigError for invalid ones."""
     for what, (read, kind, words) in TIMES.items():
         chosen = getattr(hook, what)
-        made = read(chosen) if isinstance(chosen, str) else chosen
-        made = made.bound(resolve) if isinstance(made, Criterion) else made
-        if made is not chosen:
+        time = read(chosen) if isinstance(chosen, str) else chosen
+        time = time.bound(resolve) if isinstance(time, Criterion) else time
+        if time is not chosen:
             hook = copy(hook)  # leave the user's object unchanged
-            setattr(hook, what, made)
-        if not isinstance(made, kind):
+            setattr(hook, what, time)
+        if not isinstance(time, kind):
             raise SigmaConfigError(f"{where}.{what}: must be {words} (got {chosen!r}).")
     return hook
 
@@ -240,7 +240,7 @@ def _check_declared(where: str, hook: Hook) -> None:
         except Exception as error:  # whatever a plugin's code raises
             raise SigmaConfigError(f"{where}.{what}: {error_text(error)}") from error
         several_ = isinstance(declared, Collection) and not isinstance(declared, str)
-        if not several_ or not all(isinstance(one, str) for one in declared):
+        if not several_ or not all(isinstance(entry, str) for entry in declared):
             raise SigmaConfigError(f"{where}.{what}: must be a list of strings (got {declared!r}). Write ['...'].")
 
 
@@ -278,10 +278,10 @@ def splits(given: Settings) -> dict[str, Dataset]:
     alone = len(chosen) == 1
     places = {name: f"{where}.data" if alone else f"{where}.data.{name}" for name in chosen}
     apart = bool(given.learned.about) or not alone  # whole numbers may be classes, of which a split may have no row
-    made = {name: dataset(_only_split(x), places[name], given.resolve, apart) for name, x in chosen.items()}
-    first = given.learned.earlier_columns(given.resolve) or made["training"]
-    made = {name: x if x is first else x.align(first) for name, x in made.items()}
-    return made if share is None else _split_data(given.resolve, f"{where}.validation_split", made, share)
+    parts = {name: dataset(_only_split(x), places[name], given.resolve, apart) for name, x in chosen.items()}
+    first = given.learned.earlier_columns(given.resolve) or parts["training"]
+    parts = {name: x if x is first else x.align(first) for name, x in parts.items()}
+    return parts if share is None else _split_data(given.resolve, f"{where}.validation_split", parts, share)
 
 
 def _only_split(chosen: Any) -> Any:
@@ -306,17 +306,17 @@ def encode_splits(
     If the specs of ``outputs`` are known, they give the number of classes; labels may be learned from earlier data.
     """
     takers = {step.section: 0 for step in given.preprocessors.values() if step.takes_classes}
-    known = dict[str, Sequence[Label]]()
+    labels_of = dict[str, Sequence[Label]]()
     for cost in network.targeted_costs:
         if cost.layer.chooses or cost.layer.decides:
             section, width = cost.layer.targets, outputs[cost.sources[0]].shape[-1:] if outputs else ()
             takers[section] = 2 if cost.layer.decides else sum(width)
             indices = range(takers[section] if given.learned.about else 0)  # if the earlier data held no other labels
-            known[section] = given.learned.labels(section) or indices
+            labels_of[section] = given.learned.labels(section) or indices
             if _ignores(splits["training"], cost.layer):
                 del takers[cost.layer.targets]
     for section in network.sections(there=splits["training"].sections):
-        first = _encode(splits["training"], section, takers.get(section), known.get(section, ()))
+        first = _encode(splits["training"], section, takers.get(section), labels_of.get(section, ()))
         names = first.class_names(section)
         others = {name: _encode(x, section, takers.get(section), names) for name, x in splits.items()}
         splits = {**others, "training": first}
@@ -331,31 +331,31 @@ def _ignores(data: Dataset, cost: contracts.CostLayer) -> bool:
 
 def _encode(data: Dataset, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
     with introduce_errors("data", data):
-        found = data.encode(section, classes, names)
-        expect(isinstance(found, Dataset), "encode() must return a data set", found)
-    return found
+        rows = data.encode(section, classes, names)
+        expect(isinstance(rows, Dataset), "encode() must return a data set", rows)
+    return rows
 
 
 def class_names(data: Dataset, network: Network) -> dict[str, list[Label]]:
     """Return the labels of the classes of each section of targets that has any."""
-    found = {cost.layer.targets: labels(data.class_names(cost.layer.targets)) for cost in network.targeted_costs}
-    return {section: names for section, names in found.items() if names}
+    classes = {cost.layer.targets: labels(data.class_names(cost.layer.targets)) for cost in network.targeted_costs}
+    return {section: names for section, names in classes.items() if names}
 
 
 def column_names(data: Dataset, network: Network) -> dict[str, list[str]]:
     """Return the names of the columns of each section of inputs that has any."""
     with introduce_errors("data", data):
-        found = {name: [*map(str, data.column_names(name))] for name in network.sections(costs=False)}
-        for name, names in found.items():
+        columns = {name: [*map(str, data.column_names(name))] for name in network.sections(costs=False)}
+        for name, names in columns.items():
             shape = data.sections[name].shape
             expect(not names or shape == (len(names),), f"column_names({name!r}) must return {shape} names", names)
-    return {name: names for name, names in found.items() if names}
+    return {name: names for name, names in columns.items() if names}
 
 
 def target_names(network: Network, learned: Learned) -> dict[str, list[str]]:
     """Return the names of the columns that outputs estimate, by output, of those that have any."""
-    known = {**learned.facts_of("columns"), **learned.facts_of("targets")}
-    every = {one.name: known.get(network.estimated_section(one.name), ()) for one in getattr(network, "outputs", ())}
+    columns = {**learned.facts_of("columns"), **learned.facts_of("targets")}
+    every = {x.name: columns.get(network.estimated_section(x.name), ()) for x in getattr(network, "outputs", ())}
     return {output: [*map(str, names)] for output, names in every.items() if names}
 
 
@@ -364,10 +364,10 @@ def tell_findings(where: str, splits: Mapping[str, Dataset], network: Network) -
     training, others = splits["training"], {name: rows for name, rows in splits.items() if name != "training"}
     classes = [cost.layer.targets for cost in network.targeted_costs if cost.layer.chooses or cost.layer.decides]
     with introduce_errors("data", training):
-        found = training.findings([*dict.fromkeys(classes)], others)
-        several = not isinstance(found, str) and all(isinstance(text, str) for text in found)
-        expect(several, "findings() must return a list of sentences", found)
-    for text in found:
+        sentences = training.findings([*dict.fromkeys(classes)], others)
+        several = not isinstance(sentences, str) and all(isinstance(text, str) for text in sentences)
+        expect(several, "findings() must return a list of sentences", sentences)
+    for text in sentences:
         warn(f"{where}: {text}")
 
 

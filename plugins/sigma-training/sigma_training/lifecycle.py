@@ -220,5 +220,5 @@ def _last_metrics(session: Session) -> dict[str, float]:
     """Return the last value of each metric, of training the mean over the last epoch, or over its part so far."""
     last = dict(session.state.published)  # to which the training thread may add
     there = [address for address in last if not address.startswith(("workers.", EPOCH))]
-    found = {address: last.get(address.replace("training.", EPOCH, 1), last[address]) for address in there}
-    return {name: x for name, x in found.items() if isinstance(x, int | float) and not isinstance(x, bool)}
+    values = {address: last.get(address.replace("training.", EPOCH, 1), last[address]) for address in there}
+    return {name: x for name, x in values.items() if isinstance(x, int | float) and not isinstance(x, bool)}

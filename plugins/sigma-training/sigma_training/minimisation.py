@@ -65,8 +65,8 @@ class Plain:
         parameters = _Parameters.from_tree(self.start, (trace.given or {}).__getitem__)
         given = [parameters, *([_Sections(sections)] if self.names else [])]
         _check_takes(self.loss, len(given))
-        found = self.loss(*given)
-        loss, totals = (found.mean(), {"loss": found}) if isinstance(found, Totals) else (found, {})
+        result = self.loss(*given)
+        loss, totals = (result.mean(), {"loss": result}) if isinstance(result, Totals) else (result, {})
         if not isinstance(loss, Node) or loss.shape != ():
             shape = loss.shape if isinstance(loss, Node) else type(loss).__name__
             raise SigmaConfigError(f"minimise: the loss must be a scalar (got {shape}). Take the mean over the batch.")
@@ -176,8 +176,8 @@ def minimise(
             trainer.fit(**{scale: min(every, count - done) if callback else count}, progress=False)
             if callback is not None and _call_back(callback, trainer.session, start):
                 break
-        found: dict[str, Any] = _current_parameters(trainer.session, start)
-        return found
+        result: dict[str, Any] = _current_parameters(trainer.session, start)
+        return result
 
 
 def _length(data: Any, epochs: int | None, iterations: int | None, every: int) -> tuple[int, str]:
@@ -195,9 +195,9 @@ def _length(data: Any, epochs: int | None, iterations: int | None, every: int) -
 
 def _call_back(callback: Callable[..., bool | None], session: Session, start: Tree) -> bool:
     """Call back with the moment and the loss, and with the parameters if there is a place for them."""
-    told = session.moment, session.state.published["training.loss"]
-    more = len(inspect.signature(callback).parameters) > len(told)
-    return bool(callback(*told, *([_current_parameters(session, start)] if more else [])))
+    arguments = session.moment, session.state.published["training.loss"]
+    more = len(inspect.signature(callback).parameters) > len(arguments)
+    return bool(callback(*arguments, *([_current_parameters(session, start)] if more else [])))
 
 
 def _current_parameters(session: Session, start: Tree) -> Any:

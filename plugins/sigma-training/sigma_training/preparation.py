@@ -122,17 +122,17 @@ class Stages:
         resolve, where, splits = self.settings.resolve, f"{self.settings.name}.hooks", None
         with suppress(Missing):
             splits = self.data
-        found = choices.hooks(resolve, where, self.settings.hooks, splits, self.mistakes)
-        measured = any("validation" in hook.splits for hook in found.values())
+        hooks = choices.hooks(resolve, where, self.settings.hooks, splits, self.mistakes)
+        measured = any("validation" in hook.splits for hook in hooks.values())
         if measured or "validation" not in (splits or ()):
-            return found
+            return hooks
         table = {"type": "default:evaluation", "metrics": self.resolved_settings.metrics}
         try:
-            return {**choices.hooks(resolve, where, {"validation": table}, splits), **found}
+            return {**choices.hooks(resolve, where, {"validation": table}, splits), **hooks}
         except SigmaPluginError:  # the room of the hook is not installed
             if self.settings.validation_split is not None or self.settings.metrics:
                 raise
-            return found
+            return hooks
 
     # -- data ----------------------------------------------------------------------------------------------------------
     @stage(*DATASET)
@@ -301,17 +301,17 @@ def _learned_facts(
 ) -> dict[str, Any]:
     """Return what a checkpoint holds of the data, as plain values by name."""
     described = describe_rows(splits, preparation.samples, model.sections)
-    found: dict[str, Any] = {"samples": preparation.samples, "rows": described}
+    facts: dict[str, Any] = {"samples": preparation.samples, "rows": described}
     for rows in (data, splits["training"]):  # whose columns are in the order of the training
-        found |= getattr(rows, "learned", {})
-    found |= {"classes": classes} if len(classes) > 1 else {}
-    return found | ({"columns": names} if (names := choices.column_names(splits["training"], model.network)) else {})
+        facts |= getattr(rows, "learned", {})
+    facts |= {"classes": classes} if len(classes) > 1 else {}
+    return facts | ({"columns": names} if (names := choices.column_names(splits["training"], model.network)) else {})
 
 
 def prepared_for(settings: Settings, data: Any, learned: Learned) -> Setup:
     """Return the setup that evaluates other data, which are read as an earlier training has learned."""
     given = {"data": {"training": keep_blocks(data)}, "batch_size": None, "validation_split": None, "hooks": {}}
-    own = {one.name: getattr(settings, one.name) for one in fields(Settings)}
+    own = {a.name: getattr(settings, a.name) for a in fields(Settings)}
     return prepare_session(Settings(**{**own, **given, "learned": learned}))[0]
 
 
@@ -328,20 +328,20 @@ def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.n
 
 def _weights(model: Model, block: Mapping[str, np.ndarray]) -> Host:
     """Check the sample weights of a block; return weights of 1 for a split without them."""
-    found: Host = {}
+    weights: Host = {}
     for name in model.network.weights({*model.sections, *block}) if model.network.costs else ():
         if name not in model.sections:
             raise SigmaDataError(f"data: section {name!r} is not in the training split. Add it, or leave it out here.")
         if name not in block:
             rows, spec = len(next(iter(block.values()))), model.sections[name]
-            found[name] = np.ones((rows, *spec.shape), spec.dtype)
+            weights[name] = np.ones((rows, *spec.shape), spec.dtype)
         elif (block[name] < 0).any():
             row = int(np.argwhere(block[name] < 0)[0][0])
             wrong = f"section {name!r}, row {row}: must be at least 0 (got {block[name][row]})"
             raise SigmaDataError(f"data: {wrong}. To leave a row out, give it weight 0.")
         elif not block[name].any():
             raise SigmaDataError(f"data: section {name!r}: all weights are 0. Give some rows a weight above 0.")
-    return found
+    return weights
 
 
 def check_read(network: Network, wanted: Collection[str], there: Collection[str]) -> None:
@@ -349,12 +349,12 @@ def check_read(network: Network, wanted: Collection[str], there: Collection[str]
 
     Other sections that this network does not read may be for another one.
     """
-    known = {cost.layer.weights for cost in network.costs}
-    for name in there if known and not known & {*there} else ():
+    sections = {cost.layer.weights for cost in network.costs}
+    for name in there if sections and not sections & {*there} else ():
         alike = name.lower().replace("_", "").removeprefix("sample").removesuffix("s") == "weight"
         if alike and name not in wanted:
             raise SigmaDataError(
-                f"data: section {name!r} is read by nothing. Did you mean {min(known)!r}, that of sample weights?"
+                f"data: section {name!r} is read by nothing. Did you mean {min(sections)!r}, that of sample weights?"
             )
 
 

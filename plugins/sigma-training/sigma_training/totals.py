@@ -62,11 +62,11 @@ def _of_each(node: Node, rows: int, times: Fraction) -> Node | None:
     """Return the parts of an op that acts on each entry, or that joins its operands."""
     rounded = node.dtype not in FLOATS and any(x.dtype != node.dtype for x in node.inputs)  # a cast
     inner = times if all(x.dtype in FLOATS for x in node.inputs) else ONE
-    known = [part for x in node.inputs if (part := _parts(x, rows, inner)) is not None]
-    if rounded or len(known) < len(node.inputs) or (node.op != "concat" and len({x.shape for x in known}) > 1):
+    parts = [part for x in node.inputs if (part := _parts(x, rows, inner)) is not None]
+    if rounded or len(parts) < len(node.inputs) or (node.op != "concat" and len({x.shape for x in parts}) > 1):
         return None
     moved = {"concat": {"axis": node.attrs.get("axis", 0) + 1}, "reshape": {"shape": (rows, *node.shape)}}
-    return _times(apply(node.op, *known, **{**node.attrs, **moved.get(node.op, {})}), times / inner)
+    return _times(apply(node.op, *parts, **{**node.attrs, **moved.get(node.op, {})}), times / inner)
 
 
 def _times(x: Node, by: Fraction) -> Node:

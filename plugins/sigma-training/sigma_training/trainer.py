@@ -46,7 +46,7 @@ class Fixed(dict[str, Any]):
 def fixed(setting: Any) -> Any:
     """Return tables that cannot be changed, and copies of lists, of which the owner may change his own."""
     if isinstance(setting, dict):
-        return Fixed({name: fixed(one) for name, one in setting.items()})
+        return Fixed({name: fixed(entry) for name, entry in setting.items()})
     return [*map(fixed, setting)] if type(setting) is list else setting
 
 
@@ -124,18 +124,18 @@ class NetworkTrainer(Settings, contracts.Trainer):
 
         Raises SigmaAddressError for an address that will never have a value.
         """
-        found = [a for a in self.registry.addresses(pattern) if self.registry.kind(a).shape is None]
-        if self.prepared and not found and not any(meet(pattern, a) for a in self.session.setup.published_addresses):
+        names = [a for a in self.registry.addresses(pattern) if self.registry.kind(a).shape is None]
+        if self.prepared and not names and not any(meet(pattern, a) for a in self.session.setup.published_addresses):
             wrong = f"{self.name}.{pattern}: is not published, or an array"
             raise SigmaAddressError(f"{wrong}.{suggest_name(pattern, self.registry.addresses())}")
-        return plain_values({name: value for address in found for name, value in self.registry.find(address)})
+        return plain_values({name: value for address in names for name, value in self.registry.find(address)})
 
     def begin_from(self, run: StoredRun) -> None:
         """Read data as an earlier training did, and take its initial values, unless the trainer is prepared."""
         if not self.prepared:
-            found, initial = recall(run, self.name, whole=bool(self.preprocessors)), run.initial(self.name)
+            checkpoint, initial = recall(run, self.name, whole=bool(self.preprocessors)), run.initial(self.name)
             self.learned = Learned.from_checkpoint(
-                found.values, found.arrays, restore=self.learned.restore, initial=initial
+                checkpoint.values, checkpoint.arrays, restore=self.learned.restore, initial=initial
             )
 
     def prepare(self) -> None:

@@ -37,13 +37,13 @@ class Units:
         shape = self.shapes.get(section)
         if shape is None or prod(shape) != prod(values.shape[1:]):
             return None
-        found = given = f.reshape(f.cast(values, self.dtype), (values.shape[0], *shape))
+        current = given = f.reshape(f.cast(values, self.dtype), (values.shape[0], *shape))
         for name, (step, state) in reversed(own.items()):
             with introduce_errors(f"preprocessor {name!r}", step), originating(name):
-                made: Any = step.inverse(found, state)
-                if made is None:
+                inverse: Any = step.inverse(current, state)
+                if inverse is None:
                     return None
-                right = isinstance(made, Node) and made.shape == found.shape
-                expect(right, f"inverse() must return a node of shape {found.shape}, or None", made)
-            found = made
-        return values if found is given else f.reshape(found, values.shape)
+                right = isinstance(inverse, Node) and inverse.shape == current.shape
+                expect(right, f"inverse() must return a node of shape {current.shape}, or None", inverse)
+            current = inverse
+        return values if current is given else f.reshape(current, values.shape)

@@ -98,8 +98,8 @@ class SessionView:
         Classes are indices.  Labels that were changed are in :meth:`edits`.
         """
         evaluator = self._session.setup.evaluator
-        found = gather_rows(evaluator.data(split, edited=False), numbers)
-        return evaluator.prepare(found) if prepared else found
+        sections = gather_rows(evaluator.data(split, edited=False), numbers)
+        return evaluator.prepare(sections) if prepared else sections
 
     def losses(self, split: str = "training", most: int | None = None) -> RowLosses:
         """Return the loss of each row of a split, or of the ``most`` with the greatest, without delaying training."""
@@ -132,22 +132,22 @@ class SessionView:
         many are in force is at the addresses ``data.<split>.*``.
         """
         run = self._session.present
-        known = run.state.changes.get("edits", {}).items()
+        edits = run.state.changes.get("edits", {}).items()
         several = len({cost.layer.targets for cost in run.setup.model.network.targeted_costs}) > 1
-        labels = {split: dict(own.get("labels", ())).items() for split, own in known}
+        labels = {split: dict(own.get("labels", ())).items() for split, own in edits}
         plain = {split: {row: x if several else next(iter(x.values())) for row, x in labels[split]} for split in labels}
-        return {split: {"excluded": [*own.get("excluded", ())], "labels": plain[split]} for split, own in known}
+        return {split: {"excluded": [*own.get("excluded", ())], "labels": plain[split]} for split, own in edits}
 
 
 def _layer(head: str, placed: Placed, shapes: Shapes) -> LayerEntry:
     shape = getattr(shapes.outputs.get(placed.name), "shape", None)
-    own = {head + a: one.shape for a, one in shapes.parameters.items() if a.startswith(f"{placed.name}.")}
+    own = {head + a: p.shape for a, p in shapes.parameters.items() if a.startswith(f"{placed.name}.")}
     return LayerEntry(placed.name, placed.kind, placed.sources, shape, own, _settings(placed.layer))
 
 
 def _settings(layer: Any) -> dict[str, Any]:
     """Return the plain settings of a layer by name, and the layers that it owns as text; branches are its sources."""
-    values = {one.name: getattr(layer, one.name) for one in attrs.fields(type(layer)) if one.init}
+    values = {field.name: getattr(layer, field.name) for field in attrs.fields(type(layer)) if field.init}
     outside = [*getattr(layer, "branches", ())]
     owned = {name: str(x) for name, x in values.items() if isinstance(x, Architecture) and x not in outside}
     plain = {name: x for name, x in values.items() if isinstance(x, (*PLAIN, tuple, list)) and name != "branches"}

@@ -29,7 +29,7 @@ Mistakes = list[tuple[Place, Exception]]
 def build(configuration: Configuration, catalogue: Catalogue | None = None, folder: Path | None = None) -> Environment:
     """Build an environment from a configuration; with a ``folder``, its runs write a run folder there."""
     run = configuration.run
-    found = (catalogue or installed()).preferring(run.prefer)
+    plugins = (catalogue or installed()).preferring(run.prefer)
     environment = Environment(
         run.name,
         seed=run.seed,
@@ -38,24 +38,24 @@ def build(configuration: Configuration, catalogue: Catalogue | None = None, fold
         folder=folder,
         monitors={name: monitor.make() for name, monitor in configuration.monitors.items()},
         configuration=resolved(configuration, folder),
-        catalogue=found,
+        catalogue=plugins,
     )
     for name, trainer in configuration.trainers.items():
-        environment.create_trainer(name, **settings_of(run, asdict(trainer, recurse=False), found))
+        environment.create_trainer(name, **settings_of(run, asdict(trainer, recurse=False), plugins))
     return environment
 
 
 def settings_of(run: Run | None, tables: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """Return the settings of a trainer of its tables, without those that are None because the file has mistakes."""
     data, network, optimiser = tables["data"], tables["network"], tables["optimiser"]
-    backend, operator = (tables[one] or getattr(run, one, None) for one in ("backend", "operator"))
-    found: dict[str, Any] = {
+    backend, operator = (tables[slot] or getattr(run, slot, None) for slot in ("backend", "operator"))
+    settings: dict[str, Any] = {
         "backend": backend and backend.make(),
         "operator": operator and operator.make(),
         "network": network and notation.parse(network.architecture, catalogue.load),
         "initialisers": {name: (rule.match, rule.type.make()) for name, rule in tables["initialisers"].items()},
         "optimiser": optimiser and optimiser.make(),
-        "optimisers": {name: evolve(one, type=made(one.type)) for name, one in (tables["optimisers"] or {}).items()},
+        "optimisers": {name: evolve(o, type=made(o.type)) for name, o in (tables["optimisers"] or {}).items()},
         "order": tables["order"],
         "epochs": tables["epochs"],
         "metrics": {name: choice.make() for name, choice in (tables["metrics"] or {}).items()},
@@ -64,7 +64,7 @@ def settings_of(run: Run | None, tables: Mapping[str, Any], catalogue: Catalogue
             **{name: choice.make() for name, choice in tables["hooks"].items()},
         },
     } | (_data(data) if data else {})
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _verifying(run: Run | None, taken: Collection[str], catalogue: Catalogue) -> dict[str, Hook]:

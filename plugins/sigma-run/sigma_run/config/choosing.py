@@ -23,11 +23,11 @@ def chosen(run: StoredRun, trainer: str, which: Which, log: Log, use: Use) -> tu
     """
     there, numbers = run.checkpoints(trainer), wanted(run, trainer, which)
     if which in (None, "best", "newest"):
-        label, found = there.newest(log, lambda label, found: use(there.place(label), found), numbers)
-        return there.place(label), found
-    place, found = there.place(str(numbers[0])), there.read(str(numbers[0]), log)
-    use(place, found)
-    return place, found
+        label, checkpoint = there.newest(log, lambda label, checkpoint: use(there.place(label), checkpoint), numbers)
+        return there.place(label), checkpoint
+    place, checkpoint = there.place(str(numbers[0])), there.read(str(numbers[0]), log)
+    use(place, checkpoint)
+    return place, checkpoint
 
 
 def wanted(run: StoredRun, trainer: str, which: Which) -> Sequence[int]:
@@ -38,11 +38,11 @@ def wanted(run: StoredRun, trainer: str, which: Which) -> Sequence[int]:
     checkpoints = run.checkpoints(trainer)
     there = checkpoints.numbers()[::-1]
     if which not in (None, "best", "newest"):
-        found = [number for number in there if str(number) == str(which)]
-        if not found:
-            known = ", ".join(map(str, reversed(there))) or "none"
-            raise SigmaCheckpointError(f"{run.place}: has no checkpoint {which!r} of {trainer!r}. There are: {known}.")
-        return found
+        numbers = [number for number in there if str(number) == str(which)]
+        if not numbers:
+            names = ", ".join(map(str, reversed(there))) or "none"
+            raise SigmaCheckpointError(f"{run.place}: has no checkpoint {which!r} of {trainer!r}. There are: {names}.")
+        return numbers
     best = [] if which == "newest" else _best(checkpoints, there, asked=which == "best")
     if which == "best" and not best:
         remedy = "The hook checkpoint ranks them by its value, such as 'validation.loss'"

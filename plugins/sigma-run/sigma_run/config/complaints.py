@@ -34,9 +34,9 @@ def complaint(document: Document, wrong: Iterable[tuple[Place, Exception]]) -> S
     lines, causes = set(), list[Exception]()
     for path, error in wrong:
         line, cause = (error.line, error.error) if isinstance(error, InText) else (0, error)
-        told = in_words_of_files(phrase(error)) + _share(document.values, path, phrase(error))
-        told = told.removeprefix(f"{path[-1]}: ") if path else told  # the path says it already
-        lines.add(document.describe(path, told, line, place_of(path, error)))
+        sentence = in_words_of_files(phrase(error)) + _share(document.values, path, phrase(error))
+        sentence = sentence.removeprefix(f"{path[-1]}: ") if path else sentence  # the path says it already
+        lines.add(document.describe(path, sentence, line, place_of(path, error)))
         causes.append(cause)
     listed, more = [text for _, text in sorted(lines, key=_in_order)], len(lines) - MOST
     text = "\n".join(listed if more <= 0 else [*listed[:MOST], f"... and {more:,} more. Correct these first."])
@@ -52,8 +52,8 @@ def _in_order(found: tuple[int, str]) -> tuple[int, list[tuple[int, str]]]:
 def in_words_of_files(text: str) -> str:
     """Return a message in the words of a file: its layers are those of the text of an architecture, not of Python."""
     for name in rooms.names("layer"):
-        made = "".join(word.capitalize() for word in name.split("_"))
-        text = re.sub(rf"\b{made}(?=\()", name, text)
+        class_name = "".join(word.capitalize() for word in name.split("_"))
+        text = re.sub(rf"\b{class_name}(?=\()", name, text)
     return text.replace("Set data, such as Arrays(inputs=...).", "Give it a share in `split`.")
 
 

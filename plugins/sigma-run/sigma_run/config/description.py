@@ -39,23 +39,23 @@ def describe(kind: str, name: str) -> dict[str, Any]:
     check_contract(component, thing)
     doc = thing.__doc__ if isinstance(thing, type | FunctionType) else None  # other objects have that of their class
     text = cleandoc(doc or component.summary).partition("\nArgs:\n")[0].rstrip()
-    found = component._asdict() | {"about": _sentence(text), "doc": text, "settings": []}
+    record = component._asdict() | {"about": _sentence(text), "doc": text, "settings": []}
     if isinstance(thing, type):
-        found["settings"] = _settings(thing)
-    return found
+        record["settings"] = _settings(thing)
+    return record
 
 
 def _settings(made: Any) -> list[dict[str, Any]]:
     """Return the settings of a class: required ones first, inherited ones last."""
-    known, docs = settings(made), documented(made) if made is not None else {}
-    fields = [f for f in attrs.fields(made) if f.alias in known and f.metadata != OWNED] if known else []
-    fields.sort(key=lambda f: (known[f.alias].default is not REQUIRED, f.inherited))
-    return [_setting(known[f.alias], f, docs.get(f.alias, "")) for f in fields]
+    schema, docs = settings(made), documented(made) if made is not None else {}
+    fields = [f for f in attrs.fields(made) if f.alias in schema and f.metadata != OWNED] if schema else []
+    fields.sort(key=lambda f: (schema[f.alias].default is not REQUIRED, f.inherited))
+    return [_setting(schema[f.alias], f, docs.get(f.alias, "")) for f in fields]
 
 
 def _sentence(text: str) -> str:
-    found = re.search(r"[.!?](?=\s|$)", text)
-    return " ".join((text[: found.end()] if found else text.partition("\n\n")[0]).split())
+    match = re.search(r"[.!?](?=\s|$)", text)
+    return " ".join((text[: match.end()] if match else text.partition("\n\n")[0]).split())
 
 
 def _setting(setting: Setting, attribute: Any, doc: str) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _setting(setting: Setting, attribute: Any, doc: str) -> dict[str, Any]:
 def _literals(type_: Any) -> tuple[Any, ...]:
     """Return the choices that a type names, alone or as one of several types."""
     inner = get_args(type_)
-    return inner if get_origin(type_) is Literal else tuple(x for one in inner for x in _literals(one))
+    return inner if get_origin(type_) is Literal else tuple(x for argument in inner for x in _literals(argument))
 
 
 def _kind(type_: Any) -> str | None:

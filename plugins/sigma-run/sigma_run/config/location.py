@@ -41,8 +41,8 @@ def write_path(path: Path, run: Path, project: Path) -> str:
 
 def _project(run: Path) -> Path:
     """Return the directory from which the paths of a run folder start: as many above it as its file goes up."""
-    found = re.findall(r'"(\.\.(?:/\.\.(?=[/"]))*+)[/"]', (run / CONFIG).read_text(encoding="utf-8"))
-    return [run, *run.parents][min(max((one.count("..") for one in found), default=0), len(run.parents))]
+    prefixes = re.findall(r'"(\.\.(?:/\.\.(?=[/"]))*+)[/"]', (run / CONFIG).read_text(encoding="utf-8"))
+    return [run, *run.parents][min(max((prefix.count("..") for prefix in prefixes), default=0), len(run.parents))]
 
 
 # -- data that lie elsewhere -------------------------------------------------------------------------------------------
@@ -51,14 +51,14 @@ def move_data(configuration: Configuration, data: Path, option: str = "--data") 
 
     Raises SigmaConfigError unless its trainers read one file or folder, and ``data`` is there.
     """
-    found, described = [*_files(configuration)], configuration.document
-    if len({path for _, path in found}) != 1:
-        keys = " ".join(f"--set {dotted(place)}=PATH" for place, _ in found)
-        wrong = f"reads several files: say where each is by {keys}" if found else "does not read a file of yours"
+    files, described = [*_files(configuration)], configuration.document
+    if len({path for _, path in files}) != 1:
+        keys = " ".join(f"--set {dotted(place)}=PATH" for place, _ in files)
+        wrong = f"reads several files: say where each is by {keys}" if files else "does not read a file of yours"
         raise SigmaConfigError(f"{option}: {described.folder.name} {wrong}. In Python, load(RUN).evaluate(data).")
     if not data.exists():
         raise SigmaConfigError(f"{option}: {data}: there is no such file or folder. Check the path.")
-    edits = [f"{'.'.join(map(json.dumps, place))}={json.dumps(str(data.absolute()))}" for place, _ in found]
+    edits = [f"{'.'.join(map(json.dumps, place))}={json.dumps(str(data.absolute()))}" for place, _ in files]
     for edit in edits:
         described = override(described, edit, option)
     return described, edits

@@ -59,9 +59,9 @@ def structured(
     loader = _Loader(catalogue, document.folder)
     with faults.locate():
         cls = Several if "trainers" in values else Single
-        found: Configuration = loader.load_record(values, cls)
-        found.document = document
-        return found
+        configuration: Configuration = loader.load_record(values, cls)
+        configuration.document = document
+        return configuration
     raise complaint(document, [*faults.found, *(beyond(loader, values) if beyond else [])])
 
 
@@ -92,7 +92,7 @@ class _Loader(FileLoader):
 
 def _in_text(error: Exception) -> Exception:
     """Return an error in the text of an architecture with its line apart, so that the line of the file can be named."""
-    found = _IN_TEXT.match(str(error))
-    if found is None or not isinstance(error, SigmaError):
+    match = _IN_TEXT.match(str(error))
+    if match is None or not isinstance(error, SigmaError):
         return error
-    return InText(int(found["line"]), f"column {found['column']}: {str(error)[found.end() :]}", error)
+    return InText(int(match["line"]), f"column {match['column']}: {str(error)[match.end() :]}", error)

@@ -44,11 +44,11 @@ def recorded(environment: Environment, run: Path) -> str:
     What cannot be written or saved is a SigmaWarning, at the line of the caller's code.
     """
     place = partial(write_path, run=run, project=Path.cwd())
-    found = Description(Writer(environment.catalogue, place), run / "data", environment.most_data)
+    description = Description(Writer(environment.catalogue, place), run / "data", environment.most_data)
     about = {name: getattr(environment, name) for name in ("name", "seed", "precision", "control")}
     trainers = {name: expect_trainer(trainer) for name, trainer in environment.trainers.items()}
-    text = found.text({**about, "folder": place(run.parent)}, trainers, environment.monitors)
-    for problem in found.problems():
+    text = description.text({**about, "folder": place(run.parent)}, trainers, environment.monitors)
+    for problem in description.problems():
         warn(problem)
     return text
 
@@ -146,8 +146,8 @@ class Description:
 
     def _readable(self, table: Any, contract: Any) -> Any:
         """Return a table, having made sure that it is read as a component; what it names is imported already."""
-        known = self.writer.catalogue.trusting(name.partition(".")[0] for name in [*sys.modules])
-        FileLoader(known).load(table, contract)
+        plugins = self.writer.catalogue.trusting(name.partition(".")[0] for name in [*sys.modules])
+        FileLoader(plugins).load(table, contract)
         return table
 
     def _at(self, where: str, write: Any, *what: Any) -> Any:
@@ -162,7 +162,7 @@ class Description:
 
     def _monitors(self, monitors: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tables of monitors that plugins offer: results do not depend on others, which one had to trust."""
-        return {name: self.writer.table(one) for name, one in monitors.items() if self.writer.known(type(one))}
+        return {name: self.writer.table(m) for name, m in monitors.items() if self.writer.known(type(m))}
 
     # -- data ----------------------------------------------------------------------------------------------------------
     def _data(self, trainer: NetworkTrainer, chosen: Any) -> Any:

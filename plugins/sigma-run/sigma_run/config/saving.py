@@ -33,10 +33,10 @@ def _fill(network: StoredRun, environment: Environment, trainer: NetworkTrainer)
     text = description.text(run, {trainer.name: trainer}, {})
     if description.unwritten:
         raise SigmaConfigError("save: " + "; ".join(f"{place}: {why}" for place, why in description.unwritten.items()))
-    found = session.ask(session.snapshot)
+    checkpoint = session.ask(session.snapshot)
     chain = {"configuration": sha256(text.encode()).hexdigest(), "head": "", "rows": []}
-    values = {**found.values, "journal": 0, "branch": 0}
+    values = {**checkpoint.values, "journal": 0, "branch": 0}
     network.write(CONFIGURATION, text)
     network.write(PLUGINS, json_document({"plugins": environment.catalogue.versions()}))
-    state = evolve(found, values=values, made_with=session.checkpoints.made_with(), chain=chain)
-    network.checkpoints(trainer.name).write(str(found.values["clock"]["iteration"]), state)
+    state = evolve(checkpoint, values=values, made_with=session.checkpoints.made_with(), chain=chain)
+    network.checkpoints(trainer.name).write(str(checkpoint.values["clock"]["iteration"]), state)

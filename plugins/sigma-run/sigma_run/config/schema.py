@@ -163,7 +163,7 @@ class Single(_Common):
     @property
     def trainers(self) -> Mapping[str, TrainerTable]:
         """Return the trainer by its name."""
-        names = [one.name for one in attrs.fields(TrainerTable)]
+        names = [a.name for a in attrs.fields(TrainerTable)]
         parts: Any = {name: getattr(self, name, getattr(self.trainer, name, None)) for name in names}
         return {"trainer": TrainerTable(**parts)}
 

@@ -32,12 +32,12 @@ def opened(run: Path, trust: Iterable[str] = (), data: Path | None = None) -> tu
     Own code that it names is imported only of the packages and modules in ``trust``; ``data`` is where its data lie
     now.
     """
-    described, known = described_in(run), catalogue().trusting(trust)
+    described, plugins = described_in(run), catalogue().trusting(trust)
     watched_by_none = {name: table for name, table in described.values.items() if name != "monitors"}
-    configuration = structured(evolve(described, values=watched_by_none), known)
+    configuration = structured(evolve(described, values=watched_by_none), plugins)
     if data is not None:
-        configuration = structured(move_data(configuration, data)[0], known)
-    return configuration, build(configuration, known)
+        configuration = structured(move_data(configuration, data)[0], plugins)
+    return configuration, build(configuration, plugins)
 
 
 def rows_of(configuration: Configuration, trainer: str, file: Path, split: str) -> Any:
@@ -63,9 +63,9 @@ def open_run(run: Path, log: Log) -> StoredRun:
 
 def stores() -> list[Store]:
     """Return the stores of this process, the default first: what a run prefers is known once it is found."""
-    known = catalogue()
-    names = dict.fromkeys([known.resolve("store", STORE).full_name, *(c.full_name for c in known.components("store"))])
-    return [Resolver(known)("store", name) for name in names]
+    rooms = catalogue()
+    names = dict.fromkeys([rooms.resolve("store", STORE).full_name, *(c.full_name for c in rooms.components("store"))])
+    return [Resolver(rooms)("store", name) for name in names]
 
 
 def described_in(run: Path) -> Document:
@@ -104,9 +104,9 @@ def changed_plugins(stored: StoredRun, log: Log) -> list[str]:
 def read_document(stored: StoredRun, name: str, log: Log) -> dict[str, Any]:
     """Return the JSON object of a name in a run; empty if it is missing or damaged, which is logged."""
     try:
-        found = json.loads(stored.read(name) or b"{}")
-        if isinstance(found, dict):
-            return found
+        content = json.loads(stored.read(name) or b"{}")
+        if isinstance(content, dict):
+            return content
         log(f"{Path(stored.place, name)}: not a JSON object. Restore it from a copy.")
     except SigmaCheckpointError as error:
         log(str(error))

@@ -42,10 +42,10 @@ class Writer:
 
     def table(self, component: Any) -> Any:
         """Return the table of a component, or just its name if it has no settings."""
-        made = type(component)
-        record, settings = self._record(made), self._settings(component)
+        cls = type(component)
+        record, settings = self._record(cls), self._settings(component)
         if record is None:
-            return {OWN: _path(made), **settings}
+            return {OWN: _path(cls), **settings}
         return {"type": record.full_name, **settings} if settings else record.full_name
 
     def value(self, value: Any) -> Any:
@@ -56,8 +56,8 @@ class Writer:
         """Return an object as plain values: an architecture, a component, or an object of own code."""
         if isinstance(value, Architecture):
             return self.architecture([value])
-        made: Any = type(value)
-        if kind_of(made) or self._record(made):
+        cls: Any = type(value)
+        if kind_of(cls) or self._record(cls):
             return self.table(value)
         if has(type(value)) and not callable(value):
             return self._settings(value)
@@ -66,18 +66,18 @@ class Writer:
 
     def _settings(self, component: Any) -> dict[str, Any]:
         """Return the settings of an attrs object, defaults included; those that are None are left out."""
-        made = type(component)
+        cls = type(component)
         _check_shown(component)
-        found = {}
-        for one in fields(made) if has(made) else ():
-            value = getattr(component, one.name)
-            if one.init and value is None and one.default not in (None, attrs.NOTHING):
-                raise SigmaConfigError(f"{made.__qualname__}.{one.alias} is None, which a file cannot hold.")
-            if isinstance(value, np.ndarray) and not self.known(made):
-                raise SigmaConfigError(f"{made.__qualname__}.{one.alias} is an array, which a file cannot hold.")
-            if one.init and value is not None:
-                found[one.alias] = self.value(value)
-        return found
+        settings = {}
+        for f in fields(cls) if has(cls) else ():
+            value = getattr(component, f.name)
+            if f.init and value is None and f.default not in (None, attrs.NOTHING):
+                raise SigmaConfigError(f"{cls.__qualname__}.{f.alias} is None, which a file cannot hold.")
+            if isinstance(value, np.ndarray) and not self.known(cls):
+                raise SigmaConfigError(f"{cls.__qualname__}.{f.alias} is an array, which a file cannot hold.")
+            if f.init and value is not None:
+                settings[f.alias] = self.value(value)
+        return settings
 
     def known(self, made: Any) -> bool:
         """Return whether a class or a function is a component of the catalogue."""
@@ -85,23 +85,23 @@ class Writer:
 
     def _record(self, thing: Any) -> Component | None:
         """Return the record of the component that a class or a function is; only what is imported is looked at."""
-        for one in self.catalogue.components():
-            module, _, name = one.path.partition(":")
+        for component in self.catalogue.components():
+            module, _, name = component.path.partition(":")
             if getattr(sys.modules.get(module), name, None) is thing and thing is not None:
-                return one
+                return component
         return None
 
 
 def _check_shown(component: Any) -> None:
     """Raise SigmaConfigError for an object of a class that attrs did not make, if it may have settings of its own."""
-    made = type(component)
-    base = next(one for one in made.__mro__ if one is object or "__attrs_attrs__" in vars(one))
-    known = {one.name for one in fields(base)} if has(base) else set()
-    rest = {*getattr(component, "__dict__", ())} - known
-    if base is not made and (rest or made.__init__ is not base.__init__):  # type: ignore[misc]
+    cls = type(component)
+    base = next(c for c in cls.__mro__ if c is object or "__attrs_attrs__" in vars(c))
+    names = {f.name for f in fields(base)} if has(base) else set()
+    rest = {*getattr(component, "__dict__", ())} - names
+    if base is not cls and (rest or cls.__init__ is not base.__init__):  # type: ignore[misc]
         which = f" ({', '.join(sorted(rest))})" if rest else ""
         raise SigmaConfigError(
-            f"{made.__qualname__} does not show its settings{which}. Make it a class of attrs, with its settings as "
+            f"{cls.__qualname__} does not show its settings{which}. Make it a class of attrs, with its settings as "
             "fields: decorate it with `attrs.define(eq=False)`."
         )
 

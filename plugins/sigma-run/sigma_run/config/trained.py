@@ -97,8 +97,8 @@ class Trained:
     @property
     def history(self) -> History:
         """Return what was measured during the run; empty for a network that was saved by itself."""
-        found = self.run.curves(warnings.warn)
-        return History.from_curves(found.get(self.trainer.name, BranchedCurves([], {})), self.trainer.resolve)
+        curves = self.run.curves(warnings.warn)
+        return History.from_curves(curves.get(self.trainer.name, BranchedCurves([], {})), self.trainer.resolve)
 
     def predict(self, samples: Any) -> Any:
         """Predict for samples, an array or one per input section; they are preprocessed as in training.
@@ -158,9 +158,9 @@ class Trained:
     def _learned(self) -> Learned:
         """Return what the training has learned from its data, and its state."""
         values = self.checkpoint.values
-        changes = {slot: one for slot, one in values.get("changes", {}).items() if slot != "backend"}  # load() chose it
-        found = evolve(self.checkpoint, values={**values, "changes": changes})
-        restore, initial = partial(self.data.restore, found), self.run.initial(self.trainer.name)
+        changes = {slot: new for slot, new in values.get("changes", {}).items() if slot != "backend"}  # load() chose it
+        checkpoint = evolve(self.checkpoint, values={**values, "changes": changes})
+        restore, initial = partial(self.data.restore, checkpoint), self.run.initial(self.trainer.name)
         return Learned.from_checkpoint(values, self.checkpoint.arrays, restore=restore, initial=initial)
 
     def parameters(self) -> dict[str, np.ndarray]:
@@ -188,8 +188,8 @@ class Trained:
     @property
     def _given(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Return shape and type of a sample in the data of the run; none of a checkpoint of an earlier version."""
-        known = self.trainer.learned.facts_of("samples")
-        return {name: (tuple(known[name][0]), str(known[name][1])) for name in self.shapes if name in known}
+        samples = self.trainer.learned.facts_of("samples")
+        return {name: (tuple(samples[name][0]), str(samples[name][1])) for name in self.shapes if name in samples}
 
     @property
     def _types(self) -> dict[str, str]:
@@ -216,8 +216,8 @@ class Trained:
         if key not in self._evaluators:
             programs = Programs(self._model(types), self._stages.backend)
             learned = self.checkpoint.values.get("learned", {})
-            known = learned, self.classes
-            self._evaluators[key] = Evaluator(programs, {}, self._batch_size, prepare, prepare, *known)
+            facts = learned, self.classes
+            self._evaluators[key] = Evaluator(programs, {}, self._batch_size, prepare, prepare, *facts)
         return self._evaluators[key]
 
     @property
@@ -226,14 +226,14 @@ class Trained:
 
     def _model(self, types: Mapping[str, str]) -> Model:
         """Trace the model for samples of these dtypes, without costs."""
-        known = {name: types.get(name, self.trainer.dtype) for name in self.shapes}
-        model = self._stages.trace_model({name: Spec(self.shapes[name], dtype) for name, dtype in known.items()})
+        dtypes = {name: types.get(name, self.trainer.dtype) for name in self.shapes}
+        model = self._stages.trace_model({name: Spec(self.shapes[name], dtype) for name, dtype in dtypes.items()})
         return evolve(model, units=self._preparation().units(self._stages.backend))
 
     def _preparation(self) -> Preparation:
         steps, fitted = self._stages.resolved_settings.preprocessors, self.trainer.learned.fitted
-        known = self.trainer.learned.facts_of("samples")
-        return Preparation(self.trainer.dtype, steps, {name: dict(fitted.get(name, {})) for name in steps}, known)
+        samples = self.trainer.learned.facts_of("samples")
+        return Preparation(self.trainer.dtype, steps, {name: dict(fitted.get(name, {})) for name in steps}, samples)
 
 
 def load(
@@ -264,16 +264,16 @@ def load(
     stages = Stages(chosen)
     model = stages.declared_model or stages.fitting  # reads the data if an input layer infers its shape from them
     fits = partial(check_parameters, trainer=chosen.name, model=model)
-    path, found = choosing.chosen(stored, chosen.name, checkpoint, log, fits)
-    found = evolve(found, arrays=apply_weights(found.arrays, weights, np.asarray))
-    if found.chain.get("configuration") not in (None, sha256(stored.read(CONFIGURATION) or b"").hexdigest()):
+    path, state = choosing.chosen(stored, chosen.name, checkpoint, log, fits)
+    state = evolve(state, arrays=apply_weights(state.arrays, weights, np.asarray))
+    if state.chain.get("configuration") not in (None, sha256(stored.read(CONFIGURATION) or b"").hexdigest()):
         stored.excerpt(environment.trainers, log, whole=False)  # raises unless `sigma resume --set` changed it
     for line in changed_plugins(stored, log):
         log(line)
     shapes = {name: model.sections[name].shape for name in stages.network.samples}
-    summary, own = read_document(stored, SUMMARY, log), TrainedData(chosen, path, found, configuration)
-    arrays = {name: stages.backend.to_device(found.arrays[name]) for name in model.layer_specs()}
-    trained = Trained(chosen, stages.network, path, found, summary, shapes, own, stored, stages, arrays)
+    summary, own = read_document(stored, SUMMARY, log), TrainedData(chosen, path, state, configuration)
+    arrays = {name: stages.backend.to_device(state.arrays[name]) for name in model.layer_specs()}
+    trained = Trained(chosen, stages.network, path, state, summary, shapes, own, stored, stages, arrays)
     chosen.learned = trained._learned()
     return trained
 

@@ -67,19 +67,19 @@ class TrainedData:
         check_parameters(self.path, self.checkpoint, self.trainer.name, setup.model)
         return setup
 
-    def restore(self, found: Checkpoint, session: Session) -> None:
+    def restore(self, checkpoint: Checkpoint, session: Session) -> None:
         """Restore a session; edits are of the rows of the run, and none of others."""
-        values = found.values
+        values = checkpoint.values
         other = self.trainer.data is not self._own
         if other:
             edited = {part: {**values.get(part, {})} for part in ("changes", "data")}
             for part in edited.values():
                 part.pop("edits", None)
-            found = evolve(found, values={**values, **edited})
-        fit(self.path, found, session, (lambda text: None) if other else None)
+            checkpoint = evolve(checkpoint, values={**values, **edited})
+        fit(self.path, checkpoint, session, (lambda text: None) if other else None)
 
 
-def check_parameters(path: Path, found: Checkpoint, trainer: str, model: Model) -> None:
+def check_parameters(path: Path, checkpoint: Checkpoint, trainer: str, model: Model) -> None:
     """Raise SigmaCheckpointError unless the parameters and the layer state of a checkpoint are those of a model."""
-    held = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
-    check_fit(path, evolve(found, arrays=held), trainer, model.layer_specs())
+    held = {name: value for name, value in checkpoint.arrays.items() if name.startswith(LAYERS)}
+    check_fit(path, evolve(checkpoint, arrays=held), trainer, model.layer_specs())

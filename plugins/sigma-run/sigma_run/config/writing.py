@@ -30,8 +30,8 @@ def toml(values: Any) -> str:
 
 def _readable(value: Any) -> Any:
     if isinstance(value, Mapping):
-        found = {key: _readable(inner) for key, inner in value.items() if inner is not None}
-        return {key: inner for key, inner in found.items() if inner != {}}
+        table = {key: _readable(inner) for key, inner in value.items() if inner is not None}
+        return {key: inner for key, inner in table.items() if inner != {}}
     if isinstance(value, str) and "\n" in value:
         return tomlkit.string(f"\n{value}", multiline=True)
     literal = isinstance(value, str) and '"' in value and "'" not in value and value.isprintable()

@@ -26,15 +26,15 @@ WIDE = 100  # columns of text at most
 def components(kind: str | None, name: str | None, as_json: bool) -> None:
     """List the components of the installed plugins: all of them, those of one KIND, or the settings of one by NAME."""
     if kind and name:
-        found = describe(kind, name)
-        document(found) if as_json else _show(found)
+        records = describe(kind, name)
+        document(records) if as_json else _show(records)
         return
     rank = list(KINDS).index
-    found = sorted(catalogue().components(kind), key=lambda one: (rank(one.kind), one.name, one.distribution))
+    records = sorted(catalogue().components(kind), key=lambda c: (rank(c.kind), c.name, c.distribution))
     if as_json:
-        document({"components": [component._asdict() for component in found]})
+        document({"components": [component._asdict() for component in records]})
     else:
-        table((component.kind, component.name, component.distribution, component.summary) for component in found)
+        table((component.kind, component.name, component.distribution, component.summary) for component in records)
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -44,7 +44,7 @@ def _show(found: dict[str, Any]) -> None:
     for paragraph in filter(None, [" ".join(first.split()).removeprefix(found["about"]).strip(), *others]):
         plain = all(line[:1].strip() for line in paragraph.splitlines())  # no code, which keeps its lines
         click.echo(f"\n{textwrap.fill(' '.join(paragraph.split()), _width()) if plain else paragraph}")
-    settings = [[one["name"], one["type"], _default(one)] for one in found["settings"]]
+    settings = [[entry["name"], entry["type"], _default(entry)] for entry in found["settings"]]
     head, *rows = align_rows([["SETTING", "TYPE", "DEFAULT"], *settings])
     for row, setting in zip(rows, found["settings"], strict=True):
         if setting is found["settings"][0]:
@@ -67,7 +67,7 @@ def _notes(setting: dict[str, Any]) -> str:
         f"{'One of' if setting['closed'] else 'Such as'} {choices}." if choices else "",
         f"Must be {setting['must'].removesuffix('.')}." if setting["must"] and not choices else "",
         f"`sigma components {setting['kind']}` lists the names." if setting["kind"] else "",
-        f"Keys: {', '.join(one['name'] for one in setting['settings'])}." if setting["settings"] else "",
+        f"Keys: {', '.join(inner['name'] for inner in setting['settings'])}." if setting["settings"] else "",
         "Can be changed during a run." if setting["live"] else "",
     ]
     return " ".join(filter(None, notes))
@@ -91,8 +91,8 @@ def _toml(value: Any) -> str:
 @json_option
 def recipes(as_json: bool) -> None:
     """List the ready-to-run configurations; train one with `sigma run NAME`."""
-    found = sorted(catalogue().components("recipe"), key=lambda one: (one.name, one.distribution))
+    records = sorted(catalogue().components("recipe"), key=lambda c: (c.name, c.distribution))
     if as_json:
-        document({"recipes": [component._asdict() for component in found]})
+        document({"recipes": [component._asdict() for component in records]})
     else:
-        table((component.name, component.distribution, component.summary) for component in found)
+        table((component.name, component.distribution, component.summary) for component in records)

@@ -52,10 +52,10 @@ def understood(document: Document) -> Configuration:
 
 def recipe(name: str) -> Recipe:
     """Load a recipe by name; raises SigmaPluginError if the plugin's object is not a Recipe."""
-    found = catalogue().load("recipe", name)
-    if not isinstance(found, Recipe):
-        raise SigmaPluginError(f"recipe {name!r}: expected a Recipe (got {found!r}). Update its plugin.")
-    return found
+    result = catalogue().load("recipe", name)
+    if not isinstance(result, Recipe):
+        raise SigmaPluginError(f"recipe {name!r}: expected a Recipe (got {result!r}). Update its plugin.")
+    return result
 
 
 def parse_checkpoint(value: str) -> int | str:

@@ -28,8 +28,8 @@ def problems(plugin: Plugin) -> list[str]:
         if plugin.reason.endswith(kernel := "sigma-kernel"):  # of a newer API
             remedy = f"{install(kernel, '-U')}"
         return [f"{plugin.name}: {plugin.reason}{'' if plugin.reason.endswith(('?', '!')) else '.'} {remedy}", *lacks]
-    found: list[str] = broken(plugin.components)
-    return [*lacks, *(found or unusable(plugin.components))]
+    messages: list[str] = broken(plugin.components)
+    return [*lacks, *(messages or unusable(plugin.components))]
 
 
 def notes(plugin: Plugin, others: Iterable[Plugin]) -> list[str]:
@@ -42,21 +42,21 @@ def notes(plugin: Plugin, others: Iterable[Plugin]) -> list[str]:
 def unusable(components: Iterable[Component]) -> Iterator[str]:
     """Yield what is wrong with the ops among imported components: no backend could compute them."""
     offered = list(components)
-    kernels = {one.name.partition(".")[0] for one in offered if one.kind == "lowering"}
-    for one in (one for one in offered if one.kind == "op"):
-        row = OPS.get(one.full_name)
+    kernels = {c.name.partition(".")[0] for c in offered if c.kind == "lowering"}
+    for c in (c for c in offered if c.kind == "op"):
+        row = OPS.get(c.full_name)
         if row is None:
-            yield f"op {one.full_name!r}: {one.path} defines no op of this name. Pass {one.full_name!r} to op()."
-        elif row.expansion is None and row.name not in MEANINGS and one.name not in kernels:
-            yield f"op {one.full_name!r}: it has no expansion, meaning or lowering. Give it one of them."
+            yield f"op {c.full_name!r}: {c.path} defines no op of this name. Pass {c.full_name!r} to op()."
+        elif row.expansion is None and row.name not in MEANINGS and c.name not in kernels:
+            yield f"op {c.full_name!r}: it has no expansion, meaning or lowering. Give it one of them."
 
 
 def clashes(plugin: Plugin, others: Iterable[Plugin]) -> Iterator[str]:
     """Yield the names of a plugin that other plugins offer as well."""
-    offered = {(one.kind, one.name): one for one in plugin.components}
-    for one in (one for other in others if other.name != plugin.name for one in other.components):
-        if mine := offered.get((one.kind, one.name)):
-            yield f"{one.kind} {one.name!r}: {one.distribution} offers it, too. Write {mine.full_name!r} in a file."
+    offered = {(c.kind, c.name): c for c in plugin.components}
+    for c in (c for other in others if other.name != plugin.name for c in other.components):
+        if mine := offered.get((c.kind, c.name)):
+            yield f"{c.kind} {c.name!r}: {c.distribution} offers it, too. Write {mine.full_name!r} in a file."
 
 
 # -- requirements ------------------------------------------------------------------------------------------------------
@@ -93,9 +93,9 @@ def undeclared_imports(plugin: Plugin) -> Iterator[str]:
     """
     declared = {plugin.name, *required(plugin.name)}
     optional = {normal(needed.name) for needed in requirements(plugin.name)} - declared
-    own = {re.split("[.:]", one.path)[0] for one in plugin.components}
+    own = {re.split("[.:]", c.path)[0] for c in plugin.components}
     try:
-        begun = filter(None, map(find_spec, {one.path.partition(":")[0] for one in plugin.components}))
+        begun = filter(None, map(find_spec, {c.path.partition(":")[0] for c in plugin.components}))
         at_once = imported_modules((Path(spec.origin) for spec in begun if spec.origin), inner=False)
         folders = (folder for spec in map(find_spec, own) if spec for folder in spec.submodule_search_locations or ())
         modules = imported_modules(path for folder in folders for path in Path(folder).rglob("*.py"))
@@ -103,7 +103,7 @@ def undeclared_imports(plugin: Plugin) -> Iterator[str]:
         yield f"{plugin.name}: {error.filename}, line {error.lineno}: {error.msg}. Update it."
         return
     for module in sorted(modules - own - sys.stdlib_module_names):
-        providers = {normal(one) for one in _providers().get(module, ())}
+        providers = {normal(name) for name in _providers().get(module, ())}
         if providers and not providers & (declared if module in at_once else declared | optional):
             yield f"{plugin.name}: imports {module} without requiring {min(providers)}. Add it to the dependencies."
 

@@ -46,14 +46,14 @@ def evaluate(
     choice: Choice = {"checkpoint": checkpoint, "weights": weights}
     wanted = {name: name.rpartition(".")[2] for name in metrics}
     if file is None:
-        name, found = _of_split(run, data, on, wanted, edited, choice)
+        name, rows = _of_split(run, data, on, wanted, edited, choice)
     else:
-        name, found = _of_file(run, file, on, wanted, choice)
+        name, rows = _of_file(run, file, on, wanted, choice)
     if as_json:
         where = on if file is None else str(file)
-        document({"run": name, "folder": str(run), "on": where, "metrics": found})
+        document({"run": name, "folder": str(run), "on": where, "metrics": rows})
     else:
-        table((address, f"{value:.6g}" if isinstance(value, float) else str(value)) for address, value in found.items())
+        table((address, f"{value:.6g}" if isinstance(value, float) else str(value)) for address, value in rows.items())
 
 
 def _of_split(
@@ -61,34 +61,34 @@ def _of_split(
 ) -> tuple[str, dict[str, float]]:
     """Return the name of a run, and what its trainers measure on a split of its data, which may lie elsewhere now."""
     configuration, environment = opened(run, data=data)
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     with environment:
         environment.begin_from(run)
         prepare(configuration, environment)
         stored = open_run(run, _warn)
         journal = stored.excerpt(environment.trainers, _warn, whole=False)
         for name, trainer in environment.trainers.items():
-            known = partial(_rows_since, stored, environment.trainers, name, journal)
-            use = partial(_restore, trainer.session, known, None if data is None else _warn)
+            rows_since = partial(_rows_since, stored, environment.trainers, name, journal)
+            use = partial(_restore, trainer.session, rows_since, None if data is None else _warn)
             place, restored = choosing.chosen(stored, name, choice["checkpoint"], _warn, use)
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
             own = list_metrics(trainer.hooks.values(), trainer.session.setup.model)
             measured = trainer.evaluate(on, {**wanted, **own}, edited, choice["weights"])
-            found |= {f"{head}{metric}": value for metric, value in measured.items()}
+            values |= {f"{head}{metric}": value for metric, value in measured.items()}
             say(f"{name}: {standing(stored.checkpoints(name), place, restored.score)}")
-    return configuration.run.name, found
+    return configuration.run.name, values
 
 
 def _of_file(run: Path, file: Path, on: str, wanted: Mapping[str, str], choice: Choice) -> tuple[str, dict[str, float]]:
     """Return the name of a run, and what its trainers measure on a file; the data of the run are not read."""
-    configuration, found = opened(run)[0], dict[str, float]()
+    configuration, values = opened(run)[0], dict[str, float]()
     for name in configuration.trainers:
         model = load(run, name, log=_warn, **choice)
         measured = model.evaluate(rows_of(configuration, name, file, on), {**wanted, **model.metrics})
         head = "" if len(configuration.trainers) == 1 else f"{name}."
-        found |= {f"{head}{metric}": value for metric, value in measured.items()}
+        values |= {f"{head}{metric}": value for metric, value in measured.items()}
         say(f"{name}: {standing(model.run.checkpoints(name), model.path, model.checkpoint.score)}")
-    return configuration.run.name, found
+    return configuration.run.name, values
 
 
 def _rows_since(

@@ -57,8 +57,8 @@ def _optimisers(model: Model) -> list[dict[str, Any]]:
     """Return the optimisers, in the order of their updates if they are ordered, and what each of them minimises."""
     costs = [cost.name for cost in model.network.costs]
     return [
-        {"name": _name(head), "type": type(one.type).__name__, "match": one.match, "minimises": one.minimises or costs}
-        for head, one in model.optimisers.items()
+        {"name": _name(head), "type": type(o.type).__name__, "match": o.match, "minimises": o.minimises or costs}
+        for head, o in model.optimisers.items()
     ]
 
 

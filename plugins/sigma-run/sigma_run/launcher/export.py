@@ -58,8 +58,8 @@ def select_exporter(file: Path, name: str | None) -> Exporter:
     """Return the exporter of a name, or for the extension of a file."""
     name = (name or file.suffix[1:].lower()).strip()
     if not name:
-        known = ", ".join(sorted(component.name for component in catalogue().components("exporter"))) or "none"
-        raise SigmaConfigError(f"{file}: has no extension that names an exporter. Add one, or pass --as: {known}.")
+        names = ", ".join(sorted(component.name for component in catalogue().components("exporter"))) or "none"
+        raise SigmaConfigError(f"{file}: has no extension that names an exporter. Add one, or pass --as: {names}.")
     exporter: Exporter = Resolver(catalogue())(Exporter, _table(name), "--as")
     return exporter
 
@@ -86,14 +86,14 @@ def export_network(exporter: Exporter, network: Inference, file: Path, force: bo
     try:
         with TemporaryDirectory(prefix=".sigma-", dir=file.parent) as folder:
             exporter.export(network, Path(folder) / file.name)
-            made = sorted(Path(folder).iterdir(), key=lambda path: (path.name != file.name, path.name))
+            paths = sorted(Path(folder).iterdir(), key=lambda path: (path.name != file.name, path.name))
             if not (Path(folder) / file.name).is_file():
                 raise SigmaPluginError(
                     f"{file}: the exporter {component_name(exporter)!r} did not write it. Report it there."
                 )
-            for path in made:
+            for path in paths:
                 if (file.parent / path.name).exists() and not force:
                     raise SigmaConfigError(f"{file.parent / path.name}: already exists. Pass --force to overwrite it.")
-            return [path.replace(file.parent / path.name) for path in made]
+            return [path.replace(file.parent / path.name) for path in paths]
     except OSError as error:
         raise SigmaConfigError(f"{file}: cannot be written: {error.strerror}. Free space there.") from error

@@ -102,7 +102,7 @@ class Launcher(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, importing none of them."""
         with formatter.section("Commands"):
-            formatter.write_dl([*((name, one.summary) for name, one in COMMANDS.items()), *_list_commands().items()])
+            formatter.write_dl([*((name, c.summary) for name, c in COMMANDS.items()), *_list_commands().items()])
 
 
 def _accept_anywhere(command: click.Command) -> click.Command:
@@ -115,8 +115,8 @@ def _accept_anywhere(command: click.Command) -> click.Command:
 
 def _list_commands() -> dict[str, str]:
     """Return the commands that plugins declare in their metadata with their summaries, or those of the plugins."""
-    found = [one for one in commands() if one[0] not in COMMANDS and one[1] not in disabled()]
-    return {name: rooms.summary(owner, name) or printable(about) for name, owner, about in found}
+    rows = [row for row in commands() if row[0] not in COMMANDS and row[1] not in disabled()]
+    return {name: rooms.summary(owner, name) or printable(about) for name, owner, about in rows}
 
 
 def _record(name: str) -> Component:
@@ -127,9 +127,9 @@ def _record(name: str) -> Component:
     if name in COMMANDS:
         return COMMANDS[name]
     distribution, _, short = name.rpartition(":")
-    if owners := [owner for one, owner, _about in commands() if one == short and normal(distribution) in ("", owner)]:
+    if owners := [owner for n, owner, _about in commands() if n == short and normal(distribution) in ("", owner)]:
         return catalogue(*owners).resolve("verb", f"{owners[0]}:{short}" if len(owners) == 1 else name, "command")
-    if (hint := suggest_name(name, COMMANDS)) and name not in {one.name for one in catalogue().components("verb")}:
+    if (hint := suggest_name(name, COMMANDS)) and name not in {c.name for c in catalogue().components("verb")}:
         raise click.UsageError(f"There is no command {name!r}.{hint}")
     return catalogue().resolve("verb", name, "command")
 
@@ -168,13 +168,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @contextmanager
 def _disable_plugins(arguments: Sequence[str]) -> Iterator[None]:
     """Disable the plugins that ``--no-plugin`` names, wherever, also for the processes that a command starts."""
-    apart = [one.partition("=")[2] for one in arguments if one.startswith("--no-plugin=")]
+    apart = [argument.partition("=")[2] for argument in arguments if argument.startswith("--no-plugin=")]
     names = [after for word, after in pairwise(arguments) if word == "--no-plugin"] + apart
     if not names:
         yield
         return
-    known, before = installed(), os.environ.get(DISABLE)  # others are refused later
-    os.environ[DISABLE] = ",".join(filter(None, [before or "", *(one for one in names if normal(one) in known)]))
+    present, before = installed(), os.environ.get(DISABLE)  # others are refused later
+    os.environ[DISABLE] = ",".join(filter(None, [before or "", *(name for name in names if normal(name) in present)]))
     try:
         yield
     finally:

@@ -33,12 +33,12 @@ def _write(path: Path, text: str, force: bool) -> None:
     """Write a file atomically; anything but a regular file, such as a pipe, is written to directly."""
     if path.exists() and not force:
         raise FileExistsError
-    made = path.with_name(f".{path.name}.part") if path.is_file() or not path.exists() else path
+    part = path.with_name(f".{path.name}.part") if path.is_file() or not path.exists() else path
     try:
-        made.write_text(text, encoding="utf-8")
-        if made is not path:
-            made.replace(path)
+        part.write_text(text, encoding="utf-8")
+        if part is not path:
+            part.replace(path)
     except OSError:
-        if made is not path:
-            made.unlink(missing_ok=True)
+        if part is not path:
+            part.unlink(missing_ok=True)
         raise

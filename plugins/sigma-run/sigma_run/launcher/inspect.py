@@ -61,8 +61,8 @@ def _check_configuration(what: str, overrides: tuple[str, ...]) -> tuple[bool, s
 def _check_the_rest(configuration: Configuration, environment: Environment) -> None:
     """Check everything but the data, using the input shapes that the networks declare."""
     document, trainers = configuration.document, environment.trainers
-    found = [in_file(document, name, examine(expect_trainer(trainer), {"data"})) for name, trainer in trainers.items()]
-    if wrong := list(chain(*found)):
+    parts = [in_file(document, name, examine(expect_trainer(trainer), {"data"})) for name, trainer in trainers.items()]
+    if wrong := list(chain(*parts)):
         raise complaint(document, wrong)
 
 
@@ -83,9 +83,9 @@ def explain(what: str, overrides: tuple[str, ...], save: Path | None, as_json: b
     if as_json:
         document({"run": run.name, "seed": run.seed, "trainers": trainers})
         return
-    for name, found in trainers.items():
-        click.echo(f"{run.name}, {name}: {found['precision']} on {found['backend']}, seed {run.seed}")
-        _show(found, outlines[name])
+    for name, report in trainers.items():
+        click.echo(f"{run.name}, {name}: {report['precision']} on {report['backend']}, seed {run.seed}")
+        _show(report, outlines[name])
 
 
 def _draw(path: Path, outlines: dict[str, Outline]) -> None:

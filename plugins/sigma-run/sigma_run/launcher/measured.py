@@ -30,7 +30,7 @@ def differing(run: Path, environment: Environment, log: Callable[[str], None]) -
 
     What cannot be compared is logged: rows of older versions of Sigma do not name their branch and session.
     """
-    stored, found = open_run(run, log), dict[str, str]()
+    stored, differences = open_run(run, log), dict[str, str]()
     if not (kept := list(stored.metric_rows(log))):
         log(f"{run}: has no metrics, so that only the state is compared")
         return {}
@@ -42,8 +42,8 @@ def differing(run: Path, environment: Environment, log: Callable[[str], None]) -
         elif first := _first_difference(
             _replayable_rows([{**PLACE, **row} for row in own], events), expect_trainer(trainer).session
         ):
-            found[name] = first
-    return found
+            differences[name] = first
+    return differences
 
 
 def _is_interrupted(journal: Sequence[Row]) -> bool:
@@ -92,14 +92,14 @@ def _first_difference(measured: Sequence[Row], session: Session) -> str | None:
         at, place = row["iteration"], (row["branch"], row["session"])
         after: int = before[place] if before.get(place, inf) <= at else row["start"]
         before[place] = at
-        known = ours.get(row["branch"], {})
-        reached = max((iterations[-1] for iterations, _ in known.values()), default=-1)
-        for name, found in row["values"].items() if at <= reached else ():
-            iterations, values = known.get(name, ([], []))
+        curves = ours.get(row["branch"], {})
+        reached = max((iterations[-1] for iterations, _ in curves.values()), default=-1)
+        for name, value in row["values"].items() if at <= reached else ():
+            iterations, values = curves.get(name, ([], []))
             near = values[bisect_left(iterations, after) : bisect_right(iterations, at)]
-            wrong = [key for key in WHICH if not _contains(found[key], near)]
+            wrong = [key for key in WHICH if not _contains(value[key], near)]
             if wrong and _is_compared(name, session):
-                what = f"{name} is {_format_value(found[wrong[0]])}{WHICH[wrong[0]]} in the metrics of the run"
+                what = f"{name} is {_format_value(value[wrong[0]])}{WHICH[wrong[0]]} in the metrics of the run"
                 now = _format_value(near[-1]) if near else "no value"
                 return f"iteration {at} (epoch {row['epoch']}): {what}; the replay has {now}"
     return None
@@ -107,17 +107,17 @@ def _first_difference(measured: Sequence[Row], session: Session) -> str | None:
 
 def _curves_by_branch(session: Session) -> dict[int, dict[str, tuple[list[int], list[float]]]]:
     """Return the iterations and the values of each name, by branch, in the order of iterations."""
-    history, found = session.recorder.history, dict[int, dict[str, tuple[list[int], list[float]]]]()
+    history, by_branch = session.recorder.history, dict[int, dict[str, tuple[list[int], list[float]]]]()
     for name in history:
         stretches = history.stretches_since(name, 0, ALL)[1]
-        for branch in {one.branch for one in stretches}:
-            curves = [one.curve for one in stretches if one.branch == branch]
+        for branch in {stretch.branch for stretch in stretches}:
+            curves = [stretch.curve for stretch in stretches if stretch.branch == branch]
             at, values = (
                 np.concatenate([getattr(curve, column) for curve in curves]) for column in ("iterations", "values")
             )
             order = np.argsort(at, kind="stable")
-            found.setdefault(branch, {})[name] = at[order].tolist(), values[order].tolist()
-    return found
+            by_branch.setdefault(branch, {})[name] = at[order].tolist(), values[order].tolist()
+    return by_branch
 
 
 def _is_compared(name: str, session: Session) -> bool:
@@ -128,7 +128,7 @@ def _is_compared(name: str, session: Session) -> bool:
 
 
 def _contains(value: float | None, values: Sequence[float]) -> bool:
-    return value in values if value is not None else any(not isfinite(one) for one in values)
+    return value in values if value is not None else any(not isfinite(x) for x in values)
 
 
 def _format_value(value: float | None) -> str:

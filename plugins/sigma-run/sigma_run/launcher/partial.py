@@ -30,17 +30,17 @@ def mistakes_in_parts(loader: FileLoader, values: Mapping[str, Any]) -> list[tup
     with offline():
         tables = [*_tables(values)]
         names = [str(head[-1]) for head, _ in tables if head]
-        found = [_Parts(loader, table, names).mistakes(values, head) for head, table in tables]
-    return [(path, error) for path, error in chain(*found) if OFFLINE not in str(error)]
+        mistakes = [_Parts(loader, table, names).mistakes(values, head) for head, table in tables]
+    return [(path, error) for path, error in chain(*mistakes) if OFFLINE not in str(error)]
 
 
 def _tables(values: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
     """Yield the path and the tables of each trainer."""
-    several, one = values.get("trainers"), values.get("trainer")
+    several, single = values.get("trainers"), values.get("trainer")
     if isinstance(several, dict):
         yield from ((("trainers", name), table) for name, table in several.items() if isinstance(table, dict))
     else:
-        yield (), {**values, **(one if isinstance(one, dict) else {})}
+        yield (), {**values, **(single if isinstance(single, dict) else {})}
 
 
 @contextmanager
@@ -97,6 +97,6 @@ class _Parts:
 
     def _run(self, table: Any) -> Run | None:
         """Return the settings of ``[run]`` that concern a trainer."""
-        known = table if isinstance(table, dict) else {}
-        concerned = {key: known[key] for key in ("backend", "operator", "precision") if key in known}
+        run_table = table if isinstance(table, dict) else {}
+        concerned = {key: run_table[key] for key in ("backend", "operator", "precision") if key in run_table}
         return cast("Run | None", self._read("run", concerned, Run))

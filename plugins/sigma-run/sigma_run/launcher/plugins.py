@@ -55,8 +55,8 @@ def show(name: str, as_json: bool) -> None:
 @json_option
 def doctor(as_json: bool) -> int:
     """Check every plugin: requirements, components, names; exit with code 3 if any is broken."""
-    found = catalogue().plugins
-    reports = {plugin.name: (problems_of(plugin), notes_of(plugin, found)) for plugin in found}
+    every = catalogue().plugins
+    reports = {plugin.name: (problems_of(plugin), notes_of(plugin, every)) for plugin in every}
     if as_json:
         rows = [{"name": name, "problems": broken, "notes": notes} for name, (broken, notes) in reports.items()]
         document({"plugins": rows})
@@ -77,8 +77,8 @@ def _diagnosis(problems: list[str], notes: list[str]) -> str:
 @click.option("--folder", type=click.Path(path_type=Path), default=Path(), help="Write below this directory.")
 def new(name: str, kind: str, component: str, folder: Path) -> None:
     """Write a plugin, the distribution NAME, with a component, its tests and CI."""
-    made = create(folder, name, kind, component)
-    say(f"wrote {made}; next: cd {made} && python -m pip install -e '.[test]' && python -m pytest")
+    project = create(folder, name, kind, component)
+    say(f"wrote {project}; next: cd {project} && python -m pip install -e '.[test]' && python -m pytest")
 
 
 @plugins.command("check")
@@ -99,11 +99,11 @@ def check(project: Path, as_json: bool) -> int:
 
 
 def _list(as_json: bool) -> None:
-    found = catalogue().plugins
+    every = catalogue().plugins
     if as_json:
-        document({"plugins": [_as_document(plugin) for plugin in found]})
+        document({"plugins": [_as_document(plugin) for plugin in every]})
     else:
-        table((plugin.name, plugin.version, plugin.state, _remark(plugin)) for plugin in found)
+        table((plugin.name, plugin.version, plugin.state, _remark(plugin)) for plugin in every)
 
 
 def _remark(plugin: Plugin) -> str:

@@ -61,13 +61,13 @@ def predict(
     if continues:
         write_on(run, model, how, as_json)
         return
-    found = _predict_files(model, inputs, white, top)
+    predictions = _predict_files(model, inputs, white, top)
     if output is not None:
-        write(output, found)
+        write(output, predictions)
     if as_json:
-        document({"folder": str(run), "checkpoint": str(model.path), "predictions": found.rows()})
+        document({"folder": str(run), "checkpoint": str(model.path), "predictions": predictions.rows()})
     elif output is None:
-        table(found.table())
+        table(predictions.table())
 
 
 def _predict_files(model: Trained, inputs: tuple[Path, ...], white: float | None, top: int) -> Predictions:

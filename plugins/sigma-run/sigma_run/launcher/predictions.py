@@ -38,11 +38,11 @@ class Predictions:
     # -- JSON ----------------------------------------------------------------------------------------------------------
     def rows(self) -> list[dict[str, Any]]:
         """Return a document for each sample; several outputs are nested below their names."""
-        found: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         for number, (path, row) in enumerate(self.places):
             said = {name: self._describe_row(name, values[number]) for name, values in self.outputs.items()}
-            found.append({"input": path, "row": row, **(said if len(said) > 1 else next(iter(said.values())))})
-        return found
+            rows.append({"input": path, "row": row, **(said if len(said) > 1 else next(iter(said.values())))})
+        return rows
 
     def _describe_row(self, output: str, values: np.ndarray) -> dict[str, Any]:
         if not self._chooses(output):
@@ -97,16 +97,16 @@ class Predictions:
             more = f" ... ({flat.size} values)" if flat.size > SHOWN else ""
             return [" ".join(f"{value:.6g}" for value in flat[:SHOWN].tolist()) + more]
         best = self._best(output, values)
-        return [text for one in best for text in (str(one.get("label", one["class"])), f"{values[one['class']]:.4f}")]
+        return [text for top in best for text in (str(top.get("label", top["class"])), f"{values[top['class']]:.4f}")]
 
     # -- files ---------------------------------------------------------------------------------------------------------
     def columns(self) -> dict[str, Sequence[Any]]:
         """Return all predictions as columns: the class and its label, then every value."""
-        found: dict[str, Sequence[Any]] = {name: [place[i] for place in self.places] for i, name in enumerate(PLACE)}
+        columns: dict[str, Sequence[Any]] = {name: [place[i] for place in self.places] for i, name in enumerate(PLACE)}
         for name, values in self.outputs.items():
             before = f"{name}." if len(self.outputs) > 1 else ""
-            found |= {f"{before}{key}": column for key, column in self._columns(name, values).items()}
-        return found
+            columns |= {f"{before}{key}": column for key, column in self._columns(name, values).items()}
+        return columns
 
     def _columns(self, output: str, values: np.ndarray) -> dict[str, Sequence[Any]]:
         flat = values.reshape(len(values), -1)

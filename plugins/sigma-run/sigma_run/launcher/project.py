@@ -32,9 +32,9 @@ def check_project(root: Path) -> Iterator[tuple[str, list[str]]]:
     Raises SigmaConfigError without a readable ``pyproject.toml``.
     """
     project = read_project(root)
-    found = [*metadata(project)]
-    yield "metadata", found
-    if found:
+    problems = [*metadata(project)]
+    yield "metadata", problems
+    if problems:
         return
     name = str(project["name"])
     try:
@@ -78,8 +78,8 @@ def metadata(project: Mapping[str, Any]) -> Iterator[str]:
     for key in KEYS:
         if key not in project and key not in project.get("dynamic", ()):
             yield f"pyproject.toml: [project] has no {key}. Add it."
-    needs = [one for one in project.get("dependencies", ()) if re.match(r"sigma[-_.]++kernel\b", one, re.IGNORECASE)]
-    if not any(re.search("~=|<|==", one) for one in needs):
+    needs = [text for text in project.get("dependencies", ()) if re.match(r"sigma[-_.]++kernel\b", text, re.IGNORECASE)]
+    if not any(re.search("~=|<|==", text) for text in needs):
         yield f'pyproject.toml: no dependency on a range of the kernel. Add "sigma-kernel ~={SERIES}".'
     if not isinstance(project.get("entry-points", {}).get(GROUP), dict):
         yield f'pyproject.toml: no entry point. Add [project.entry-points."{GROUP}"] with NAME = "PACKAGE.plugin".'
@@ -94,14 +94,14 @@ def wheel(root: Path, plugin: Plugin) -> list[str]:
     """Return what is wrong with the wheel that the project builds."""
     with TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, "."]
-        if found := _run(command, root):
-            return found
-        (made,) = Path(folder).glob("*.whl")
-        files = set(ZipFile(made).namelist())
+        if problems := _run(command, root):
+            return problems
+        (file,) = Path(folder).glob("*.whl")
+        files = set(ZipFile(file).namelist())
     modules = {component.path.partition(":")[0].replace(".", "/") for component in plugin.components}
     missing = [name for name in sorted(modules) if not files & {f"{name}.py", f"{name}/__init__.py"}]
-    return [f"{made.name}: does not contain {name}.py." for name in missing] + [
-        f"{made.name}: contains {name}. Leave the tests out." for name in sorted(files) if name.startswith("tests/")
+    return [f"{file.name}: does not contain {name}.py." for name in missing] + [
+        f"{file.name}: contains {name}. Leave the tests out." for name in sorted(files) if name.startswith("tests/")
     ]
 
 

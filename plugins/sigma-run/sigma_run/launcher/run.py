@@ -77,7 +77,7 @@ def _train_and_report(environment: Environment, as_json: bool, quiet: bool) -> i
 
 def hush(environment: Environment) -> None:
     """Remove the monitors that write to the terminal."""
-    environment.monitors = {name: one for name, one in environment.monitors.items() if not one.talks}
+    environment.monitors = {name: monitor for name, monitor in environment.monitors.items() if not monitor.talks}
 
 
 def _apply_options(described: Document, backend: str | None, seed: int | None, epochs: str | None) -> Document:
@@ -93,8 +93,8 @@ def _apply_options(described: Document, backend: str | None, seed: int | None, e
 def add_monitors(described: Document, monitors: tuple[str, ...]) -> Document:
     """Add the requested monitors; those that have settings already keep them."""
     for name in monitors:
-        short, known = name.rpartition(":")[2], described.values.get("monitors")
-        settled = isinstance(known, Mapping) and isinstance(known.get(short), Mapping)
+        short, tables = name.rpartition(":")[2], described.values.get("monitors")
+        settled = isinstance(tables, Mapping) and isinstance(tables.get(short), Mapping)
         place = f"monitors.{toml(short)}{'.type' if settled else ''}"
         described = override(described, f"{place}={toml(name)}", "--monitor")
     return described

@@ -28,22 +28,22 @@ def runs(folders: tuple[Path, ...], as_json: bool) -> None:
 
     A FOLDER may be a run folder itself.
     """
-    found = list_runs(folders or (Path("runs"),))
-    settings = differing([one["settings"] for one in found])
-    for one in found:
-        one["settings"] = {key: one["settings"].get(key) for key in settings}
+    rows = list_runs(folders or (Path("runs"),))
+    settings = differing([row["settings"] for row in rows])
+    for row in rows:
+        row["settings"] = {key: row["settings"].get(key) for key in settings}
     if as_json:
-        document({"runs": found})
-    elif not found:
+        document({"runs": rows})
+    elif not rows:
         say("No runs found. Train one with `sigma run NAME`; `sigma recipes` lists the names.")
     else:
-        _print(found, settings)
+        _print(rows, settings)
 
 
 def list_runs(folders: Sequence[Path]) -> list[dict[str, Any]]:
     """Return folder, status, length, results and settings of the runs in some folders, oldest first."""
-    found = [(describe_run(run), store.is_locked(run)) for store in stores() for run in store.runs(folders)]
-    return [{**one, "status": "running"} if locked else one for one, locked in found]
+    pairs = [(describe_run(run), store.is_locked(run)) for store in stores() for run in store.runs(folders)]
+    return [{**row, "status": "running"} if locked else row for row, locked in pairs]
 
 
 def describe_run(run: Path, stored: StoredRun | None = None) -> dict[str, Any]:
@@ -112,20 +112,20 @@ def flat(values: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]
 
 def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the keys whose values are not the same everywhere."""
-    keys = dict.fromkeys(key for one in settings for key in one)
-    return [key for key in keys if any(one.get(key) != settings[0].get(key) for one in settings)]
+    keys = dict.fromkeys(key for values in settings for key in values)
+    return [key for key in keys if any(values.get(key) != settings[0].get(key) for values in settings)]
 
 
 def _print(found: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
     """Print a table as wide as the terminal; columns that do not fit are counted. In a pipe or a file, print all."""
-    metrics = dict.fromkeys(name for one in found for name in one["metrics"])
+    metrics = dict.fromkeys(name for run in found for name in run["metrics"])
     columns = [
-        ["RUN", *(Path(one["folder"]).name for one in found)],
-        ["STATUS", *(one["status"] for one in found)],
-        ["EPOCHS", *(_cell(one["epochs"]) for one in found)],
-        ["SECONDS", *(_cell(one["seconds"]) for one in found)],
-        *([name, *(_cell(one["metrics"].get(name)) for one in found)] for name in metrics),
-        *([".".join(key.split(".")[-2:]), *(_cell(one["settings"][key]) for one in found)] for key in settings),
+        ["RUN", *(Path(run["folder"]).name for run in found)],
+        ["STATUS", *(run["status"] for run in found)],
+        ["EPOCHS", *(_cell(run["epochs"]) for run in found)],
+        ["SECONDS", *(_cell(run["seconds"]) for run in found)],
+        *([name, *(_cell(run["metrics"].get(name)) for run in found)] for name in metrics),
+        *([".".join(key.split(".")[-2:]), *(_cell(run["settings"][key]) for run in found)] for key in settings),
     ]
     shown = columns if (room := width()) is None else _fitting(columns, room)
     table(zip(*shown, strict=True))

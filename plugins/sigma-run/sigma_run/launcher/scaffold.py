@@ -43,25 +43,25 @@ def create(parent: Path, name: str, kind: str, component: str) -> Path:
 
     Raises SigmaConfigError for a name that cannot be one, and for a directory that exists or cannot be written.
     """
-    made = parent / name
+    folder = parent / name
     files = texts(name, kind, component or _free(kind, name.removeprefix("sigma-").rpartition("-")[2]))
-    if made.exists():
-        raise SigmaConfigError(f"{made}: already exists. Choose another name.")
+    if folder.exists():
+        raise SigmaConfigError(f"{folder}: already exists. Choose another name.")
     try:
         for path, text in files.items():
-            (made / path).parent.mkdir(parents=True, exist_ok=True)
-            (made / path).write_text(text, encoding="utf-8")
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
     except OSError as error:
-        shutil.rmtree(made, ignore_errors=True)
-        raise SigmaConfigError(f"{made}: cannot be written: {error.strerror}. Choose another --folder.") from error
-    return made
+        shutil.rmtree(folder, ignore_errors=True)
+        raise SigmaConfigError(f"{folder}: cannot be written: {error.strerror}. Choose another --folder.") from error
+    return folder
 
 
 def _free(kind: str, component: str) -> str:
     """Return the name of a component that no installed plugin offers; raise SigmaConfigError if one does."""
-    for one in catalogue().components(kind):
-        if one.name == component:
-            offer = f"{kind} {component!r}: {one.distribution} offers it already"
+    for record in catalogue().components(kind):
+        if record.name == component:
+            offer = f"{kind} {component!r}: {record.distribution} offers it already"
             raise SigmaConfigError(f"{offer}. Pass --component with another name, or with this one to compete.")
     return component
 
@@ -111,7 +111,7 @@ def _words(name: str, kind: str, component: str) -> dict[str, str]:
         "commands": f'\n{DECLARED}\n{component} = "{place}:{component}"\n' if kind == "verb" else "",
         "libraries": LIBRARIES.get(kind, ""),
         "extra": next((f"[{extra}]" for extra, kinds in EXTRAS.items() if kind in kinds), ""),
-        "records": "".join(f"        {one},\n" for one in records),
+        "records": "".join(f"        {record},\n" for record in records),
         "stubs": "".join(f"from {place} import {thing} as {thing}\n" for _, thing in offered.values()),
         "offered": [*offered][-1],
         "summary": summary,

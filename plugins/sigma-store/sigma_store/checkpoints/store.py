@@ -77,7 +77,7 @@ def remove(folder: Path, run: WrittenFolder | None = None) -> None:
 
 def refuse_link(path: Path) -> None:
     """Raise OSError for a link, or one of the two folders around it: nothing is written or removed through one."""
-    if link := next((one for one in (path, path.parent, path.parent.parent) if _has_link(one)), None):
+    if link := next((part for part in (path, path.parent, path.parent.parent) if _has_link(part)), None):
         raise OSError("it is a link" if link == path else f"{link} is a link")
 
 
@@ -191,10 +191,10 @@ def _has_link(*paths: Path) -> bool:
 def numbered_entries(home: Path) -> list[Path]:
     """Return the entries of a folder whose names are numbers, in numeric order."""
     try:
-        found = [path for path in home.iterdir() if NUMBER.fullmatch(path.name)] if os.path.isdir(home) else []
+        paths = [path for path in home.iterdir() if NUMBER.fullmatch(path.name)] if os.path.isdir(home) else []
     except OSError as error:
         raise SigmaCheckpointError(f"{home}: cannot be read: {error.strerror}. Make it readable.") from error
-    return sorted(found, key=lambda path: int(path.name))
+    return sorted(paths, key=lambda path: int(path.name))
 
 
 def newest_good(
@@ -209,13 +209,13 @@ def newest_good(
         raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r}. Is this a run folder? {hint}.")
     for path in wanted or reversed(there):
         try:
-            found = read(path, log)
+            checkpoint = read(path, log)
             if use is not None:
-                use(path, found)
+                use(path, checkpoint)
         except SigmaCheckpointError as error:
             log(str(error))
         else:
-            return path, found
+            return path, checkpoint
     remedy = "Use its own configuration, or train again."
     raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r} that is intact and fits. {remedy}")
 

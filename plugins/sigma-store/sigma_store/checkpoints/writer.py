@@ -58,8 +58,8 @@ class Saver(Checkpoints):
 
     def epochs(self) -> dict[int, int]:
         """Return the epochs of the checkpoints that are intact, by iteration; each is read once."""
-        found = {path: _epoch(path, path.stat().st_mtime_ns) for path in numbered_entries(self.home) if path.exists()}
-        return {int(path.name): epoch for path, epoch in found.items() if epoch is not None}
+        epochs = {path: _epoch(path, path.stat().st_mtime_ns) for path in numbered_entries(self.home) if path.exists()}
+        return {int(path.name): epoch for path, epoch in epochs.items() if epoch is not None}
 
     def list_abandoned(self, number: int) -> list[str]:
         """Return the labels of the checkpoints of an iteration on abandoned branches."""
@@ -81,8 +81,8 @@ class Saver(Checkpoints):
         """Return the newest intact checkpoint, or the first ``among`` some, that ``use`` accepts; log the others."""
         wanted = [self.home / str(number) for number in among]
         run, trainer = self.home.parents[1], self.home.name
-        path, found = newest_good(run, trainer, log, lambda path, found: use(path.name, found), wanted)
-        return path.name, found
+        path, checkpoint = newest_good(run, trainer, log, lambda path, checkpoint: use(path.name, checkpoint), wanted)
+        return path.name, checkpoint
 
     def write(self, label: str, checkpoint: Checkpoint) -> None:
         """Write a checkpoint, and wait for it."""

@@ -53,12 +53,12 @@ class Characters(Splits):
     def load(self) -> Loaded:
         """Return the windows of each part of the text, and its characters."""
         name, text = self.read()
-        known = self.characters or "".join(sorted(set(text)))
-        codes = indices(text, known, name, "Replace them, or leave out the setting `characters`.")
+        chars = self.characters or "".join(sorted(set(text)))
+        codes = indices(text, chars, name, "Replace them, or leave out the setting `characters`.")
         parts = cut(codes, allot(len(codes), self.split))
         return {
-            split: TextWindows(f"{name}: split {split!r}", part, known, self.length) for split, part in parts.items()
-        }, tuple(known)
+            split: TextWindows(f"{name}: split {split!r}", part, chars, self.length) for split, part in parts.items()
+        }, tuple(chars)
 
     def samples(
         self,
@@ -73,9 +73,9 @@ class Characters(Splits):
         """
         if path.suffix.lower() in ARRAYS:
             return SamplesReader(shape, white).read(local(path))["values"]
-        known = (learned or {}).get("characters") or "".join(map(str, self.classes))
+        characters = (learned or {}).get("characters") or "".join(map(str, self.classes))
         text = read_text(local(path), self.encoding)
-        codes = indices(text, known, str(path), "The network has not learned them: replace them.")
+        codes = indices(text, characters, str(path), "The network has not learned them: replace them.")
         (length,) = shape
         if len(codes) < length:
             raise SigmaDataError(f"{path}: has {len(codes)} characters; a sample takes {length}. Give a longer text.")
@@ -85,12 +85,12 @@ class Characters(Splits):
 def read_text(source: Source, encoding: str) -> str:
     """Return the text of a source, with line feeds; raise SigmaDataError if it is empty or has NUL characters."""
     with source.open() as stream, as_text(stream, encoding) as text:
-        found = "".join(lines(text, WHOLE, source.name))
-    if "\0" in found:
-        line = found.count("\n", 0, found.index("\0")) + 1
+        content = "".join(lines(text, WHOLE, source.name))
+    if "\0" in content:
+        line = content.count("\n", 0, content.index("\0")) + 1
         raise SigmaDataError(
             f"{source.name}:{line}: there is a NUL character. Set the `encoding` of the file, such as 'utf-16'."
         )
-    if not found:
+    if not content:
         raise SigmaDataError(f"{source.name}: is empty. Give a file with text.")
-    return found
+    return content

@@ -17,8 +17,8 @@ def _plain(value: Any) -> Any:
     """Return an array of another library as the journal holds it; one that cannot be read is left to be refused."""
     with suppress(TypeError, RuntimeError, BufferError):
         if hasattr(value, "__dlpack__"):
-            found = as_numpy(value)
-            return found if found.ndim else found.item()
+            array = as_numpy(value)
+            return array if array.ndim else array.item()
     return value
 
 

@@ -41,7 +41,7 @@ class Undo(Command):
 
         Raises SigmaStateError if several have, as the order of their commands is unknown.
         """
-        found = [name for name, one in trainers.items() if one.can_undo]
-        if len(found) > 1:
-            raise SigmaStateError(f"undo: {', '.join(found)} have something to undo. Name one: undo(trainer='...').")
-        return dict.fromkeys(found or trainers, self)
+        names = [name for name, target in trainers.items() if target.can_undo]
+        if len(names) > 1:
+            raise SigmaStateError(f"undo: {', '.join(names)} have something to undo. Name one: undo(trainer='...').")
+        return dict.fromkeys(names or trainers, self)

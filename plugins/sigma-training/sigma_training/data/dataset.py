@@ -106,8 +106,8 @@ def _limit_blocks(source: Iterator[Any]) -> Iterator[Any]:
 
 def keep_blocks(given: Any) -> Any:
     """Return data, or the data of each split, with iterators replaced by their blocks, which can be read repeatedly."""
-    if isinstance(given, dict) and any(isinstance(one, Iterator) for one in given.values()):
-        return {name: keep_blocks(one) for name, one in given.items()}
+    if isinstance(given, dict) and any(isinstance(part, Iterator) for part in given.values()):
+        return {name: keep_blocks(part) for name, part in given.items()}
     return Kept(given) if isinstance(given, Iterator) else given
 
 
@@ -176,11 +176,11 @@ def read(dataset: Dataset, block: int) -> Mapping[str, np.ndarray]:
     Raises SigmaComponentError unless it has the rows that the data set declares.
     """
     with introduce_errors("data", dataset):
-        found, rows = dataset.block(block), dataset.rows(block)
-        for name, values in found.items():
+        sections, rows = dataset.block(block), dataset.rows(block)
+        for name, values in sections.items():
             right = isinstance(values, np.ndarray) and len(values) == rows
             expect(right, f"block({block}) must return {name!r} as an array of {rows} rows", values)
-    return {name: read_only(values) for name, values in found.items()}
+    return {name: read_only(values) for name, values in sections.items()}
 
 
 def samples(given: Any, names: Sequence[str], learned: Mapping[str, Any], resolve: Resolve) -> Host:
@@ -193,14 +193,14 @@ def samples(given: Any, names: Sequence[str], learned: Mapping[str, Any], resolv
     plain = {
         name: {"type": "default:columns", "columns": [*columns]} for name, columns in learned.get("columns", {}).items()
     }
-    found: Host = {}
+    arrays: Host = {}
     for name, values in sections.items():
         if is_frame(values) and name in (tables := {**plain, **learned.get("frames", {})}):
             extractor = resolve("extractor", tables[name])
             with introduce_errors("predict", extractor):
                 values = extractor.extract(values)[name]
-        found[name] = as_array("predict", name, values)
-    return found
+        arrays[name] = as_array("predict", name, values)
+    return arrays
 
 
 @contextmanager

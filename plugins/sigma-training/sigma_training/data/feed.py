@@ -160,7 +160,7 @@ class Feed:
         n = max(1, min(most, left // size))
         # For fewer rows, a thread is not worth it.  Two orders: nobody waits if a short burst ends first.
         coming = (after, self._next_block(after)) if self.dataset.rows(after.block) >= MANY else ()
-        order = self._orders.get((at.epoch, at.block), *((one.epoch, one.block) for one in coming))
+        order = self._orders.get((at.epoch, at.block), *((cursor.epoch, cursor.block) for cursor in coming))
         resident = self._blocks.get(self._place(at), *({self._place(after)} - {self._place(at)}))
         return Batches(resident, order[at.row : at.row + n * size].reshape(n, size))
 

@@ -49,7 +49,7 @@ def changed_rows(then: Mapping[str, str], now: Mapping[str, str]) -> dict[str, s
 
 
 def _change(name: str, *described: str) -> str:
-    then, now = (one.partition(" ")[0] for one in described)
+    then, now = (text.partition(" ")[0] for text in described)
     how = f"{then} then, {now} now" if then != now else f"{now} as before, with other values or in another order"
     return f"the rows of {name!r} have changed since the training: {how}"
 
@@ -57,13 +57,13 @@ def _change(name: str, *described: str) -> str:
 def _digest(rows: Dataset, dtypes: Mapping[str, str]) -> str:
     """Return a digest of the values of sections, as numbers of these dtypes where that loses nothing."""
     size = len(rows) * sum(prod(spec.shape) * np.dtype(spec.dtype).itemsize for spec in rows.sections.values())
-    found, step = hashlib.sha256(), max(1, -(-size // MOST))
+    digest, step = hashlib.sha256(), max(1, -(-size // MOST))
     for number in range(0, rows.blocks, step if rows.blocks > 1 else 1):
         block = read(rows, number)
-        for name in (one for one in dtypes if one in block):
+        for name in (section for section in dtypes if section in block):
             values = block[name] if rows.blocks > 1 else block[name][::step]
-            found.update(_content(values, dtypes[name]))
-    return found.hexdigest()[:32]
+            digest.update(_content(values, dtypes[name]))
+    return digest.hexdigest()[:32]
 
 
 def _content(values: np.ndarray, dtype: str) -> Any:

@@ -71,7 +71,7 @@ class Preparation:
         values = read_only(np.asarray(block[step.section]))  # may be the user's own
         with introduce_errors(f"preprocessor {name!r}", step):
             try:
-                found = step.apply(values, self.fitted[name])
+                array = step.apply(values, self.fitted[name])
             except (TypeError, ValueError) as error:
                 if "read-only" in str(error):  # its own fault, not that of the samples
                     raise
@@ -79,9 +79,9 @@ class Preparation:
                 raise SigmaDataError(
                     f"preprocessor {name!r}: cannot take {what}: {error}. Give samples like those of the training data."
                 ) from error
-            right = isinstance(found, np.ndarray) and len(found) == len(values)
-            expect(right, f"apply() must return an array of {len(values)} rows", found)
-        return {**block, step.section: found if found.flags.writeable else found.copy()}  # a backend may share it
+            right = isinstance(array, np.ndarray) and len(array) == len(values)
+            expect(right, f"apply() must return an array of {len(values)} rows", array)
+        return {**block, step.section: array if array.flags.writeable else array.copy()}  # a backend may share it
 
     def cast(self, block: Mapping[str, np.ndarray]) -> Host:
         """Cast a preprocessed block to the dtypes of the trainer."""
@@ -185,15 +185,15 @@ def conform(block: Host, wanted: Mapping[str, Spec], where: str = "data") -> Hos
 
     Raises SigmaDataError for a section that is missing, has another shape, or holds a number that the type lacks.
     """
-    found: Host = {}
+    arrays: Host = {}
     for name, spec in wanted.items():
         if name not in block:
             raise SigmaDataError(f"{where}: section {name!r} is missing.{suggest_name(name, block)}")
         values = block[name]
         if not values.ndim or values.shape[1:] != spec.shape:
             raise SigmaDataError(f"{where}: section {name!r} has shape {values.shape}; expected {('n', *spec.shape)}.")
-        found[name] = values if values.dtype == spec.dtype else _convert(where, name, values, spec.dtype)
-    return found
+        arrays[name] = values if values.dtype == spec.dtype else _convert(where, name, values, spec.dtype)
+    return arrays
 
 
 def _convert(where: str, name: str, values: np.ndarray, dtype: str) -> np.ndarray:
@@ -204,11 +204,11 @@ def _convert(where: str, name: str, values: np.ndarray, dtype: str) -> np.ndarra
             f"Write x.astype({dtype!r})."
         )
     with np.errstate(invalid="ignore", over="ignore"):
-        found = values.astype(dtype)
-    if (wrong := found != values).any():
+        array = values.astype(dtype)
+    if (wrong := array != values).any():
         place, value = _locate_first(wrong, values)
         raise SigmaDataError(
             f"{where}: section {name!r}, {place}: {value} is no {dtype}, for which the network was built. "
             f"Round or scale the values as those of the training, or train on {values.dtype}."
         )
-    return found
+    return array

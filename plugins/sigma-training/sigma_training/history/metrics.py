@@ -78,14 +78,14 @@ class _Parts:
 
     def lines(self) -> dict[int, Curve]:
         """Return the curve on each branch, by the branch's index."""
-        found = dict(self.older)
+        lines = dict(self.older)
         for line, own in groupby(range(len(self.spans)), lambda place: self.spans[place].line):
-            found[line] = concatenate_curves([*([found[line]] if line in found else []), _curve(self.select([*own]))])
-        return found
+            lines[line] = concatenate_curves([*([lines[line]] if line in lines else []), _curve(self.select([*own]))])
+        return lines
 
     def join_older(self) -> _Parts:
         """Return these parts with about the ``FULL`` newest values; those before are joined, evenly over iterations."""
-        sizes = np.array([1 if isinstance(one, float) else len(one) for one in self.values])
+        sizes = np.array([1 if isinstance(values, float) else len(values) for values in self.values])
         cut = int(np.searchsorted(-np.cumsum(sizes[::-1])[::-1], -FULL, "right")) - 1
         former = _Parts(self.values[:cut], self.spans[:cut], self.older)
         older = {line: evenly_thinned(curve, JOINED) for line, curve in former.lines().items()}
@@ -95,7 +95,7 @@ class _Parts:
 def _numbers(parts: Sequence[np.ndarray | float]) -> np.ndarray:
     """Return all values of some parts, in order."""
     alike = set(map(type, parts)) == {float}
-    return np.array(parts) if alike else np.concatenate([np.atleast_1d(one) for one in parts])
+    return np.array(parts) if alike else np.concatenate([np.atleast_1d(part) for part in parts])
 
 
 def _curve(parts: _Parts) -> Curve:
@@ -103,7 +103,7 @@ def _curve(parts: _Parts) -> Curve:
     if not parts.values:
         return concatenate_curves([])
     values = _numbers(parts.values).astype(float)
-    sizes = np.array([1 if isinstance(one, float) else len(one) for one in parts.values])
+    sizes = np.array([1 if isinstance(x, float) else len(x) for x in parts.values])
     first, last = (
         np.array([(m.iteration, m.epoch, m.second) for m in moments]).repeat(sizes, axis=0)
         for moments in ([span.before for span in parts.spans], [span.after for span in parts.spans])
@@ -200,11 +200,11 @@ class History(Mapping[str, np.ndarray]):
         parts = self._parts.get(name, _Parts())
         count = len(parts.spans)
         new = groupby(range(max(0, after - parts.before), count), lambda place: parts.spans[place].line)
-        found = [] if after else [(self._branches[line].number, curve) for line, curve in parts.older.items()]
-        found += [(self._branches[line].number, _curve(parts.select([*own]))) for line, own in new]
-        share = most / max(1, sum(len(curve.values) for _, curve in found))
+        curves = [] if after else [(self._branches[line].number, curve) for line, curve in parts.older.items()]
+        curves += [(self._branches[line].number, _curve(parts.select([*own]))) for line, own in new]
+        share = most / max(1, sum(len(curve.values) for _, curve in curves))
         return parts.before + count, [
-            Stretch(n, downsample(curve, max(2, int(len(curve.values) * share)))) for n, curve in found
+            Stretch(n, downsample(curve, max(2, int(len(curve.values) * share)))) for n, curve in curves
         ]
 
     def news(self, cursors: dict[str, int]) -> dict[str, np.ndarray]:

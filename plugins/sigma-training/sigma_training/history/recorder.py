@@ -217,8 +217,8 @@ class Recorder:
             digested = self.replay.next_row(moment.iteration, event="digest") is not None
             kept = self.replay.rewinds_to(moment.iteration)
         if digested or kept:
-            began, found = time.perf_counter(), snapshot()
-            self.keep(moment, found)
+            began, checkpoint = time.perf_counter(), snapshot()
+            self.keep(moment, checkpoint)
             if digested:
-                self.digest(moment, found, order)
+                self.digest(moment, checkpoint, order)
             self.past.took(time.perf_counter() - began, self._rows * APART)

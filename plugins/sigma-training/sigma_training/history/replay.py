@@ -150,8 +150,8 @@ def _difference(expected: Row, found: Row) -> str | None:
     Losses are compared only where both rows hold them.
     """
     first = _first_difference(expected.get("losses", ""), found.get("losses", ""))
-    one, other = ({name: pack(row[name]) for name in row if name not in ASIDE} for row in (expected, found))
-    if first is None and one == other:
+    original, other = ({name: pack(row[name]) for name in row if name not in ASIDE} for row in (expected, found))
+    if first is None and original == other:
         return None
     if not expected.get("event") == found.get("event") == "digest":
         return f"{_describe_row(expected)} is in the journal; the replay has {_describe_row(found)}"

@@ -55,11 +55,11 @@ class RewindBuffer:
         If none in memory is that old, it is among those ``saved``.
         """
         held = [*reversed(self.states), *self._pinned.values()]
-        found = [entry for entry in held if entry[0].count(time_scale(scale)) <= to] or saved()
-        if not found:
-            known = ", ".join(str(moment.iteration) for moment, _ in self.states) or "none yet"
-            raise SigmaStateError(f"rewind: no snapshot of {scale} {to} or before; kept are iterations {known}.")
-        return max(found, key=lambda entry: entry[0].iteration)
+        entries = [entry for entry in held if entry[0].count(time_scale(scale)) <= to] or saved()
+        if not entries:
+            iterations = ", ".join(str(moment.iteration) for moment, _ in self.states) or "none yet"
+            raise SigmaStateError(f"rewind: no snapshot of {scale} {to} or before; kept are iterations {iterations}.")
+        return max(entries, key=lambda entry: entry[0].iteration)
 
     def go_back(self, entry: Entry) -> None:
         """Drop the snapshots after one of them: they are on an abandoned branch."""

@@ -101,16 +101,16 @@ def by_the_clock(hooks: Mapping[str, Hook]) -> frozenset[str]:
     return _and_readers(hooks, {name for name, hook in hooks.items() if _uses_clock(hook)})
 
 
-def _and_readers(hooks: Mapping[str, Hook], found: set[str]) -> frozenset[str]:
+def _and_readers(hooks: Mapping[str, Hook], names: set[str]) -> frozenset[str]:
     while True:
         more = {
             name
             for name, hook in hooks.items()
-            if any(matching_writes(reads(hook), hook.scope, hooks[w]) for w in found)
+            if any(matching_writes(reads(hook), hook.scope, hooks[w]) for w in names)
         }
-        if more <= found:
-            return frozenset(found)
-        found |= more
+        if more <= names:
+            return frozenset(names)
+        names |= more
 
 
 def _uses_clock(hook: Hook) -> bool:
@@ -135,8 +135,8 @@ def check_distinct(hooks: Mapping[str, Hook]) -> None:
     alike: dict[Any, list[str]] = {}
     for other, twin in hooks.items():
         before = alike.setdefault(_likeness(twin), [])
-        if (one := next((name for name in before if equal(hooks[name], twin)), None)) is not None:
-            raise SigmaConfigError(f"hooks.{other}: is the same as hooks.{one}. Leave one out, or let them differ.")
+        if (first := next((name for name in before if equal(hooks[name], twin)), None)) is not None:
+            raise SigmaConfigError(f"hooks.{other}: is the same as hooks.{first}. Leave one out, or let them differ.")
         before.append(other)
 
 
@@ -151,7 +151,7 @@ def _key(value: Any) -> Any:
     if isinstance(value, list):
         return hash(("list", *map(_key, value)))
     if isinstance(value, Mapping):
-        return hash(frozenset((name, _key(one)) for name, one in value.items()))
+        return hash(frozenset((name, _key(entry)) for name, entry in value.items()))
     try:
         return hash(value)
     except TypeError:
@@ -174,7 +174,7 @@ def _are_equal(a: Any, b: Any) -> bool:
 
 def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
     """Return every constraint on the order that follows from the declarations of hooks."""
-    found = [reason for name, hook in hooks.items() for reason in _requirements(name, hook, hooks)]
+    result = [reason for name, hook in hooks.items() for reason in _requirements(name, hook, hooks)]
     writers: dict[str, set[str]] = {}  # by the address written; under "" those that write patterns, and local ones
     for writer, hook in hooks.items():
         for address in hook.writes:
@@ -186,20 +186,20 @@ def reasons(hooks: Mapping[str, Hook]) -> list[Reason]:
         for writer in sorted(set[str]().union(*near) - {reader}, key=places.__getitem__):
             shared = matching_writes(wanted, hook.scope, hooks[writer])
             if shared:
-                found.append(Reason(writer, reader, f"{reader} reads {shared[0]}, which {writer} writes"))
-    return found
+                result.append(Reason(writer, reader, f"{reader} reads {shared[0]}, which {writer} writes"))
+    return result
 
 
 def explain_order(hooks: Mapping[str, Hook], names: Sequence[str]) -> list[Reason]:
     """Return the reasons of a callback order: what hooks declare, else what decides between neighbours."""
-    found = reasons(hooks)
-    declared = {(reason.first, reason.then) for reason in found}
+    result = reasons(hooks)
+    declared = {(reason.first, reason.then) for reason in result}
     for first, then in pairwise(names):
         if (first, then) not in declared:
             high, low = hooks[first].priority, hooks[then].priority
             why = f"priority {high} over {low}" if high > low else "by name, as nothing else decides"
-            found.append(Reason(first, then, why))
-    return found
+            result.append(Reason(first, then, why))
+    return result
 
 
 def meet(a: str, b: str) -> bool:
@@ -208,13 +208,13 @@ def meet(a: str, b: str) -> bool:
 
 
 def _requirements(name: str, hook: Hook, hooks: Mapping[str, Hook]) -> list[Reason]:
-    found = []
+    needs = []
     for wanted in hook.requires:
         firsts = [other for other, h in hooks.items() if wanted in (other, type(h).__name__) and other != name]
         if not firsts:
             raise SigmaConfigError(f"hooks.{name}: requires {wanted!r}, which is not among the hooks. Add it.")
-        found += [Reason(first, name, f"{name} requires {wanted}") for first in firsts]
-    return found
+        needs += [Reason(first, name, f"{name} requires {wanted}") for first in firsts]
+    return needs
 
 
 def order_hooks(hooks: Mapping[str, Hook]) -> list[str]:
@@ -259,8 +259,8 @@ class HookOrder:
     def observers(self) -> Mapping[str, tuple[str, ...]]:
         """Return the addresses that only an observing program computes, by hook."""
         observed = {name: [a for a in reads(self.hooks[name]) if a.startswith(OBSERVED)] for name in self.names}
-        found = {n: (*a, REPEATED) if self.hooks[n].repeats else tuple(a) for n, a in observed.items()}
-        return {name: addresses for name, addresses in found.items() if addresses}
+        by_hook = {n: (*a, REPEATED) if self.hooks[n].repeats else tuple(a) for n, a in observed.items()}
+        return {name: addresses for name, addresses in by_hook.items() if addresses}
 
     @cached_property
     def clock_dependent(self) -> frozenset[str]:

@@ -125,13 +125,13 @@ def check_reads(
     for name, hook in hooks.items():
         for address in dict.fromkeys(reads(hook)):
             with mistakes.locate("hooks", name, *(() if address in hook.reads else ("when",))):
-                known = address in plain or (not literal(address) and any(matches(address, a) for a in there))
+                exists = address in plain or (not literal(address) and any(matches(address, a) for a in there))
                 shard = address.startswith("workers.") and meet(inner(address), "training.loss")
                 writers = wide if literal(address) else hooks.values()
-                known = known or shard or any(matching_writes([address], hook.scope, other) for other in writers)
+                exists = exists or shard or any(matching_writes([address], hook.scope, other) for other in writers)
                 elsewhere = (f"{other}.{address.partition('.')[2]}" for other in others)
-                known = known or any(other in others for other, _ in other_trainers([address], heads))
-                if not known and not (address.startswith(ELSEWHERE) if model is None else model.observable([address])):
+                exists = exists or any(other in others for other, _ in other_trainers([address], heads))
+                if not exists and not (address.startswith(ELSEWHERE) if model is None else model.observable([address])):
                     raise SigmaConfigError(
                         f"{trainer}.hooks.{name}: reads {address!r}, which nothing here publishes. Add the hook that "
                         f"does, such as evaluate, or correct the address.{suggest_name(address, {*plain, *elsewhere})}"

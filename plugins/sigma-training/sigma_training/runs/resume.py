@@ -73,16 +73,16 @@ def resume(
     rows, before, checkpoints = part.rows(name), part.count_before(name), run.checkpoints(name)
     failed, edited = failure(rows), edited_values(session, edits, rows)
     if restored is not None:
-        label, found = restored
-        for line in differences(found.made_with, session.checkpoints.made_with()):
+        label, checkpoint = restored
+        for line in differences(checkpoint.made_with, session.checkpoints.made_with()):
             log(f"{checkpoints.place(label)}: {line}: bits may differ from those of an uninterrupted run")
-        position, branch = found.values.get("journal", 0), found.values.get("branch", 0)
+        position, branch = checkpoint.values.get("journal", 0), checkpoint.values.get("branch", 0)
         if more_asked(name, edits, rows, position) and not session.progress.underway:
             renew(session.setup.order, session.state.memory)
-            found = evolve(found, values={**found.values, "hooks": session.snapshot().values["hooks"]})
+            checkpoint = evolve(checkpoint, values={**checkpoint.values, "hooks": session.snapshot().values["hooks"]})
         recorder.past.keep(session.moment, session.snapshot())  # as the session that saved it did
         if edits:  # for a later replay, which starts here
-            checkpoints.write(f"{label}.edited-{before[0] + len(rows)}", drop_edited_values(found, edited))
+            checkpoints.write(f"{label}.edited-{before[0] + len(rows)}", drop_edited_values(checkpoint, edited))
     if failed is not None:
         log(describe_failure(name, failed, session.moment.iteration, edits))
         checkpoints.set_aside(session.moment.iteration, branch)  # else they would be taken for newer ones
@@ -161,16 +161,16 @@ def replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> None:
         rows = rows[edited + 1 :]
         back = [row for row in rows if row.get("command") == "rewind" and row["to"] < start]
         for row in {row["to"]: row for row in reversed(back)}.values():  # the first that goes to before the replay
-            found = _gone_back_to(run.checkpoints(name), row, log)
-            session.recorder.past.keep(Moment(**found.values["clock"]), found, pinned=True)
+            checkpoint = _gone_back_to(run.checkpoints(name), row, log)
+            session.recorder.past.keep(Moment(**checkpoint.values["clock"]), checkpoint, pinned=True)
     check_commands(rows, part.place, session.commands.find)
     session.recorder.compare(Replay(deque(without_interruptions(rows)), goes_on=False))
 
 
 def _gone_back_to(checkpoints: Checkpoints, rewind: Row, log: Log) -> Checkpoint:
     """Return the state that a rewind restored, from the checkpoint that it wrote: that may have been left since."""
-    found = (checkpoints.read(label, log) for label in checkpoints.list_abandoned(rewind["to"]))
-    own = (one for one in found if one.values.get("branch") == rewind["branch"])
+    candidates = (checkpoints.read(label, log) for label in checkpoints.list_abandoned(rewind["to"]))
+    own = (checkpoint for checkpoint in candidates if checkpoint.values.get("branch") == rewind["branch"])
     return next(own, None) or checkpoints.read(str(rewind["to"]), log)
 
 
@@ -225,10 +225,10 @@ def fit(path: Path | str, found: Checkpoint, session: Session, accepted: Log | N
 
 def check_rows(found: Checkpoint, session: Session, accepted: Log | None = None) -> None:
     """Raise SigmaDataError if the rows are not those of a checkpoint; if it is ``accepted``, log it."""
-    name, setup, known = session.setup.name, session.setup, Learned.from_checkpoint(found.values, {})
+    name, setup, learned = session.setup.name, session.setup, Learned.from_checkpoint(found.values, {})
     try:
-        now = describe_rows(setup.evaluator.splits, known.facts_of("samples"), setup.model.sections)
-        changed = changed_rows(known.facts_of("rows"), now)  # earlier versions do not describe them
+        now = describe_rows(setup.evaluator.splits, learned.facts_of("samples"), setup.model.sections)
+        changed = changed_rows(learned.facts_of("rows"), now)  # earlier versions do not describe them
     except (AttributeError, LookupError, TypeError) as error:
         raise SigmaCheckpointError(
             f"{name}: its rows are not described: {error_text(error)} Use another checkpoint."

@@ -157,11 +157,11 @@ def check_declared(setup: Setup, checked: Mapping[str, Hook] = MappingProxyType(
 def _check_settable(setup: Setup) -> None:
     hooks = setup.order.hooks.values()
     numbers = [address for hook in hooks for address in hook.settable]
-    known = {*fixed_bindings(setup), *(address for hook in hooks for address in hook.writes)} if numbers else set()
+    addresses = {*fixed_bindings(setup), *(address for hook in hooks for address in hook.writes)} if numbers else set()
     for address in numbers:
-        if address in known:
+        if address in addresses:
             raise SigmaConfigError(f"{setup.name}.hooks: {address!r} exists already. Give the number another name.")
-        known.add(address)
+        addresses.add(address)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -243,8 +243,8 @@ def _frozen(session: Readable, name: str) -> bool:
 
 def _time(session: Readable, name: str) -> str:
     hook, _, what = name.removeprefix("hooks.").rpartition(".")
-    found = getattr(session.setup.parts.hooks[hook], what)
-    return "" if found is None else str(found)
+    time = getattr(session.setup.parts.hooks[hook], what)
+    return "" if time is None else str(time)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

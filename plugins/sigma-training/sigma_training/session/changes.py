@@ -121,8 +121,8 @@ class Factory:
         if times:
             hook = copy(hook)  # leave the settings' object unchanged
         for what, text in (times or {}).items():
-            made = read_time(f"{self.name}.hooks.{name}.{what}", what, text)
-            setattr(hook, what, made.bound(self.resolve) if isinstance(made, Criterion) else made)
+            time = read_time(f"{self.name}.hooks.{name}.{what}", what, text)
+            setattr(hook, what, time.bound(self.resolve) if isinstance(time, Criterion) else time)
         return hook
 
     def _hook(self, name: str, table: Any) -> Hook:

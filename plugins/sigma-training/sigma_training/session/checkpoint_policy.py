@@ -67,16 +67,16 @@ class CheckpointPolicy:
         for by, save in wanted:
             with recorder.on_behalf(by):
                 current.note(save.to_row())
-        found = take_snapshot(current.present)
-        recorder.keep(moment, found)  # as a resume does, so that both rewind to the same state
+        checkpoint = take_snapshot(current.present)
+        recorder.keep(moment, checkpoint)  # as a resume does, so that both rewind to the same state
         with recorder.on_behalf(wanted[-1][0]):
-            recorder.digest(moment, found, current.setup.order)
+            recorder.digest(moment, checkpoint, current.setup.order)
         if self.saver is None:
             return
         place = recorder.position if place is None else place
         score = next((save.score for _, save in reversed(wanted) if save.score is not None), None)
-        found = evolve(found, values={**found.values, "journal": place}, score=score)
-        self._store(self.saver, moment.iteration, evolve(found, keep=any(save.keep for _, save in wanted)))
+        checkpoint = evolve(checkpoint, values={**checkpoint.values, "journal": place}, score=score)
+        self._store(self.saver, moment.iteration, evolve(checkpoint, keep=any(save.keep for _, save in wanted)))
 
     def save_good(self, found: Checkpoint | None) -> int | None:
         """Keep the newest good state for rewind, and write it to the disk; return its iteration, or None."""
@@ -97,8 +97,8 @@ class CheckpointPolicy:
         self._retain(saver)  # the hooks may have changed
         recorder = self.current.recorder
         values = {"branch": recorder.branch, "ranking": saver.ranking()}
-        made, chain = self.made_with(), recorder.chain(found.values["journal"])
-        saver.save(number, evolve(found, values={**found.values, **values}, made_with=made, chain=chain))
+        versions, chain = self.made_with(), recorder.chain(found.values["journal"])
+        saver.save(number, evolve(found, values={**found.values, **values}, made_with=versions, chain=chain))
 
     def made_with(self) -> dict[str, str]:
         """Return the versions, libraries, processor and backend that the bits of this run depend on."""

@@ -99,10 +99,10 @@ class CurrentRun:
         For a pattern, return a dictionary of all matches.
         """
         published, observed = self.state.published, self.present.last.observed
-        found = look_up({**observed, **published} if observed else published, address, scope)
+        value = look_up({**observed, **published} if observed else published, address, scope)
         if literal(address):
-            return dict(self.registry.find(address)).get(address) if found is None else found
-        return {**dict(self.registry.find(address)), **found}
+            return dict(self.registry.find(address)).get(address) if value is None else value
+        return {**dict(self.registry.find(address)), **value}
 
     # -- measuring, in the training thread or inside a request --------------------------------------------------------
     def evaluate(

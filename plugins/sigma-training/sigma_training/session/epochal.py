@@ -47,6 +47,6 @@ def foresee(setup: Setup, changes: Changes) -> None:
 def _check_weights(setup: Setup, split: str, data: Dataset) -> None:
     """Raise SigmaDataError if a block would be left with rows of weight 0 only."""
     names = setup.model.network.weights(setup.model.sections) if setup.model.network.costs else ()
-    for found in (read(data, block) for block in range(data.blocks) if names):
-        if empty := [name for name in names if name in found and not found[name].any()]:
+    for sections in (read(data, block) for block in range(data.blocks) if names):
+        if empty := [name for name in names if name in sections and not sections[name].any()]:
             raise SigmaDataError(f"data: rows of weight 0 only would be left of {split!r} ({empty[0]}). Keep others.")

@@ -70,4 +70,4 @@ def distance(run: Present, replayed: int | None = None) -> int:
     due = until_due(steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=feed.batch_size)
     goals = (first_of(run, *run.progress.pause), end_iteration(run))
     ahead = [goal - now.iteration for goal in goals if goal is not None]
-    return max(1, min([per_epoch - done, *ahead, *(one for one in (replayed, due) if one is not None)]))
+    return max(1, min([per_epoch - done, *ahead, *(limit for limit in (replayed, due) if limit is not None)]))

@@ -133,8 +133,8 @@ class HookRunner:
         setup, state = self.current.setup, self.current.state
         new = dict[str, Any]()
         for other, asked in setup.listening[name]:
-            told = setup.others[other].told(asked) if other in setup.others else {}
-            full = {f"{other}.{address}": value for address, value in told.items()}
+            values = setup.others[other].told(asked) if other in setup.others else {}
+            full = {f"{other}.{address}": value for address, value in values.items()}
             new |= {address: value for address, value in full.items() if state.published.get(address) != value}
         if heard := self.current.recorder.hear(state.moment, name, new):
             self.current.set_state(evolve(state, published={**state.published, **heard}))

@@ -155,13 +155,13 @@ class HookView:
     def freeze(self) -> HookCall:
         """Return a background firing of the hook, on copies of everything that it declared."""
         hook, run, background = self.hook, self.run, self.run.background
-        known: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for address in reads(hook):
-            found = run.lookup(address, self.scope)
-            known |= {address: found} if literal(address) else {**found, **run.lookup(self.scope + address)}
+            value = run.lookup(address, self.scope)
+            values |= {address: value} if literal(address) else {**value, **run.lookup(self.scope + address)}
         return HookCall(
             self.name, self.scope, hook, self.moment, run.recorder.stored,
-            known=deepcopy(known),
+            known=deepcopy(values),
             fresh=background.fresh(self.moment),
             memory=deepcopy(self.memory),
             evaluator=background.evaluator,

@@ -264,10 +264,10 @@ class TrainingLoop:
         """Take the new state of a burst, count its iterations, and publish what it measured."""
         current, run = self.current, self.current.present
         before = run.state.moment
-        state, found = count_burst(run.state, run.setup, batches, result, current.read_stopwatch())
+        state, measurements = count_burst(run.state, run.setup, batches, result, current.read_stopwatch())
         current.put(Present(run.setup, state, run.progress, last))
         current.show(result.published)
-        current.recorder.record_values(curves(found), before, state.moment)
+        current.recorder.record_values(curves(measurements), before, state.moment)
 
     # -- after the burst -----------------------------------------------------------------------------------------------
     @recovering

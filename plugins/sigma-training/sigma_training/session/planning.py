@@ -148,8 +148,8 @@ class PlannedRun:
         other = make_command(self.find, command, arguments)
         if not other.undoable:
             raise SigmaStateError(f"command {command!r}: cannot be part of another one. Send it by itself.")
-        found: PlannedRun = other.plan(self).run.internals
-        return found
+        plan: PlannedRun = other.plan(self).run.internals
+        return plan
 
     def with_earlier(
         self, saved: Checkpoint, branch: int, entry: Entry | None = None, progress: TrainingProgress | None = None

@@ -107,4 +107,4 @@ class Queue:
     def awaits(self, command: str) -> bool:
         """Return whether a command of a name is queued."""
         queued = [request.command for request in [*self._waiting, *self._posted]]
-        return any(one is not None and one.command == command for one in queued)
+        return any(x is not None and x.command == command for x in queued)

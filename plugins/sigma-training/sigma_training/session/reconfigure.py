@@ -75,8 +75,8 @@ def _orphans(old: Setup, new: Setup, published: Iterable[str]) -> set[str]:
     """Return the published or settable addresses of former hooks that no hook has any more."""
     were, left = _declared(old.order.hooks.values()), _declared(new.order.hooks.values())
     measured = [f"training.{name}" for name in old.model.measured_names()]
-    known = {*published, *were}
-    return {a for a in known if inner(a) not in measured and _among(inner(a), were) and not _among(inner(a), left)}
+    addresses = {*published, *were}
+    return {a for a in addresses if inner(a) not in measured and _among(inner(a), were) and not _among(inner(a), left)}
 
 
 def _declared(hooks: Iterable[Hook]) -> list[str]:
@@ -123,10 +123,10 @@ def _swapped(old: Setup, new: Setup) -> tuple[str, ...]:
 
 def _memory(state: RunState, old: Setup, new: Setup) -> dict[str, dict[str, Any]]:
     """Return the memory of the remaining hooks; reset that of a changed criterion."""
-    found = {}
+    memories = {}
     for name, memory in state.memory.items():
         before, after = old.parts.hooks.get(name), new.parts.hooks.get(name)
         if after is not None:
             changed = before is not None and str(before.when) != str(after.when)
-            found[name] = {**memory, "criterion": {}} if changed else memory
-    return found
+            memories[name] = {**memory, "criterion": {}} if changed else memory
+    return memories

@@ -55,8 +55,8 @@ class BurstStart:
 
     def snapshot_of(self, state: RunState) -> Checkpoint:
         """Return a snapshot of a state that follows from this one."""
-        found = snapshot(state, self.setup)
-        return evolve(found, values={**found.values, "progress": self.progress.saved(), "journal": self.position})
+        base = snapshot(state, self.setup)
+        return evolve(base, values={**base.values, "progress": self.progress.saved(), "journal": self.position})
 
 
 @frozen(eq=False)
@@ -134,21 +134,21 @@ class Recovery:
         first = self._marks[0].iteration
         ran = self._reached > self._marks[-1].iteration
         goal = max(first, self._reached - (0 if not ran else 1 if self._finite else 2))
-        mark = next(one for one in reversed(self._marks) if one.iteration <= goal)
-        base = next((one for one in reversed(self._bases) if one.mark.iteration <= mark.iteration), self._bases[0])
+        mark = next(mark for mark in reversed(self._marks) if mark.iteration <= goal)
+        base = next((base for base in reversed(self._bases) if base.mark.iteration <= mark.iteration), self._bases[0])
         if base.mark.setup.feed.dataset.drawn_anew:  # whose rows would be others
             self.found = base.saved
             return
         try:
-            found = base.recompute(mark, goal, self._compute)
+            checkpoint = base.recompute(mark, goal, self._compute)
         except Exception as error:
             log(f"iteration {goal} cannot be computed again ({error_text(error)}): an earlier snapshot is saved")
-            found = base.saved
-        self.found = found if self._is_finite(found) else base.saved
+            checkpoint = base.saved
+        self.found = checkpoint if self._is_finite(checkpoint) else base.saved
 
     def _is_continued(self, mark: BurstStart, arrays: Any) -> bool:
-        known = bool(self._bases) and mark.setup is self._bases[-1].mark.setup
-        return known and all(x is self._arrays.get(name) for name, x in arrays.items())
+        same_setup = bool(self._bases) and mark.setup is self._bases[-1].mark.setup
+        return same_setup and all(x is self._arrays.get(name) for name, x in arrays.items())
 
     def _snapshot(self, mark: BurstStart, state: RunState) -> None:
         began, saved = time.perf_counter(), mark.snapshot_of(state)

@@ -45,14 +45,14 @@ class Replayer:
         current = self.current
         self.hooks.forget_budgets()  # the consequences are in the journal
         replay.pass_by(current.moment.iteration)
-        while (found := replay.next_external(current.moment.iteration, self.current.commands.find)) is not None:
-            if isinstance(found, Command):
-                replay.attempt(partial(self.current.commands.apply, found), current.recorder.log)
-            elif found["event"] == RESUMED:
-                current.note(found)
+        while (entry := replay.next_external(current.moment.iteration, self.current.commands.find)) is not None:
+            if isinstance(entry, Command):
+                replay.attempt(partial(self.current.commands.apply, entry), current.recorder.log)
+            elif entry["event"] == RESUMED:
+                current.note(entry)
                 current.recorder.past.keep(current.moment, take_snapshot(current.present))  # as that resume did
             else:
-                self.hooks.apply_result(found)
+                self.hooks.apply_result(entry)
         if not replay.rows and replay.goes_on:
             self._go_on(replay)
         elif not replay.rows or replay.next_row(current.moment.iteration, event="end") is not None:

@@ -21,8 +21,8 @@ from sigma_training.totals import expand
 
 def take_snapshot(run: Present) -> Checkpoint:
     """Return a copy of a whole run: its state, and the progress of its training."""
-    found = snapshot(run.state, run.setup)
-    return evolve(found, values={**found.values, "progress": run.progress.saved()})
+    checkpoint = snapshot(run.state, run.setup)
+    return evolve(checkpoint, values={**checkpoint.values, "progress": run.progress.saved()})
 
 
 def snapshot(state: RunState, setup: Setup) -> Checkpoint:

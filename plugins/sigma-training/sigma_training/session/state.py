@@ -102,8 +102,8 @@ class Setup:
     @cached_property
     def listening(self) -> Mapping[str, Sequence[tuple[str, str]]]:
         """Return the addresses of other trainers that a hook may read, as name and rest, by hook."""
-        found = {name: other_trainers(reads(hook), self.published_addresses) for name, hook in self.order.hooks.items()}
-        return {name: addresses for name, addresses in found.items() if addresses}
+        every = {name: other_trainers(reads(hook), self.published_addresses) for name, hook in self.order.hooks.items()}
+        return {name: addresses for name, addresses in every.items() if addresses}
 
     def evaluate(self, steps: Steps, on: str, metrics: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
         """Return the loss and metrics over a split, by the state of other steps; ``changes`` are of the evaluator."""
@@ -201,11 +201,11 @@ def count_burst(
     """Return the state after a burst that took so many seconds, and what that measured."""
     size, feed = batches.rows.shape[1], setup.feed
     cursor = feed.advance(state.cursor, batches, result.done)
-    found = read_measurements(result.ring, setup.model.metrics, size)
-    sums = add_to_sums(state.sums if feed.iteration_in_epoch(state.cursor) else {}, found)
+    values = read_measurements(result.ring, setup.model.metrics, size)
+    sums = add_to_sums(state.sums if feed.iteration_in_epoch(state.cursor) else {}, values)
     moment = state.moment.advance(result.done, result.done * size, seconds, cursor.epoch - state.cursor.epoch)
-    published = {**state.published, **result.published, **latest(found, sums, setup.model.costs)}
-    return evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published, sums=sums), found
+    published = {**state.published, **result.published, **latest(values, sums, setup.model.costs)}
+    return evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published, sums=sums), values
 
 
 def steps_of(state: RunState, setup: Setup, arrays: Arrays | None = None) -> Steps:

@@ -54,10 +54,10 @@ def _values(before: RunState, after: RunState) -> dict[str, Any]:
 
 def _arrays(before: RunState, after: RunState, old: Setup, new: Setup) -> dict[str, np.ndarray]:
     """Return the former arrays that changed; a swapped backend holds the same ones."""
-    found = {name: value for name, value in _changed(before.kept, after.kept).items() if not name.startswith(UNDO)}
+    arrays = {name: value for name, value in _changed(before.kept, after.kept).items() if not name.startswith(UNDO)}
     if new.parts.backend is not old.parts.backend:
-        return found
-    return found | {name: old.to_host(value) for name, value in _changed(before.arrays, after.arrays).items()}
+        return arrays
+    return arrays | {name: old.to_host(value) for name, value in _changed(before.arrays, after.arrays).items()}
 
 
 def _changed(old: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:

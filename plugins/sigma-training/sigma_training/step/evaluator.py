@@ -39,8 +39,8 @@ TOGETHER = 4096  # rows that are judged at once
 
 def join_losses(parts: Sequence[RowLosses]) -> RowLosses:
     """Return the losses of several parts of a split."""
-    known = [name for name in ("rows", "losses", "predicted", "targets") if getattr(parts[0], name) is not None]
-    return RowLosses(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in known})
+    columns = [name for name in ("rows", "losses", "predicted", "targets") if getattr(parts[0], name) is not None]
+    return RowLosses(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in columns})
 
 
 def _unwrap_single(found: Mapping[str, np.ndarray]) -> Any:
@@ -149,12 +149,12 @@ class Evaluator:
     def _row_losses(self, steps: Steps, at: Batches, named: np.ndarray) -> RowLosses:
         """Return the losses of the rows of consecutive minibatches; ``named`` are the numbers of all in the block."""
         model, backend, rows = self.programs.model, self.programs.backend, at.rows.reshape(-1)
-        known = self._batch_records(steps, at, outcome_step) if model.judged_layers else {}
+        batch = self._batch_records(steps, at, outcome_step) if model.judged_layers else {}
         block = {name: backend.take(at.block[name], rows) for name in model.sections}
-        block |= {JUDGED + name: backend.to_device(known[JUDGED + name]) for name in model.judged_layers}
+        block |= {JUDGED + name: backend.to_device(batch[JUDGED + name]) for name in model.judged_layers}
         alone = Batches(block, np.arange(len(rows), dtype=np.int32)[:, None])
         losses = np.asarray(self._ring(judgement_step, steps, alone)["row"], np.float64)
-        return RowLosses(named[rows], losses, *self._answers(known, {n: backend.to_host(x) for n, x in block.items()}))
+        return RowLosses(named[rows], losses, *self._answers(batch, {n: backend.to_host(x) for n, x in block.items()}))
 
     def _answers(self, known: Host, block: Host) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return what the first output predicts, and its targets, as classes if it chooses among them."""
@@ -211,12 +211,12 @@ class Evaluator:
 
         The labels are those of all outputs, unless each has learned its own from the data.
         """
-        network, own, found = self.programs.model.network, self.learned.get("classes", {}), dict[str, np.ndarray]()
+        network, own, classes = self.programs.model.network, self.learned.get("classes", {}), dict[str, np.ndarray]()
         for name, each in self.predictions(steps, samples).items():
             places, count = network.choose_classes(name, each)
             labels = own.get(network.targets(name), ()) if own else self.classes
-            found[name] = _array(labels)[places] if len(labels) == count else places
-        return _unwrap_single(found)
+            classes[name] = _array(labels)[places] if len(labels) == count else places
+        return _unwrap_single(classes)
 
     def _samples(self, samples: Any) -> Host:
         model = self.programs.model

@@ -48,13 +48,13 @@ class Initial:
     def outside_values(self) -> dict[str, np.ndarray]:
         """Return the values that come from outside, by address, for a run to keep."""
         chosen = {
-            a: self.model.resolve("initialiser", self.initialiser(a, one))
-            for a, one in self.parameters_and_state.items()
+            a: self.model.resolve("initialiser", self.initialiser(a, parameter))
+            for a, parameter in self.parameters_and_state.items()
         }
         return {
             a: self.values(a, self.parameters_and_state[a])
-            for a, one in chosen.items()
-            if getattr(one, "outside", False)
+            for a, initialiser in chosen.items()
+            if getattr(initialiser, "outside", False)
         }
 
     def check_names(self, learned: Mapping[str, Any]) -> None:
@@ -104,8 +104,8 @@ class Initial:
 def _readers(network: Network, held: Mapping[str, Any]) -> set[str]:
     """Return the first layers with parameters or state behind the inputs, whose entries belong to columns."""
     owners, reached = {address.partition(".")[0] for address in held}, {placed.name for placed in network.inputs}
-    found = set[str]()
+    readers = set[str]()
     for placed in network.layers:
         if reached.intersection(placed.sources):
-            (found if placed.name in owners else reached).add(placed.name)
-    return found
+            (readers if placed.name in owners else reached).add(placed.name)
+    return readers

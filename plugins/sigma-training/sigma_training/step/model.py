@@ -136,9 +136,9 @@ class Model:
 
     def fresh_state(self) -> dict[str, np.ndarray]:
         """Return the layer state that every epoch begins with, by its name in the state."""
-        fresh = {address: one for address, one in self.shapes.state.items() if one.each_epoch}
+        fresh = {address: entry for address, entry in self.shapes.state.items() if entry.each_epoch}
         specs = self._specs(fresh)
-        return {LAYERS + a: np.full(one.shape, one.initialiser, specs[a].dtype) for a, one in fresh.items()}
+        return {LAYERS + a: np.full(entry.shape, entry.initialiser, specs[a].dtype) for a, entry in fresh.items()}
 
     def layer_specs(self) -> dict[str, Spec]:
         """Return the specs of what layers hold, parameters and their own state, by their names in the state."""
@@ -154,10 +154,10 @@ class Model:
         """
         sections = self.network.sections(costs=False)
         layers = [placed.name for placed in self.network.layers if placed.layer.role != "cost"]
-        for what, name, known in (("input section", section, sections), ("layer", layer, layers)):
-            if name and name not in known:
+        for what, name, names in (("input section", section, sections), ("layer", layer, layers)):
+            if name and name not in names:
                 raise SigmaNetworkError(
-                    f"network: there is no {what} {name!r}.{suggest_name(name, known, 'There are:')}"
+                    f"network: there is no {what} {name!r}.{suggest_name(name, names, 'There are:')}"
                 )
         return self.sections[section or sections[0]], self.shapes.outputs[layer or self.network.outputs[0].name]
 
@@ -177,7 +177,7 @@ class Model:
 
         Raises SigmaConfigError for a name that matches none, or that names none of several.
         """
-        found = dict[str, Metric]()
+        result = dict[str, Metric]()
         for name, metric in metrics.items():
             outputs = [x.name for x in getattr(self.network, "outputs", ())]  # an object that declares itself has none
             output, dot, own = name.rpartition(".")
@@ -186,23 +186,23 @@ class Model:
                     f"metric {name!r}: the network has several outputs: {', '.join(outputs)}. Name one, "
                     f"'{outputs[0]}.{name}' (a hook: output = '{outputs[0]}'), or all, '*.{name}'."
                 )
-            names = [f"{one}.{own}" for one in outputs if matches(output, one)] if dot else [name]
+            names = [f"{candidate}.{own}" for candidate in outputs if matches(output, candidate)] if dot else [name]
             if not names:
                 hint = suggest_name(output, outputs, "There are:")
                 raise SigmaConfigError(f"metric {name!r}: there is no output {output!r}.{hint}")
-            found |= dict.fromkeys(names, metric)
-        return found
+            result |= dict.fromkeys(names, metric)
+        return result
 
     def slots(self) -> dict[tuple[str, str], tuple[Spec, Slot]]:
         """Return the slots of all optimisers by address and name."""
-        found = dict[tuple[str, str], tuple[Spec, Slot]]()
+        slots = dict[tuple[str, str], tuple[Spec, Slot]]()
         for head, owner in self.optimisers.items():
             with introduce_errors(head, owner.type):
                 for address, spec in self.tuned_parameters(head).items():
                     declared = owner.type.declare_slots(address, spec, self.tags)
                     costs = len(owner.minimises or self.network.costs)
-                    found |= {(address, name): (slot.spec(spec, costs), slot) for name, slot in declared.items()}
-        return found
+                    slots |= {(address, name): (slot.spec(spec, costs), slot) for name, slot in declared.items()}
+        return slots
 
     def slot(self, address: str, name: str) -> str:
         """Return the name in the state of a parameter's slot."""
@@ -210,9 +210,9 @@ class Model:
 
     def first_slots(self) -> dict[str, np.ndarray]:
         """Return the initial values of the slots, and of the numbers of updates."""
-        found = {self.slot(*place): np.full(s.shape, t.fill, s.dtype) for place, (s, t) in self.slots().items()}
-        found |= {f"{head}.step": np.zeros((), np.int32) for head in self.heads}
-        return {**found, **self.scales()}
+        arrays = {self.slot(*place): np.full(s.shape, t.fill, s.dtype) for place, (s, t) in self.slots().items()}
+        arrays |= {f"{head}.step": np.zeros((), np.int32) for head in self.heads}
+        return {**arrays, **self.scales()}
 
     def scales(self) -> dict[str, np.ndarray]:
         """Return the initial factor of each optimiser's loss, and the numbers of steps since it was right, and skipped.
@@ -306,8 +306,8 @@ class Draft(ABC):
 
     def gradients(self) -> dict[str, Node]:
         """Return the gradient of each trainable parameter, of the costs that its optimiser minimises."""
-        found = {address: node for aim in self.aims() for address, node in aim.gradients().items()}
-        return {address: found[address] for address in self.model.trainable()}
+        by_address = {address: node for aim in self.aims() for address, node in aim.gradients().items()}
+        return {address: by_address[address] for address in self.model.trainable()}
 
     def new_state(self) -> dict[str, Node]:
         """Return the new parameters, slots and counters by their names in the state."""
@@ -403,8 +403,8 @@ class Aim:
 
     def new_slots(self) -> dict[str, Node]:
         """Return the new slots by their names in the state, without counts of updates that nothing reads."""
-        new, made = self.update.slots, self.update.parameters.values()
-        read = set(Graph((), (*made, *(node for (_, name), node in new.items() if name != COUNT))))
+        new, parameters = self.update.slots, self.update.parameters.values()
+        read = set(Graph((), (*parameters, *(node for (_, name), node in new.items() if name != COUNT))))
         return {self.draft.model.slot(*x): n for x, n in new.items() if x[1] != COUNT or self.slot(*x) in read}
 
     def _unless_skipped(self, done: Update) -> Update:
@@ -451,12 +451,12 @@ class Aim:
         """
         optimiser, parameters = self.draft.model.optimisers[self.head].type, self.parameters
         slots = {place: spec for place, (spec, _) in self.draft.slots.items() if place[0] in parameters}
-        known: dict[Any, Spec] = {**{address: node.spec for address, node in parameters.items()}, **slots}
+        specs: dict[Any, Spec] = {**{address: node.spec for address, node in parameters.items()}, **slots}
         with introduce_errors(self.head, optimiser), originating(self.head):
             update = optimiser.build(self)
-            _check_update(update, known, [x for x in slots if x[1] != COUNT and not x[1].startswith("modifiers.")])
+            _check_update(update, specs, [x for x in slots if x[1] != COUNT and not x[1].startswith("modifiers.")])
             done = optimiser.complete_update(update, self)
-            _check_update(done, known, [place for place in slots if place[0] in update.parameters])
+            _check_update(done, specs, [place for place in slots if place[0] in update.parameters])
             done = evolve(done, parameters={a: self._with_fixed_rows(a, x) for a, x in done.parameters.items()})
             return self._unless_skipped(done) if self.draft.model.scales_losses else done
 
@@ -469,8 +469,8 @@ class Aim:
 
 
 def _check_update(update: Any, known: Mapping[Any, Spec], slots: Iterable[tuple[str, str]]) -> None:
-    made = (*update.parameters.items(), *update.slots.items()) if isinstance(update, Update) else [("", update)]
-    for place, node in made:
+    nodes = (*update.parameters.items(), *update.slots.items()) if isinstance(update, Update) else [("", update)]
+    for place, node in nodes:
         if place not in known or not isinstance(node, Node):
             what = f"{type(node).__name__}{f' for {place!r}' if place else ''}"
             wanted = "an Update: a node for each parameter by its address, and for each slot by address and name"
@@ -521,17 +521,17 @@ class Traced(Draft):
 
     def predictions(self) -> dict[str, Node]:
         """Return the predictions by output, in the units of their targets if they have any."""
-        found = {name: (x, self.model.restore_units(name, x)) for name, x in self.forward.predictions.items()}
-        return {name: x if restored is None else restored for name, (x, restored) in found.items()}
+        pairs = {name: (x, self.model.restore_units(name, x)) for name, x in self.forward.predictions.items()}
+        return {name: x if restored is None else restored for name, (x, restored) in pairs.items()}
 
     def comparison(self, output: str, section: str) -> tuple[Node, Node]:
         """Return the prediction of an output and the rows of a section, both in units of the data if they have such."""
         prediction = self.forward.predictions[output] if output else self.forward.prediction
-        rows, found = self.section(section, self.model.sections[section]), self.model.restore_units(output, prediction)
-        if found is None:
+        rows, value = self.section(section, self.model.sections[section]), self.model.restore_units(output, prediction)
+        if value is None:
             return prediction, rows
         restored = self.model.units.restore(section, rows)
-        return found, rows if restored is None else restored
+        return value, rows if restored is None else restored
 
     def measurements(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
         """Return the loss, the costs if there are several, the mean weight of rows that differ, and metrics' totals."""
@@ -547,9 +547,9 @@ class Traced(Draft):
         """Return what each row adds to each cost, beside its weight if rows differ; see :func:`per_row`."""
         self.loss(None)
         means = {name: per_row(x, self.batch, Fraction(self.batch)) for name, x in self.forward.costs.items()}
-        found = {name: f.stretch(x, (self.batch,)) for name, x in means.items()}
-        found |= {n: per_row(f.stack(x.total, x.weight), self.batch) for n, x in self.forward.totals.items()}
-        return _add_prefix(COSTS, found)
+        parts = {name: f.stretch(x, (self.batch,)) for name, x in means.items()}
+        parts |= {n: per_row(f.stack(x.total, x.weight), self.batch) for n, x in self.forward.totals.items()}
+        return _add_prefix(COSTS, parts)
 
     def totals(self, metrics: Mapping[str, Metric]) -> dict[str, Node]:
         """Return the metrics' totals, or what each row adds to them."""
@@ -586,12 +586,12 @@ class Traced(Draft):
         names = [name for name in self.forward.costs if aim.costs is None or name in aim.costs]
         totals, rows = self.forward.totals, constant(self.batch, self.model.precision)
         own = [totals[name].weight if name in totals else rows for name in names]
-        found: dict[int, tuple[Node, list[str]]] = {}
+        groups: dict[int, tuple[Node, list[str]]] = {}
         for name, weight in zip(names, rewrite(Graph((), tuple(own)), keep=OPS).outputs, strict=True):
-            found.setdefault(id(weight), (weight, []))[1].append(name)  # equal ones have become one
-        if len(found) == 1:
-            return [(weight, aim.gradients()) for weight, _ in found.values()]
-        return [(weight, Aim(self, aim.head, aim.ahead, part).gradients()) for weight, part in found.values()]
+            groups.setdefault(id(weight), (weight, []))[1].append(name)  # equal ones have become one
+        if len(groups) == 1:
+            return [(weight, aim.gradients()) for weight, _ in groups.values()]
+        return [(weight, Aim(self, aim.head, aim.ahead, part).gradients()) for weight, part in groups.values()]
 
     def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the gradients of an aim's loss in its parameters, at these or other parameters."""
@@ -600,8 +600,8 @@ class Traced(Draft):
             (loss,) = rewrite(Graph((), (loss,)), keep=OPS).outputs  # so that gradients are of the simplified graph
         if not self.model.scales_losses:
             return dict(zip(at, gradient(loss, list(at.values())), strict=True))
-        found = gradient(loss * aim.scale, list(at.values()))
-        return {address: slope / aim.scale for address, slope in zip(at, found, strict=True)}
+        slopes = gradient(loss * aim.scale, list(at.values()))
+        return {address: slope / aim.scale for address, slope in zip(at, slopes, strict=True)}
 
 
 @define
@@ -643,8 +643,8 @@ def gradient_step(model: Model, batch: int) -> Step:
     if model.ordered:
         raise SigmaStateError(f"trainer.order: {UNCUT}")
     shard = Traced(model, batch, cut=True)
-    found = {**shard.measurements(model.metrics), **shard.layer_state(), **_add_prefix(GRADIENTS, shard.gradients())}
-    return shard.step_to({}, {**found, **shard.skip_flags()})
+    outputs = {**shard.measurements(model.metrics), **shard.layer_state(), **_add_prefix(GRADIENTS, shard.gradients())}
+    return shard.step_to({}, {**outputs, **shard.skip_flags()})
 
 
 def weight_step(model: Model, batch: int) -> Step:

@@ -21,8 +21,8 @@ LISTED = 12  # parameters that an error message lists
 
 def hits(model: Model, rules: Mapping[str, str], address: str) -> list[str]:
     """Return the rules whose pattern matches an address, most specific first; on a tie the later one wins."""
-    found = [name for name, pattern in reversed([*rules.items()]) if matches(pattern, address, model.tags)]
-    return sorted(found, key=lambda name: specificity(rules[name]), reverse=True)  # which is stable
+    names = [name for name, pattern in reversed([*rules.items()]) if matches(pattern, address, model.tags)]
+    return sorted(names, key=lambda name: specificity(rules[name]), reverse=True)  # which is stable
 
 
 def setting_rule(model: Model, address: str, setting: str) -> str | None:
@@ -97,16 +97,16 @@ def _is_frozen_state(model: Model, optimisers: Mapping[str, Optimisation], addre
 
 def owners(trainer: str, model: Model, optimisers: Mapping[str, Optimisation], mistakes: Mistakes = FIRST) -> Owners:
     """Return the head of the optimiser that matches each parameter; refuse a parameter that two of them match."""
-    found: dict[str, str] = {}
+    heads: dict[str, str] = {}
     for head, optimisation in optimisers.items():
         with mistakes.locate(*head.split("."), "match"):
             for address in (a for a in model.shapes.parameters if matches(optimisation.match, a, model.tags)):
-                if (other := found.setdefault(address, head)) != head:
+                if (other := heads.setdefault(address, head)) != head:
                     raise SigmaConfigError(
                         f"{trainer}.{head}: {optimisation.match!r} matches {address}, as does {trainer}.{other}. "
                         "A parameter has one optimiser: give them patterns without a common match."
                     )
-    return found
+    return heads
 
 
 def check_optimisers(
@@ -140,14 +140,14 @@ def _check_scaled(head: str, optimiser: Optimiser, model: Model) -> None:
 
 def check_costs(where: str, head: str, names: Any, model: Model, mistakes: Mistakes = FIRST) -> None:
     """Refuse costs to minimise, by name, that the network does not have."""
-    known = [cost.name for cost in model.network.costs]
+    costs = [cost.name for cost in model.network.costs]
     with mistakes.locate(*head.split("."), "minimises"):
         if names is not None and not (isinstance(names, list | tuple) and names):
             raise SigmaConfigError(f"{where}: must be a list of cost layers (got {names!r}). Write ['...'].")
         for name in names or ():
-            if name not in known:
+            if name not in costs:
                 raise SigmaConfigError(
-                    f"{where}: there is no cost {name!r}.{suggest_name(str(name), known, 'There are:')}"
+                    f"{where}: there is no cost {name!r}.{suggest_name(str(name), costs, 'There are:')}"
                 )
 
 
@@ -189,8 +189,8 @@ def _optimiser_values(model: Model, head: str, optimiser: Optimiser) -> dict[str
 
 def check_rules(optimiser: Optimiser, precision: str, mistakes: Mistakes = FIRST, head: str = ONLY) -> None:
     """Refuse numbers that the precision cannot hold, and rules and schedules for unknown settings."""
-    known = live_settings(optimiser)
-    for name, setting in known.items():
+    live = live_settings(optimiser)
+    for name, setting in live.items():
         with mistakes.locate(*head.split("."), name):
             check_fits(f"{head}.{name}", setting.value, precision)
     for name, rule in optimiser.settings.items():
@@ -200,11 +200,11 @@ def check_rules(optimiser: Optimiser, precision: str, mistakes: Mistakes = FIRST
                 raise SigmaConfigError(f"{'.'.join(where)}: has no pattern. Add match = '**'.")
         for key in rule:
             with mistakes.locate(*where, key):
-                _check_setting(f"{'.'.join(where)}.{key}", key, rule[key], known, precision)
+                _check_setting(f"{'.'.join(where)}.{key}", key, rule[key], live, precision)
     for key in optimiser.schedules:
         with mistakes.locate(*head.split("."), "schedules", key):
-            if key not in known:
-                raise SigmaConfigError(f"{head}.schedules.{key}: no such setting.{suggest_name(key, known)}")
+            if key not in live:
+                raise SigmaConfigError(f"{head}.schedules.{key}: no such setting.{suggest_name(key, live)}")
 
 
 def _check_setting(where: str, key: str, value: Any, known: Mapping[str, LiveSetting], precision: str) -> None:

@@ -103,7 +103,7 @@ class Steps:
     @property
     def metrics(self) -> Mapping[str, Metric]:
         """Return the metrics that are recorded at each training step."""
-        return {name: InParts(one) if is_additive(one) else one for name, one in self.programs.model.metrics.items()}
+        return {name: InParts(m) if is_additive(m) else m for name, m in self.programs.model.metrics.items()}
 
     def steer(self, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
         """Return the live values of ``n`` iterations of a step, ``offset`` iterations from now."""
@@ -146,10 +146,10 @@ class Steps:
         shares = {name: x * x.dtype.type(len(rows)) for name, x in weights.items() if name not in batch}
         steer = {**self.steer(step, offset=offset), **shares, "shard.row": np.uint32(start)}
         ring = program.run(arrays, block, rows[None], {name: steer[name] for name in step.steer}, 1).ring
-        found = {name: values[0] for name, values in ring.items()}
-        gradients = {name: found.pop(name) for name in ring if name.startswith(GRADIENTS)}
-        state = {name: found.pop(name) for name in ring if name in arrays}
-        return Share(found, gradients, {**state, **batch})
+        records = {name: values[0] for name, values in ring.items()}
+        gradients = {name: records.pop(name) for name in ring if name.startswith(GRADIENTS)}
+        state = {name: records.pop(name) for name in ring if name in arrays}
+        return Share(records, gradients, {**state, **batch})
 
     def apply_update(self, arrays: Arrays, gradients: Records, state: Records, offset: int) -> Arrays:
         """Return the arrays after the update with merged gradients, and with merged layer state."""
@@ -210,8 +210,8 @@ class Iteration:
 
 def _outcome(result: Burst, steps: Steps) -> dict[str, np.ndarray]:
     """Return the outcome of an iteration: new state, ``training.loss`` and totals of metrics, by name."""
-    found = {name: steps.programs.backend.to_host(value) for name, value in result.state.items()}
+    arrays = {name: steps.programs.backend.to_host(value) for name, value in result.state.items()}
     for name, values in result.ring.items():
         own = name.removeprefix(METRICS)
-        found[f"training.{own}"] = add_exactly(values[0]) if isinstance(steps.metrics.get(own), InParts) else values[0]
-    return found
+        arrays[f"training.{own}"] = add_exactly(values[0]) if isinstance(steps.metrics.get(own), InParts) else values[0]
+    return arrays

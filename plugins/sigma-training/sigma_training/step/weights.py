@@ -15,18 +15,18 @@ PLACE, SLOT = ".modifiers.", ".weights"  # optimiser.slots.1-dense.biases.modifi
 
 def weight_slots(names: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return the slots of such weights among names of the state: by modifier, by parameter."""
-    found: dict[str, dict[str, str]] = {}
+    slots: dict[str, dict[str, str]] = {}
     for name in names:
         slot, place, modifier = name.removesuffix(SLOT).rpartition(PLACE)
         if name.startswith(OPTIMISERS) and name.endswith(SLOT) and place:
-            found.setdefault(modifier, {})[LAYERS + slot.partition(".slots.")[2]] = name
-    return found
+            slots.setdefault(modifier, {})[LAYERS + slot.partition(".slots.")[2]] = name
+    return slots
 
 
 def check_weights(where: str, modifier: str, names: Iterable[str]) -> None:
     """Raise SigmaConfigError unless a modifier of this name keeps weights."""
-    if modifier not in (known := weight_slots(names)):
-        hint = suggest_name(modifier, known, "There are:") or " Add one: modifiers.average = 'average'."
+    if modifier not in (slots := weight_slots(names)):
+        hint = suggest_name(modifier, slots, "There are:") or " Add one: modifiers.average = 'average'."
         raise SigmaConfigError(f"{where}: no modifier {modifier!r} keeps weights to evaluate with.{hint}")
 
 
