@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 APART = ("test_architecture.py", "test_house.py", "test_cut.py", "test_changed.py")  # these read the code as text
 CUT = ("sigma-training", "sigma-store", "sigma-run")  # rooms that were part of the kernel
 ELSEWHERE = {"peers", "browser", "installs", "downstream"}
+LONGEST = 3600  # seconds; all tests of a fault that survives take less than half of that
 EQUIVALENT: dict[str, str] = {}  # survivors that change nothing that a test could see, as they are printed: the reason
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -114,13 +115,15 @@ def copy_project(copy: Path) -> Path:
 
 
 def catch(copy: Path, tests: list[str]) -> str:
-    """Return the first test that fails in a copy of the project; empty if none does."""
+    """Return the first test that fails, or does not end, in a copy of the project; empty if all pass."""
     rooms = [str(path) for path in copy.glob("plugins/*") if path.is_dir()]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(copy), *rooms]), "PYTHONDONTWRITEBYTECODE": "1"}
     options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-m", "not installs and not browser"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *tests], cwd=copy, env=environment, capture_output=True, text=True
-    )
+    command = [sys.executable, "-m", "pytest", *options, *tests]
+    try:
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=LONGEST)
+    except subprocess.TimeoutExpired:
+        return f"a test that does not end: all had taken {LONGEST} s"
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     return "" if done.returncode == 0 else failed[1] if failed else "the collection of tests"
 

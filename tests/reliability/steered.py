@@ -54,7 +54,7 @@ TABLES: tuple[dict[str, Any], ...] = (  # every hook of the library that fits th
     {"type": "perplexity", "on": "validation", "every": "13 iterations"},
     {"type": "bits_per_character", "on": "validation", "every": "13 iterations"},
     {"type": "verify", "every": "9 iterations"},
-    {"type": "text_sample", "every": "17 iterations", "background": True},
+    {"type": "text_sample", "every": "17 iterations", "background": True, "on_error": "ignore"},  # rows are no texts
     {"type": "confusion_matrix", "on": "validation", "every": "13 iterations"},
     {"type": "loss", "every": "9 iterations"},
     {"type": "row_loss", "on": "validation", "most": 3, "every": "10 iterations"},
