@@ -25,7 +25,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     draw = np.random.default_rng(0)
     arrays = {f"network.layers.{n}.weights": draw.standard_normal((9, 7)).astype(np.float32) for n in range(4)}
     for number in (10, 20):
-        values = {"clock": {"iteration": number}, "hooks": {"stop": {"best": 0.25}}, "live": {"learning_rate": 0.1}}
+        clock, hooks = {"iteration": number, "epoch": 0}, {"stop": {"best": 0.25}}
+        values = {"clock": clock, "hooks": hooks, "live": {"learning_rate": 0.1}}
         checkpoint.write(
             run / "checkpoints" / "trainer" / str(number), Checkpoint(arrays, values, {"backend": "numpy"})
         )

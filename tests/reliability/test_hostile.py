@@ -170,11 +170,16 @@ def reheaded(path: Path, draw: random.Random) -> None:
     path.write_bytes(length.to_bytes(8, "little") + text + data[8 + length :])
 
 
+def leads_outside(checkpoint: Path) -> bool:
+    """Return whether one of the folders above a checkpoint has become a link."""
+    return checkpoint.parent.is_symlink() or checkpoint.parent.parent.is_symlink()
+
+
 def attack(run: Path, outside: Path, draw: random.Random) -> None:
     """Apply one attack to a run folder."""
     newest = draw.choice(sorted(run.glob("checkpoints/trainer/*")) or [run / "checkpoints"])
-    if newest.parent.is_symlink() or newest.parent.parent.is_symlink():
-        return  # an earlier attack leads outside, where nothing is to be changed
+    if leads_outside(newest):
+        return  # since an earlier attack; nothing is to be changed there
     match draw.randrange(5):
         case 0:
             above = [newest, newest.parent, newest.parent.parent]
@@ -189,7 +194,7 @@ def attack(run: Path, outside: Path, draw: random.Random) -> None:
             rewrite(run / draw.choice(DOCUMENTS), draw)
         case 4:
             reheaded(newest / ARRAYS, draw)
-    if draw.random() < 0.8 and newest.is_dir() and not newest.is_symlink():
+    if draw.random() < 0.8 and newest.is_dir() and not leads_outside(newest) and not newest.is_symlink():
         sealed(newest)
 
 

@@ -338,7 +338,9 @@ def test_the_digests_of_a_long_journal_lie_apart_and_hold_fewer_losses(
     monkeypatch.setattr(recorder, "THINNING", 100)
     written = Recorder("a")
     written.open(JournalFile(tmp_path / "journal.jsonl"), Lines())
-    empty = Checkpoint({}, {"clock": {}, "cursor": [], "live": {}, "published": {}, "hooks": {}})
+    empty = Checkpoint(
+        {}, {"clock": {"iteration": 0, "epoch": 0}, "cursor": [], "live": {}, "published": {}, "hooks": {}}
+    )
     now, apart = [0.0], list[float]()
     monkeypatch.setattr(rewind.time, "perf_counter", lambda: now[0])
     for _ in range(200):

@@ -27,7 +27,7 @@ from sigma_training.runs.resume import fit
 GOLDEN = Path(__file__).parent / "golden"
 STATE = Checkpoint(
     {"network.layers.0.weights": np.arange(6, dtype=np.float32).reshape(2, 3), "optimiser.step": np.array(7, np.int32)},
-    {"clock": {"iteration": 7}, "hooks": {"stop": {"best": float("inf")}}},
+    {"clock": {"iteration": 7, "epoch": 0}, "hooks": {"stop": {"best": float("inf")}}},
     {"backend": "numpy"},
     score=0.25,
 )
@@ -286,12 +286,12 @@ def test_the_arrays_are_saved_whatever_else_is_too_large(
     monkeypatch.setattr(checkpoint, "LARGEST", 900)
     chain = {"configuration": "0" * 64, "head": "1" * 16, "rows": ["x" * rows]}
     told: list[str] = []
-    state = Checkpoint(STATE.arrays, {"clock": {"iteration": 7}, **values}, chain=chain)
+    state = Checkpoint(STATE.arrays, {"clock": {"iteration": 7, "epoch": 0}, **values}, chain=chain)
     found = checkpoint.read(checkpoint.write(tmp_path / "7", state, told.append))
     assert {name: found.arrays[name].tobytes() for name in found.arrays} == {
         n: v.tobytes() for n, v in STATE.arrays.items()
     }
-    assert found.values["clock"] == {"iteration": 7}
+    assert found.values["clock"] == {"iteration": 7, "epoch": 0}
     assert found.chain["head"] == chain["head"]
     assert found.values.get("lacks", []) == lacks
     said = [f"ALARM: a checkpoint lacks {', '.join(lacks)}: too large. It can predict, but training cannot resume."]
@@ -392,6 +392,21 @@ def test_an_invalid_manifest_with_a_valid_checksum_is_refused(saved: Path, manif
     with pytest.raises(
         SigmaCheckpointError, match=r"manifest\.json: (not a|is no|has format)|state\.safetensors: is damaged"
     ):
+        checkpoint.read(saved)
+
+
+@pytest.mark.parametrize(
+    ("clock", "wrong"),
+    [
+        ({}, "clock.iteration, clock.epoch"), ({"iteration": 7}, "clock.epoch"),
+        ({"iteration": "7", "epoch": 0}, "clock.iteration"), ({"iteration": 7, "epoch": -1}, "clock.epoch"),
+    ],
+)  # fmt: skip
+def test_a_clock_without_its_counts_is_refused(saved: Path, clock: object, wrong: str) -> None:
+    manifest = json.loads((saved / MANIFEST).read_text())
+    manifest["values"]["clock"] = clock
+    reseal(saved, manifest)
+    with pytest.raises(SigmaCheckpointError, match=rf"not a manifest: {wrong} wrong\. Use another"):
         checkpoint.read(saved)
 
 

@@ -26,6 +26,7 @@ VALUES = {  # optional
     **dict.fromkeys(("clock", "live", "configured", "hooks", "published", "sums", "learned", "changes"), (dict,)),
     **dict.fromkeys(("data", "ranking"), (dict,)), "epochs": (int, NoneType),
 }  # fmt: skip
+CLOCK = {"iteration": (int,), "epoch": (int,)}
 CHAIN = {"configuration": (str,), "head": (str,), "rows": (list,)}
 ABOUT = ("values", "made_with", "score", "keep", "chain")  # fields of a checkpoint besides its arrays
 
@@ -51,7 +52,8 @@ def manifest_of(path: Path, document: Mapping[str, Any], log: Log) -> dict[str, 
 def _wrong_within(manifest: Mapping[str, Any]) -> list[str]:
     values, chain = manifest["values"], manifest["chain"]
     there = {name: types for name, types in VALUES.items() if name in values}
-    return _wrong(values, there) + _wrong(chain, CHAIN if chain else {})
+    wrong = _wrong(values, there) + _wrong(chain, CHAIN if chain else {})
+    return wrong or [f"clock.{name}" for name in _wrong(values.get("clock", {}), CLOCK if "clock" in values else {})]
 
 
 def _wrong(found: Mapping[str, Any], known: Mapping[str, tuple[type, ...]]) -> list[str]:
